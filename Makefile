@@ -1,0 +1,115 @@
+# Every task of this repository. `make` alone prints the list.
+# Options: PYTHON=python3.12 (which Python makes .venv), ARGS="-k murmur2" (passed on to pytest and benchmarks),
+# LOCK_FLAGS=--upgrade (passed on to the resolver).
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SILENT:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# What goes into requirements.lock. Spark is left out: it is large, and wants Java.
+LOCK_EXTRAS := kafka kinesis console
+# The build backend, and what it needs for an editable install: both are used from .venv, without isolation.
+LOCK_BUILD := hatchling editables
+
+ARGS ?=
+LOCK_FLAGS ?=
+
+##@ Start here
+
+.PHONY: help
+help: ## Print this list
+	awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: venv
+venv: $(STAMP) ## Set up .venv: the locked packages and keylane itself, editable
+
+$(STAMP): requirements.lock pyproject.toml
+	scripts/venv.sh $(VENV)
+	echo "venv: installing requirements.lock"
+	$(PIP_INSTALL) --require-hashes -r requirements.lock
+	echo "venv: installing keylane, editable"
+	$(PIP_INSTALL) --no-deps --no-build-isolation --check-build-dependencies -e .
+	touch $@
+
+.PHONY: run
+run: $(STAMP) ## Set up, then show keylane at work
+	scripts/run.sh
+
+##@ Check
+
+.PHONY: test
+test: $(STAMP) ## Run the tests
+	echo "test: pytest $(ARGS)"
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: test-faults
+test-faults: $(STAMP) ## Run the long tests with planted faults
+	echo "test-faults: pytest -m faults $(ARGS)"
+	$(BIN)/python -m pytest -m faults $(ARGS)
+
+.PHONY: lint
+lint: $(STAMP) ## Check style, formatting and types; change nothing
+	echo "lint: ruff check"
+	$(BIN)/ruff check --quiet
+	echo "lint: ruff format --check"
+	$(BIN)/ruff format --check --quiet
+	echo "lint: mypy"
+	$(BIN)/mypy --no-error-summary
+
+.PHONY: bench
+bench: $(STAMP) ## Run the benchmarks and print their figures
+	echo "bench: python -m benchmarks $(ARGS)"
+	$(BIN)/python -m benchmarks $(ARGS)
+
+##@ Write
+
+.PHONY: format
+format: $(STAMP) ## Format the code and apply the safe fixes
+	echo "format: ruff check --fix"
+	$(BIN)/ruff check --fix-only --quiet
+	echo "format: ruff format"
+	$(BIN)/ruff format --quiet
+
+# Not --quiet: that hides the warnings from --strict too, and nothing would ever fail.
+.PHONY: docs
+docs: $(STAMP) ## Build the documentation into site/; a broken link is an error
+	echo "docs: mkdocs build --strict"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log >&2; exit 1; }
+
+.PHONY: schemas
+schemas: $(STAMP) ## Write the JSON Schemas of the contract
+	echo "schemas: python -m keylane.contract.schema"
+	$(BIN)/python -m keylane.contract.schema
+
+# Needs no finished .venv: only uv, from .venv or from the path. The new lock takes the old one's place only when it
+# names no address, so that it installs from whatever index the reader's own pip is set to.
+.PHONY: lock
+lock: ## Write requirements.lock from pyproject.toml; pins that still fit stay
+	uv=$$(command -v $(BIN)/uv || command -v uv) || { \
+	  echo "lock: no uv found; 'make venv' brings one, or put uv on the path" >&2; exit 1; }; \
+	echo "lock: resolving for Python 3.11 and later"; \
+	mkdir -p build; \
+	if [ -f requirements.lock ]; then cp requirements.lock build/requirements.lock; fi; \
+	printf '%s\n' $(LOCK_BUILD) | "$$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command "make lock" $(addprefix --extra ,$(LOCK_EXTRAS)) \
+	  --group pyproject.toml:dev $(LOCK_FLAGS) --output-file build/requirements.lock pyproject.toml - || exit 1; \
+	if grep -nE '://|^--|^-e' build/requirements.lock; then \
+	  echo "lock: the lines above name an address or an index; requirements.lock is unchanged" >&2; exit 1; fi; \
+	mv build/requirements.lock requirements.lock; \
+	echo "lock: $$(grep -c '==' requirements.lock) pins in requirements.lock"
+
+##@ Tidy
+
+.PHONY: clean
+clean: ## Remove what the tasks left behind; .venv stays
+	echo "clean: caches, build/, dist/, site/"
+	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,106 @@
+"""What a contract can say before it runs. `check`, `plan`, `evolve` and the documentation all read this.
+
+For each rule of a contract (every other key, each group of hot keys, a table) it answers: what is kept in order,
+how many lanes one key can use, whether readers must merge, and what share of keys another lane count would move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from keylane.contract.partitioners import FACTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from keylane.contract.model import Contract, Spread
+
+__all__ = ["Answers", "OrderScope", "answers", "moved_share", "weakest"]
+
+#: What is kept in order, strongest first.
+OrderScope: TypeAlias = Literal["per-key", "per-key-and-window", "per-sub-key", "none"]
+_STRENGTH: dict[OrderScope, int] = {"per-key": 0, "per-key-and-window": 1, "per-sub-key": 2, "none": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of one rule. `lanes_per_key` is None where only the live lane count could tell."""
+
+    rule: str
+    order_scope: OrderScope
+    lanes_per_key: int | None
+    readers_merge: bool
+
+
+def answers(contract: Contract) -> tuple[Answers, ...]:
+    """Ask every rule of the contract; the first answer is that of all keys no other rule speaks of."""
+    return (_tail(contract), *_hot(contract), *_table(contract))
+
+
+def weakest(given: Sequence[Answers]) -> OrderScope:
+    """The order scope a reader may rely on for every key."""
+    return max((one.order_scope for one in given), key=_STRENGTH.__getitem__)
+
+
+def _tail(contract: Contract) -> Answers:
+    facts = FACTS[contract.spec.partitioner]
+    lanes = None if contract.spec.lanes == "live" else contract.spec.lanes
+    if facts.fold == "keyless":
+        return Answers("every other key", "none", lanes, readers_merge=True)
+    if contract.spec.key.window is not None:
+        return Answers("every other key", "per-key-and-window", lanes, readers_merge=True)
+    return Answers("every other key", "per-key", 1, readers_merge=False)
+
+
+def _hot(contract: Contract) -> list[Answers]:
+    tail = _tail(contract)
+    out = []
+    for i, rule in enumerate(contract.spec.hot_keys):
+        name = f"hot_keys[{i}]"
+        spread = rule.spread or (rule.tier.spread if rule.tier else None)
+        if spread:
+            out.append(_spread(name, spread))
+        elif rule.pin:
+            out.append(Answers(name, "per-key", 1, readers_merge=False))
+        else:
+            out.append(Answers(name, tail.order_scope, tail.lanes_per_key, tail.readers_merge))
+    return out
+
+
+def _spread(name: str, spread: Spread) -> Answers:
+    width = spread.over or len(spread.lanes or ())
+    return Answers(name, "none" if spread.by_position else "per-sub-key", width, readers_merge=True)
+
+
+def _table(contract: Contract) -> list[Answers]:
+    table = contract.spec.table
+    if table is None:
+        return []
+    widest = max((len(v) if isinstance(v, tuple) else 1 for v in table.values.values()), default=1)
+    return [Answers("table", "per-key" if widest == 1 else "per-sub-key", widest, readers_merge=widest > 1)]
+
+
+def moved_share(partitioner: str, old: int, new: int) -> Fraction | None:
+    """Share of hashed keys that change lane between two lane counts; None if the key does not decide the lane.
+
+    Rule: for hash modulo n, 1 - gcd(n, m) / max(n, m). For equal ranges, one minus the part of the key space
+    where both cuts give the same number.
+
+    >>> moved_share("kafka-java", 12, 18), moved_share("kafka-java", 12, 24), moved_share("kinesis-md5", 2, 4)
+    (Fraction(2, 3), Fraction(1, 2), Fraction(3, 4))
+    """
+    fold = FACTS[partitioner].fold
+    if fold == "keyless":
+        return None
+    if fold == "ranges":
+        return 1 - sum((_shared(i, old, new) for i in range(min(old, new))), Fraction(0))
+    return 1 - Fraction(gcd(old, new), max(old, new))
+
+
+def _shared(i: int, old: int, new: int) -> Fraction:
+    """How much of the key space is range `i` under both counts."""
+    start, end = max(Fraction(i, old), Fraction(i, new)), min(Fraction(i + 1, old), Fraction(i + 1, new))
+    return max(Fraction(0), end - start)

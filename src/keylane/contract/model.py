@@ -1,0 +1,203 @@
+"""The contract as frozen models. The field descriptions here are the JSON Schema's and the documentation's.
+
+Reading a file into it, with every problem at once: `parse`. What one field promises about another: `cross`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from keylane.contract.names import MAX_LANES, Encoding, KeyRule, PartitionerName
+
+__all__ = [
+    "Contract",
+    "Expect",
+    "Golden",
+    "HotKeys",
+    "Key",
+    "KeyValue",
+    "Metadata",
+    "Pin",
+    "Spec",
+    "Spread",
+    "Table",
+    "TableRange",
+    "Tier",
+    "Window",
+]
+
+LaneCount: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_LANES)]
+Lane: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=MAX_LANES)]
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,248}$")]
+FieldName: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+Scalar: TypeAlias = (
+    Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+    | Annotated[str, StringConstraints(strict=True, max_length=65_536)]
+)
+#: One logical key: a value, or a list of values when the key has several fields.
+KeyValue: TypeAlias = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=16)]
+Duration: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(ms|s|m|h|d)$")]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Metadata(_Model):
+    """Who the contract is. Only name and epoch are part of the fingerprint."""
+
+    name: Name = Field(description="The contract's name, the same in every epoch.")
+    epoch: int = Field(1, strict=True, ge=1, le=2**31 - 1, description="Raised by one with each change of placement.")
+    owner: str | None = Field(None, max_length=255, description="Whom to ask.")
+    labels: dict[str, str] = Field(default_factory=dict, max_length=64, description="Free text pairs.")
+
+
+class Window(_Model):
+    """A time window that becomes the last part of the key: `(merchant, hour)`, `(query, window start)`."""
+
+    field: FieldName = Field(description="The field that holds the record's time.")
+    size: Duration = Field(description="Length of a window: 500ms, 30s, 5m, 1h, 1d. Windows start at 1970-01-01 UTC.")
+    unit: Literal["s", "ms", "us"] = Field("ms", description="What an integer time counts; timestamps need none.")
+    as_: Literal["start_ms", "start_s", "index"] = Field(
+        "start_ms", alias="as", description="How the window is written: its start, or its number."
+    )
+
+
+class Key(_Model):
+    """Which fields a record is ordered by, and their exact bytes."""
+
+    fields: Annotated[tuple[FieldName, ...], Field(min_length=1, max_length=16)] = Field(
+        description="The fields of the key, in order. A null in any of them makes the key null."
+    )
+    encoding: Encoding | Annotated[tuple[Encoding, ...], Field(min_length=1, max_length=16)] = Field(
+        "utf8", description="How a value becomes bytes; one for all fields, or one for each."
+    )
+    join: Annotated[str, StringConstraints(max_length=16)] | None = Field(
+        None,
+        description="What stands between parts. Default: `|`, or nothing when every part has a fixed width.",
+    )
+    window: Window | None = Field(None, description="A time window as the last part of the key.")
+    on_null: KeyRule = Field("client", description="What a null key does. `client`: as the named client does.")
+    on_empty: KeyRule = Field("client", description="What an empty key does.")
+    registry_header: Literal["keep", "strip"] = Field(
+        "keep",
+        description="The five bytes a schema registry puts before a key: part of it, or not (raw keys only).",
+    )
+
+    @property
+    def encodings(self) -> tuple[Encoding, ...]:
+        """One encoding for each field."""
+        return (self.encoding,) * len(self.fields) if isinstance(self.encoding, str) else self.encoding
+
+
+class Spread(_Model):
+    """Several lanes for one key: order is kept per sub-key, or given up."""
+
+    over: Annotated[int, Field(strict=True, ge=2, le=256)] | None = Field(
+        None, description="How many lanes, counted upwards from the key's own."
+    )
+    lanes: Annotated[tuple[Lane, ...], Field(min_length=2, max_length=256)] | None = Field(
+        None, description="Which lanes, by number."
+    )
+    by: FieldName | None = Field(None, description="The sub-key: records that share it share a lane, in order.")
+    by_position: bool = Field(False, description="By place in the source: even, and no order is kept.")
+
+
+class Pin(_Model):
+    """A lane of its own choosing for each of the keys; per-key order is kept."""
+
+    lanes: Annotated[tuple[Lane, ...], Field(min_length=1, max_length=10_000)] = Field(
+        description="As many lanes as keys: the first key goes to the first lane."
+    )
+
+
+class Tier(_Model):
+    """Another stream for these keys."""
+
+    stream: Name = Field(description="The stream that takes them.")
+    lanes: LaneCount = Field(description="How many lanes that stream has.")
+    spread: Spread | None = Field(None, description="Spread each key inside the tier.")
+
+
+class HotKeys(_Model):
+    """What some heavy keys do instead. Every other key stays where it was."""
+
+    keys: Annotated[tuple[KeyValue, ...], Field(min_length=1, max_length=10_000)] = Field(
+        description="The keys, as values; a list for each when the key has several fields. Without the window."
+    )
+    pin: Pin | None = None
+    spread: Spread | None = None
+    tier: Tier | None = None
+
+
+class TableRange(_Model):
+    """Keys from one value up to, not including, another: integers by number, text by its bytes."""
+
+    from_: Scalar | None = Field(None, alias="from", description="The first key; open below when left out.")
+    below: Scalar | None = Field(None, description="The first key after; open above when left out.")
+    lane: Lane
+
+
+class Table(_Model):
+    """Lanes from a list instead of a hash: the shards of a database, or accounts packed by volume."""
+
+    values: dict[Scalar, Lane | Annotated[tuple[Lane, ...], Field(min_length=1, max_length=256)]] = Field(
+        default_factory=dict,
+        max_length=100_000,
+        description="A key and its lane, or its few lanes (then with `by`).",
+    )
+    ranges: Annotated[tuple[TableRange, ...], Field(max_length=10_000)] = ()
+    by: FieldName | None = Field(None, description="The sub-key that divides a key among its few lanes.")
+    otherwise: Literal["hash", "reject"] = Field("hash", description="What a key outside the table does.")
+
+
+class Expect(_Model):
+    """What the traffic must look like; `check --data` ends with 4 when it does not."""
+
+    max_over_mean: float | None = Field(None, ge=1, le=1e6, description="Records in the fullest lane over the mean.")
+    max_key_share: float | None = Field(None, gt=0, le=1, description="Share of the heaviest key.")
+    min_distinct_keys: int | None = Field(None, strict=True, ge=1, le=10**12, description="Fewest different keys.")
+    max_null_share: float | None = Field(None, ge=0, le=1, description="Share of null and empty keys.")
+
+
+class Golden(_Model):
+    """An example that must hold, for every program in every language that claims this contract."""
+
+    key: KeyValue | None = Field(None, description="The key, for contracts whose lane depends on it alone.")
+    record: dict[FieldName, Scalar] | None = Field(None, description="Or all fields that the lane depends on.")
+    lane: Lane
+    lanes: LaneCount | None = Field(None, description="The lane count it holds for; default: the contract's.")
+    stream: Name | None = Field(None, description="The stream, where a tier takes the key.")
+
+
+class Spec(_Model):
+    """How a key becomes a lane."""
+
+    streams: Annotated[tuple[Name, ...], Field(min_length=1, max_length=1000)] = Field(
+        description="Streams that keep this contract; they are co-partitioned by construction."
+    )
+    lanes: LaneCount | Literal["live"] = Field(description="The lane count, or `live`: ask the cluster.")
+    key: Key
+    partitioner: PartitionerName = Field(description="Named after the client whose placement it is.")
+    hot_keys: Annotated[tuple[HotKeys, ...], Field(max_length=1000)] = ()
+    table: Table | None = None
+    expect: Expect = Expect()
+    golden: Annotated[tuple[Golden, ...], Field(max_length=10_000)] = ()
+
+
+class Contract(_Model):
+    """The file that says how a key becomes a lane. Immutable; a change is a new epoch."""
+
+    api_version: Literal["keylane/v1"] = Field(alias="apiVersion")
+    kind: Literal["RoutingContract"]
+    metadata: Metadata
+    spec: Spec
+
+    @property
+    def fingerprint(self) -> str:
+        """One number for the promise; see `contract.fingerprint`."""
+        from keylane.contract.fingerprint import fingerprint
+
+        return fingerprint(self)

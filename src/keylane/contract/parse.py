@@ -1,0 +1,149 @@
+"""File or text -> Contract, or every problem of it at once, each with its line and path.
+
+The bounds on the YAML itself are in `yaml_tree`, the fields in `model`, contradictions in `cross`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from keylane.contract import model
+from keylane.contract.cross import cross_problems
+from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, read_tree
+from keylane.errors import ContractError, did_you_mean, shorten
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+    from keylane.contract.model import Contract
+    from keylane.records import Finding
+
+__all__ = ["examine", "load_contract", "parse_contract"]
+
+#: Which model stands at a path (list positions left out), for "did you mean".
+_MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
+    (): model.Contract,
+    ("metadata",): model.Metadata,
+    ("spec",): model.Spec,
+    ("spec", "key"): model.Key,
+    ("spec", "key", "window"): model.Window,
+    ("spec", "hot_keys"): model.HotKeys,
+    ("spec", "hot_keys", "pin"): model.Pin,
+    ("spec", "hot_keys", "spread"): model.Spread,
+    ("spec", "hot_keys", "tier"): model.Tier,
+    ("spec", "hot_keys", "tier", "spread"): model.Spread,
+    ("spec", "table"): model.Table,
+    ("spec", "table", "ranges"): model.TableRange,
+    ("spec", "expect"): model.Expect,
+    ("spec", "golden"): model.Golden,
+}
+
+
+def load_contract(path: str | FilePath) -> Contract:
+    """Read a contract file.
+
+    Raises ContractError with every problem of the file in `.findings`; OSError when it cannot be read.
+    """
+    file = FilePath(path)
+    with file.open("rb") as stream:
+        raw = stream.read(MAX_BYTES + 1)
+    try:
+        return parse_contract(raw.decode("utf-8"), name=str(path))
+    except UnicodeDecodeError as error:
+        raise ContractError.of(f"{path} is not UTF-8 text", got=raw[error.start : error.start + 8]) from None
+
+
+def parse_contract(text: str, name: str = "contract") -> Contract:
+    """Read a contract from text; `name` is what messages call it."""
+    contract, findings = examine(text)
+    if contract is None:
+        lines = "\n".join(f"  {finding}" for finding in findings)
+        raise ContractError(f"{name} has {len(findings)} problem(s):\n{lines}", findings)
+    return contract
+
+
+def examine(text: str) -> tuple[Contract | None, list[Finding]]:
+    """Read a contract and everything that is wrong with it, in file order, without raising."""
+    tree = read_tree(text)
+    if tree.findings and tree.data is None:
+        return None, tree.findings
+    if not isinstance(tree.data, dict):
+        tree.problem((), f"a contract is a mapping: got {type(tree.data).__name__}")
+        return None, tree.findings
+    contract = _validate(tree)
+    for path, message in cross_problems(tree.data):
+        tree.problem(path, message)
+    findings = sorted(dict.fromkeys(tree.findings), key=lambda f: (f.line or 0, f.where))
+    return (None if findings else contract), findings
+
+
+def _validate(tree: Tree) -> Contract | None:
+    try:
+        return model.Contract.model_validate(tree.data)
+    except ValidationError as error:
+        for path, details in _merged(error, tree):
+            tree.problem(path, _message(path, details))
+    return None
+
+
+def _merged(error: ValidationError, tree: Tree) -> list[tuple[Path, list[ErrorDetails]]]:
+    """Group pydantic's errors by the path they speak of: a union reports one for each of its members."""
+    groups: dict[Path, list[ErrorDetails]] = {}
+    for details in error.errors(include_url=False):
+        groups.setdefault(_real_path(details["loc"], tree), []).append(details)
+    return list(groups.items())
+
+
+def _real_path(loc: tuple[str | int, ...], tree: Tree) -> Path:
+    """Drop from pydantic's location what is not in the file: names of union members."""
+    path: Path = ()
+    for part in loc[:-1]:
+        if (*path, part) in tree.lines:
+            path = (*path, part)
+    last = loc[-1] if loc else ""
+    in_file = (*path, last) in tree.lines
+    is_member = isinstance(last, str) and (last in _MEMBERS or "[" in last)
+    return path if is_member and not in_file else (*path, last)
+
+
+_MEMBERS: Final = {"int", "str", "constrained-int", "constrained-str", "literal['live']", "tuple"}
+
+
+def _message(path: Path, details: list[ErrorDetails]) -> str:
+    first = details[0]
+    name = str(path[-1]) if path else ""
+    known = _known_fields(path[:-1])
+    match first["type"]:
+        case "extra_forbidden":
+            near = did_you_mean(name, known)
+            return f"unknown field; {near or 'allowed: ' + ', '.join(known)}"
+        case "missing":
+            return "needed, but not given"
+        case _:
+            wants = " or ".join(dict.fromkeys(_wants(d) for d in details))
+            near = _near_value(first)
+            return f"got {shorten(first['input'])}; allowed: {wants}" + (f"; hint: {near}" if near else "")
+
+
+def _wants(details: ErrorDetails) -> str:
+    return details["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+
+
+def _near_value(details: ErrorDetails) -> str:
+    """For a closed list, the member that was probably meant."""
+    expected = str(details.get("ctx", {}).get("expected", ""))
+    value = details["input"]
+    return (
+        did_you_mean(value, expected.replace(" or ", ", ").replace("'", "").split(", "))
+        if isinstance(value, str)
+        else ""
+    )
+
+
+def _known_fields(path: Path) -> list[str]:
+    stands = _MODELS.get(tuple(part for part in path if isinstance(part, str)))
+    fields: dict[str, Any] = stands.model_fields if stands else {}
+    return [info.alias or name for name, info in fields.items()]

@@ -1,0 +1,161 @@
+"""Bounded YAML: text -> plain data, with a line for every path. Knows nothing of contracts.
+
+What is not YAML's usual: only `true`, `false`, `null`, plain decimal integers and floats are not text, so that
+`no`, `0123`, `12:30` and `2026-11-15` stay the keys they look like. A key given twice is a problem, as is every
+tag. Size, depth, nodes, aliases and digits are bounded before anything is built, so an alias bomb costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from keylane.records import Finding
+
+__all__ = ["MAX_BYTES", "Tree", "read_tree", "show_path"]
+
+MAX_BYTES: Final = 1 << 18
+MAX_DEPTH: Final = 24
+MAX_NODES: Final = 100_000
+MAX_ALIASES: Final = 16
+MAX_DIGITS: Final = 20
+
+Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+FLOAT: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?|[-+]?\.[0-9]+")
+WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(slots=True)
+class Tree:
+    """Plain data, the line of each path, and what was wrong while reading."""
+
+    data: Any = None
+    lines: dict[Path, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def line(self, path: Path) -> int | None:
+        """The line of a path, or of the nearest thing around it."""
+        known = (self.lines.get(path[:end]) for end in range(len(path), -1, -1))
+        return next((line for line in known if line), None)
+
+    def problem(self, path: Path, message: str) -> None:
+        """Note an error at a path."""
+        self.findings.append(Finding("error", show_path(path), message, self.line(path)))
+
+
+def show_path(path: Path) -> str:
+    """Show `("spec", "hot_keys", 0)` as `spec.hot_keys[0]`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "(file)"
+
+
+def read_tree(text: str) -> Tree:
+    """Read one YAML document within bounds; what is wrong is in `findings`, never an exception."""
+    tree = Tree()
+    if (size := len(text.encode("utf-8", "surrogatepass"))) > MAX_BYTES:
+        tree.problem((), f"too large: got {size} bytes; allowed: {MAX_BYTES}")
+        return tree
+    try:
+        if bound := _bound_broken(text):
+            tree.findings.append(bound)
+        elif (node := yaml.compose(text, Loader=Loader)) is None:
+            tree.problem((), "the file is empty; hint: a contract begins with `apiVersion: keylane/v1`")
+        else:
+            tree.data = _Builder(tree).build(node, ())
+    except yaml.YAMLError as error:
+        tree.findings.append(_syntax(error))
+    return tree
+
+
+def _bound_broken(text: str) -> Finding | None:
+    """Walk the parser's events, which build nothing, and stop at the first bound that breaks."""
+    depth = nodes = aliases = documents = 0
+    for event in yaml.parse(text, Loader=Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        nodes += isinstance(event, yaml.NodeEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        counted = (
+            ("nesting", depth, MAX_DEPTH),
+            ("values", nodes, MAX_NODES),
+            ("aliases", aliases, MAX_ALIASES),
+            ("documents", documents, 1),
+        )
+        for what, count, most in counted:
+            if count > most:
+                message = (
+                    f"too many {what}: allowed: {most}" if what != "nesting" else f"nested too deep: allowed: {most}"
+                )
+                return Finding("error", "(file)", message, event.start_mark.line + 1)
+    return None
+
+
+def _syntax(error: yaml.YAMLError) -> Finding:
+    mark = getattr(error, "problem_mark", None)
+    text = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return Finding("error", "(file)", f"not YAML: {text}", mark.line + 1 if mark else None)
+
+
+class _Builder:
+    """Builds data from composed nodes, counting what aliases expand to."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.built = 0
+        self.open: set[int] = set()
+
+    def build(self, node: yaml.Node, path: Path) -> Any:
+        self.tree.lines.setdefault(path, node.start_mark.line + 1)
+        self.built += 1
+        if id(node) in self.open or self.built > MAX_NODES:
+            raise yaml.YAMLError("aliases expand without end")
+        self.open.add(id(node))
+        try:
+            return self._value(node, path)
+        finally:
+            self.open.discard(id(node))
+
+    def _value(self, node: yaml.Node, path: Path) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(child, (*path, i)) for i, child in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[Any, Any]:
+        out: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = self._scalar(key_node, path) if isinstance(key_node, yaml.ScalarNode) else None
+            if not isinstance(key, str | int) or isinstance(key, bool):
+                self.tree.problem(path, "a field name must be text or a whole number; hint: quote it")
+                continue
+            inner = (*path, key)
+            self.tree.lines[inner] = key_node.start_mark.line + 1
+            if key in out:
+                self.tree.problem(inner, "given twice; hint: keep one of them")
+            out[key] = self.build(value_node, inner)
+        return out
+
+    def _scalar(self, node: yaml.Node, path: Path) -> Any:
+        text = str(node.value)
+        if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+            self.tree.problem(path, f"tags are not allowed: got {node.tag!r}")
+        if getattr(node, "style", None):
+            return text
+        if INTEGER.fullmatch(text):
+            return self._integer(text, path)
+        if FLOAT.fullmatch(text):
+            return float(text)
+        return WORDS.get(text, text)
+
+    def _integer(self, text: str, path: Path) -> int:
+        if len(text) > MAX_DIGITS:
+            self.tree.problem(path, f"number too long: got {len(text)} digits; allowed: {MAX_DIGITS}")
+            return 0
+        return int(text)

@@ -1,0 +1,114 @@
+"""Every error keylane raises, and how a message is built. Nothing is raised here; look at the callers.
+
+The policy: one root, so that a caller can catch all of keylane; each leaf is also the builtin that
+a Python programmer would expect, so that nobody must import keylane to catch it. A message says what
+was got, what is allowed and what to do. `exit_code` is what the command line ends with:
+1 failure, 2 usage or invalid contract, 4 a threshold of the contract is broken.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from keylane.records import Finding, Reason
+
+__all__ = [
+    "ContractError",
+    "DataError",
+    "KeylaneError",
+    "LaneCountError",
+    "MissingExtraError",
+    "UnknownNameError",
+    "UnplacedError",
+    "UsageError",
+    "did_you_mean",
+]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `did you mean 'encoding'?`, or nothing when no known word is near."""
+    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+class KeylaneError(Exception):
+    """The root of everything keylane raises on purpose."""
+
+    exit_code = 1
+
+    @classmethod
+    def of(cls, what: str, *, got: object = None, allowed: str = "", hint: str = "") -> Self:
+        """Build the message in its agreed order: what, got, allowed, hint.
+
+        >>> str(UsageError.of("no such output", got="xml", allowed="table, json", hint="-o json"))
+        "no such output: got 'xml'; allowed: table, json; hint: -o json"
+        """
+        parts = [f"got {shorten(got)}"] if got is not None else []
+        parts += [f"allowed: {allowed}"] if allowed else []
+        parts += [f"hint: {hint}"] if hint else []
+        return cls(f"{what}: {'; '.join(parts)}" if parts else what)
+
+
+def shorten(value: object, most: int = 120) -> str:
+    """Show a value without letting a megabyte of key into a message."""
+    head = value[:most] if isinstance(value, str | bytes) else value
+    text = repr(head)
+    return text if len(text) <= most + 3 and head == value else f"{text[:most]}…"
+
+
+class UsageError(KeylaneError, ValueError):
+    """An argument or option that makes no sense, alone or with another."""
+
+    exit_code = 2
+
+
+class LaneCountError(KeylaneError, ValueError):
+    """A lane count that is zero, negative, fractional, absurd, or `live` with nobody to ask."""
+
+    exit_code = 2
+
+
+class UnknownNameError(KeylaneError, LookupError):
+    """A partitioner, hash or column that does not exist; the nearest one that does is named."""
+
+    exit_code = 2
+
+    @classmethod
+    def among(cls, kind: str, got: str, known: Sequence[str]) -> Self:
+        """Say what there is, and which of it was probably meant."""
+        return cls.of(f"unknown {kind}", got=got, allowed=", ".join(known), hint=did_you_mean(got, known))
+
+
+class ContractError(KeylaneError, ValueError):
+    """A contract file that is not one. Carries every problem of the file at once."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)
+
+
+class UnplacedError(KeylaneError, ValueError):
+    """A record that has no lane under this contract. `reason` is from the closed list `records.Reason`."""
+
+    def __init__(self, message: str, reason: Reason) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class DataError(KeylaneError, ValueError):
+    """A data set that cannot be read, or does not hold what was asked of it."""
+
+
+class MissingExtraError(KeylaneError, ImportError):
+    """A part of keylane whose libraries are not installed; says the command that installs them."""
+
+    @classmethod
+    def named(cls, extra: str, library: str) -> Self:
+        """Name the extra and the one line that mends it."""
+        return cls.of(f"{library} is not installed", hint=f"pip install 'keylane[{extra}]'")

@@ -1,0 +1,40 @@
+"""FNV-1a, 32 bits: the default of Sarama, `Hash` of kafka-go, `fnv1a` of librdkafka.
+
+The clients share the hash and differ in the fold; see `placement.fold`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["fnv1a", "fnv1a_rows"]
+
+BASIS: Final = 0x811C9DC5
+PRIME: Final = 0x01000193
+
+
+def fnv1a(key: bytes) -> int:
+    """FNV-1a of the key: for each byte, xor it in, then multiply by the prime.
+
+    >>> fnv1a(b"1468509572224")  # as a signed int this is Integer.MIN_VALUE, whose abs() is negative
+    2147483648
+    """
+    h = BASIS
+    for byte in key:
+        h = (h ^ byte) * PRIME & 0xFFFFFFFF
+    return h
+
+
+def fnv1a_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
+    """fnv1a of every row of an (n, length) array."""
+    from keylane.hashing.words import seeded
+
+    h = seeded(rows, BASIS)
+    for at in range(rows.shape[1]):
+        h ^= rows[:, at]
+        h *= PRIME
+    return h

@@ -1,0 +1,119 @@
+"""One value -> its bytes. The same logical key in other bytes is another key, so nothing is coerced quietly.
+
+The same rules for whole columns: `columns`. Which field has which encoding: the contract, read by `read`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from keylane.errors import UnplacedError, shorten
+from keylane.records import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from keylane.contract.names import Encoding
+
+__all__ = ["ENCODERS", "FIXED_WIDTH", "encode", "h3_number", "malformed", "strip_registry_header"]
+
+#: Bytes an encoding always takes; the others vary.
+FIXED_WIDTH: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "uuid": 16, "h3": 8}
+REGISTRY_HEADER: Final = 5
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_CELL: Final = re.compile(r"[0-9a-fA-F]{15}|0[0-9a-fA-F]{15}")
+
+
+def malformed(encoding: str, value: object, wants: str) -> UnplacedError:
+    """Build the error for a value that this encoding cannot hold."""
+    kind = type(value).__name__
+    return UnplacedError(f"not a {encoding} key: got {kind} {shorten(value)}; allowed: {wants}", Reason.MALFORMED_KEY)
+
+
+def encode(value: Any, encoding: Encoding) -> bytes:
+    """Bytes of one value.
+
+    >>> encode("Zoë", "utf8"), encode(7, "int32be"), encode("8928308280fffff", "h3").hex()
+    (b'Zo\\xc3\\xab', b'\\x00\\x00\\x00\\x07', '08928308280fffff')
+    """
+    return ENCODERS[encoding](value)
+
+
+def _utf8(value: Any) -> bytes:
+    """Text as UTF-8; an integer as its decimal digits, as every client's string serialiser writes it."""
+    try:
+        if type(value) is str:
+            return value.encode()
+        if isinstance(value, bytes):
+            value.decode()
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return b"%d" % value
+        return str.encode(value)
+    except (UnicodeError, TypeError):
+        raise malformed("utf8", value, "text without lone surrogates, whole numbers, UTF-8 bytes") from None
+
+
+def _integer(name: str, width: int) -> Callable[[Any], bytes]:
+    def encode_integer(value: Any) -> bytes:
+        try:
+            if not isinstance(value, bool):
+                return int.to_bytes(value, width, "big", signed=True)
+        except (OverflowError, TypeError):
+            pass
+        raise malformed(name, value, f"whole numbers of {width * 8} bits, signed")
+
+    return encode_integer
+
+
+def _uuid(value: Any) -> bytes:
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, bytes) and len(value) == 16:
+        return value
+    if isinstance(value, str) and _UUID.fullmatch(value):
+        return bytes.fromhex(value.replace("-", ""))
+    raise malformed("uuid", value, "32 hex digits as 8-4-4-4-12, a UUID, or 16 bytes")
+
+
+def h3_number(value: Any) -> int | None:
+    """Read an H3 cell, as a number or as 15 hex digits; None if it has not the form of a cell."""
+    number = int(value, 16) if isinstance(value, str) and _CELL.fullmatch(value) else value
+    is_number = isinstance(number, int) and not isinstance(number, bool)
+    # Bit 63 is zero and the mode, bits 59 to 62, is 1: a cell. Anything finer is the geo room's to know.
+    return number if is_number and number >> 59 == 1 else None
+
+
+def _h3(value: Any) -> bytes:
+    number = h3_number(value)
+    if number is None:
+        raise malformed("h3", value, "an H3 cell as a 64-bit number or 15 hex digits")
+    return number.to_bytes(8, "big")
+
+
+def _raw(value: Any) -> bytes:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise malformed("raw", value, "bytes; hint: encoding: utf8 for text")
+
+
+ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
+    "utf8": _utf8,
+    "int32be": _integer("int32be", 4),
+    "int64be": _integer("int64be", 8),
+    "uuid": _uuid,
+    "h3": _h3,
+    "raw": _raw,
+}
+
+
+def strip_registry_header(key: bytes) -> bytes:
+    """Drop the zero byte and four-byte schema id that a schema registry's serialiser puts before a key.
+
+    With the header left on, a new schema version moves every key: the id is part of the bytes.
+    """
+    if len(key) < REGISTRY_HEADER or key[0] != 0:
+        raise malformed("registry", key, "a zero byte, a four-byte schema id, then the key")
+    return key[REGISTRY_HEADER:]

@@ -1,0 +1,181 @@
+"""The key fields of a contract -> base key and routing key, of one record and of an Arrow batch.
+
+The null rule lives here: a null in any field of the key, or in the window's time, makes the key null. What a null
+or empty key then does is the router's to decide. Encodings are in `encode` and `columns`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from keylane.errors import DataError, UnplacedError
+from keylane.keys.encode import ENCODERS, FIXED_WIDTH, strip_registry_header
+from keylane.keys.window import window_number
+from keylane.records import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from keylane.contract.model import Key, Window
+
+    Reader = Callable[[Mapping[str, Any]], tuple[bytes | None, bytes | None]]
+
+__all__ = ["BatchKeys", "base_key", "encode_key_value", "joiner", "read_batch", "record_reader"]
+
+
+def joiner(key: Key) -> bytes:
+    """What stands between the parts of a key."""
+    if key.join is not None:
+        return key.join.encode()
+    return b"" if all(encoding in FIXED_WIDTH for encoding in key.encodings) else b"|"
+
+
+def _window_bytes(number: int, key: Key) -> bytes:
+    """The window's number in the manner of the other parts: digits after text, 8 bytes after fixed widths."""
+    fixed = all(encoding in FIXED_WIDTH for encoding in key.encodings)
+    return number.to_bytes(8, "big", signed=True) if fixed else b"%d" % number
+
+
+def encode_key_value(value: Any, key: Key) -> bytes:
+    """The base key of a key written in a contract: one value, or one for each field."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    encoded = [ENCODERS[e](part) for e, part in zip(key.encodings, parts, strict=True)]
+    return joiner(key).join(encoded)
+
+
+def base_key(record: Mapping[str, Any], key: Key) -> bytes | None:
+    """Bytes of the key fields; None when one of them is null. Raises UnplacedError when one is missing or misfit."""
+    parts = []
+    for field, encoding in zip(key.fields, key.encodings, strict=True):
+        value = _field(record, field)
+        parts.append(None if value is None else ENCODERS[encoding](value))
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    base = joiner(key).join(known)
+    return strip_registry_header(base) if key.registry_header == "strip" else base
+
+
+def _field(record: Mapping[str, Any], name: str) -> Any:
+    try:
+        return record[name]
+    except KeyError:
+        raise UnplacedError(
+            f"the record has no field {name!r}: got {sorted(map(str, record))[:20]}", Reason.MISSING_FIELD
+        ) from None
+
+
+def record_reader(key: Key) -> Reader:
+    """A function from a record to (base key, routing key); both None when the key is null."""
+    if key.window is not None:
+        return _windowed_reader(key, key.window)
+    if len(key.fields) == 1 and key.registry_header == "keep":
+        return _one_field_reader(key.fields[0], ENCODERS[key.encodings[0]])
+    return lambda record: ((base := base_key(record, key)), base)
+
+
+def _one_field_reader(field: str, encoder: Callable[[Any], bytes]) -> Reader:
+    """The short way that producers take for most contracts."""
+
+    def read(record: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
+        try:
+            value = record[field]
+        except KeyError:
+            value = _field(record, field)
+        if value is None:
+            return None, None
+        key = encoder(value)
+        return key, key
+
+    return read
+
+
+def _windowed_reader(key: Key, window: Window) -> Reader:
+    join = joiner(key)
+
+    def read(record: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
+        base, time = base_key(record, key), _field(record, window.field)
+        if base is None or time is None:
+            return None, None
+        return base, join.join((base, _window_bytes(window_number(time, window), key)))
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class BatchKeys:
+    """Keys of a batch. `routing` is null where the key is null or malformed; `malformed` tells the two apart."""
+
+    base: pa.Array
+    routing: pa.Array
+    malformed: NDArray[np.bool_]
+
+
+def read_batch(batch: pa.RecordBatch | pa.Table, key: Key) -> BatchKeys:
+    """Base and routing keys of every row."""
+    from keylane.keys.binary import nulls_of
+
+    base, malformed = _base_column(batch, key)
+    if key.window is None:
+        return BatchKeys(base, base, malformed)
+    window, misfit = _window_part(batch, key)
+    # A record whose key is null is a null key, whatever its time holds: the order `record_reader` asks in.
+    misfit &= ~nulls_of(base)
+    return BatchKeys(base, _join([base, window], joiner(key)), malformed | misfit)
+
+
+def _base_column(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, NDArray[np.bool_]]:
+    from keylane.keys.columns import encode_column, strip_registry_headers
+
+    encoded = [
+        encode_column(_column(batch, field), encoding, field)
+        for field, encoding in zip(key.fields, key.encodings, strict=True)
+    ]
+    malformed = encoded[0][1]
+    for _, bad in encoded[1:]:
+        malformed = malformed | bad
+    base = _join([part for part, _ in encoded], joiner(key))
+    if key.registry_header == "keep":
+        return base, malformed
+    stripped, bad = strip_registry_headers(base)
+    return stripped, malformed | bad
+
+
+def _column(batch: pa.RecordBatch | pa.Table, name: str) -> Any:
+    if name not in batch.schema.names:
+        raise DataError.of(f"the data has no column {name!r}", got=name, allowed=", ".join(batch.schema.names))
+    return batch.column(name)
+
+
+def _join(parts: Sequence[pa.Array], between: bytes) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(parts) == 1:
+        return parts[0]
+    wide = any(pa.types.is_large_binary(part.type) for part in parts)
+    kind = pa.large_binary() if wide else pa.binary()
+    return pc.binary_join_element_wise(*(part.cast(kind) for part in parts), pa.scalar(between, kind))
+
+
+def _window_part(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, NDArray[np.bool_]]:
+    import numpy as np
+    import pyarrow as pa
+
+    from keylane.keys.binary import binary_of_rows, nulls_of, plain
+    from keylane.keys.window import window_column
+
+    assert key.window is not None
+    column = plain(_column(batch, key.window.field))
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), pa.binary()), np.zeros(len(column), bool)
+    numbers, misfit = window_column(column, key.window)
+    missing = nulls_of(column) | misfit
+    if all(encoding in FIXED_WIDTH for encoding in key.encodings):
+        return binary_of_rows(numbers.astype(">i8").view(np.uint8).reshape(-1, 8), missing), misfit
+    return pa.array(numbers, mask=missing).cast(pa.string()).cast(pa.binary()), misfit

@@ -1,0 +1,83 @@
+"""Hash + fold = the partitioner named after the client whose placement it is. The facts are `contract.partitioners`.
+
+`partitioner("kafka-java").lane(b"TT0124", 15)` is 10. None means that the key does not decide the lane: it is null or
+empty and that client places such records without it, or the client ignores keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.contract.partitioners import FACTS, PartitionerFacts, facts_of
+from keylane.hashing import HASHES, Hash
+from keylane.hashing.murmur3 import spark_int, spark_long, spark_words_rows
+from keylane.placement.count import lane_count
+from keylane.placement.fold import FOLDS
+from keylane.placement.ranges import range_lane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from keylane.contract.names import Encoding
+
+__all__ = ["Partitioner", "all_partitioners", "partitioner"]
+
+SPARK_INT: Final = Hash("spark-int", lambda key: spark_int(int.from_bytes(key, "big")), spark_words_rows)
+SPARK_LONG: Final = Hash("spark-long", lambda key: spark_long(int.from_bytes(key, "big")), spark_words_rows)
+#: Spark's hash knows the column's type; Kafka's and the others see bytes only.
+TYPED: Final[dict[str, Hash]] = {"int32be": SPARK_INT, "int64be": SPARK_LONG, "h3": SPARK_LONG}
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioner:
+    """A placement rule that can be asked about any key, any lane count, one key or a batch."""
+
+    facts: PartitionerFacts
+    hash: Hash | None
+
+    @property
+    def name(self) -> str:
+        """The contract name."""
+        return self.facts.name
+
+    def lane(self, key: bytes | None, lanes: int) -> int | None:
+        """The lane of one routing key, null and empty keys as this client treats them."""
+        lanes = lane_count(lanes)
+        rule = self.facts.on_null if key is None else self.facts.on_empty if not key else "hash"
+        if self.hash is None or rule != "hash":
+            return None
+        return self.fold(self.hash.one(key or b""), lanes)
+
+    @property
+    def fold(self) -> Callable[[int, int], int]:
+        """Hash and trusted lane count -> lane."""
+        return range_lane if self.facts.fold == "ranges" else FOLDS[self.facts.fold]
+
+    def hashed_lanes(self, keys: pa.Array, lanes: int) -> NDArray[Any]:
+        """Lanes of a batch as uint32, every key hashed, null as empty; who is hashed at all is the router's to say."""
+        from keylane.hashing.batch import hash_batch
+        from keylane.placement.ranges import range_lanes
+
+        assert self.hash is not None
+        hashed = hash_batch(self.hash, keys)
+        return range_lanes(hashed, lanes) if self.facts.fold == "ranges" else FOLDS[self.facts.fold](hashed, lanes)
+
+
+def partitioner(name: str, encoding: Encoding = "utf8") -> Partitioner:
+    """Look a partitioner up. `encoding` matters to `spark-hash` alone, which hashes numbers as numbers.
+
+    >>> partitioner("librdkafka-consistent-random").lane(b"TT0124", 15)
+    9
+    """
+    facts = facts_of(name)
+    typed = TYPED.get(encoding) if name == "spark-hash" else None
+    return Partitioner(facts, typed or (HASHES[facts.hash] if facts.hash else None))
+
+
+def all_partitioners() -> tuple[Partitioner, ...]:
+    """Every named partitioner, in the order of the contract's list."""
+    return tuple(partitioner(name) for name in FACTS)

@@ -1,0 +1,56 @@
+"""The values that every other room speaks of. Imports nothing of keylane and no library.
+
+Where a placement is decided: `router`. Where findings come from: `contract.parse` and `measure.check`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+__all__ = ["Finding", "Placement", "Position", "Reason", "Severity"]
+
+Severity: TypeAlias = Literal["error", "warning", "info"]
+#: Where a record stood in its source (an offset). What keyless rules and position spreads read.
+Position: TypeAlias = int
+
+
+class Reason(StrEnum):
+    """Why a record could not be placed: the closed list that dead letters carry."""
+
+    NULL_KEY = "null-key"
+    EMPTY_KEY = "empty-key"
+    MALFORMED_KEY = "malformed-key"
+    MISSING_FIELD = "missing-field"
+    NOT_IN_TABLE = "not-in-table"
+    NO_POSITION = "no-position"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a strategy did with one record, and why.
+
+    `lane` is None in two cases, told apart by `reason`: the record cannot be placed (a reason of the closed
+    list), or the key does not decide the lane and no source position was given (`no-position`).
+    """
+
+    stream: str
+    lane: int | None
+    routing_key: bytes | None
+    reason: Reason | None = None
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a check has to say, and where."""
+
+    severity: Severity
+    where: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: {self.where}" if self.line else self.where
+        return f"{self.severity}: {place}: {self.message}"

@@ -1,0 +1,235 @@
+"""The four steps in a row: record -> routing key -> hash -> lane -> overrides. One record here; batches in `batches`.
+
+`Router(contract).lane(record)` for producers, `.place(record)` with every reason, `.lanes(batch)` and
+`.placements(batch)` for Arrow. All four are equal on the same records, which `tests/parity` holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from keylane.contract.partitioners import FACTS
+from keylane.errors import LaneCountError, UnplacedError, UsageError
+from keylane.hashing.murmur2 import murmur2
+from keylane.keys.encode import encode
+from keylane.keys.read import record_reader
+from keylane.placement.count import lane_count
+from keylane.placement.keyless import RULES
+from keylane.placement.overrides import compile_overrides
+from keylane.placement.partitioners import partitioner
+from keylane.placement.spread import by_position, by_sub_key, lane_set
+from keylane.records import Placement, Position, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from keylane.contract.model import Contract, Spread
+    from keylane.placement.overrides import HotRule
+
+__all__ = ["Router"]
+
+
+class Router:
+    """A contract, ready to decide.
+
+    `lanes` is needed when the contract says `live`, and refused when it contradicts the contract. `stream` is
+    needed when the contract has several and the placements should name another than the first.
+
+    >>> from keylane import parse_contract
+    >>> router = Router(parse_contract('''
+    ... apiVersion: keylane/v1
+    ... kind: RoutingContract
+    ... metadata: {name: payments}
+    ... spec: {streams: [tx], lanes: 15, key: {fields: [merchant]}, partitioner: kafka-java}
+    ... '''))
+    >>> router.lane({"merchant": "TT0124"})
+    10
+    """
+
+    def __init__(self, contract: Contract, *, lanes: int | None = None, stream: str | None = None) -> None:
+        spec = contract.spec
+        self.contract = contract
+        self.lane_count = _agreed_count(spec.lanes, lanes)
+        self.stream = _agreed_stream(spec.streams, stream)
+        self.facts = FACTS[spec.partitioner]
+        self.on_null = self.facts.on_null if spec.key.on_null == "client" else spec.key.on_null
+        self.on_empty = self.facts.on_empty if spec.key.on_empty == "client" else spec.key.on_empty
+        typed = spec.key.encodings[0] if len(spec.key.fields) == 1 and not spec.key.window else "raw"
+        self.partitioner = partitioner(spec.partitioner, typed)
+        self.overrides = compile_overrides(contract)
+        self._read = record_reader(spec.key)
+        self._hash = self.partitioner.hash.one if self.partitioner.hash else None
+        self._fold = self.partitioner.fold if self._hash else None
+        self._plain = self._hash is not None and not self.overrides.any
+
+    def lane(self, record: Mapping[str, Any], position: Position | None = None) -> int | None:
+        """The lane of one record.
+
+        None when its key does not decide it and no source position is given: leave the choice to the client then.
+        Raises UnplacedError, with a reason of the closed list, when the record has no lane under this contract.
+        """
+        base, key = self._read(record)
+        if key and self._plain:
+            return self._fold(self._hash(key), self.lane_count)  # type: ignore[misc]  # both are set when _plain is
+        placement = self._place(record, base, key, position)
+        if placement.reason is None or placement.reason is Reason.NO_POSITION:
+            return placement.lane
+        raise UnplacedError(f"no lane: {placement.why[-1]}", placement.reason)
+
+    def place(self, record: Mapping[str, Any], position: Position | None = None) -> Placement:
+        """The placement of one record with every step explained; a record without a lane has its reason instead."""
+        try:
+            base, key = self._read(record)
+        except UnplacedError as error:
+            return Placement(self.stream, None, None, error.reason, (str(error),))
+        return self._place(record, base, key, position)
+
+    def lanes(self, batch: pa.RecordBatch | pa.Table, positions: Any = None) -> pa.Array:
+        """The lane of every row as int32; null where `lane` gives None or raises. `placements` says which and why.
+
+        `positions` are the rows' places in the source, as integers: what keyless rules and position spreads read.
+        """
+        from keylane.batches import decide
+
+        return decide(self, batch, positions).lane_column()
+
+    def placements(self, batch: pa.RecordBatch | pa.Table, positions: Any = None) -> pa.RecordBatch:
+        """Columns `stream`, `lane`, `routing_key` and `reason` (null where a lane was found) for every row."""
+        from keylane.batches import decide
+
+        return decide(self, batch, positions).as_batch()
+
+    def _place(
+        self, record: Mapping[str, Any], base: bytes | None, key: bytes | None, position: Position | None
+    ) -> Placement:
+        why = [_key_step(self.contract, key)]
+        if base is None or key is None:
+            return self._without_key("null", self.on_null, Reason.NULL_KEY, position, why)
+        if not base and self.on_empty != "hash":
+            return self._without_key("empty", self.on_empty, Reason.EMPTY_KEY, position, why)
+        if self._hash is None:
+            return self._keyless(self.facts.on_null, key, position, why)
+        if base in self.overrides.hot:
+            return self._hot(self.overrides.hot[base], record, key, position, why)
+        if self.overrides.table is not None:
+            return self._from_table(record, base, key, why)
+        return Placement(self.stream, self._home(key, why), key, None, tuple(why))
+
+    def _without_key(
+        self,
+        kind: str,
+        rule: str,
+        reason: Reason,
+        position: Position | None,
+        why: list[str],
+    ) -> Placement:
+        key = None if kind == "null" else b""
+        if rule == "reject":
+            return Placement(self.stream, None, key, reason, (*why, f"{kind} key: the contract rejects it"))
+        if rule == "hash":
+            return Placement(self.stream, self._home(b"", why), key, None, tuple(why))
+        return self._keyless(rule, key, position, why)
+
+    def _keyless(self, rule: str, key: bytes | None, position: Position | None, why: list[str]) -> Placement:
+        if position is None:
+            text = f"{rule}: the key does not decide the lane, and no position was given"
+            return Placement(self.stream, None, key, Reason.NO_POSITION, (*why, text))
+        lane = RULES[rule](position, self.lane_count)
+        return Placement(self.stream, lane, key, None, (*why, f"{rule}: position {position} -> lane {lane}"))
+
+    def _home(self, key: bytes, why: list[str], lanes: int | None = None) -> int:
+        """The lane of the hash alone."""
+        assert self.partitioner.hash is not None
+        count = lanes or self.lane_count
+        number = self.partitioner.hash.one(key)
+        lane = self.partitioner.fold(number, count)
+        width = self.partitioner.hash.bits // 4
+        why.append(f"hash: {self.partitioner.hash.name} -> 0x{number:0{width}x}")
+        why.append(f"placement: {self.facts.fold} over {count} lanes -> lane {lane}")
+        return lane
+
+    def _hot(
+        self, rule: HotRule, record: Mapping[str, Any], key: bytes, position: Position | None, why: list[str]
+    ) -> Placement:
+        stream = rule.stream or self.stream
+        if rule.pin is not None:
+            return Placement(stream, rule.pin, key, None, (*why, f"override: {rule.where} pins it to lane {rule.pin}"))
+        home = self._home(key, why, rule.lanes)
+        if rule.stream:
+            why.append(f"override: {rule.where} moves it to {stream}")
+        if rule.spread is None:
+            return Placement(stream, home, key, None, tuple(why))
+        among = lane_set(rule.spread, home, rule.lanes or self.lane_count)
+        return self._spread(rule, rule.spread, among, record, key, position, why)
+
+    def _spread(
+        self,
+        rule: HotRule,
+        spread: Spread,
+        among: Sequence[int],
+        record: Mapping[str, Any],
+        key: bytes,
+        position: Position | None,
+        why: list[str],
+    ) -> Placement:
+        stream = rule.stream or self.stream
+        why.append(f"override: {rule.where} spreads it over lanes {list(among)}")
+        if spread.by is not None:
+            try:
+                lane = by_sub_key(sub_key_hash(record, spread.by), among)
+            except UnplacedError as error:
+                return Placement(stream, None, key, error.reason, (*why, str(error)))
+            return Placement(stream, lane, key, None, (*why, f"by {spread.by} -> lane {lane}"))
+        if position is None:
+            return Placement(stream, None, key, Reason.NO_POSITION, (*why, "by position, and none was given"))
+        lane = by_position(position, among)
+        return Placement(stream, lane, key, None, (*why, f"by position {position} -> lane {lane}"))
+
+    def _from_table(self, record: Mapping[str, Any], base: bytes, key: bytes, why: list[str]) -> Placement:
+        assert self.overrides.table is not None
+        among = self.overrides.table.lanes_of(base)
+        if among is None and self.overrides.table_rejects:
+            return Placement(self.stream, None, key, Reason.NOT_IN_TABLE, (*why, "the table does not know this key"))
+        if among is None:
+            return Placement(self.stream, self._home(key, why), key, None, tuple(why))
+        if len(among) == 1:
+            return Placement(self.stream, among[0], key, None, (*why, f"table -> lane {among[0]}"))
+        try:
+            lane = by_sub_key(sub_key_hash(record, self.overrides.table_by or ""), among)
+        except UnplacedError as error:
+            return Placement(self.stream, None, key, error.reason, (*why, str(error)))
+        return Placement(self.stream, lane, key, None, (*why, f"table: lanes {list(among)} -> lane {lane}"))
+
+
+def sub_key_hash(record: Mapping[str, Any], field: str) -> int:
+    """murmur2 of a sub-key's text; a null sub-key counts as the empty text."""
+    if field not in record:
+        raise UnplacedError(f"the record has no field {field!r}, its sub-key", Reason.MISSING_FIELD)
+    value = record[field]
+    return murmur2(b"" if value is None else encode(value, "utf8"))
+
+
+def _key_step(contract: Contract, key: bytes | None) -> str:
+    fields = ", ".join(contract.spec.key.fields)
+    shown = "null" if key is None else f"{key[:64]!r}{'…' if len(key) > 64 else ''} ({len(key)} bytes)"
+    return f"key: {fields} as {'+'.join(contract.spec.key.encodings)} -> {shown}"
+
+
+def _agreed_count(promised: Any, given: int | None) -> int:
+    if promised == "live":
+        if given is None:
+            raise LaneCountError.of(
+                "the contract asks the cluster", got="lanes: live", hint="Router(contract, lanes=N)"
+            )
+        return lane_count(given)
+    if given is not None and lane_count(given) != promised:
+        raise LaneCountError.of("contradicts the contract", got=given, allowed=str(promised), hint="a new epoch")
+    return lane_count(promised)
+
+
+def _agreed_stream(streams: Sequence[str], given: str | None) -> str:
+    if given is not None and given not in streams:
+        raise UsageError.of("not a stream of this contract", got=given, allowed=", ".join(streams))
+    return given or streams[0]

@@ -73,10 +73,15 @@ class Router:
         base, key = self._read(record)
         if key and self._plain:
             return self._fold(self._hash(key), self.lane_count)  # type: ignore[misc]  # both are set when _plain is
-        placement = self._place(record, base, key, position)
-        if placement.reason is None or placement.reason is Reason.NO_POSITION:
-            return placement.lane
-        raise UnplacedError(f"no lane: {placement.why[-1]}", placement.reason)
+        return _placed(self._place(record, base, key, position)).lane
+
+    def lane_of_key(self, key: bytes | None, position: Position | None = None) -> int | None:
+        """The lane of a key that is bytes already, for producers that hand over nothing else."""
+        return _placed(self._place({}, key, key, position)).lane
+
+    def placed(self, record: Mapping[str, Any], position: Position | None = None) -> Placement:
+        """As `place`, but raises UnplacedError, as `lane` does, when the record has no lane."""
+        return _placed(self.place(record, position))
 
     def place(self, record: Mapping[str, Any], position: Position | None = None) -> Placement:
         """The placement of one record with every step explained; a record without a lane has its reason instead."""
@@ -201,6 +206,12 @@ class Router:
         except UnplacedError as error:
             return Placement(self.stream, None, key, error.reason, (*why, str(error)))
         return Placement(self.stream, lane, key, None, (*why, f"table: lanes {list(among)} -> lane {lane}"))
+
+
+def _placed(placement: Placement) -> Placement:
+    if placement.reason is None or placement.reason is Reason.NO_POSITION:
+        return placement
+    raise UnplacedError(f"no lane: {placement.why[-1]}", placement.reason)
 
 
 def sub_key_hash(record: Mapping[str, Any], field: str) -> int:

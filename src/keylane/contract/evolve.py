@@ -1,5 +1,7 @@
-"""Old + new contract -> what the change does: safe, moves keys, changes the order scope, breaks co-partitioning,
-impossible. Says so before anything runs; what the change would cost on real traffic is `plan`'s to say.
+"""Old + new contract -> what the change does, before anything runs.
+
+Five kinds: safe, moves keys, changes the order scope, breaks co-partitioning, impossible. What a change would cost on
+real traffic is `plan`'s to say.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ FACTS: Final[dict[str, PartitionerFacts]] = {
     for facts in (
         PartitionerFacts(
             "kafka-java",
-            "Kafka's Java client, kafka-python, aiokafka, franz-go",
+            "Java, kafka-python, aiokafka, franz-go",
             "the default; leave partitioner.class unset",
             "murmur2",
             "masked",
@@ -91,7 +91,7 @@ FACTS: Final[dict[str, PartitionerFacts]] = {
             "unsigned",
             "sticky",
             "sticky",
-            "librdkafka's default, so also that of confluent-kafka, kcat, node-rdkafka and rdkafka for Rust",
+            "the default of librdkafka: so also of confluent-kafka, kcat, node-rdkafka and rdkafka for Rust",
         ),
         _librdkafka("librdkafka-murmur2", "murmur2", "murmur2", "masked", "hash"),
         _librdkafka("librdkafka-murmur2-random", "murmur2_random", "murmur2", "masked", "sticky"),
@@ -128,7 +128,7 @@ FACTS: Final[dict[str, PartitionerFacts]] = {
             "kafkajs-legacy",
             "masked",
             "round_robin",
-            note="a murmur2 that rounds its products to doubles: agrees with no other client",
+            note="wrong but deployed: a murmur2 that rounds its products to doubles, and agrees with no other client",
         ),
         PartitionerFacts(
             "kafkajs-2",
@@ -167,7 +167,7 @@ FACTS: Final[dict[str, PartitionerFacts]] = {
             "spark-murmur3",
             "positive",
             "hash",
-            note="typed: a bigint and its text are different keys",
+            note="typed, so a bigint and its text are different keys",
         ),
         PartitionerFacts(
             "kinesis-md5",

@@ -33,10 +33,10 @@ def malformed(encoding: str, value: object, wants: str) -> UnplacedError:
 
 
 def encode(value: Any, encoding: Encoding) -> bytes:
-    """Bytes of one value.
+    r"""Bytes of one value.
 
     >>> encode("Zoë", "utf8"), encode(7, "int32be"), encode("8928308280fffff", "h3").hex()
-    (b'Zo\\xc3\\xab', b'\\x00\\x00\\x00\\x07', '08928308280fffff')
+    (b'Zo\xc3\xab', b'\x00\x00\x00\x07', '08928308280fffff')
     """
     return ENCODERS[encoding](value)
 

@@ -91,5 +91,5 @@ def _floor_nanos(column: pa.Array, finer: pa.Array) -> NDArray[np.int64]:
     import pyarrow as pa
 
     if column.type.unit != "ns":
-        return finer.fill_null(0).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-    return column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // 1000  # type: ignore[no-any-return]
+        return finer.fill_null(0).to_numpy(zero_copy_only=False)
+    return column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // 1000

@@ -1,0 +1,194 @@
+"""`keylane check`: does this stream keep its contract? Made for CI."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keylane.cli.output import Result, Section, output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from keylane.contract.model import Contract
+    from keylane.records import Finding
+
+__all__ = ["check"]
+
+CONTRACT_SUFFIXES = (".yaml", ".yml")
+INVALID, BROKEN = 2, 4
+
+
+@click.command(short_help="Does this stream keep its contract? Are these co-partitioned? Made for CI.")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="CONTRACT | A B [C …]")
+@click.option("--data", "-d", type=click.Path(), help="Check this data against the contract.")
+@click.option("--key", "-k", metavar="COLUMN", help="The key column, when data sets are compared.")
+@click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: `lane` where the data has it.")
+@click.option("--lanes", "-n", type=int, help="The lane count, where the contract says live.")
+@output_option
+def check(
+    paths: tuple[str, ...],
+    data: str | None,
+    key: str | None,
+    lane: str | None,
+    lanes: int | None,
+    output: str,
+) -> tuple[Result, str]:
+    r"""Check that a stream keeps its contract, or that several are co-partitioned.
+
+    One CONTRACT: the file, its golden examples, keys chosen by hand; with --data also lanes as promised and the
+    expectations. Two or more contracts, or two or more data sets: are they co-partitioned, and which is the odd one?
+
+    \b
+    keylane check payments.yaml
+    keylane check payments.yaml --data sample.parquet
+    keylane check payments.yaml refunds.yaml
+    keylane check payments.parquet refunds.parquet --key merchant_id
+
+    Exit codes: 0 kept, 2 not a contract, 4 a promise is broken.
+    """
+    contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES)]
+    if contracts and len(contracts) < len(paths):
+        raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
+    if not contracts:
+        return _data_together(paths, key, lane or "lane", lanes), output
+    if len(paths) > 1 and data:
+        raise click.UsageError("--data goes with one contract")
+    if len(paths) > 1:
+        return _contracts_together(paths), output
+    return _one(paths[0], data, lane, lanes), output
+
+
+def _examined(path: str) -> tuple[Contract | None, list[Finding]]:
+    from keylane.contract.parse import examine
+    from keylane.contract.yaml_tree import MAX_BYTES
+    from keylane.records import Finding
+
+    with Path(path).open("rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    try:
+        return examine(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return None, [Finding("error", "(file)", f"not UTF-8 text: got {raw[error.start : error.start + 8]!r}")]
+
+
+def _one(path: str, data: str | None, lane: str | None, lanes: int | None) -> Result:
+    from keylane.measure.golden import contract_findings
+
+    contract, findings = _examined(path)
+    if contract is None:
+        return _result(findings, exit_code=INVALID)
+    facts = {"contract": contract.metadata.name, "fingerprint": contract.fingerprint, "answers": _answers(contract)}
+    findings = list(contract_findings(contract))
+    if data is None:
+        return _result(findings, facts)
+    counts, more = _against(contract, data, lane, lanes)
+    return _result([*findings, *more], {**facts, "data": counts})
+
+
+def _answers(contract: Contract) -> list[dict[str, Any]]:
+    from keylane.contract.answers import answers
+
+    return [asdict(one) for one in answers(contract)]
+
+
+def _against(
+    contract: Contract, path: str, lane: str | None, lanes: int | None
+) -> tuple[dict[str, Any], list[Finding]]:
+    from keylane.cli.progress import counted
+    from keylane.measure.keep import fields_of, keeps
+    from keylane.router import Router
+    from keylane.systems.files import open_data
+
+    fields = fields_of(contract)
+    data = open_data(path, text=_text_fields(contract))
+    column = lane or ("lane" if "lane" in data.columns else None)
+    wanted = [*fields, *([column] if column and column not in fields else [])]
+    kept, findings = keeps(Router(contract, lanes=lanes), counted(data.batches(wanted), "check"), column)
+    counts = {
+        "rows": kept.rows,
+        "misplaced": kept.misplaced if column else None,
+        "unplaced": kept.unplaced,
+        "lanes": [{"lane": i, "records": int(n)} for i, n in enumerate(kept.per_lane)],
+    }
+    return counts, findings
+
+
+def _text_fields(contract: Contract) -> list[str]:
+    """Columns that a CSV must not turn into numbers: text keys, and every sub-key."""
+    from keylane.measure.keep import fields_of
+
+    key = contract.spec.key
+    numbers = {f for f, e in zip(key.fields, key.encodings, strict=True) if e.startswith("int")}
+    times = {key.window.field} if key.window else set()
+    return [name for name in fields_of(contract) if name not in numbers | times]
+
+
+def _contracts_together(paths: Sequence[str]) -> Result:
+    from keylane.measure.together import compare_contracts
+    from keylane.records import Finding
+
+    examined = {path: _examined(path) for path in paths}
+    broken = [
+        Finding(f.severity, f"{path}: {f.where}", f.message, f.line)
+        for path, (contract, findings) in examined.items()
+        if contract is None
+        for f in findings
+    ]
+    if broken:
+        return _result(broken, exit_code=INVALID)
+    findings = compare_contracts({path: contract for path, (contract, _) in examined.items() if contract is not None})
+    return _result(findings, {"compared": list(paths)})
+
+
+def _data_together(paths: Sequence[str], key: str | None, lane: str, lanes: int | None) -> Result:
+    from keylane.cli.progress import counted
+    from keylane.measure.together import compare_data
+    from keylane.systems.files import open_data
+
+    if len(paths) < 2 or key is None:
+        raise click.UsageError("two or more data sets are compared by --key COLUMN; one is checked by CONTRACT --data")
+    opened = {path: open_data(path, text=[key]) for path in paths}
+    found = compare_data({p: lambda d=d: counted(d.batches([key, lane]), "check") for p, d in opened.items()}, lanes)  # type: ignore[misc]
+    facts = {
+        "compared": list(paths),
+        "shared_keys": found.shared_keys,
+        "disagreeing_keys": found.disagreeing_keys,
+        "at_most": found.at_most,
+        "writers": {path: [w.partitioner for w in one.writers] for path, one in found.writers.items()},
+    }
+    lines = (
+        []
+        if found.at_most is None
+        else [
+            f"{found.shared_keys} shared keys, each in one lane: at most {found.at_most:.4%} of keys differ (95 % confidence)"
+        ]
+    )
+    return _result(found.findings, facts, lines=lines)
+
+
+def _result(
+    findings: list[Finding],
+    facts: dict[str, Any] | None = None,
+    *,
+    lines: list[str] | None = None,
+    exit_code: int | None = None,
+) -> Result:
+    ok = not any(finding.severity == "error" for finding in findings)
+    rows = [{"severity": f.severity, "where": f.where, "line": f.line, "message": f.message} for f in findings]
+    document = {"schema": "keylane.check/1", "ok": ok, "findings": rows, **(facts or {})}
+    shown = [*(lines or []), _verdict(ok, findings)]
+    columns = ("severity", "where", "line", "message")
+    return Result(
+        document, [Section(columns, rows)], shown, exit_code if exit_code is not None else 0 if ok else BROKEN
+    )
+
+
+def _verdict(ok: bool, findings: list[Finding]) -> str:
+    errors = sum(finding.severity == "error" for finding in findings)
+    if ok:
+        return "ok" + (f", with {len(findings)} warning(s)" if findings else "")
+    return f"broken: {errors} error(s), {len(findings) - errors} warning(s)"

@@ -1,0 +1,250 @@
+"""`keylane explain`: where a key goes, under every client that might write it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keylane.cli.output import Result, Section, output_option
+from keylane.contract.names import ENCODINGS, PARTITIONERS
+
+if TYPE_CHECKING:
+    from keylane.contract.model import Contract
+    from keylane.placement.partitioners import Partitioner
+
+__all__ = ["explain"]
+
+
+@click.command(short_help="Where does this key go, under every client that might write it?")
+@click.argument("key", required=False)
+@click.option("--lanes", "-n", type=int, help="The stream's lane count.")
+@click.option("--contract", "-c", "path", type=click.Path(), help="Ask a contract, then every client.")
+@click.option("--field", "-f", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the record; repeatable.")
+@click.option("--position", type=int, help="The record's place in its source, for rules that look at it.")
+@click.option(
+    "--encoding",
+    "-e",
+    type=click.Choice(ENCODINGS),
+    default="utf8",
+    show_default=True,
+    help="How KEY becomes bytes; raw: KEY is hex.",
+)
+@click.option("--null", is_flag=True, help="Ask about the null key.")
+@click.option(
+    "--like",
+    type=click.Choice(PARTITIONERS),
+    help="The placement the others should agree with; default: kafka-java, or the contract's.",
+)
+@output_option
+def explain(
+    key: str | None,
+    lanes: int | None,
+    path: str | None,
+    fields: tuple[str, ...],
+    position: int | None,
+    encoding: str,
+    null: bool,
+    like: str | None,
+    output: str,
+) -> tuple[Result, str]:
+    r"""Say where KEY goes, under every client that might write it.
+
+    Says where clients disagree, and the setting that would make each agree. A lane of `-` means that the key does not
+    decide it: that client ignores it, or places null and empty keys without it.
+
+    \b
+    keylane explain TT0124 --lanes 15
+    keylane explain TT0124 --contract payments.yaml
+    keylane explain --contract hourly.yaml -f merchant=m-7 -f ts=1763185276000
+    """
+    if path is not None:
+        return _by_contract(path, key, fields, position, lanes, like), output
+    if lanes is None:
+        raise click.UsageError("--lanes is needed: the lane count is never guessed. Or --contract FILE.")
+    if (key is None) != null:
+        raise click.UsageError("KEY or --null is needed, not both." if null else "KEY is needed (or --null).")
+    routing_key = None if null else _key_bytes(key or "", encoding)
+    document, sections, lines = by_client(key, routing_key, lanes, encoding, like or "kafka-java")
+    return Result(document, sections, lines), output
+
+
+def _key_bytes(key: str, encoding: str) -> bytes:
+    from keylane.errors import UsageError
+    from keylane.keys.encode import ENCODERS
+
+    try:
+        value: Any = bytes.fromhex(key) if encoding == "raw" else int(key) if encoding.startswith("int") else key
+    except ValueError:
+        wants = "hex digits" if encoding == "raw" else "a whole number"
+        raise UsageError.of(f"not a {encoding} key", got=key, allowed=wants) from None
+    return ENCODERS[encoding](value)
+
+
+def by_client(
+    shown: str | None, key: bytes | None, lanes: int, encoding: str, like: str
+) -> tuple[dict[str, Any], list[Section], list[str]]:
+    """The key under every partitioner: document, sections and lines."""
+    from keylane.placement.count import lane_count
+    from keylane.placement.partitioners import partitioner
+
+    lane_count(lanes)
+    rows = [_row(partitioner(name, encoding), key, lanes, encoding) for name in PARTITIONERS]  # type: ignore[arg-type]
+    groups = _groups(rows)
+    fixes = _fixes(rows, like)
+    document = {
+        "schema": "keylane.explain/1",
+        "key": shown,
+        "routing_key": None if key is None else key.hex(),
+        "lanes": lanes,
+        "placements": rows,
+        "like": like,
+        "agree": len(groups) <= 1,
+        "groups": groups,
+        "fixes": fixes,
+    }
+    sections = [Section(("partitioner", "lane", "client", "note"), rows), *_fix_section(fixes, like)]
+    return document, sections, _agreement(groups)
+
+
+def _row(one: Partitioner, key: bytes | None, lanes: int, encoding: str) -> dict[str, Any]:
+    asked, note = _askable(one, key, encoding)
+    lane = one.lane(asked, lanes) if note is None or asked != key else None
+    hashed = one.hash and lane is not None and f"0x{one.hash.one(asked or b''):0{one.hash.bits // 4}x}"
+    note = note or (_without(one, key) if lane is None else None) or one.facts.note.partition(":")[0] or None
+    return {"partitioner": one.name, "lane": lane, "hash": hashed or None, "client": one.facts.client, "note": note}
+
+
+def _askable(one: Partitioner, key: bytes | None, encoding: str) -> tuple[bytes | None, str | None]:
+    """The key as this client would hold it, with a note where that is not as given."""
+    from keylane.keys.encode import h3_number
+
+    if key is None or encoding in one.facts.encodings:
+        return key, None
+    if one.facts.hash != "java-long":
+        return key, f"takes {', '.join(one.facts.encodings)} keys only"
+    text = key.decode("utf-8", "replace")
+    number = h3_number(text) or (int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() else None)
+    if number is None or not -(2**63) <= number < 2**63:
+        return key, "takes an 8-byte number: an H3 cell, or a whole number"
+    return number.to_bytes(8, "big", signed=True), f"read as the number {number}; {one.facts.note.partition(':')[0]}"
+
+
+def _without(one: Partitioner, key: bytes | None) -> str:
+    if one.hash is None:
+        return "ignores the key"
+    rule = one.facts.on_null if key is None else one.facts.on_empty
+    kind = "null" if key is None else "empty"
+    return f"refuses {kind} keys" if rule == "reject" else f"places {kind} keys without the key: {rule}"
+
+
+def _groups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Partitioners by the lane they give, largest group first."""
+    lanes: dict[int, list[str]] = {}
+    for row in rows:
+        if row["lane"] is not None:
+            lanes.setdefault(row["lane"], []).append(row["partitioner"])
+    return [
+        {"lane": lane, "partitioners": names} for lane, names in sorted(lanes.items(), key=lambda g: (-len(g[1]), g[0]))
+    ]
+
+
+def _agreement(groups: list[dict[str, Any]]) -> list[str]:
+    if not groups:
+        return ["No client lets this key decide its lane."]
+    if len(groups) == 1:
+        return [f"All clients that look at the key agree: lane {groups[0]['lane']}."]
+    return [
+        f"The clients disagree: {len(groups)} different lanes.",
+        *(f"  lane {group['lane']}: {', '.join(group['partitioners'])}" for group in groups),
+    ]
+
+
+def _fixes(rows: list[dict[str, Any]], like: str) -> list[dict[str, Any]]:
+    """For each writer that differs from `like`, the setting that would make it agree, where its client has one."""
+    from keylane.contract.partitioners import FACTS, setting_for
+
+    wanted = next(row["lane"] for row in rows if row["partitioner"] == like)
+    fixes = []
+    for row in rows:
+        facts = FACTS[row["partitioner"]]
+        if row["lane"] != wanted and facts.family != FACTS[like].family and wanted is not None:
+            setting = setting_for(facts, FACTS[like])
+            fixes.append({"partitioner": row["partitioner"], "lane": row["lane"], "set": setting})
+    return fixes
+
+
+def _fix_section(fixes: list[dict[str, Any]], like: str) -> list[Section]:
+    """One row for each client: its settings that disagree share the one that would not."""
+    from keylane.contract.partitioners import FACTS
+
+    clients = {FACTS[fix["partitioner"]].client: fix["set"] for fix in fixes}
+    rows = [{"client": client, "set": text or "no setting does: pass the lane"} for client, text in clients.items()]
+    return [Section(("client", "set"), rows, f"To place as {like} does:")] if rows else []
+
+
+def _by_contract(
+    path: str, key: str | None, fields: tuple[str, ...], position: int | None, lanes: int | None, like: str | None
+) -> Result:
+    from keylane.contract.parse import load_contract
+    from keylane.router import Router
+
+    contract = load_contract(path)
+    router = Router(contract, lanes=lanes)
+    placement = router.place(_record(contract, key, fields), position)
+    typed = contract.spec.key.encodings[0] if len(contract.spec.key.fields) == 1 else "raw"
+    document, sections, lines = by_client(
+        key, placement.routing_key, router.lane_count, typed, like or contract.spec.partitioner
+    )
+    mine = {
+        "name": contract.metadata.name,
+        "fingerprint": contract.fingerprint,
+        "stream": placement.stream,
+        "lane": placement.lane,
+        "reason": placement.reason,
+        "why": list(placement.why),
+    }
+    row = {
+        "contract": mine["name"],
+        "stream": placement.stream,
+        "lane": placement.lane,
+        "why": "; ".join(placement.why),
+    }
+    return Result(
+        {**document, "contract": mine}, [Section(("contract", "stream", "lane", "why"), [row]), *sections], lines
+    )
+
+
+def _record(contract: Contract, key: str | None, fields: tuple[str, ...]) -> dict[str, Any]:
+    """The record as given: KEY for a contract of one field, NAME=VALUE for the rest."""
+    spec = contract.spec.key
+    record: dict[str, Any] = {}
+    for pair in fields:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"got {pair!r}; allowed: NAME=VALUE", param_hint="--field")
+        record[name] = value
+    if key is not None:
+        if len(spec.fields) != 1:
+            raise click.UsageError(
+                f"this contract's key has several fields: give {' '.join('-f ' + f + '=…' for f in spec.fields)}"
+            )
+        record[spec.fields[0]] = key
+    for name, encoding in zip(spec.fields, spec.encodings, strict=True):
+        if name in record:
+            record[name] = _typed(record[name], encoding)
+    if spec.window and spec.window.field in record:
+        record[spec.window.field] = _time(record[spec.window.field])
+    return record
+
+
+def _typed(value: str, encoding: str) -> Any:
+    if encoding == "raw":
+        return bytes.fromhex(value)
+    return int(value) if encoding.startswith("int") and value.lstrip("-").isdigit() else value
+
+
+def _time(value: str) -> Any:
+    from datetime import datetime
+
+    return int(value) if value.lstrip("-").isdigit() else datetime.fromisoformat(value)

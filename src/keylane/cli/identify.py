@@ -1,0 +1,79 @@
+"""`keylane identify`: which client's partitioner wrote this data, and whether a second writer disagrees."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keylane.cli.output import Result, Section, output_option
+
+if TYPE_CHECKING:
+    from keylane.measure.identify import Identification
+
+__all__ = ["identify"]
+
+
+@click.command(short_help="Which client's partitioner wrote this data, and does a second writer disagree?")
+@click.argument("data", type=click.Path())
+@click.option("--key", "-k", required=True, metavar="COLUMN", help="The column that holds the key.")
+@click.option("--lane", "-l", required=True, metavar="COLUMN", help="The column that holds the lane.")
+@click.option("--lanes", "-n", type=int, help="The stream's lane count; found by itself where the data proves it.")
+@output_option
+def identify(data: str, key: str, lane: str, lanes: int | None, output: str) -> tuple[Result, str]:
+    r"""Find which client's partitioner wrote DATA, and whether a second writer disagrees.
+
+    DATA is a file or folder of Parquet, CSV or JSON lines. Writers are ranked by their share of the records, with the
+    evidence; when the sample is too small to tell, that is the answer.
+
+    \b
+    keylane identify export.parquet --key merchant_id --lane partition
+    """
+    from keylane.cli.progress import counted
+    from keylane.measure.identify import identify as identify_batches
+    from keylane.systems.files import open_data
+
+    batches = open_data(data, text=[key]).batches([key, lane])
+    return as_result(identify_batches(counted(batches, "identify"), lanes)), output
+
+
+def as_result(found: Identification) -> Result:
+    """The answer as document, table and lines."""
+    writers = [_rounded(asdict(writer)) for writer in found.writers]
+    counts = {name: getattr(found, name) for name in _COUNTS}
+    document = {
+        "schema": "keylane.identify/1",
+        "verdict": found.verdict,
+        "writers": writers,
+        **counts,
+        "notes": list(found.notes),
+    }
+    columns = ("partitioner", "share", "encoding", "fitting_keys", "chance", "also")
+    return Result(document, [Section(columns, writers)], [_headline(found), *(f"  {note}" for note in found.notes)])
+
+
+_COUNTS = (
+    "lanes",
+    "lanes_from",
+    "rows",
+    "keyed_rows",
+    "null_rows",
+    "empty_rows",
+    "distinct_keys",
+    "unexplained_rows",
+)
+
+
+def _rounded(writer: dict[str, Any]) -> dict[str, Any]:
+    return {**writer, "share": round(writer["share"], 6), "also": list(writer["also"])}
+
+
+def _headline(found: Identification) -> str:
+    of = f"{found.keyed_rows:,} keyed rows on {found.lanes} lanes"
+    if found.verdict == "unknown":
+        return f"unknown: the data does not say who wrote it ({of})"
+    if found.verdict == "one-writer":
+        return f"one writer: {found.writers[0].partitioner} ({of})"
+    parts = ", ".join(f"{w.partitioner or 'unexplained'} {w.share:.2%}" for w in found.writers)
+    return f"mixed writers: {parts} ({of})"

@@ -1,0 +1,91 @@
+"""What a command returns, and the one printer that shows it as a table, JSON, JSON lines or CSV.
+
+Results go to stdout and nothing else does. Colour only on a terminal.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import click
+
+__all__ = ["FORMATS", "Result", "Section", "output_option", "render"]
+
+FORMATS: Final = ("table", "json", "jsonl", "csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Rows under one heading. The first section of a result is what `-o jsonl` and `-o csv` print."""
+
+    columns: tuple[str, ...]
+    rows: list[dict[str, Any]]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command found: the JSON document, the same as sections and lines, and how the process ends."""
+
+    document: dict[str, Any]
+    sections: list[Section] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    exit_code: int = 0
+
+
+def output_option(command: Any) -> Any:
+    """Give a command its `-o`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(FORMATS),
+        default="table",
+        show_default=True,
+        help="How to print the result.",
+    )(command)
+
+
+def render(result: Result, output: str, *, colour: bool = False) -> str:
+    """The text of a result in one of the formats."""
+    if output == "json":
+        return json.dumps(result.document, indent=2, ensure_ascii=False)
+    if output == "jsonl":
+        return "\n".join(json.dumps(row, ensure_ascii=False) for row in _first(result).rows)
+    if output == "csv":
+        return _csv(_first(result))
+    blocks = [_table(section, colour=colour) for section in result.sections if section.rows]
+    return "\n\n".join([*blocks, *(["\n".join(result.lines)] if result.lines else [])])
+
+
+def _first(result: Result) -> Section:
+    return result.sections[0] if result.sections else Section((), [])
+
+
+def _csv(section: Section) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, section.columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(section.rows)
+    return out.getvalue().rstrip("\n")
+
+
+def _table(section: Section, *, colour: bool) -> str:
+    cells = [[_cell(row.get(name)) for name in section.columns] for row in section.rows]
+    heads = [name.upper().replace("_", " ") for name in section.columns]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    head = "  ".join(text.ljust(width) for text, width in zip(heads, widths, strict=True)).rstrip()
+    shown = click.style(head, bold=True) if colour else head
+    return "\n".join([*([section.title] if section.title else []), shown, *lines])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

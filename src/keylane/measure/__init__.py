@@ -1,0 +1,9 @@
+"""What data says. Pure functions over Arrow batches; who reads the files is `systems`.
+
+candidates   every (partitioner, encoding) that could have written a key column
+mixture      shares of several writers, from how often each could have written a record
+identify     which client's partitioner wrote this data, and is there a second one that disagrees?
+golden       a contract's golden examples and chosen keys, without data
+keep         does this data keep its contract: lanes, expectations
+together     are these contracts, or these data sets, co-partitioned?
+"""

@@ -1,0 +1,159 @@
+"""Does this data keep its contract: lanes as promised, expectations met.
+
+One pass: every row is routed and its lane held against the promised one; the expectations are read off the counts.
+Memory grows with the number of distinct keys, never with the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.batches import REASONS, decide
+from keylane.measure.golden import collapse
+from keylane.records import Finding, Reason, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from keylane.contract.model import Contract
+    from keylane.router import Router
+
+__all__ = ["Kept", "fields_of", "keeps"]
+
+#: Key counts are merged when this many have piled up.
+MERGE = 1_000_000
+
+
+def fields_of(contract: Contract) -> list[str]:
+    """Every column the contract looks at, key fields first."""
+    spec = contract.spec
+    spreads = [rule.spread or (rule.tier.spread if rule.tier else None) for rule in spec.hot_keys]
+    wanted = [
+        *spec.key.fields,
+        spec.key.window.field if spec.key.window else None,
+        *(spread.by for spread in spreads if spread),
+        spec.table.by if spec.table else None,
+    ]
+    return list(dict.fromkeys(name for name in wanted if name))
+
+
+@dataclass(slots=True)
+class Kept:
+    """What was counted."""
+
+    router: Router
+    rows: int = 0
+    misplaced: int = 0
+    examples: list[str] = field(default_factory=list)
+    unplaced: dict[str, int] = field(default_factory=dict)
+    per_lane: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    keys: pa.Table | None = None
+    pending: list[Any] = field(default_factory=list)
+
+    def add(self, batch: pa.RecordBatch, lane_column: str | None) -> None:
+        """Count one batch; its rows stand after those already counted."""
+        positions = np.arange(self.rows, self.rows + len(batch))
+        decided = decide(self.router, batch, positions)
+        if lane_column is not None:
+            self._compare(decided, batch.column(lane_column))
+        self.rows += len(batch)
+        home = (decided.reason < 0) & (decided.stream == 0)
+        self.per_lane = self.per_lane + np.bincount(decided.lane[home], minlength=self.router.lane_count)
+        for code, count in zip(*np.unique(decided.reason, return_counts=True), strict=True):
+            if code >= 0:
+                self.unplaced[REASONS[code]] = self.unplaced.get(REASONS[code], 0) + int(count)
+        self._count_keys(decided.keys.base)
+
+    def _compare(self, decided: Any, column: pa.Array) -> None:
+        """Hold the lanes in the data against the promised ones; tiers are other streams and have other lanes."""
+        at = column.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        keyless = _keyless(self.router, decided)
+        wrong = np.flatnonzero((decided.reason < 0) & (decided.stream == 0) & ~keyless & (at != decided.lane))
+        self.misplaced += len(wrong)
+        for row in wrong[: 3 - len(self.examples)]:
+            self.examples.append(f"row {self.rows + row}: lane {at[row]}, promised {decided.lane[row]}")
+
+    def _count_keys(self, base: pa.Array) -> None:
+        counted = pc.value_counts(base.drop_null().cast(pa.large_binary()))
+        self.pending.append(pa.table({"key": counted.field(0), "n": counted.field(1)}))
+        if sum(len(table) for table in self.pending) > MERGE:
+            self.merge()
+
+    def merge(self) -> pa.Table:
+        """Add up the piled key counts."""
+        known = [self.keys] if self.keys is not None else []
+        table = pa.concat_tables([*known, *self.pending]).group_by("key").aggregate([("n", "sum")])
+        self.keys, self.pending = table.rename_columns(["key", "n"]), []
+        return self.keys
+
+
+def _keyless(router: Router, decided: Any) -> NDArray[np.bool_]:
+    """Rows whose lane the key does not decide: the data may have them anywhere."""
+    if router.partitioner.hash is None:
+        return np.ones(len(decided.lane), bool)
+    nulls = decided.keys.routing.is_null().to_numpy(zero_copy_only=False)
+    lengths = pc.binary_length(decided.keys.base).fill_null(1).to_numpy(zero_copy_only=False)
+    out: NDArray[np.bool_] = (nulls & (router.on_null != "hash")) | ((lengths == 0) & (router.on_empty != "hash"))
+    return out
+
+
+def keeps(
+    router: Router, batches: Iterable[pa.RecordBatch], lane_column: str | None = None
+) -> tuple[Kept, list[Finding]]:
+    """Check data against a contract; findings of severity error break it."""
+    kept = Kept(router, per_lane=np.zeros(router.lane_count, np.int64))
+    for batch in batches:
+        kept.add(batch, lane_column)
+    return kept, list(_findings(kept))
+
+
+def _findings(kept: Kept) -> Iterator[Finding]:
+    if kept.rows == 0:
+        yield Finding("error", "data", "no rows; hint: nothing can be said of an empty sample")
+        return
+    if kept.misplaced:
+        text = f"{kept.misplaced} of {kept.rows} rows are not in the lane the contract promises"
+        yield Finding("error", "data", f"{text} ({'; '.join(kept.examples)}); hint: keylane identify")
+    for reason, count in sorted(kept.unplaced.items()):
+        severity: Severity = "warning" if reason in (Reason.NULL_KEY, Reason.EMPTY_KEY, Reason.NO_POSITION) else "error"
+        yield Finding(severity, "data", f"{count} of {kept.rows} rows cannot be placed: {reason}")
+    yield from _expectations(kept)
+
+
+def _expectations(kept: Kept) -> Iterator[Finding]:
+    keys = kept.merge()
+    distinct, heaviest = len(keys), pc.max(keys["n"]).as_py() or 0
+    placed = kept.per_lane.sum()
+    used = int((kept.per_lane > 0).sum())
+    skew = float(kept.per_lane.max() / kept.per_lane.mean()) if placed else 0.0
+    without = _without_key(kept)
+    expect = kept.router.contract.spec.expect
+    yield from _most("max_over_mean", skew, expect.max_over_mean, "the fullest lane holds {:.3f} times the mean")
+    yield from _most(
+        "max_key_share", heaviest / kept.rows, expect.max_key_share, "the heaviest key has {:.4f} of all rows"
+    )
+    yield from _most("max_null_share", without / kept.rows, expect.max_null_share, "{:.4f} of all rows have no key")
+    if expect.min_distinct_keys is not None and distinct < expect.min_distinct_keys:
+        text = f"got {distinct} distinct keys; allowed: at least {expect.min_distinct_keys}"
+        yield Finding("error", "spec.expect.min_distinct_keys", text)
+    if placed and kept.router.partitioner.hash is not None:
+        yield from collapse("data", used, distinct, kept.router.lane_count)
+
+
+def _without_key(kept: Kept) -> int:
+    """Rows whose key is null or empty."""
+    keys = kept.merge()
+    filled = pc.sum(pc.filter(keys["n"], pc.greater(pc.binary_length(keys["key"]), 0))).as_py() or 0
+    return kept.rows - int(filled) - kept.unplaced.get(Reason.MALFORMED_KEY, 0)
+
+
+def _most(name: str, got: float, allowed: float | None, text: str) -> Iterator[Finding]:
+    if allowed is not None and got > allowed:
+        yield Finding("error", f"spec.expect.{name}", f"{text.format(got)}; allowed: at most {allowed}")

@@ -1,0 +1,177 @@
+"""Are these contracts, or these data sets, co-partitioned? Lane count, hash and key bytes, and the odd one named.
+
+Kafka Streams can check the lane count only, so a stream with another hash or other key bytes joins wrongly without an
+error. Contracts are compared as promises. Data sets are compared on keys they share: both sides keep the keys whose
+murmur2 ends in enough zero bits, so two samples drawn apart hold the same keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from keylane.contract.partitioners import FACTS
+from keylane.hashing import HASHES
+from keylane.hashing.batch import hash_batch
+from keylane.keys.binary import plain
+from keylane.keys.columns import encode_column
+from keylane.keys.read import joiner
+from keylane.measure.identify import Identification, identify
+from keylane.placement.overrides import compile_overrides
+from keylane.records import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from keylane.contract.model import Contract
+
+__all__ = ["Agreement", "compare_contracts", "compare_data"]
+
+#: Keys kept of each data set; beyond it the sample is thinned by half.
+KEPT: Final = 50_000
+CONFIDENCE: Final = 0.95
+
+
+def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
+    """Every way in which the contracts would place one key differently; empty when they are co-partitioned."""
+    facets: dict[str, Callable[[Contract], Any]] = {
+        "spec.lanes": lambda c: c.spec.lanes,
+        "spec.partitioner": lambda c: FACTS[c.spec.partitioner].family,
+        "spec.key": _key_bytes,
+        "spec.key.on_null": lambda c: _rule(c, "on_null"),
+        "spec.key.on_empty": lambda c: _rule(c, "on_empty"),
+        "spec.hot_keys": lambda c: sorted(
+            (k.hex(), repr(r.pin), repr(r.spread), r.stream) for k, r in compile_overrides(c).hot.items()
+        ),
+        "spec.table": lambda c: c.spec.table and c.spec.table.model_dump_json(),
+    }
+    found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
+    if any(contract.spec.lanes == "live" for contract in contracts.values()):
+        found.append(Finding("warning", "spec.lanes", "live: equal only if the clusters say the same count"))
+    return found
+
+
+def _facet(where: str, facet: Callable[[Contract], Any], contracts: Mapping[str, Contract]) -> Iterator[Finding]:
+    values = {name: facet(contract) for name, contract in contracts.items()}
+    shown = {name: str(value) for name, value in values.items()}
+    if len(set(shown.values())) > 1:
+        severity: Severity = "warning" if where in ("spec.key.on_null", "spec.key.on_empty") else "error"
+        yield Finding(severity, where, f"not the same: {_difference(shown)}")
+
+
+def _difference(shown: Mapping[str, str]) -> str:
+    """Say who has what; with three or more, who is the odd one."""
+    counts = Counter(shown.values())
+    common, most = counts.most_common(1)[0]
+    text = ", ".join(f"{name} has {value[:80]}" for name, value in shown.items())
+    odd = [name for name, value in shown.items() if value != common]
+    return f"{text}; the odd one: {', '.join(odd)}" if most > 1 and len(shown) > 2 else text
+
+
+def _key_bytes(contract: Contract) -> str:
+    key = contract.spec.key
+    window = f" + window of {key.window.size} as {key.window.as_}" if key.window else ""
+    parts = "+".join(key.encodings)
+    between = f" joined by {joiner(key)!r}" if len(key.fields) > 1 or key.window else ""
+    return f"{parts}{window}{between}{' without registry header' if key.registry_header == 'strip' else ''}"
+
+
+def _rule(contract: Contract, name: str) -> str:
+    rule = str(getattr(contract.spec.key, name))
+    return str(getattr(FACTS[contract.spec.partitioner], name)) if rule == "client" else rule
+
+
+@dataclass(slots=True)
+class Agreement:
+    """What the shared keys of data sets say."""
+
+    shared_keys: int
+    disagreeing_keys: int
+    #: At most this share of all shared keys disagrees, with 95 % confidence.
+    at_most: float | None
+    writers: dict[str, Identification]
+    findings: list[Finding] = field(default_factory=list)
+
+
+def compare_data(sets: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]], lanes: int | None = None) -> Agreement:
+    """Compare data sets whose batches hold (key, lane); each is read twice."""
+    writers = {name: identify(read(), lanes) for name, read in sets.items()}
+    samples = _samples({name: _Sample().fill(read()) for name, read in sets.items()})
+    shared = set.intersection(*(set(sample) for sample in samples.values()))
+    apart = [key for key in shared if len({sample[key] for sample in samples.values()}) > 1]
+    bound = 1 - (1 - CONFIDENCE) ** (1 / len(shared)) if shared and not apart else None
+    agreement = Agreement(len(shared), len(apart), bound, writers)
+    agreement.findings = list(_data_findings(agreement))
+    return agreement
+
+
+@dataclass(slots=True)
+class _Sample:
+    """Keys and their lanes, thinned by the key's own hash so that every data set keeps the same ones."""
+
+    level: int = 0
+    lanes: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+
+    def fill(self, batches: Iterable[pa.RecordBatch]) -> _Sample:
+        for batch in batches:
+            self._add(plain(batch.column(0)), batch.column(1).to_numpy(zero_copy_only=False))
+        return self
+
+    def _add(self, keys: pa.Array, at: Any) -> None:
+        coded = keys.dictionary_encode()
+        code, first = np.unique(coded.indices.drop_null().to_numpy(), return_index=True)
+        rows = np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False))[first]
+        values = coded.dictionary.take(pa.array(code))
+        encoded = encode_column(values, "raw" if _is_bytes(values) else "utf8", "key")[0]
+        hashes = hash_batch(HASHES["murmur2"], encoded)
+        while True:
+            mine = np.flatnonzero(hashes % (1 << self.level) == 0)
+            if len(mine) + len(self.lanes) <= KEPT or self.level >= 31:
+                break
+            self.level += 1
+            self.lanes = {key: kept for key, kept in self.lanes.items() if kept[1] % (1 << self.level) == 0}
+        for i in mine:
+            self.lanes.setdefault(encoded[int(i)].as_py(), (int(at[rows[i]]), int(hashes[i])))
+
+    def at(self, level: int) -> dict[bytes, int]:
+        return {key: lane for key, (lane, number) in self.lanes.items() if number % (1 << level) == 0}
+
+
+def _is_bytes(array: pa.Array) -> bool:
+    return bool(pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type))
+
+
+def _samples(filled: Mapping[str, _Sample]) -> dict[str, dict[bytes, int]]:
+    level = max(sample.level for sample in filled.values())
+    return {name: sample.at(level) for name, sample in filled.items()}
+
+
+def _data_findings(agreement: Agreement) -> Iterator[Finding]:
+    writers = agreement.writers
+    counts = {name: str(found.lanes) for name, found in writers.items()}
+    if len(set(counts.values())) > 1:
+        yield Finding("error", "lanes", f"not the same lane count: {_difference(counts)}")
+    names = {name: _who(found) for name, found in writers.items()}
+    if len(set(names.values())) > 1:
+        severity: Severity = "warning" if "unknown" in names.values() else "error"
+        yield Finding(severity, "writers", f"not the same writers: {_difference(names)}{_odd_of_two(names)}")
+    if agreement.shared_keys == 0:
+        yield Finding("error", "keys", "no key in common: other key bytes, or other keys; nothing can be said")
+    elif agreement.disagreeing_keys:
+        text = f"{agreement.disagreeing_keys} of {agreement.shared_keys} shared keys are in different lanes"
+        yield Finding("error", "keys", text)
+
+
+def _who(found: Identification) -> str:
+    return " + ".join(str(w.partitioner) for w in found.writers) if found.writers else "unknown"
+
+
+def _odd_of_two(names: Mapping[str, str]) -> str:
+    """Of two, the odd one is the one that does not place as most streams are placed."""
+    usual: Sequence[str] = [name for name, who in names.items() if who == "kafka-java"]
+    odd = [name for name in names if name not in usual]
+    return f"; the odd one: {odd[0]}" if len(names) == 2 and len(usual) == 1 else ""

@@ -1,0 +1,90 @@
+"""Folders and files of Parquet, CSV and JSON lines as Arrow batches, a few columns at a time.
+
+A CSV key is read as text, whatever it looks like: `00042` must not become 42, because its bytes decide its lane.
+A folder of `lane=7/` sub-folders gives the column `lane`, as Spark, DuckDB and pandas read it too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import csv
+
+from keylane.errors import DataError, UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Data", "open_data"]
+
+FORMATS: Final = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A data set that has been found and whose columns are known; nothing of it is in memory."""
+
+    path: str
+    dataset: Any
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names."""
+        return list(self.dataset.schema.names)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read these columns, in this order, a batch at a time."""
+        for name in columns:
+            if name not in self.columns:
+                raise UnknownNameError.among(f"column of {self.path}", name, self.columns)
+        try:
+            yield from self.dataset.to_batches(columns=list(columns))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError.of(f"{self.path} cannot be read", got=str(error).splitlines()[0]) from error
+
+
+def open_data(path: str, text: Sequence[str] = ()) -> Data:
+    """Find a file or folder; `text` names the CSV columns that must stay text."""
+    kind = _kind(path)
+    try:
+        return Data(path, ds.dataset(path, format=_format(kind, text), partitioning=_partitioning(path)))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError.of(f"{path} cannot be read as {kind}", got=str(error).splitlines()[0]) from error
+
+
+def _kind(path: str) -> str:
+    given = Path(path)
+    if not given.exists():
+        raise DataError.of("no such data", got=path, hint="a file or folder of Parquet, CSV or JSON lines")
+    files = [given] if given.is_file() else sorted(p for p in given.rglob("*") if _is_data(p, given))
+    kinds = {FORMATS[file.suffix] for file in files if file.suffix in FORMATS}
+    if len(kinds) != 1:
+        found = ", ".join(sorted(kinds)) or "nothing of the kind"
+        raise DataError.of(f"{path} is not data of one kind", got=found, allowed=", ".join(FORMATS))
+    return kinds.pop()
+
+
+def _is_data(path: Path, root: Path) -> bool:
+    """A file that no part of whose path is hidden or a marker, as Spark and Arrow see it."""
+    return path.is_file() and not any(part[0] in "._" for part in path.relative_to(root).parts)
+
+
+def _format(kind: str, text: Sequence[str]) -> Any:
+    if kind == "csv":
+        return ds.CsvFileFormat(convert_options=csv.ConvertOptions(column_types=dict.fromkeys(text, pa.string())))
+    return ds.JsonFileFormat() if kind == "json" else ds.ParquetFileFormat()
+
+
+def _partitioning(path: str) -> Any:
+    return ds.partitioning(flavor="hive") if Path(path).is_dir() else None

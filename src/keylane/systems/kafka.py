@@ -1,0 +1,121 @@
+"""A contract in Kafka producers: the partition to pass, or the partitioner to plug in.
+
+Needs the extra `kafka` (confluent-kafka) for `KeyedProducer` only; `kafka_python_partitioner` needs no library, because
+kafka-python calls it. Where producers and Spark must agree, use the same contract in both.
+"""
+
+from __future__ import annotations
+
+from random import choice
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.errors import LaneCountError, MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from keylane.records import Placement
+    from keylane.router import Router
+
+    Choose = Callable[[Sequence[int]], int]
+
+__all__ = [
+    "PRODUCER_SETTINGS",
+    "KeyedProducer",
+    "kafka_python_partitioner",
+    "kafka_python_settings",
+    "producer_settings",
+]
+
+#: For keyed streams: batches worth compressing, and retries that cannot reorder or repeat.
+PRODUCER_SETTINGS: Final[dict[str, Any]] = {
+    "linger.ms": 5,
+    "batch.size": 65_536,
+    "compression.type": "lz4",
+    "enable.idempotence": True,
+    "acks": "all",
+}
+
+
+def producer_settings(router: Router, **given: Any) -> dict[str, Any]:
+    """Settings for confluent-kafka's Producer; what is given wins, with underscores for dots.
+
+    The partitioner setting is the contract's own where librdkafka has it, so that a record sent without an explicit
+    partition still lands where the contract says.
+    """
+    from keylane.contract.partitioners import facts_of, setting_for
+
+    own = router.facts.setting if router.facts.client == "librdkafka" else None
+    setting = own or setting_for(facts_of("librdkafka-random"), router.facts)
+    named = {"partitioner": setting.removeprefix("partitioner=")} if setting else {}
+    return {**PRODUCER_SETTINGS, **named, **{name.replace("_", "."): value for name, value in given.items()}}
+
+
+def kafka_python_settings(router: Router, choose: Choose = choice, **given: Any) -> dict[str, Any]:
+    """The same for kafka-python's KafkaProducer, with the partitioner plugged in."""
+    return {
+        "linger_ms": PRODUCER_SETTINGS["linger.ms"],
+        "batch_size": PRODUCER_SETTINGS["batch.size"],
+        "compression_type": PRODUCER_SETTINGS["compression.type"],
+        "enable_idempotence": PRODUCER_SETTINGS["enable.idempotence"],
+        "acks": "all",
+        "partitioner": kafka_python_partitioner(router, choose),
+        **given,
+    }
+
+
+def kafka_python_partitioner(
+    router: Router, choose: Choose = choice
+) -> Callable[[bytes | None, Sequence[int], Sequence[int]], int]:
+    """A partitioner for kafka-python: called with the serialised key and the partitions there are.
+
+    `choose` picks a lane for a record whose key decides none; kafka-python itself draws one, and so does this.
+
+    It sees the key's bytes and nothing else, so a contract whose lane depends on more (a window, a sub-key) is refused
+    here: pass `partition=router.lane(record)` instead.
+    """
+    _key_alone(router)
+
+    def partition(key: bytes | None, all_partitions: Sequence[int], available: Sequence[int]) -> int:
+        lanes = sorted(all_partitions)
+        if len(lanes) != router.lane_count:
+            raise LaneCountError.of("the topic changed its lane count", got=len(lanes), allowed=str(router.lane_count))
+        lane = router.lane_of_key(key)
+        return lanes[lane] if lane is not None else choose(available or lanes)
+
+    return partition
+
+
+def _key_alone(router: Router) -> None:
+    spec = router.contract.spec
+    needs_more = bool(spec.key.window) or any(rule.tier or (rule.spread and rule.spread.by) for rule in spec.hot_keys)
+    if needs_more or (spec.table and spec.table.by):
+        raise UsageError.of(
+            "this contract's lane depends on more than the key's bytes",
+            got=spec.key.fields,
+            hint="produce(..., partition=router.lane(record))",
+        )
+
+
+class KeyedProducer:
+    """A confluent-kafka producer that puts every record where the contract says.
+
+    `send(record, value)` computes stream, key and partition; tiers go to their own topic. Everything else, `poll`,
+    `flush`, delivery callbacks, is confluent-kafka's, reached through `.producer`.
+    """
+
+    def __init__(self, router: Router, bootstrap: str, **given: Any) -> None:
+        try:
+            from confluent_kafka import Producer
+        except ImportError:
+            raise MissingExtraError.named("kafka", "confluent-kafka") from None
+        self.router = router
+        self.producer = Producer(producer_settings(router, bootstrap_servers=bootstrap, **given))
+
+    def send(self, record: Mapping[str, Any], value: bytes | None, **options: Any) -> Placement:
+        """Produce one record; raises UnplacedError, and sends nothing, when the contract has no lane for it."""
+        placement = self.router.placed(record, options.pop("position", None))
+        if placement.lane is not None:
+            options["partition"] = placement.lane
+        self.producer.produce(placement.stream, value=value, key=placement.routing_key, **options)
+        return placement

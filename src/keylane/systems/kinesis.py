@@ -1,0 +1,51 @@
+"""A contract in boto3: the arguments that put a record on the shard the contract says.
+
+Needs no library itself: it returns what `put_record` and `put_records` take. Reading shards and changing them comes
+with the key space.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from keylane.errors import UnplacedError, UsageError
+from keylane.placement.ranges import range_start
+from keylane.records import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from keylane.router import Router
+
+__all__ = ["put_arguments"]
+
+MOST_UNITS = 256
+
+
+def put_arguments(
+    router: Router, record: Mapping[str, Any], data: bytes, position: int | None = None
+) -> dict[str, Any]:
+    """`StreamName`, `Data`, `PartitionKey` and, where the key's own hash would land elsewhere, `ExplicitHashKey`.
+
+    The explicit hash key is the first of the lane's range, as decimal text without leading zeros: the form the service
+    takes. It assumes shards of equal width, as a new stream has them; after splits and merges ask the key space.
+    """
+    placement = router.placed(record, position)
+    lane = placement.lane
+    if lane is None or placement.routing_key is None:
+        raise UnplacedError("Kinesis needs a partition key, and this record has none", Reason.NULL_KEY)
+    arguments = {"StreamName": placement.stream, "Data": data, "PartitionKey": _partition_key(placement.routing_key)}
+    if router.facts.name == "kinesis-md5" and lane == router.partitioner.lane(placement.routing_key, router.lane_count):
+        return arguments
+    return {**arguments, "ExplicitHashKey": str(range_start(lane, router.lane_count))}
+
+
+def _partition_key(key: bytes) -> str:
+    """The key as the text Kinesis wants: 1 to 256 UTF-16 units, the stricter of the readings in use."""
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        raise UsageError.of("a Kinesis partition key is text", got=key, hint="encoding: utf8") from None
+    if not 1 <= len(text.encode("utf-16-le")) // 2 <= MOST_UNITS:
+        raise UsageError.of("a Kinesis partition key has 1 to 256 characters", got=text)
+    return text

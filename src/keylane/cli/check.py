@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,11 @@ import click
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from keylane.contract.model import Contract
     from keylane.records import Finding
+    from keylane.systems.files import Data
 
 __all__ = ["check"]
 
@@ -145,14 +147,15 @@ def _contracts_together(paths: Sequence[str]) -> Result:
 
 
 def _data_together(paths: Sequence[str], key: str | None, lane: str, lanes: int | None) -> Result:
-    from keylane.cli.progress import counted
     from keylane.measure.together import compare_data
     from keylane.systems.files import open_data
 
     if len(paths) < 2 or key is None:
         raise click.UsageError("two or more data sets are compared by --key COLUMN; one is checked by CONTRACT --data")
     opened = {path: open_data(path, text=[key]) for path in paths}
-    found = compare_data({p: lambda d=d: counted(d.batches([key, lane]), "check") for p, d in opened.items()}, lanes)  # type: ignore[misc]
+    columns = [key, lane]
+    readers = {path: partial(_reading, one, columns) for path, one in opened.items()}
+    found = compare_data(readers, lanes)
     facts = {
         "compared": list(paths),
         "shared_keys": found.shared_keys,
@@ -168,6 +171,12 @@ def _data_together(paths: Sequence[str], key: str | None, lane: str, lanes: int 
         ]
     )
     return _result(found.findings, facts, lines=lines)
+
+
+def _reading(data: Data, columns: list[str]) -> Iterator[Any]:
+    from keylane.cli.progress import counted
+
+    return counted(data.batches(columns), "check")
 
 
 def _result(

@@ -24,7 +24,7 @@ from keylane.contract.partitioners import FACTS
 from keylane.errors import DataError, LaneCountError
 from keylane.keys.binary import plain
 from keylane.measure.candidates import Candidate, candidates_for, family_of, narrowed
-from keylane.measure.mixture import log_chance, shares
+from keylane.measure.mixture import first_fits, log_chance, shares
 from keylane.placement.count import lane_count
 
 if TYPE_CHECKING:
@@ -91,9 +91,10 @@ def identify(batches: Iterable[pa.RecordBatch], lanes: int | None = None) -> Ide
         return _nothing(tally, ["no row has a key and a lane"])
     pairs = _distinct(keys, at)
     tally.choose(pairs, int(at.max()) + 1)
+    thin = _thinned(keys, at)
     for some_keys, some_lanes in _then(head, rows):
         tally.count(some_keys, some_lanes)
-    return _answer(tally, pairs)
+    return _answer(tally, pairs, thin)
 
 
 Rows = tuple[pa.Array, "NDArray[np.int32]"]
@@ -121,14 +122,19 @@ def _joined(rows: list[Rows]) -> Rows:
     )
 
 
+def _thinned(keys: pa.Array, at: NDArray[np.int32]) -> Rows:
+    """Rows evenly over those given, hot keys as often as they come."""
+    some = slice(None, None, max(1, len(at) // (4 * PAIRS)))
+    return keys[some], at[some]
+
+
 def _distinct(keys: pa.Array, at: NDArray[np.int32]) -> Rows:
     """Distinct (key, lane) pairs, evenly over the rows: a hot key counts once in each lane it was seen in."""
-    step = max(1, len(at) // (4 * PAIRS))
-    thin_keys, thin_at = keys.take(pa.array(np.arange(0, len(at), step))), at[::step]
-    code = pc.dictionary_encode(thin_keys).indices.to_numpy().astype(np.int64)
-    _, first = np.unique(code * MAX_LANES + thin_at, return_index=True)
+    keys, at = _thinned(keys, at)
+    code = pc.dictionary_encode(keys).indices.to_numpy().astype(np.int64)
+    _, first = np.unique(code * MAX_LANES + at, return_index=True)
     first = np.sort(first)[:PAIRS]
-    return thin_keys.take(pa.array(first)), thin_at[first]
+    return keys.take(pa.array(first)), at[first]
 
 
 @dataclass(slots=True)
@@ -142,7 +148,7 @@ class _Tally:
     nulls: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     empties: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     rules: list[Candidate] = field(default_factory=list)
-    patterns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    first: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
     left: list[Rows] = field(default_factory=list)
 
     def keyed(self, batch: pa.RecordBatch) -> Rows:
@@ -168,19 +174,22 @@ class _Tally:
             self.lanes, proven = _proven_count(candidates, pairs, seen)
             self.lanes_from = "proven" if proven else "seen"
         self.rules = _believed(candidates, pairs, self.lanes)
-        self.patterns = np.zeros(1 << len(self.rules), np.int64)
+        self.first = np.zeros(len(self.rules) + 1, np.int64)
 
     def count(self, keys: pa.Array, at: NDArray[np.int32]) -> None:
-        """Hold rows against the rules."""
-        pattern = np.zeros(len(at), np.uint8)
+        """Hold rows against the rules in turn, each rule only against what none before it explains."""
         for i, rule in enumerate(self.rules):
-            pattern |= (_predicted(rule, keys, self.lanes) == at).view(np.uint8) << i
-        self.patterns += np.bincount(pattern, minlength=len(self.patterns))
-        unexplained = np.flatnonzero(pattern == 0)
-        if len(unexplained):
-            step = max(1, len(unexplained) * 8 // KEPT)
-            some = unexplained[::step]
-            self.left.append((plain(keys.take(pa.array(some))), at[some]))
+            fits = _predicted(rule, keys, self.lanes) == at
+            hits = int(np.count_nonzero(fits))
+            self.first[i] += hits
+            if hits == len(at):
+                return
+            rest = np.flatnonzero(~fits)
+            keys, at = keys.take(pa.array(rest)), at[rest]
+        self.first[-1] += len(at)
+        if self.rules:
+            some = slice(None, None, max(1, len(at) * 8 // KEPT))
+            self.left.append((plain(keys)[some], at[some]))
 
 
 def _lane_numbers(column: pa.Array, name: str, lanes: int | None) -> NDArray[np.int32]:
@@ -248,12 +257,12 @@ def _believed(candidates: list[Candidate], pairs: Rows, lanes: int) -> list[Cand
     return chosen
 
 
-def _answer(tally: _Tally, pairs: Rows) -> Identification:
-    keyed = int(tally.patterns.sum())
+def _answer(tally: _Tally, pairs: Rows, thin: Rows) -> Identification:
+    keyed = int(tally.first.sum())
     distinct = len(pc.unique(pairs[0]))
     if not tally.rules:
         return _nothing(tally, _why_not(tally, pairs, distinct), distinct)
-    estimate = shares(tally.patterns.astype(float), len(tally.rules), tally.lanes)
+    estimate = shares(tally.first, _matrix(tally.rules, thin[0], tally.lanes))
     found = [_writer(rule, float(share), tally, pairs) for rule, share in zip(tally.rules, estimate, strict=False)]
     late, unexplained = _second_look(tally, float(estimate[-1]))
     writers = sorted([*found, *late], key=lambda writer: -writer.share)
@@ -298,10 +307,14 @@ def _second_look(tally: _Tally, unexplained: float) -> tuple[list[Writer], float
     rules = _believed(candidates_for(pairs[0]), pairs, tally.lanes)
     if not rules:
         return [], unexplained
-    pattern = sum((rule.lanes(keys, tally.lanes) == at).astype(np.int64) << i for i, rule in enumerate(rules))
-    counts = np.bincount(np.asarray(pattern), minlength=1 << len(rules)).astype(float)
-    parts = shares(counts, len(rules), tally.lanes) * unexplained
+    again = _Tally(tally.given, tally.lanes, rules=rules, first=np.zeros(len(rules) + 1, np.int64))
+    again.count(keys, at)
+    parts = shares(again.first, _matrix(rules, keys, tally.lanes)) * unexplained
     return [_writer(r, float(p), tally, pairs) for r, p in zip(rules, parts, strict=False)], float(parts[-1])
+
+
+def _matrix(rules: list[Candidate], keys: pa.Array, lanes: int) -> NDArray[np.float64]:
+    return first_fits([rule.lanes(keys, lanes) for rule in rules], lanes)
 
 
 def _counts(tally: _Tally, distinct: int) -> dict[str, Any]:
@@ -309,11 +322,11 @@ def _counts(tally: _Tally, distinct: int) -> dict[str, Any]:
         "lanes": tally.lanes,
         "lanes_from": tally.lanes_from,
         "rows": tally.rows,
-        "keyed_rows": int(tally.patterns.sum()),
+        "keyed_rows": int(tally.first.sum()),
         "null_rows": int(tally.nulls.sum()),
         "empty_rows": int(tally.empties.sum()),
         "distinct_keys": distinct,
-        "unexplained_rows": int(tally.patterns[0]) if tally.rules else 0,
+        "unexplained_rows": int(tally.first[-1]),
     }
 
 
@@ -343,7 +356,7 @@ def keys_needed(lanes: int) -> int:
 
 
 def _notes(tally: _Tally, strays: int) -> Iterator[str]:
-    if 0 < strays < STRAY * tally.patterns.sum():
+    if 0 < strays < STRAY * tally.first.sum():
         yield f"about {strays} stray row(s) fit no rule found"
     if tally.lanes_from == "proven":
         yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit"

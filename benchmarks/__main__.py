@@ -1,0 +1,44 @@
+"""Run the benchmarks named on the command line, or all; print a table, and keep the figures with machine and commit."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.timing import Figure
+
+QUESTIONS = ("startup", "router_batch", "router_record", "hashes", "identify")
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+
+
+def main(names: list[str]) -> int:
+    """Run, print, keep; 1 when a figure falls short of its target."""
+    figures: list[Figure] = []
+    for name in names or QUESTIONS:
+        print(f"\n{name}: {(import_module(f'benchmarks.{name}').__doc__ or '').splitlines()[0]}", flush=True)
+        for figure in import_module(f"benchmarks.{name}").run():
+            print(f"  {figure}", flush=True)
+            figures.append(figure)
+    _keep(figures)
+    short = [figure.name for figure in figures if figure.short]
+    print(f"\n{len(figures)} figures, {len(short)} short of their target{': ' if short else ''}{', '.join(short)}")
+    return 1 if short else 0
+
+
+def _keep(figures: list[Figure]) -> None:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    machine = {"python": platform.python_version(), "processor": platform.machine(), "system": platform.system()}
+    RESULTS.parent.mkdir(exist_ok=True)
+    document = {"commit": commit.stdout.strip(), "machine": machine, "figures": [asdict(f) for f in figures]}
+    RESULTS.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

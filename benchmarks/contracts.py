@@ -1,0 +1,35 @@
+"""The contracts and keys that the benchmarks share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from keylane import Contract, parse_contract
+
+PAYMENTS = """
+apiVersion: keylane/v1
+kind: RoutingContract
+metadata: {name: payments}
+spec:
+  streams: [payments.tx_events]
+  lanes: 64
+  key: {fields: [merchant_id]}
+  partitioner: PARTITIONER
+"""
+
+
+def payments(partitioner: str = "kafka-java") -> Contract:
+    """64 lanes by merchant."""
+    return parse_contract(PAYMENTS.replace("PARTITIONER", partitioner))
+
+
+def one_length(count: int) -> pa.Array:
+    """Keys of 15 bytes."""
+    return pa.array([f"merchant_{i:06d}" for i in range(count)])
+
+
+def mixed_lengths(count: int) -> pa.Array:
+    """Keys of 9 to 40 bytes, seeded."""
+    lengths = np.random.default_rng(7).integers(0, 32, count)
+    return pa.array([f"{i:07d}-m{'x' * int(n)}" for i, n in enumerate(lengths)])

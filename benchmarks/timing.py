@@ -1,0 +1,60 @@
+"""How a ratio is measured: both sides interleaved in one process, the best round of each."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure, and what it must reach: at least `at_least`, at most `at_most`, or neither."""
+
+    name: str
+    value: float
+    unit: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def short(self) -> bool:
+        """Whether the target is missed."""
+        low = self.at_least is not None and self.value < self.at_least
+        return low or (self.at_most is not None and self.value > self.at_most)
+
+    def __str__(self) -> str:
+        bound = f"at least {self.at_least:g}" if self.at_least is not None else ""
+        bound = f"at most {self.at_most:g}" if self.at_most is not None else bound
+        told = f"  ({bound}: {'MISSED' if self.short else 'met'})" if bound else ""
+        return f"{self.name:<58} {self.value:>10,.3g} {self.unit}{told}"
+
+
+def best(rounds: int, **sides: Callable[[], Any]) -> dict[str, float]:
+    """Seconds of the best round of each side; the sides take turns, so that noise meets all of them."""
+    seconds = dict.fromkeys(sides, float("inf"))
+    for _ in range(rounds):
+        for name, side in sides.items():
+            start = perf_counter()
+            side()
+            seconds[name] = min(seconds[name], perf_counter() - start)
+    return seconds
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Stay on one core, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

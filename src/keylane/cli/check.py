@@ -163,13 +163,10 @@ def _data_together(paths: Sequence[str], key: str | None, lane: str, lanes: int 
         "at_most": found.at_most,
         "writers": {path: [w.partitioner for w in one.writers] for path, one in found.writers.items()},
     }
-    lines = (
-        []
-        if found.at_most is None
-        else [
-            f"{found.shared_keys} shared keys, each in one lane: at most {found.at_most:.4%} of keys differ (95 % confidence)"
-        ]
-    )
+    lines = []
+    if found.at_most is not None:
+        sure = f"at most {found.at_most:.4%} of all keys differ (95 % confidence)"
+        lines = [f"{found.shared_keys} shared keys, each in the same lane everywhere: {sure}"]
     return _result(found.findings, facts, lines=lines)
 
 

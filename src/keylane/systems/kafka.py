@@ -6,6 +6,8 @@ kafka-python calls it. Where producers and Spark must agree, use the same contra
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
 from random import choice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PRODUCER_SETTINGS",
     "KeyedProducer",
+    "LanePartitioner",
     "kafka_python_partitioner",
     "kafka_python_settings",
     "producer_settings",
@@ -64,26 +67,44 @@ def kafka_python_settings(router: Router, choose: Choose = choice, **given: Any)
     }
 
 
-def kafka_python_partitioner(
-    router: Router, choose: Choose = choice
-) -> Callable[[bytes | None, Sequence[int], Sequence[int]], int]:
-    """A partitioner for kafka-python: called with the serialised key and the partitions there are.
+def kafka_python_partitioner(router: Router, choose: Choose = choice) -> LanePartitioner:
+    """A partitioner for kafka-python, of version 2 (a callable) and of version 3 (a `Partitioner`).
 
-    `choose` picks a lane for a record whose key decides none; kafka-python itself draws one, and so does this.
-
-    It sees the key's bytes and nothing else, so a contract whose lane depends on more (a window, a sub-key) is refused
+    `choose` picks a lane for a record whose key decides none; kafka-python itself draws one, and so does this. It sees
+    the key's bytes and nothing else, so a contract whose lane depends on more (a window, a sub-key, a tier) is refused
     here: pass `partition=router.lane(record)` instead.
     """
     _key_alone(router)
+    with suppress(ImportError):
+        # Version 3 asks isinstance() of an abstract class; a virtual subclass needs no import where there is none.
+        from kafka.partitioner import Partitioner
 
-    def partition(key: bytes | None, all_partitions: Sequence[int], available: Sequence[int]) -> int:
+        Partitioner.register(LanePartitioner)
+    return LanePartitioner(router, choose)
+
+
+@dataclass(frozen=True, slots=True)
+class LanePartitioner:
+    """The contract as kafka-python calls it."""
+
+    router: Router
+    choose: Choose
+
+    def __call__(self, key: bytes | None, all_partitions: Sequence[int], available: Sequence[int]) -> int:
+        """As version 2 asks: with the partitions there are."""
         lanes = sorted(all_partitions)
-        if len(lanes) != router.lane_count:
-            raise LaneCountError.of("the topic changed its lane count", got=len(lanes), allowed=str(router.lane_count))
-        lane = router.lane_of_key(key)
-        return lanes[lane] if lane is not None else choose(available or lanes)
+        if len(lanes) != self.router.lane_count:
+            allowed = str(self.router.lane_count)
+            raise LaneCountError.of("the topic has another lane count", got=len(lanes), allowed=allowed)
+        lane = self.router.lane_of_key(key)
+        return lanes[lane] if lane is not None else self.choose(list(available) or lanes)
 
-    return partition
+    def partition(
+        self, topic: str, _key: Any, serialized_key: bytes | None, _value: Any, _serialized: Any, cluster: Any
+    ) -> int:
+        """As version 3 asks: with the whole cluster."""
+        known = cluster.partitions_for_topic(topic) or ()
+        return self(serialized_key, list(known), list(cluster.available_partitions_for_topic(topic) or ()))
 
 
 def _key_alone(router: Router) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from keylane.contract.answers import key_rule_of
 from keylane.contract.partitioners import FACTS
 from keylane.errors import LaneCountError, UnplacedError, UsageError
 from keylane.hashing.murmur2 import murmur2
@@ -54,8 +55,7 @@ class Router:
         self.lane_count = _agreed_count(spec.lanes, lanes)
         self.stream = _agreed_stream(spec.streams, stream)
         self.facts = FACTS[spec.partitioner]
-        self.on_null = self.facts.on_null if spec.key.on_null == "client" else spec.key.on_null
-        self.on_empty = self.facts.on_empty if spec.key.on_empty == "client" else spec.key.on_empty
+        self.on_null, self.on_empty = key_rule_of(contract, "on_null"), key_rule_of(contract, "on_empty")
         typed = spec.key.encodings[0] if len(spec.key.fields) == 1 and not spec.key.window else "raw"
         self.partitioner = partitioner(spec.partitioner, typed)
         self.overrides = compile_overrides(contract)

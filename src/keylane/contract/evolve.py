@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from keylane.contract.answers import answers, moved_share, weakest
+from keylane.contract.answers import KEY_KINDS, answers, key_rule_of, moved_share, weakest
 from keylane.contract.fingerprint import fingerprint, placement_fingerprint
 from keylane.contract.partitioners import FACTS
 
@@ -126,10 +126,7 @@ def _hashing(old: Contract, new: Contract) -> Iterator[Change]:
         share = _refolded(old, new)
         names = f"{old.spec.partitioner} became {new.spec.partitioner}"
         yield Change("moves-keys", "spec.partitioner", f"{names}: about {share:.1%} of keys change lane", share)
-    for name in ("on_null", "on_empty"):
-        before, after = _rule(old, name), _rule(new, name)
-        if before != after:
-            yield Change("moves-keys", f"spec.key.{name}", f"{before} became {after}: {name[3:]} keys only", 0.0)
+    yield from _key_rules(old, new)
 
 
 def _strangers(old: Contract, new: Contract) -> float:
@@ -146,9 +143,11 @@ def _refolded(old: Contract, new: Contract) -> float:
     return max(0.0, 0.5 - (1 if lanes % 2 else 2) / (2 * lanes))
 
 
-def _rule(contract: Contract, name: str) -> str:
-    rule = str(getattr(contract.spec.key, name))
-    return str(getattr(FACTS[contract.spec.partitioner], name)) if rule == "client" else rule
+def _key_rules(old: Contract, new: Contract) -> Iterator[Change]:
+    for kind in KEY_KINDS:
+        before, after = key_rule_of(old, kind), key_rule_of(new, kind)
+        if before != after:
+            yield Change("moves-keys", f"spec.key.{kind}", f"{before} became {after}: {kind[3:]} keys only", 0.0)
 
 
 def _overrides(old: Contract, new: Contract) -> Iterator[Change]:

@@ -7,12 +7,12 @@ the field keeps its name, and the right one gets a new one. The rules are carrie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from keylane.contract.names import PARTITIONERS, Encoding, HashName, KeylessRule, PartitionerName
 from keylane.errors import UnknownNameError
 
-__all__ = ["FACTS", "Fold", "KeyTreatment", "PartitionerFacts", "facts_of", "setting_for"]
+__all__ = ["FACTS", "Fold", "KeyTreatment", "PartitionerFacts", "facts_of", "key_rule", "setting_for"]
 
 #: What a client does with null or empty keys: hash them, refuse them, or place them without the key.
 KeyTreatment: TypeAlias = Literal["hash", "reject"] | KeylessRule
@@ -229,6 +229,17 @@ def facts_of(name: str) -> PartitionerFacts:
         return FACTS[name]
     except KeyError:
         raise UnknownNameError.among("partitioner", name, PARTITIONERS) from None
+
+
+def key_rule(partitioner: str, rule: str, kind: Literal["on_null", "on_empty"]) -> KeyTreatment:
+    """What null or empty keys do, given what the contract says of them: `client` asks the named client.
+
+    >>> key_rule("kafka-java", "client", "on_null"), key_rule("kafka-java", "reject", "on_null")
+    ('sticky', 'reject')
+    """
+    facts = facts_of(partitioner)
+    treatment = facts.on_null if kind == "on_null" else facts.on_empty
+    return treatment if rule == "client" else cast("KeyTreatment", rule)
 
 
 def setting_for(writer: PartitionerFacts, wanted: PartitionerFacts) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from keylane.contract.answers import key_rule_of
 from keylane.contract.partitioners import FACTS
 from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
@@ -42,8 +43,8 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
         "spec.lanes": lambda c: c.spec.lanes,
         "spec.partitioner": lambda c: FACTS[c.spec.partitioner].family,
         "spec.key": _key_bytes,
-        "spec.key.on_null": lambda c: _rule(c, "on_null"),
-        "spec.key.on_empty": lambda c: _rule(c, "on_empty"),
+        "spec.key.on_null": lambda c: key_rule_of(c, "on_null"),
+        "spec.key.on_empty": lambda c: key_rule_of(c, "on_empty"),
         "spec.hot_keys": lambda c: sorted(
             (k.hex(), repr(r.pin), repr(r.spread), r.stream) for k, r in compile_overrides(c).hot.items()
         ),
@@ -78,11 +79,6 @@ def _key_bytes(contract: Contract) -> str:
     parts = "+".join(key.encodings)
     between = f" joined by {joiner(key)!r}" if len(key.fields) > 1 or key.window else ""
     return f"{parts}{window}{between}{' without registry header' if key.registry_header == 'strip' else ''}"
-
-
-def _rule(contract: Contract, name: str) -> str:
-    rule = str(getattr(contract.spec.key, name))
-    return str(getattr(FACTS[contract.spec.partitioner], name)) if rule == "client" else rule
 
 
 @dataclass(slots=True)

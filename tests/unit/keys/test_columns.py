@@ -1,14 +1,16 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from keylane.contract.names import Encoding
 from keylane.errors import DataError, UnplacedError
 from keylane.keys.columns import encode_column, strip_registry_headers
 from keylane.keys.encode import encode
+
+if TYPE_CHECKING:
+    from keylane.contract.names import Encoding
 
 UUID_TEXT = "123e4567-e89b-12d3-a456-426614174000"
 UUID_BYTES = bytes.fromhex(UUID_TEXT.replace("-", ""))

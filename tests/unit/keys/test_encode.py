@@ -107,6 +107,12 @@ def test_a_value_that_compares_in_its_own_way_is_malformed_too() -> None:
         encode(np.arange(3), "utf8")
 
 
+@pytest.mark.parametrize("encoding", ["utf8", "int32be"])
+def test_a_number_with_more_digits_than_python_will_write_is_malformed(encoding: Encoding) -> None:
+    with pytest.raises(UnplacedError):
+        encode(10**5000, encoding)
+
+
 def test_a_megabyte_of_bad_key_stays_out_of_the_message() -> None:
     with pytest.raises(UnplacedError) as error:
         encode("x" * 2**20, "int32be")

@@ -105,7 +105,7 @@ def test_a_missing_column_stops_the_batch(missing: str) -> None:
     ids=["text", "two", "digits", "int32be", "mixed", "text window", "fixed window"],
 )
 def test_a_batch_has_the_keys_of_its_records(of: Key) -> None:
-    records = [
+    records: list[dict[str, Any]] = [
         {"a": "x", "b": 1, "t": 0},
         {"a": None, "b": None, "t": 3_600_000},
         {"a": "", "b": -1, "t": None},

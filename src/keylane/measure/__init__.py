@@ -2,6 +2,7 @@
 
 candidates   every (partitioner, encoding) that could have written a key column
 mixture      shares of several writers, from how often each could have written a record
+tally        one pass over keys and lanes: the lane count, the rules believed, what each row fits first
 identify     which client's partitioner wrote this data, and is there a second one that disagrees?
 golden       a contract's golden examples and chosen keys, without data
 keep         does this data keep its contract: lanes, expectations

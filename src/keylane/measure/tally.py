@@ -1,0 +1,186 @@
+"""What one pass over keys and lanes adds up to: the lane count, the rules believed, and which rule each row fits first.
+
+The pass itself and what is made of it: `identify`. Rules are `candidates`; chance is `mixture`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import log
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.contract.names import MAX_LANES
+from keylane.errors import DataError, LaneCountError
+from keylane.keys.binary import plain
+from keylane.measure.candidates import Candidate, candidates_for
+from keylane.measure.mixture import log_chance
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["BELIEF", "Rows", "Tally", "believed", "distinct_pairs", "joined", "thinned"]
+
+#: Keys, and the lane of each.
+Rows: TypeAlias = tuple[pa.Array, "NDArray[np.int32]"]
+LanesFrom: TypeAlias = Literal["given", "proven", "seen"]
+#: At most this many distinct (key, lane) pairs choose the rules.
+PAIRS: Final = 5_000
+#: Unexplained rows that are kept for a second look.
+KEPT: Final = 20_000
+#: A rule is believed when chance alone would make it fit as well less often than this.
+BELIEF: Final = 1e-6
+MOST_WRITERS: Final = 4
+
+
+def joined(rows: list[Rows]) -> Rows:
+    """Several runs of rows as one."""
+    keys = [plain(keys) for keys, _ in rows]
+    return (pa.concat_arrays(keys) if keys else pa.array([])), np.concatenate(
+        [np.empty(0, np.int32), *(a for _, a in rows)]
+    )
+
+
+def thinned(keys: pa.Array, at: NDArray[np.int32]) -> Rows:
+    """Rows evenly over those given, hot keys as often as they come."""
+    some = slice(None, None, max(1, len(at) // (4 * PAIRS)))
+    return keys[some], at[some]
+
+
+def distinct_pairs(keys: pa.Array, at: NDArray[np.int32]) -> Rows:
+    """Distinct (key, lane) pairs, evenly over the rows: a hot key counts once in each lane it was seen in."""
+    keys, at = thinned(keys, at)
+    code = pc.dictionary_encode(keys).indices.to_numpy().astype(np.int64)
+    _, first = np.unique(code * MAX_LANES + at, return_index=True)
+    first = np.sort(first)[:PAIRS]
+    return keys.take(pa.array(first)), at[first]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one pass over the data adds up to."""
+
+    given: int | None
+    lanes: int = 0
+    lanes_from: LanesFrom = "seen"
+    rows: int = 0
+    nulls: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    empties: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    rules: list[Candidate] = field(default_factory=list)
+    first: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    left: list[Rows] = field(default_factory=list)
+    step: int = 1
+
+    def keyed(self, batch: pa.RecordBatch) -> Rows:
+        """Count a batch, set null and empty keys aside, and return the rest as (keys, lanes)."""
+        keys, at = batch.column(0), _lane_numbers(batch.column(1), batch.schema.names[1], self.given)
+        self.rows += len(keys)
+        if keys.null_count:
+            missing = keys.is_null().to_numpy(zero_copy_only=False)
+            self.nulls = _added(self.nulls, at[missing])
+            keys, at = keys.drop_null(), at[~missing]
+        empty = _empty(keys)
+        if empty is not None and empty.any():
+            self.empties = _added(self.empties, at[empty])
+            keys, at = keys.filter(pa.array(~empty)), at[~empty]
+        return keys, at
+
+    def choose(self, pairs: Rows, seen: int) -> None:
+        """Settle the lane count and the rules to hold every row against."""
+        candidates = candidates_for(pairs[0])
+        if self.given is not None:
+            self.lanes, self.lanes_from = self.given, "given"
+        else:
+            self.lanes, proven = _proven_count(candidates, pairs, seen)
+            self.lanes_from = "proven" if proven else "seen"
+        self.rules = believed(candidates, pairs, self.lanes)
+        self.first = np.zeros(len(self.rules) + 1, np.int64)
+
+    def count(self, keys: pa.Array, at: NDArray[np.int32]) -> None:
+        """Hold rows against the rules in turn, each rule only against what none before it explains."""
+        for i, rule in enumerate(self.rules):
+            fits = _predicted(rule, keys, self.lanes) == at
+            hits = int(np.count_nonzero(fits))
+            self.first[i] += hits
+            if hits == len(at):
+                return
+            rest = np.flatnonzero(~fits)
+            keys, at = keys.take(pa.array(rest)), at[rest]
+        self.first[-1] += len(at)
+        if self.rules and len(at):
+            self._keep(plain(keys), at)
+
+    def _keep(self, keys: pa.Array, at: NDArray[np.int32]) -> None:
+        """Keep unexplained rows evenly over all the data: every step-th, and each time there are too many, every other."""
+        self.left.append((keys[:: self.step], at[:: self.step]))
+        if sum(len(lanes) for _, lanes in self.left) > KEPT:
+            all_keys, all_lanes = joined(self.left)
+            self.left, self.step = [(all_keys[::2], all_lanes[::2])], self.step * 2
+
+
+def _lane_numbers(column: pa.Array, name: str, lanes: int | None) -> NDArray[np.int32]:
+    if not pa.types.is_integer(column.type):
+        raise DataError.of(f"column {name!r} holds no lanes", got=str(column.type), allowed="whole numbers")
+    if column.null_count:
+        raise DataError.of(f"column {name!r} has rows without a lane", got=f"{column.null_count} nulls")
+    at = column.to_numpy(zero_copy_only=False)
+    if len(at) and (at.min() < 0 or at.max() >= MAX_LANES):
+        raise DataError.of(f"column {name!r} holds no lanes", got=int(at.min()), allowed=f"0 to {MAX_LANES - 1}")
+    if lanes is not None and len(at) and at.max() >= lanes:
+        raise LaneCountError.of("a lane beyond the count was seen", got=int(at.max()), allowed=f"0 to {lanes - 1}")
+    return at.astype(np.int32, copy=False)
+
+
+def _added(counts: NDArray[np.int64], at: NDArray[np.int32]) -> NDArray[np.int64]:
+    more = np.bincount(at, minlength=len(counts))
+    more[: len(counts)] += counts
+    return more
+
+
+def _empty(keys: pa.Array) -> NDArray[np.bool_] | None:
+    """Which keys are empty; None for numbers, which cannot be."""
+    values = keys.dictionary if pa.types.is_dictionary(keys.type) else keys
+    if pa.types.is_integer(values.type):
+        return None
+    empty = np.asarray(pc.equal(pc.binary_length(values), 0).to_numpy(zero_copy_only=False), bool)
+    return empty[keys.indices.to_numpy()] if pa.types.is_dictionary(keys.type) else empty
+
+
+def _predicted(rule: Candidate, keys: pa.Array, lanes: int) -> NDArray[np.int32]:
+    """Lanes under a rule; a dictionary's values are hashed once."""
+    if not pa.types.is_dictionary(keys.type):
+        return rule.lanes(keys, lanes)
+    if len(keys.dictionary) > len(keys):
+        return rule.lanes(keys.dictionary_decode(), lanes)
+    return rule.lanes(keys.dictionary, lanes)[keys.indices.to_numpy()]
+
+
+def _proven_count(candidates: list[Candidate], pairs: Rows, seen: int) -> tuple[int, bool]:
+    """The lane count under which some rule fits best, if beyond chance; else the highest lane seen, plus one."""
+    keys, at = pairs[0].slice(0, 400), pairs[1][:400]
+    best = (0.0, seen)
+    for candidate in candidates:
+        hashed, fits = candidate.hashed(keys)
+        for count in range(seen, min(2 * seen, seen + 192) + 64):
+            hits = int((fits & (candidate.fold(hashed, count) == at)).sum())
+            best = min(best, (log_chance(hits, len(at), count), count))
+    return best[1], best[0] < log(BELIEF)
+
+
+def believed(candidates: list[Candidate], pairs: Rows, lanes: int) -> list[Candidate]:
+    """Take the rule that explains most, drop what it explains, and go on while chance is no explanation."""
+    keys, at = pairs
+    fits = [candidate.lanes(keys, lanes) == at for candidate in candidates]
+    left = np.ones(len(at), bool)
+    chosen: list[Candidate] = []
+    while lanes > 1 and left.any() and len(chosen) < MOST_WRITERS:
+        hits = [int((fit & left).sum()) for fit in fits]
+        best = int(np.argmax(hits))
+        if log_chance(hits[best], int(left.sum()), lanes) + log(len(candidates)) > log(BELIEF):
+            break
+        chosen.append(candidates[best])
+        left &= ~fits[best]
+    return chosen

@@ -6,6 +6,7 @@ pytest --hypothesis-profile=explore     new examples every time, and many
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,7 @@ settings.load_profile("steady")
 @pytest.fixture(scope="session")
 def contract() -> Callable[..., Contract]:
     """A contract from the fields of its `spec`; what is left out is one text key over 16 lanes, as Java does it."""
+    parse = cache(parse_contract)
 
     def make(**spec: Any) -> Contract:
         usual = {"streams": ["t"], "lanes": 16, "key": {"fields": ["k"]}, "partitioner": "kafka-java"}
@@ -36,6 +38,6 @@ def contract() -> Callable[..., Contract]:
             "metadata": {"name": "test"},
             "spec": {**usual, **spec},
         }
-        return parse_contract(yaml.safe_dump(document, allow_unicode=True))
+        return parse(yaml.safe_dump(document, allow_unicode=True))
 
     return make

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,23 +63,11 @@ def check(
     return _one(paths[0], data, lane, lanes), output
 
 
-def _examined(path: str) -> tuple[Contract | None, list[Finding]]:
-    from keylane.contract.parse import examine
-    from keylane.contract.yaml_tree import MAX_BYTES
-    from keylane.records import Finding
-
-    with Path(path).open("rb") as file:
-        raw = file.read(MAX_BYTES + 1)
-    try:
-        return examine(raw.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        return None, [Finding("error", "(file)", f"not UTF-8 text: got {raw[error.start : error.start + 8]!r}")]
-
-
 def _one(path: str, data: str | None, lane: str | None, lanes: int | None) -> Result:
+    from keylane.contract.parse import examine_file
     from keylane.measure.golden import contract_findings
 
-    contract, findings = _examined(path)
+    contract, findings = examine_file(path)
     if contract is None:
         return _result(findings, exit_code=INVALID)
     facts = {"contract": contract.metadata.name, "fingerprint": contract.fingerprint, "answers": _answers(contract)}
@@ -130,10 +117,11 @@ def _text_fields(contract: Contract) -> list[str]:
 
 
 def _contracts_together(paths: Sequence[str]) -> Result:
+    from keylane.contract.parse import examine_file
     from keylane.measure.together import compare_contracts
     from keylane.records import Finding
 
-    examined = {path: _examined(path) for path in paths}
+    examined = {path: examine_file(path) for path in paths}
     broken = [
         Finding(f.severity, f"{path}: {f.where}", f.message, f.line)
         for path, (contract, findings) in examined.items()

@@ -70,17 +70,19 @@ def _hot(contract: Contract) -> list[Answers]:
     for i, rule in enumerate(contract.spec.hot_keys):
         name = f"hot_keys[{i}]"
         spread = rule.spread or (rule.tier.spread if rule.tier else None)
+        lanes = rule.tier.lanes if rule.tier else None if contract.spec.lanes == "live" else contract.spec.lanes
         if spread:
-            out.append(_spread(name, spread))
+            out.append(_spread(name, spread, lanes if contract.spec.key.window else spread.over))
         elif rule.pin:
             out.append(Answers(name, "per-key", 1, readers_merge=False))
         else:
-            out.append(Answers(name, tail.order_scope, tail.lanes_per_key, tail.readers_merge))
+            out.append(Answers(name, tail.order_scope, 1 if tail.lanes_per_key == 1 else lanes, tail.readers_merge))
     return out
 
 
-def _spread(name: str, spread: Spread) -> Answers:
-    width = spread.over or len(spread.lanes or ())
+def _spread(name: str, spread: Spread, over: int | None) -> Answers:
+    """A spread counted from the key's own lane begins elsewhere in every window, so it can use all lanes there."""
+    width = len(spread.lanes) if spread.lanes else over
     return Answers(name, "none" if spread.by_position else "per-sub-key", width, readers_merge=True)
 
 

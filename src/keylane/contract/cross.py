@@ -1,112 +1,192 @@
 """What one field of a contract promises about another, read from the plain data of a file.
 
 It works on data rather than models so that a file with a typo still gets its other problems reported in the same
-run; so every step here tolerates what is missing or of the wrong type, and leaves that to `model`.
+run; so every step here tolerates what is missing or of the wrong type, and leaves that to `model`. Tables have their
+own file, `cross_table`.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from keylane.contract.partitioners import FACTS
+from keylane.contract.names import ENCODINGS, MAX_LANES
+from keylane.contract.partitioners import FACTS, PartitionerFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.contract.yaml_tree import Path
 
-__all__ = ["cross_problems"]
+    Problem = tuple[Path, str]
 
-Problem = tuple["Path", str]
+__all__ = ["Promised", "cross_problems", "in_range", "known_key", "misfit", "sub_key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What the rest of a spec is held against; None or empty where the file does not say it rightly."""
+
+    lanes: int | None = None
+    live: bool = False
+    fields: list[Any] = field(default_factory=list)
+    encodings: list[Any] = field(default_factory=list)
+    partitioner: PartitionerFacts | None = None
+    streams: list[Any] = field(default_factory=list)
+
+    @property
+    def keyless(self) -> bool:
+        """Whether the named client ignores keys."""
+        return self.partitioner is not None and self.partitioner.fold == "keyless"
 
 
 def cross_problems(data: Any) -> Iterator[Problem]:
     """Every contradiction between fields, as (path, message)."""
-    spec = _dict(_dict(data).get("spec"))
-    lanes = spec.get("lanes")
-    count = lanes if isinstance(lanes, int) and not isinstance(lanes, bool) else None
-    yield from _streams(spec)
-    yield from _key(_dict(spec.get("key")), spec.get("partitioner"))
-    yield from _hot_keys(spec, count)
-    yield from _table(spec, count)
-    yield from _golden(spec, count)
+    from keylane.contract.cross_table import table_problems
+
+    spec = as_dict(as_dict(data).get("spec"))
+    promised = _promised(spec)
+    yield from _twice(("spec", "streams"), promised.streams)
+    yield from _key(as_dict(spec.get("key")), promised)
+    yield from _hot_keys(spec, promised)
+    yield from table_problems(as_dict(spec.get("table")), promised)
+    yield from _golden(spec, promised)
 
 
-def _dict(value: Any) -> dict[Any, Any]:
+def as_dict(value: Any) -> dict[Any, Any]:
+    """A mapping, or an empty one in the place of anything else."""
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
+    """A list, or an empty one in the place of anything else."""
     return value if isinstance(value, list) else []
 
 
-def _fields(spec: dict[Any, Any]) -> list[Any]:
-    return _list(_dict(spec.get("key")).get("fields"))
+def _promised(spec: dict[Any, Any]) -> Promised:
+    key, name = as_dict(spec.get("key")), spec.get("partitioner")
+    fields, encoding = as_list(key.get("fields")), key.get("encoding", "utf8")
+    encodings = encoding if isinstance(encoding, list) else [encoding] * max(1, len(fields))
+    known = all(isinstance(one, str) and one in ENCODINGS for one in encodings)
+    return Promised(
+        _count(spec.get("lanes")),
+        spec.get("lanes") == "live",
+        fields,
+        encodings if known else [],
+        FACTS.get(name) if isinstance(name, str) else None,
+        as_list(spec.get("streams")),
+    )
 
 
-def _streams(spec: dict[Any, Any]) -> Iterator[Problem]:
-    streams = _list(spec.get("streams"))
-    for i, stream in enumerate(streams):
-        if stream in streams[:i]:
-            yield ("spec", "streams", i), f"given twice: got {stream!r}"
+def _count(value: Any) -> int | None:
+    """A lane count that others may be held against."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 1 <= value <= MAX_LANES else None
 
 
-def _key(key: dict[Any, Any], partitioner: Any) -> Iterator[Problem]:
-    fields, encoding = _list(key.get("fields")), key.get("encoding", "utf8")
-    encodings = encoding if isinstance(encoding, list) else [encoding]
+def _twice(path: Path, values: list[Any]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for i, value in enumerate(values):
+        if repr(value) in seen:
+            yield (*path, i), f"given twice: got {value!r}"
+        seen.add(repr(value))
+
+
+def _key(key: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
+    path: Path = ("spec", "key")
+    encoding, fields = key.get("encoding"), promised.fields
     if isinstance(encoding, list) and len(encoding) != len(fields):
-        yield (
-            ("spec", "key", "encoding"),
-            f"got {len(encoding)} encodings; allowed: one, or {len(fields)}, one a field",
-        )
-    if key.get("registry_header") == "strip" and encodings != ["raw"]:
-        yield (
-            ("spec", "key", "registry_header"),
-            "only a raw key can have a registry header; hint: encoding: raw",
-        )
-    for i, name in enumerate(fields):
-        if name in fields[:i]:
-            yield ("spec", "key", "fields", i), f"given twice: got {name!r}"
-    yield from _key_bytes(fields, encodings, key, partitioner)
+        yield (*path, "encoding"), f"got {len(encoding)} encodings; allowed: one, or {len(fields)}, one a field"
+    if key.get("registry_header") == "strip" and promised.encodings not in ([], ["raw"]):
+        yield (*path, "registry_header"), "only a raw key can have a registry header; hint: encoding: raw"
+    yield from _twice((*path, "fields"), fields)
+    if promised.partitioner is not None:
+        yield from _key_bytes(promised.partitioner, key, promised)
+        yield from _key_rules(promised.partitioner, key)
 
 
-def _key_bytes(fields: list[Any], encodings: list[Any], key: dict[Any, Any], partitioner: Any) -> Iterator[Problem]:
+def _key_bytes(facts: PartitionerFacts, key: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
     """Refuse key bytes that the named client could not hold."""
-    facts = FACTS.get(partitioner) if isinstance(partitioner, str) else None
-    if facts is None:
-        return
     allowed = ", ".join(facts.encodings)
-    for encoding in encodings:
-        if isinstance(encoding, str) and encoding not in facts.encodings:
-            yield (
-                ("spec", "key", "encoding"),
-                f"{facts.name} cannot hold it: got {encoding!r}; allowed: {allowed}",
-            )
-    if facts.hash == "java-long" and (len(fields) > 1 or key.get("window")):
-        yield (
-            ("spec", "key", "fields"),
-            f"{facts.name} hashes one 8-byte number; hint: one field and no window",
-        )
+    for encoding in dict.fromkeys(promised.encodings):
+        if encoding not in facts.encodings:
+            yield ("spec", "key", "encoding"), f"{facts.name} cannot hold it: got {encoding!r}; allowed: {allowed}"
+    if facts.hash == "java-long" and (len(promised.fields) > 1 or key.get("window")):
+        yield ("spec", "key", "fields"), f"{facts.name} hashes one 8-byte number; hint: one field and no window"
 
 
-def _hot_keys(spec: dict[Any, Any], count: int | None) -> Iterator[Problem]:
+def _key_rules(facts: PartitionerFacts, key: dict[Any, Any]) -> Iterator[Problem]:
+    """A null or empty key can be hashed only where there is a hash that takes it."""
+    if facts.hash is None or facts.hash == "java-long":
+        for rule in ("on_null", "on_empty"):
+            if key.get(rule) == "hash":
+                yield ("spec", "key", rule), f"{facts.name} has no hash of such keys; hint: reject, or a keyless rule"
+
+
+def _hot_keys(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
     seen: dict[str, int] = {}
-    for i, rule in enumerate(map(_dict, _list(spec.get("hot_keys")))):
+    tiers: dict[str, Any] = {}
+    for i, rule in enumerate(map(as_dict, as_list(spec.get("hot_keys")))):
         path: Path = ("spec", "hot_keys", i)
+        if promised.keyless:
+            yield path, "the named client ignores keys, so none can be hot; hint: another partitioner"
         yield from _one_of(path, rule, ("pin", "spread", "tier"))
-        for j, key in enumerate(_list(rule.get("keys"))):
-            yield from _key_width((*path, "keys", j), key, spec)
-            if (first := seen.setdefault(repr(key), i)) != i or key in rule["keys"][:j]:
-                yield (*path, "keys", j), f"given twice: got {key!r}; first in hot_keys[{first}]"
-        yield from _pin(path, rule, count)
-        yield from _spread((*path, "spread"), rule.get("spread"), spec, count)
-        tier = _dict(rule.get("tier"))
-        yield from _spread((*path, "tier", "spread"), tier.get("spread"), spec, tier.get("lanes"))
-        if tier.get("stream") in _list(spec.get("streams")):
-            yield (
-                (*path, "tier", "stream"),
-                f"a tier is another stream: got {tier['stream']!r}, which is in streams",
-            )
+        yield from _hot_values((*path, "keys"), as_list(rule.get("keys")), promised, seen, i)
+        yield from _pin(path, rule, promised)
+        yield from _spread((*path, "spread"), rule.get("spread"), promised, promised.lanes)
+        yield from _tier((*path, "tier"), as_dict(rule.get("tier")), promised, tiers)
+
+
+def _hot_values(path: Path, keys: list[Any], promised: Promised, seen: dict[str, int], rule: int) -> Iterator[Problem]:
+    for j, key in enumerate(keys):
+        yield from _key_width((*path, j), key, promised)
+        yield from known_key((*path, j), key, promised)
+        name = _as_bytes(key, promised)
+        if name in seen:
+            yield (*path, j), f"given twice: got {key!r}; first in hot_keys[{seen[name]}]"
+        seen.setdefault(name, rule)
+
+
+def _as_bytes(key: Any, promised: Promised) -> str:
+    """What tells two keys apart: as text, 7 and '7' are one key."""
+    parts = key if isinstance(key, list) else [key]
+    text = [str(p) if e == "utf8" else repr(p) for p, e in zip(parts, promised.encodings, strict=False)]
+    return repr(text or parts)
+
+
+def known_key(path: Path, key: Any, promised: Promised) -> Iterator[Problem]:
+    """Refuse a key that its encoding cannot hold."""
+    parts = key if isinstance(key, list) else [key]
+    for part, encoding in zip(parts, promised.encodings, strict=False):
+        if wants := misfit(part, encoding):
+            yield path, f"not a {encoding} key: got {part!r}; allowed: {wants}"
+
+
+def misfit(value: Any, encoding: str) -> str:
+    """What an encoding wants instead of this value; empty when it fits. A contract cannot spell raw bytes."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if not number and not isinstance(value, str):
+        return ""
+    text = value if isinstance(value, str) else ""
+    fits = {
+        "utf8": True,
+        "int32be": number and -(2**31) <= value < 2**31,
+        "int64be": number and -(2**63) <= value < 2**63,
+        "uuid": bool(re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text)),
+        "h3": (number and value >> 59 == 1) or bool(re.fullmatch(r"0?8[0-9a-fA-F]{14}", text)),
+        "raw": False,
+    }
+    return "" if fits[encoding] else _WANTS[encoding]
+
+
+_WANTS = {
+    "int32be": "whole numbers of 32 bits",
+    "int64be": "whole numbers of 64 bits",
+    "uuid": "32 hex digits as 8-4-4-4-12",
+    "h3": "an H3 cell as a number or 15 hex digits",
+    "raw": "none: a contract cannot spell raw bytes",
+}
 
 
 def _one_of(path: Path, rule: dict[Any, Any], names: tuple[str, ...]) -> Iterator[Problem]:
@@ -115,107 +195,78 @@ def _one_of(path: Path, rule: dict[Any, Any], names: tuple[str, ...]) -> Iterato
         yield path, f"one of {', '.join(names)} is needed: got {', '.join(given) or 'none'}"
 
 
-def _key_width(path: Path, key: Any, spec: dict[Any, Any]) -> Iterator[Problem]:
+def _key_width(path: Path, key: Any, promised: Promised) -> Iterator[Problem]:
     width = len(key) if isinstance(key, list) else 1
-    fields = _fields(spec)
-    if fields and width != len(fields):
-        yield path, f"got {width} value(s); allowed: {len(fields)}, one for each of {fields}"
+    if promised.fields and width != len(promised.fields):
+        yield path, f"got {width} value(s); allowed: {len(promised.fields)}, one for each of {promised.fields}"
 
 
-def _pin(path: Path, rule: dict[Any, Any], count: int | None) -> Iterator[Problem]:
-    pin = _dict(rule.get("pin"))
-    lanes, keys = _list(pin.get("lanes")), _list(rule.get("keys"))
+def _pin(path: Path, rule: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
+    lanes, keys = as_list(as_dict(rule.get("pin")).get("lanes")), as_list(rule.get("keys"))
     if lanes and keys and len(lanes) != len(keys):
-        yield (
-            (*path, "pin", "lanes"),
-            f"got {len(lanes)} lanes for {len(keys)} keys; allowed: as many lanes as keys",
-        )
-    yield from _in_range((*path, "pin", "lanes"), lanes, count)
-
-
-def _in_range(path: Path, lanes: list[Any], count: Any) -> Iterator[Problem]:
+        yield (*path, "pin", "lanes"), f"got {len(lanes)} lanes for {len(keys)} keys; allowed: as many lanes as keys"
     for i, lane in enumerate(lanes):
-        if isinstance(lane, int) and isinstance(count, int) and lane >= count:
-            yield (*path, i), f"no such lane: got {lane}; allowed: 0 to {count - 1}"
+        yield from in_range((*path, "pin", "lanes", i), lane, promised.lanes)
 
 
-def _spread(path: Path, value: Any, spec: dict[Any, Any], count: Any) -> Iterator[Problem]:
+def in_range(path: Path, lane: Any, count: Any) -> Iterator[Problem]:
+    """Refuse a lane that the count does not have."""
+    if isinstance(lane, int) and isinstance(count, int) and lane >= count:
+        yield path, f"no such lane: got {lane}; allowed: 0 to {count - 1}"
+
+
+def _tier(path: Path, tier: dict[Any, Any], promised: Promised, tiers: dict[str, Any]) -> Iterator[Problem]:
+    if not tier:
+        return
+    stream, lanes = tier.get("stream"), tier.get("lanes")
+    yield from _spread((*path, "spread"), tier.get("spread"), promised, _count(lanes))
+    if stream is not None and stream in promised.streams:
+        yield (*path, "stream"), f"a tier is another stream: got {stream!r}, which is in streams"
+    if tiers.setdefault(repr(stream), lanes) != lanes:
+        yield (*path, "lanes"), f"one stream has one lane count: got {lanes}, and before {tiers[repr(stream)]}"
+
+
+def _spread(path: Path, value: Any, promised: Promised, count: int | None) -> Iterator[Problem]:
     if not isinstance(value, dict):
         return
     yield from _one_of(path, value, ("over", "lanes"))
     yield from _one_of(path, value, ("by", "by_position"))
-    over = value.get("over")
-    if isinstance(over, int) and isinstance(count, int) and over > count:
+    over, lanes = value.get("over"), as_list(value.get("lanes"))
+    if isinstance(over, int) and count is not None and over > count:
         yield (*path, "over"), f"more lanes than there are: got {over}; allowed: 2 to {count}"
-    lanes = _list(value.get("lanes"))
-    yield from _in_range((*path, "lanes"), lanes, count)
+    for i, lane in enumerate(lanes):
+        yield from in_range((*path, "lanes", i), lane, count)
     if len({repr(lane) for lane in lanes}) < len(lanes):
         yield (*path, "lanes"), f"a lane is given twice: got {lanes}"
-    yield from _sub_key((*path, "by"), value.get("by"), spec)
+    yield from sub_key((*path, "by"), value.get("by"), promised)
 
 
-def _sub_key(path: Path, by: Any, spec: dict[Any, Any]) -> Iterator[Problem]:
-    if by is not None and _fields(spec) == [by]:
+def sub_key(path: Path, by: Any, promised: Promised) -> Iterator[Problem]:
+    """Refuse a sub-key that is part of the key: it is the same for all records of one key."""
+    if by is not None and by in promised.fields:
         yield path, f"the key itself spreads nothing: got {by!r}; hint: a field that differs within one key"
 
 
-def _table(spec: dict[Any, Any], count: int | None) -> Iterator[Problem]:
-    table = _dict(spec.get("table"))
-    path: Path = ("spec", "table")
-    if table and not table.get("values") and not table.get("ranges"):
-        yield path, "one of values, ranges is needed: got none"
-    if table and len(_fields(spec)) > 1:
-        yield path, f"a table looks at one field: got {_fields(spec)}"
-    for key, lanes in _dict(table.get("values")).items():
-        listed = lanes if isinstance(lanes, list) else [lanes]
-        yield from _in_range((*path, "values", key), listed, count)
-        if len(listed) > 1 and not table.get("by"):
-            yield (*path, "values", key), "several lanes need a sub-key; hint: by: FIELD"
-    yield from _sub_key((*path, "by"), table.get("by"), spec)
-    yield from _ranges((*path, "ranges"), [_dict(r) for r in _list(table.get("ranges"))], spec, count)
-
-
-def _ranges(path: Path, ranges: list[dict[Any, Any]], spec: dict[Any, Any], count: int | None) -> Iterator[Problem]:
-    encoding = _dict(spec.get("key")).get("encoding", "utf8")
-    encoding = encoding[0] if isinstance(encoding, list) and encoding else encoding
-    kind: type = str if encoding == "utf8" else int
-    if ranges and encoding in ("uuid", "raw"):
-        yield (
-            path,
-            f"these keys have no order a table could use: got {encoding!r}; allowed: utf8, int32be, int64be, h3",
-        )
-    for i, one in enumerate(ranges):
-        yield from ((((*path, i, "lane")), m) for _, m in _in_range((), [one.get("lane")], count))
-        ends = [end for end in (one.get("from"), one.get("below")) if end is not None]
-        if any(not isinstance(end, kind) for end in ends):
-            yield (*path, i), f"{encoding} keys are compared as {kind.__name__}: got {ends}"
-        elif len(ends) == 2 and not ends[0] < ends[1]:
-            yield (*path, i), f"empty: from {ends[0]!r} is not below {ends[1]!r}"
-        else:
-            yield from _overlap(path, i, ranges)
-
-
-def _overlap(path: Path, i: int, ranges: list[dict[Any, Any]]) -> Iterator[Problem]:
-    """Two half-open ranges meet when each begins before the other ends."""
-    mine = ranges[i]
-    for j, other in enumerate(ranges[:i]):
-        if _before(mine.get("from"), other.get("below")) and _before(other.get("from"), mine.get("below")):
-            yield (*path, i), f"overlaps ranges[{j}]"
-            return
-
-
-def _before(start: Any, end: Any) -> bool:
-    return start is None or end is None or (type(start) is type(end) and start < end)
-
-
-def _golden(spec: dict[Any, Any], count: int | None) -> Iterator[Problem]:
-    for i, golden in enumerate(map(_dict, _list(spec.get("golden")))):
+def _golden(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
+    tiers = [as_dict(as_dict(rule).get("tier")) for rule in as_list(spec.get("hot_keys"))]
+    counts = {str(tier.get("stream")): _count(tier.get("lanes")) for tier in tiers if tier}
+    for i, golden in enumerate(map(as_dict, as_list(spec.get("golden")))):
         path: Path = ("spec", "golden", i)
         yield from _one_of(path, {k: [v] for k, v in golden.items() if v is not None}, ("key", "record"))
-        if "key" in golden:
-            yield from _key_width((*path, "key"), golden["key"], spec)
-        if golden.get("stream") is None:
-            lanes = golden.get("lanes", count)
-            yield from ((((*path, "lane")), m) for _, m in _in_range((), [golden.get("lane")], lanes))
-        if golden.get("lanes") is None and spec.get("lanes") == "live":
-            yield path, "which lane count does it hold for? hint: lanes: N"
+        if golden.get("key") is not None:
+            yield from _key_width((*path, "key"), golden["key"], promised)
+        yield from _golden_lane(path, golden, promised, counts)
+
+
+def _golden_lane(
+    path: Path, golden: dict[Any, Any], promised: Promised, tiers: dict[str, int | None]
+) -> Iterator[Problem]:
+    stream = golden.get("stream")
+    if stream is not None and stream not in promised.streams and str(stream) not in tiers:
+        yield (*path, "stream"), f"no such stream: got {stream!r}; allowed: {[*promised.streams, *tiers]}"
+    elif str(stream) in tiers:
+        yield from in_range((*path, "lane"), golden.get("lane"), tiers[str(stream)])
+        return
+    yield from in_range((*path, "lane"), golden.get("lane"), golden.get("lanes", promised.lanes))
+    if golden.get("lanes") is None and promised.live:
+        yield path, "which lane count does it hold for? hint: lanes: N"

@@ -42,7 +42,7 @@ Duration: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Metadata(_Model):
@@ -102,7 +102,7 @@ class Spread(_Model):
         None, description="Which lanes, by number."
     )
     by: FieldName | None = Field(None, description="The sub-key: records that share it share a lane, in order.")
-    by_position: bool = Field(False, description="By place in the source: even, and no order is kept.")
+    by_position: bool = Field(False, strict=True, description="By place in the source: even, and no order is kept.")
 
 
 class Pin(_Model):
@@ -156,10 +156,12 @@ class Table(_Model):
 class Expect(_Model):
     """What the traffic must look like; `check --data` ends with 4 when it does not."""
 
-    max_over_mean: float | None = Field(None, ge=1, le=1e6, description="Records in the fullest lane over the mean.")
-    max_key_share: float | None = Field(None, gt=0, le=1, description="Share of the heaviest key.")
+    max_over_mean: float | None = Field(
+        None, strict=True, ge=1, le=1e6, description="Records in the fullest lane over the mean."
+    )
+    max_key_share: float | None = Field(None, strict=True, gt=0, le=1, description="Share of the heaviest key.")
     min_distinct_keys: int | None = Field(None, strict=True, ge=1, le=10**12, description="Fewest different keys.")
-    max_null_share: float | None = Field(None, ge=0, le=1, description="Share of null and empty keys.")
+    max_null_share: float | None = Field(None, strict=True, ge=0, le=1, description="Share of null and empty keys.")
 
 
 class Golden(_Model):

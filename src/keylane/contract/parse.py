@@ -12,16 +12,16 @@ from pydantic import BaseModel, ValidationError
 
 from keylane.contract import model
 from keylane.contract.cross import cross_problems
-from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, read_tree
+from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, read_tree, show_path
 from keylane.errors import ContractError, did_you_mean, shorten
+from keylane.records import Finding
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from keylane.contract.model import Contract
-    from keylane.records import Finding
 
-__all__ = ["examine", "load_contract", "parse_contract"]
+__all__ = ["examine", "examine_file", "load_contract", "parse_contract"]
 
 #: Which model stands at a path (list positions left out), for "did you mean".
 _MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
@@ -47,22 +47,31 @@ def load_contract(path: str | FilePath) -> Contract:
 
     Raises ContractError with every problem of the file in `.findings`; OSError when it cannot be read.
     """
-    file = FilePath(path)
-    with file.open("rb") as stream:
-        raw = stream.read(MAX_BYTES + 1)
-    try:
-        return parse_contract(raw.decode("utf-8"), name=str(path))
-    except UnicodeDecodeError as error:
-        raise ContractError.of(f"{path} is not UTF-8 text", got=raw[error.start : error.start + 8]) from None
+    return _or_raise(*examine_file(path), str(path))
 
 
 def parse_contract(text: str, name: str = "contract") -> Contract:
     """Read a contract from text; `name` is what messages call it."""
-    contract, findings = examine(text)
+    return _or_raise(*examine(text), name)
+
+
+def _or_raise(contract: Contract | None, findings: list[Finding], name: str) -> Contract:
     if contract is None:
         lines = "\n".join(f"  {finding}" for finding in findings)
         raise ContractError(f"{name} has {len(findings)} problem(s):\n{lines}", findings)
     return contract
+
+
+def examine_file(path: str | FilePath) -> tuple[Contract | None, list[Finding]]:
+    """As `examine`, for a file; a file that is no text, or too much of it, is a finding too."""
+    with FilePath(path).open("rb") as stream:
+        raw = stream.read(MAX_BYTES + 1)
+    try:
+        # A file too large is cut, maybe inside a letter; its size is what is wrong with it.
+        return examine(raw.decode("utf-8", "replace" if len(raw) > MAX_BYTES else "strict"))
+    except UnicodeDecodeError as error:
+        got = raw[error.start : error.start + 8]
+        return None, [Finding("error", "(file)", f"not UTF-8 text: got {got!r} at byte {error.start}")]
 
 
 def examine(text: str) -> tuple[Contract | None, list[Finding]]:
@@ -84,17 +93,23 @@ def _validate(tree: Tree) -> Contract | None:
     try:
         return model.Contract.model_validate(tree.data)
     except ValidationError as error:
+        known = {finding.where for finding in tree.findings}
         for path, details in _merged(error, tree):
-            tree.problem(path, _message(path, details))
+            if show_path(path) not in known:
+                tree.problem(path, _message(path, details))
     return None
 
 
 def _merged(error: ValidationError, tree: Tree) -> list[tuple[Path, list[ErrorDetails]]]:
-    """Group pydantic's errors by the path they speak of: a union reports one for each of its members."""
+    """Group pydantic's errors by the path they speak of: a union reports one for each of its members.
+
+    What pydantic says of a list because of its members (too short without them) goes: the members have their own.
+    """
     groups: dict[Path, list[ErrorDetails]] = {}
     for details in error.errors(include_url=False):
         groups.setdefault(_real_path(details["loc"], tree), []).append(details)
-    return list(groups.items())
+    around = {path[:end] for path in groups for end in range(len(path))}
+    return [(path, details) for path, details in groups.items() if path not in around]
 
 
 def _real_path(loc: tuple[str | int, ...], tree: Tree) -> Path:
@@ -124,7 +139,7 @@ def _message(path: Path, details: list[ErrorDetails]) -> str:
             return "needed, but not given"
         case _:
             wants = " or ".join(dict.fromkeys(_wants(d) for d in details))
-            near = _near_value(first)
+            near = next(filter(None, map(_near_value, details)), "")
             return f"got {shorten(first['input'])}; allowed: {wants}" + (f"; hint: {near}" if near else "")
 
 

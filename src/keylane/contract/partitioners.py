@@ -248,4 +248,4 @@ def setting_for(writer: PartitionerFacts, wanted: PartitionerFacts) -> str | Non
     >>> setting_for(facts_of("librdkafka-consistent-random"), facts_of("kafka-java"))
     'partitioner=murmur2_random'
     """
-    return _SETTINGS.get((writer.client, wanted.family))
+    return wanted.setting if writer.client == wanted.client else _SETTINGS.get((writer.client, wanted.family))

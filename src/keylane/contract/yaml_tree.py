@@ -1,7 +1,7 @@
 """Bounded YAML: text -> plain data, with a line for every path. Knows nothing of contracts.
 
-What is not YAML's usual: only `true`, `false`, `null`, plain decimal integers and floats are not text, so that
-`no`, `0123`, `12:30` and `2026-11-15` stay the keys they look like. A key given twice is a problem, as is every
+What is not YAML's usual: only `true`, `false`, `null` and numbers that would be written back just the same are not
+text, so that `no`, `0123`, `+49170`, `1e5`, `12:30` and `2026-11-15` stay the keys they look like. A key given twice is a problem, as is every
 tag. Size, depth, nodes, aliases and digits are bounded before anything is built, so an alias bomb costs nothing.
 """
 
@@ -22,10 +22,12 @@ MAX_DEPTH: Final = 24
 MAX_NODES: Final = 100_000
 MAX_ALIASES: Final = 16
 MAX_DIGITS: Final = 20
+BOUNDS: Final = {"levels": MAX_DEPTH, "values": MAX_NODES, "aliases": MAX_ALIASES, "documents": 1}
 
 Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-FLOAT: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?|[-+]?\.[0-9]+")
+INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
+FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+")
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
 WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 Path = tuple[str | int, ...]
@@ -75,24 +77,18 @@ def read_tree(text: str) -> Tree:
 
 def _bound_broken(text: str) -> Finding | None:
     """Walk the parser's events, which build nothing, and stop at the first bound that breaks."""
-    depth = nodes = aliases = documents = 0
+    counts = dict.fromkeys(BOUNDS, 0)
     for event in yaml.parse(text, Loader=Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        nodes += isinstance(event, yaml.NodeEvent)
-        aliases += isinstance(event, yaml.AliasEvent)
-        documents += isinstance(event, yaml.DocumentStartEvent)
-        counted = (
-            ("nesting", depth, MAX_DEPTH),
-            ("values", nodes, MAX_NODES),
-            ("aliases", aliases, MAX_ALIASES),
-            ("documents", documents, 1),
-        )
-        for what, count, most in counted:
-            if count > most:
-                message = (
-                    f"too many {what}: allowed: {most}" if what != "nesting" else f"nested too deep: allowed: {most}"
-                )
-                return Finding("error", "(file)", message, event.start_mark.line + 1)
+        counts["levels"] += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        counts["values"] += isinstance(event, yaml.NodeEvent)
+        counts["aliases"] += isinstance(event, yaml.AliasEvent)
+        counts["documents"] += isinstance(event, yaml.DocumentStartEvent)
+        line = event.start_mark.line + 1
+        if getattr(event, "tag", None) is not None:
+            return Finding("error", "(file)", f"tags are not allowed: got {event.tag!r}; hint: leave it out", line)
+        for what, most in BOUNDS.items():
+            if counts[what] > most:
+                return Finding("error", "(file)", f"too many {what}: allowed: {most}", line)
     return None
 
 
@@ -113,7 +109,7 @@ class _Builder:
     def build(self, node: yaml.Node, path: Path) -> Any:
         self.tree.lines.setdefault(path, node.start_mark.line + 1)
         self.built += 1
-        if id(node) in self.open or self.built > MAX_NODES:
+        if id(node) in self.open or self.built > MAX_NODES or len(path) > MAX_DEPTH:
             raise yaml.YAMLError("aliases expand without end")
         self.open.add(id(node))
         try:
@@ -144,8 +140,8 @@ class _Builder:
 
     def _scalar(self, node: yaml.Node, path: Path) -> Any:
         text = str(node.value)
-        if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
-            self.tree.problem(path, f"tags are not allowed: got {node.tag!r}")
+        if SURROGATE.search(text):
+            self.tree.problem(path, "half of a surrogate pair has no bytes; hint: write the character itself")
         if getattr(node, "style", None):
             return text
         if INTEGER.fullmatch(text):

@@ -1,0 +1,184 @@
+"""Who may import whom, and which library is known in which room. Read from the syntax of every source file."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: The way a record goes. A room imports from its own floor and from those above it.
+FLOORS: list[tuple[str, ...]] = [
+    ("errors", "records"),
+    ("contract",),
+    ("keys",),
+    ("hashing",),
+    ("placement",),
+    ("router", "batches"),
+    ("measure",),
+    ("systems",),
+    ("cli",),
+]
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+#: The names of the package, which load on first use, and `python -m keylane`: they stand before all rooms.
+DOORS = ("", "__main__")
+#: Shipped data for anyone's tests: knows nobody.
+ALONE = "testing"
+
+ARRAYS = {"numpy", "pyarrow"}
+SDKS = {"confluent_kafka", "kafka", "aiokafka", "boto3", "botocore"}
+LIBRARIES: dict[str, set[str]] = {
+    "contract": {"pydantic", "pydantic_core", "yaml"},
+    "keys": ARRAYS,
+    "hashing": ARRAYS,
+    "placement": ARRAYS,
+    "batches": ARRAYS,
+    "measure": ARRAYS,
+    "systems": ARRAYS | SDKS,
+    "cli": {"click"},
+}
+#: Libraries a room may speak of in its types and must not load.
+TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS}
+
+PURE = {"contract", "keys", "hashing", "placement", "router", "batches"}
+CHANCE = {"random", "secrets", "time"}
+CLOCKS = {"now", "utcnow", "today"}
+
+
+class Import(NamedTuple):
+    target: str
+    types_only: bool
+    line: int
+
+
+def room_of(module: str) -> str:
+    return module.partition(".")[2].partition(".")[0]
+
+
+def imports(source: str) -> Iterator[Import]:
+    """Every import of a source: at the top, inside functions, and those for types only."""
+    tree = ast.parse(source)
+    guarded = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, id(node) in guarded, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = (
+                [f"keylane.{alias.name}" for alias in node.names] if node.module == "keylane" else [str(node.module)]
+            )
+            yield from (Import("." * node.level + name, id(node) in guarded, node.lineno) for name in names)
+
+
+def layer_problems(module: str, source: str) -> list[str]:
+    """Imports of keylane that go down, sideways out of `testing`, or by a relative path."""
+    room, problems = room_of(module), []
+    for found in imports(source):
+        target = room_of(found.target)
+        if found.target.startswith("."):
+            problems.append(f"{module}:{found.line} is relative")
+        elif found.target.partition(".")[0] != "keylane" or target == room or room in DOORS or target == "__version__":
+            continue
+        elif ALONE in (room, target) or FLOOR[target] > FLOOR[room]:
+            problems.append(f"{module}:{found.line} imports {found.target}")
+    return problems
+
+
+def library_problems(module: str, source: str) -> list[str]:
+    """Libraries outside their rooms."""
+    room, problems = room_of(module), []
+    for found in imports(source):
+        library = found.target.partition(".")[0]
+        if library in sys.stdlib_module_names or library == "keylane":
+            continue
+        allowed = LIBRARIES.get(room, set()) | (TYPES_ONLY.get(room, set()) if found.types_only else set())
+        if library not in allowed:
+            problems.append(f"{module}:{found.line} imports {found.target}")
+    return problems
+
+
+def purity_problems(module: str, source: str) -> list[str]:
+    """Chance and clocks in the rooms that must give the same answer tomorrow."""
+    if room_of(module) not in PURE:
+        return []
+    nodes = ast.walk(ast.parse(source))
+    clocks = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in CLOCKS]
+    return [
+        *(f"{module}:{found.line} imports {found.target}" for found in imports(source) if found.target in CHANCE),
+        *(f"{module}:{node.lineno} asks for {node.attr}" for node in clocks),
+    ]
+
+
+def test_every_room_has_its_floor(sources: dict[str, str]) -> None:
+    assert {room_of(module) for module in sources} - set(DOORS) - {ALONE} == set(FLOOR)
+
+
+def test_a_room_imports_only_from_those_above_it(sources: dict[str, str]) -> None:
+    assert [problem for module, source in sources.items() for problem in layer_problems(module, source)] == []
+
+
+def test_a_library_is_known_only_in_its_rooms(sources: dict[str, str]) -> None:
+    assert [problem for module, source in sources.items() for problem in library_problems(module, source)] == []
+
+
+def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
+    assert [problem for module, source in sources.items() for problem in purity_problems(module, source)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("keylane.errors", "from keylane.contract.names import HASHES"),
+        ("keylane.contract.model", "import keylane.router"),
+        ("keylane.keys.read", "def f():\n    from keylane.hashing import HASHES"),
+        ("keylane.hashing.md5", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from keylane import router"),
+        ("keylane.measure.skew", "from keylane.systems.files import read"),
+        ("keylane.testing.golden", "from keylane.hashing import HASHES"),
+        ("keylane.router", "from keylane.testing.golden import hash_vectors"),
+        ("keylane.keys.read", "from .encode import encode"),
+    ],
+    ids=[
+        "up",
+        "plain import",
+        "inside a function",
+        "for types",
+        "side door",
+        "out of testing",
+        "of testing",
+        "relative",
+    ],
+)
+def test_a_planted_import_against_the_order_is_reported(module: str, source: str) -> None:
+    assert len(layer_problems(module, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("keylane.router", "import pyarrow as pa"),
+        ("keylane.contract.model", "import numpy"),
+        ("keylane.cli.main", "import yaml"),
+        ("keylane.measure.skew", "from confluent_kafka import Producer"),
+        ("keylane.systems.files", "import pyspark"),
+        ("keylane", "import numpy"),
+    ],
+)
+def test_a_planted_library_outside_its_room_is_reported(module: str, source: str) -> None:
+    assert len(library_problems(module, source)) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import random", "from time import monotonic", "def f():\n    from datetime import datetime\n    datetime.now()"],
+)
+def test_planted_chance_or_a_clock_is_reported(source: str) -> None:
+    assert len(purity_problems("keylane.placement.keyless", source)) == 1
+    assert purity_problems("keylane.cli.main", source) == []

@@ -1,0 +1,65 @@
+"""The README tells the truth: its Python runs, its commands print what it shows. Each twin plants an untruth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.readme.conftest import Page
+
+    RunPage = Callable[[str], Page]
+
+
+@pytest.fixture
+def readme(root: Path) -> str:
+    return (root / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_runs_as_it_stands(readme: str, run_page: RunPage) -> None:
+    page = run_page(readme)
+    assert page.complaints == []
+    assert page.run_blocks >= 8
+
+
+@pytest.mark.parametrize(
+    ("truth", "untruth"),
+    [
+        ("kafka-java                    10 ", "kafka-java                    11 "),
+        ("mixed writers: kafka-java 94.98%", "mixed writers: kafka-java 95.98%"),
+        ('"merchant_000001"})  # -> 56', '"merchant_000001"})  # -> 57'),
+        ("# -> 'murmur2_random'", "# -> 'murmur2'"),
+        ("lane: 56}", "lane: 57}"),
+    ],
+)
+def test_a_wrong_line_in_the_readme_is_noticed(readme: str, run_page: RunPage, truth: str, untruth: str) -> None:
+    assert truth in readme
+    assert run_page(readme.replace(truth, untruth)).complaints
+
+
+def test_lines_in_another_order_are_noticed(run_page: RunPage) -> None:
+    shown = "librdkafka-consistent         9     librdkafka                              -"
+    first = "kafka-java                    10    Java, kafka-python, aiokafka, franz-go  -"
+    command = "```console\n$ keylane explain TT0124 --lanes 15\n"
+    assert not run_page(f"{command}{first}\n...\n{shown}\n```\n").complaints
+    assert run_page(f"{command}{shown}\n...\n{first}\n```\n").complaints
+
+
+def test_a_wrong_exit_code_is_noticed(run_page: RunPage) -> None:
+    assert run_page("```console\n$ keylane explain TT0124 --lanes 0\n```\n").complaints
+    assert not run_page("```console\n$ keylane explain TT0124 --lanes 0\n$ echo $?\n2\n```\n").complaints
+
+
+def test_a_block_that_raises_is_noticed(run_page: RunPage) -> None:
+    with pytest.raises(ImportError):
+        run_page("```python\nfrom keylane import no_such_name\n```\n")
+
+
+def test_a_block_that_is_not_run_must_still_be_python(run_page: RunPage) -> None:
+    assert run_page("```py\nraise SystemExit\n```\n").run_blocks == 0
+    with pytest.raises(SyntaxError):
+        run_page("```py\nproducer = = None\n```\n")

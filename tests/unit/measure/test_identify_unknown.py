@@ -1,0 +1,166 @@
+"""When the data does not say: too few keys, one lane, no rule; and columns that hold no lanes or keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from keylane.errors import DataError, LaneCountError
+from keylane.measure.identify import identify, keys_needed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Lanes = Callable[..., NDArray[np.int32]]
+    Batch = Callable[..., pa.RecordBatch]
+
+
+def randomly(rows: int, lanes: int = 12) -> NDArray[np.int64]:
+    return np.random.default_rng(11).integers(0, lanes, rows)
+
+
+@pytest.mark.parametrize("lanes", [2, 3, 12, 100, 1_000])
+def test_too_few_keys_are_unknown_and_the_number_that_would_do_is_said(
+    lanes: int, merchants: list[str], lanes_by: Lanes, batch: Batch
+) -> None:
+    needed = keys_needed(lanes)
+    few, enough = merchants[: needed - 2], merchants[:needed]
+    found = identify([batch(few, lanes_by("kafka-java", few, lanes))], lanes)
+    assert (found.verdict, found.writers) == ("unknown", ())
+    assert found.notes == (
+        f"too few keys to tell: {needed - 2} distinct in the sample; {needed} would do on {lanes} lanes",
+    )
+    found = identify([batch(enough, lanes_by("kafka-java", enough, lanes))], lanes)
+    assert found.verdict == "one-writer", "the promised number did not do"
+
+
+def test_the_number_of_keys_needed_is_the_k_of_n_to_the_minus_k() -> None:
+    for lanes in (2, 12, 1_000):
+        assert lanes ** -keys_needed(lanes) * 11 < 1e-6
+    assert [keys_needed(lanes) for lanes in (2, 12, 1_000)] == [24, 7, 3]
+
+
+@pytest.mark.parametrize("rows", [3, 7, 30])
+def test_a_few_random_rows_are_never_believed(rows: int, merchants: list[str], batch: Batch) -> None:
+    for seed in range(40):
+        at = np.random.default_rng(seed).integers(0, 12, rows)
+        assert identify([batch(merchants[:rows], at)], 12).verdict == "unknown"
+
+
+@pytest.mark.parametrize("given", [1, None])
+def test_one_lane_says_nothing(given: int | None, merchants: list[str], batch: Batch) -> None:
+    found = identify([batch(merchants, [0] * len(merchants))], given)
+    assert (found.verdict, found.lanes) == ("unknown", 1)
+    assert found.notes == ("one lane: every partitioner puts every key there",)
+
+
+def test_keys_that_stand_in_several_lanes_are_said_to(merchants: list[str], batch: Batch) -> None:
+    found = identify([batch(merchants[:50] * 40, randomly(2_000))], 12)
+    assert found.verdict == "unknown"
+    assert found.notes[0].startswith("keys stand in several lanes: round robin, random or a spread")
+
+
+@pytest.mark.parametrize("rows", [2_000, 100_000], ids=["few", "more than the sample"])
+def test_a_round_robin_of_repeated_keys_is_told_from_a_rule_of_the_key(rows: int, batch: Batch) -> None:
+    keys = [f"m-{i % (rows // 2)}" for i in range(rows)]
+    found = identify([batch(keys, randomly(rows))], 12)
+    assert found.verdict == "unknown"
+    assert "several lanes" in found.notes[0]
+
+
+def test_keys_seen_once_prove_no_rule_of_the_key(merchants: list[str], batch: Batch) -> None:
+    """Round robin over keys that never repeat: each keeps one lane only because it came once."""
+    found = identify([batch(merchants, randomly(2_000))], 12)
+    assert found.verdict == "unknown"
+    assert "some rule of the key does" not in found.notes[0]
+
+
+def test_a_rule_nobody_knows_is_said_to_be_one(merchants: list[str], batch: Batch) -> None:
+    lanes = [sum(key.encode()) % 12 for key in merchants] * 2
+    found = identify([batch(merchants * 2, lanes)], 12)
+    assert found.verdict == "unknown"
+    assert found.notes == (
+        "no known partitioner explains the lanes; each key keeps one lane, so some rule of the key does",
+    )
+
+
+def test_an_unproven_lane_count_is_the_highest_lane_seen_plus_one(merchants: list[str], batch: Batch) -> None:
+    for seed in range(10):
+        at = np.random.default_rng(seed).integers(0, 12, len(merchants))
+        found = identify([batch(merchants, at)])
+        assert (found.lanes, found.lanes_from) == (12, "seen")
+        assert "on 12 lanes (the highest seen, plus one); hint: --lanes N" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(pa.array([], pa.string()), id="no rows"),
+        pytest.param(pa.array([None, None], pa.string()), id="only nulls"),
+        pytest.param(pa.array(["", ""]), id="only empty keys"),
+        pytest.param(pa.nulls(2), id="a column of nothing"),
+    ],
+)
+def test_data_without_keys_is_unknown(keys: pa.Array, batch: Batch) -> None:
+    found = identify([batch(keys, [0] * len(keys))], 12)
+    assert (found.verdict, found.writers, found.rows) == ("unknown", (), len(keys))
+    assert found.notes == ("no row has a key and a lane",)
+
+
+def test_no_batches_at_all_are_unknown() -> None:
+    assert identify([]).verdict == "unknown"
+
+
+def test_a_given_lane_count_is_kept_for_empty_data() -> None:
+    found = identify([], 12)
+    assert (found.lanes, found.lanes_from) == (12, "given")
+
+
+def test_a_batch_without_rows_among_others_does_no_harm(merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:
+    whole = batch(merchants, lanes_by("kafka-java", merchants, 12))
+    assert identify([whole.slice(0, 0), whole, whole.slice(0, 0)]) == identify([whole])
+
+
+@pytest.mark.parametrize(
+    ("lanes", "kind", "message"),
+    [
+        pytest.param([0, -1], pa.int32(), r"'lane' holds no lanes: got -1; allowed: 0 to 99999", id="negative"),
+        pytest.param([0, 200_000], pa.int32(), r"'lane' holds no lanes: got 200000; allowed: 0 to 99999", id="huge"),
+        pytest.param([0, 2**63], pa.uint64(), r"'lane' holds no lanes: got 9223372036854775808", id="past 63 bits"),
+        pytest.param([0, None], pa.int32(), r"'lane' has rows without a lane: got '1 nulls'", id="null"),
+        pytest.param([0.0, 1.0], pa.float64(), r"'lane' holds no lanes: got 'double'; allowed: whole", id="float"),
+        pytest.param(["0", "1"], pa.string(), r"'lane' holds no lanes: got 'string'", id="text"),
+        pytest.param([None, None], pa.null(), r"'lane' holds no lanes: got 'null'", id="nothing"),
+    ],
+)
+def test_a_lane_column_that_holds_no_lanes_is_refused(
+    lanes: list[Any], kind: pa.DataType, message: str, batch: Batch
+) -> None:
+    with pytest.raises(DataError, match=message):
+        identify([batch(["a", "b"], lanes, None, kind)])
+
+
+def test_a_lane_beyond_the_given_count_is_refused(batch: Batch) -> None:
+    with pytest.raises(LaneCountError, match="a lane beyond the count was seen: got 12; allowed: 0 to 11"):
+        identify([batch(["a", "b"], [0, 12])], 12)
+
+
+@pytest.mark.parametrize("lanes", [0, -1, 10**9, True])
+def test_an_absurd_lane_count_is_refused(lanes: int, batch: Batch) -> None:
+    with pytest.raises(LaneCountError, match="not a lane count"):
+        identify([batch(["a"], [0])], lanes)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [pa.array([1.5, 2.5]), pa.array([True, False]), pa.array([[1], [2]]), pa.array([0, 1], pa.timestamp("us"))],
+    ids=["float", "bool", "list", "timestamp"],
+)
+def test_a_key_column_that_holds_no_keys_is_refused(keys: pa.Array, batch: Batch) -> None:
+    with pytest.raises(DataError, match="a key column holds text, bytes or whole numbers"):
+        identify([batch(keys, [0, 1])])

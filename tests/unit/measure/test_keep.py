@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from keylane.errors import DataError
+from keylane.measure.keep import fields_of, keeps
+from keylane.router import Router
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from keylane.contract.model import Contract
+
+    Lanes = Callable[..., NDArray[np.int32]]
+    Batch = Callable[..., pa.RecordBatch]
+    Make = Callable[..., Contract]
+
+#: Four keys, each with a lane of its own, so that counts can be read off.
+FOUR = {"lanes": 4, "table": {"values": {"a": 0, "b": 1, "c": 2, "d": 3}}}
+
+
+def said(contract: Contract, *batches: pa.RecordBatch, lane: str | None = "lane") -> list[str]:
+    return [str(finding) for finding in keeps(Router(contract), batches, lane)[1]]
+
+
+def test_data_that_keeps_its_contract_says_nothing(
+    merchants: list[str], contract: Make, lanes_by: Lanes, batch: Batch
+) -> None:
+    one = batch(merchants, lanes_by("kafka-java", merchants, 16))
+    kept, findings = keeps(Router(contract()), [one.slice(0, 700), one.slice(700)], "lane")
+    assert findings == []
+    assert (kept.rows, kept.misplaced, kept.unplaced) == (2_000, 0, {})
+    assert kept.per_lane.tolist() == np.bincount(one.column("lane").to_numpy(), minlength=16).tolist()
+
+
+@pytest.mark.parametrize("size", [2_000, 300], ids=["one batch", "batches"])
+def test_one_misplaced_row_is_found_and_named(
+    size: int, merchants: list[str], contract: Make, lanes_by: Lanes, batch: Batch
+) -> None:
+    at = lanes_by("kafka-java", merchants, 16)
+    promised = int(at[1_234])
+    at[1_234] = wrong = (promised + 1) % 16
+    whole = batch(merchants, at)
+    assert said(contract(), *(whole.slice(i, size) for i in range(0, 2_000, size))) == [
+        "error: data: 1 of 2000 rows are not in the lane the contract promises "
+        f"(row 1234: lane {wrong}, promised {promised}); hint: keylane identify"
+    ]
+
+
+def test_three_examples_of_misplaced_rows_are_enough(
+    merchants: list[str], contract: Make, lanes_by: Lanes, batch: Batch
+) -> None:
+    at = (lanes_by("kafka-java", merchants, 16) + 1) % 16
+    whole = batch(merchants, at)
+    (finding,) = said(contract(), whole.slice(0, 2), whole.slice(2))
+    assert finding.startswith("error: data: 2000 of 2000 rows")
+    assert finding.count("promised") == 3
+
+
+def test_a_row_without_a_lane_is_misplaced(contract: Make, batch: Batch) -> None:
+    (finding,) = said(contract(**FOUR), batch(["a", "b"], [0, None]))
+    assert "1 of 2 rows" in finding
+
+
+def test_without_a_lane_column_nothing_is_held_against_it(contract: Make, batch: Batch) -> None:
+    assert said(contract(**FOUR), batch(["a", "b"], [3, 3]), lane=None) == []
+
+
+def test_keyless_rows_may_stand_anywhere(contract: Make, batch: Batch) -> None:
+    rows = batch(["a", "b", "c", "d", None, None], [0, 1, 2, 3, 0, 2])
+    assert said(contract(**FOUR), rows) == []
+    assert said(contract(lanes=4, partitioner="librdkafka-random"), rows) == []
+
+
+def test_null_keys_that_are_hashed_must_stand_on_their_lane(contract: Make, batch: Batch) -> None:
+    hashed = contract(lanes=12, partitioner="librdkafka-murmur2")
+    home = Router(hashed).lane({"k": None})
+    assert said(hashed, batch([None, None], [home, home], pa.string())) == []
+    assert "1 of 2 rows" in said(hashed, batch([None, None], [home, 0], pa.string()))[0]
+
+
+def test_rows_of_a_tier_are_not_held_against_this_streams_lanes(contract: Make, batch: Batch) -> None:
+    tiered = contract(**FOUR, hot_keys=[{"keys": ["vip"], "tier": {"stream": "t.vip", "lanes": 16}}])
+    kept, findings = keeps(Router(tiered), [batch(["a", "vip"], [0, 15])], "lane")
+    assert findings == []
+    assert kept.per_lane.tolist() == [1, 0, 0, 0]
+
+
+def test_spread_keys_are_held_against_their_sub_key(contract: Make) -> None:
+    spread = contract(hot_keys=[{"keys": ["hot"], "spread": {"over": 4, "by": "order"}}])
+    orders = [f"o-{i}" for i in range(200)]
+    lanes = [Router(spread).lane({"k": "hot", "order": order}) for order in orders]
+    rows = pa.table({"k": ["hot"] * 200, "order": orders, "lane": lanes}).to_batches()
+    assert said(spread, *rows) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "lanes"),
+    [
+        pytest.param(pa.string(), ["0", "x"], id="text"),
+        pytest.param(pa.float64(), [0.0, 1.5], id="float"),
+        pytest.param(pa.list_(pa.int32()), [[0], [1]], id="list"),
+    ],
+)
+def test_a_lane_column_that_holds_no_lanes_is_refused(
+    kind: pa.DataType, lanes: list[Any], contract: Make, batch: Batch
+) -> None:
+    with pytest.raises(DataError, match="'lane'"):
+        said(contract(**FOUR), batch(["a", "b"], lanes, None, kind))
+
+
+#: Ten rows: seven of one key, one each of the others.
+TEN = [*"aaaaaaabcd"]
+
+
+@pytest.mark.parametrize(
+    ("expect", "keys", "broken"),
+    [
+        pytest.param(
+            {"max_over_mean": 2.7},
+            TEN,
+            "error: spec.expect.max_over_mean: the fullest lane holds 2.800 times the mean; allowed: at most 2.7",
+            id="skew broken",
+        ),
+        pytest.param({"max_over_mean": 2.8}, TEN, None, id="skew kept"),
+        pytest.param(
+            {"max_key_share": 0.69},
+            TEN,
+            "error: spec.expect.max_key_share: the heaviest key has 0.7000 of all rows; allowed: at most 0.69",
+            id="key share broken",
+        ),
+        pytest.param({"max_key_share": 0.7}, TEN, None, id="key share kept"),
+        pytest.param(
+            {"min_distinct_keys": 5},
+            TEN,
+            "error: spec.expect.min_distinct_keys: got 4 distinct keys; allowed: at least 5",
+            id="distinct broken",
+        ),
+        pytest.param({"min_distinct_keys": 4}, TEN, None, id="distinct kept"),
+        pytest.param(
+            {"max_null_share": 0.1},
+            [*"aabbccdd", None, ""],
+            "error: spec.expect.max_null_share: 0.2000 of all rows have no key; allowed: at most 0.1",
+            id="null share broken",
+        ),
+        pytest.param({"max_null_share": 0.2}, [*"aabbccdd", None, ""], None, id="null share kept"),
+        pytest.param({"max_null_share": 0.0}, TEN, None, id="no nulls kept"),
+    ],
+)
+@pytest.mark.parametrize("size", [10, 3], ids=["one batch", "batches"])
+def test_an_expectation_is_broken_or_kept(
+    expect: dict[str, Any], keys: list[str | None], broken: str | None, size: int, contract: Make
+) -> None:
+    rows = pa.record_batch([pa.array(keys, pa.string())], names=["k"])
+    batches = [rows.slice(i, size) for i in range(0, 10, size)]
+    expected = contract(**FOUR, expect=expect)
+    assert said(expected, *batches, lane=None) == ([broken] if broken else [])
+
+
+def test_every_broken_expectation_is_said_at_once(contract: Make, batch: Batch) -> None:
+    expect = {"max_over_mean": 1, "max_key_share": 0.1, "min_distinct_keys": 100, "max_null_share": 0}
+    rows = batch([*TEN, None], [0] * 11)
+    wheres = [f.where for f in keeps(Router(contract(**FOUR, expect=expect)), [rows])[1]]
+    assert wheres == [f"spec.expect.{name}" for name in ("max_over_mean", "max_key_share", "max_null_share")] + [
+        "spec.expect.min_distinct_keys"
+    ]
+
+
+def test_skew_is_of_the_lanes_the_rows_are_in(
+    merchants: list[str], contract: Make, lanes_by: Lanes, batch: Batch
+) -> None:
+    """The keyless rows of this data stand evenly; where they would stand in a run of 256 is not what was asked."""
+    at = np.concatenate([lanes_by("kafka-java", merchants, 16), np.arange(240) % 16])
+    rows = batch([*merchants, *[None] * 240], at)
+    counts = np.bincount(at)
+    assert counts.max() / counts.mean() < 1.25
+    assert said(contract(expect={"max_over_mean": 1.25}), rows) == []
+
+
+def test_malformed_rows_are_an_error_and_counted(contract: Make, batch: Batch) -> None:
+    numbers = contract(key={"fields": ["k"], "encoding": "int32be"})
+    kept, findings = keeps(Router(numbers), [batch([1, 2**40, 3], [0, 0, 0], pa.int64())])
+    assert kept.unplaced == {"malformed-key": 1}
+    assert [str(f) for f in findings] == ["error: data: 1 of 3 rows cannot be placed: malformed-key"]
+
+
+def test_rejected_null_keys_are_a_warning(contract: Make, batch: Batch) -> None:
+    strict = contract(key={"fields": ["k"], "on_null": "reject", "on_empty": "reject"})
+    assert said(strict, batch(["a", "b", "c", None, ""], [0] * 5), lane=None) == [
+        "warning: data: 1 of 5 rows cannot be placed: empty-key",
+        "warning: data: 1 of 5 rows cannot be placed: null-key",
+    ]
+
+
+def test_keys_outside_a_closed_table_are_an_error(contract: Make, batch: Batch) -> None:
+    closed = contract(lanes=4, table={"values": {"a": 0}, "otherwise": "reject"})
+    assert said(closed, batch(["a", "x"], [0, 0])) == ["error: data: 1 of 2 rows cannot be placed: not-in-table"]
+
+
+@pytest.mark.parametrize("batches", [0, 1], ids=["no batch", "a batch without rows"])
+def test_an_empty_sample_is_an_error(batches: int, contract: Make, batch: Batch) -> None:
+    empty = batch([], [], pa.string())
+    assert said(contract(), *[empty] * batches) == ["error: data: no rows; hint: nothing can be said of an empty sample"]
+
+
+def test_keys_that_collapse_in_the_data_are_a_warning(contract: Make) -> None:
+    """Coarse cells under Long.hashCode: their low bits are constant, so few lanes are reached."""
+    cells = [0x830000FFFFFFFFF + (i << 36) for i in range(400)]
+    careless = contract(
+        lanes=64, partitioner="abs-long-hashcode", key={"fields": ["k"], "encoding": "int64be"}
+    )
+    (finding,) = said(careless, pa.record_batch([pa.array(cells, pa.int64())], names=["k"]), lane=None)
+    assert finding.startswith("warning: data: 400 keys use 4 of 64 lanes")
+
+
+HOURLY = {"fields": ["k"], "window": {"field": "ts", "size": "1h"}}
+
+
+def windowed(keys: list[str | None], times: list[int | None]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(keys, pa.string()), pa.array(times, pa.int64())], names=["k", "ts"])
+
+
+def test_a_null_time_makes_the_key_null_and_is_counted_so(contract: Make) -> None:
+    """`key.window`: a null in the window's time makes the key null."""
+    strict = contract(key=HOURLY, expect={"max_null_share": 0.4})
+    rows = windowed(["a", "b", "c", "d"], [1, 2, None, None])
+    assert any("max_null_share: 0.5000" in finding for finding in said(strict, rows, lane=None))
+
+
+def test_malformed_times_do_not_hide_null_keys(contract: Make) -> None:
+    strict = contract(key=HOURLY, expect={"max_null_share": 0.4})
+    rows = windowed([None, None, "c", "d"], [1, 1, 2**62, 2**62])
+    findings = said(strict, rows, lane=None)
+    assert any("2 of 4 rows cannot be placed: malformed-key" in finding for finding in findings)
+    assert any("max_null_share: 0.5000" in finding for finding in findings)
+
+
+def test_the_columns_asked_for_are_those_the_lane_depends_on(contract: Make) -> None:
+    whole = contract(
+        key={"fields": ["a", "b"], "window": {"field": "ts", "size": "1h"}},
+        hot_keys=[
+            {"keys": [["x", "y"]], "spread": {"over": 2, "by": "order"}},
+            {"keys": [["v", "w"]], "tier": {"stream": "vip", "lanes": 4, "spread": {"over": 2, "by": "line"}}},
+            {"keys": [["p", "q"]], "pin": {"lanes": [0]}},
+        ],
+    )
+    assert fields_of(whole) == ["a", "b", "ts", "order", "line"]
+    assert fields_of(contract(table={"values": {"a": [0, 1]}, "by": "order"})) == ["k", "order"]
+    assert fields_of(contract()) == ["k"]

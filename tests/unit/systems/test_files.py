@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from keylane.errors import DataError, UnknownNameError
+from keylane.systems.files import open_data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+KEYS = ["00042", "b"]
+ROWS = pa.table({"k": KEYS, "lane": pa.array([1, 2], pa.int32()), "other": [0.5, 1.5]})
+
+
+def rows(path: Path, *columns: str, text: tuple[str, ...] = ("k",)) -> dict[str, list[Any]]:
+    batches = list(open_data(str(path), text=text).batches(columns or ("k", "lane")))
+    found: dict[str, list[Any]] = pa.Table.from_batches(batches).to_pydict()
+    return found
+
+
+def as_parquet(path: Path) -> None:
+    parquet.write_table(ROWS, path)
+
+
+def as_csv(path: Path) -> None:
+    path.write_text("k,lane,other\n00042,1,0.5\nb,2,1.5\n")
+
+
+def as_jsonl(path: Path) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS.to_pylist()))
+
+
+WRITERS = [
+    pytest.param("a.parquet", as_parquet, id="parquet"),
+    pytest.param("a.pq", as_parquet, id="pq"),
+    pytest.param("a.csv", as_csv, id="csv"),
+    pytest.param("a.jsonl", as_jsonl, id="jsonl"),
+    pytest.param("a.ndjson", as_jsonl, id="ndjson"),
+    pytest.param("a.json", as_jsonl, id="json"),
+]
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS)
+def test_a_file_is_read_by_its_columns_in_the_order_asked_for(
+    name: str, write: Callable[[Path], None], tmp_path: Path
+) -> None:
+    write(tmp_path / name)
+    assert rows(tmp_path / name, "lane", "k") == {"lane": [1, 2], "k": KEYS}
+    assert list(rows(tmp_path / name, "lane", "k")) == ["lane", "k"]
+    assert open_data(str(tmp_path / name)).columns == ["k", "lane", "other"]
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS)
+def test_a_folder_is_read_as_one(name: str, write: Callable[[Path], None], tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    write(tmp_path / name)
+    write(tmp_path / "deep" / name)
+    assert sorted(rows(tmp_path)["k"]) == ["00042", "00042", "b", "b"]
+
+
+def test_a_csv_key_stays_the_text_it_is(tmp_path: Path) -> None:
+    keys = ["00042", "1e5", "NA", "null", "true", "0x1f", "2026-01-01", " padded "]
+    (tmp_path / "a.csv").write_text("k,lane\n" + "".join(f"{key},1\n" for key in keys))
+    assert rows(tmp_path / "a.csv")["k"] == keys
+
+
+def test_an_empty_csv_cell_is_the_empty_key(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('k,lane\n,1\n"",2\n"a,b",3\n')
+    assert rows(tmp_path / "a.csv") == {"k": ["", "", "a,b"], "lane": [1, 2, 3]}
+
+
+def test_a_csv_column_nobody_calls_text_is_what_it_looks_like(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,lane\n00042,1\n")
+    assert rows(tmp_path / "a.csv", text=())["k"] == [42]
+
+
+def test_json_keeps_null_and_text_and_numbers_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"k": "00042", "lane": 1}\n{"k": null, "lane": 2}\n')
+    assert rows(tmp_path / "a.jsonl")["k"] == ["00042", None]
+    (tmp_path / "b.jsonl").write_text('{"k": 42, "lane": 1}\n')
+    assert rows(tmp_path / "b.jsonl")["k"] == [42]
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        pytest.param("a.parquet", lambda path: parquet.write_table(ROWS.select(["k"]), path), id="parquet"),
+        pytest.param("a.csv", lambda path: path.write_text("k\n00042\nb\n"), id="csv"),
+        pytest.param("a.jsonl", lambda path: path.write_text('{"k": "00042"}\n{"k": "b"}\n'), id="jsonl"),
+    ],
+)
+def test_sub_folders_give_the_lane(name: str, write: Callable[[Path], None], tmp_path: Path) -> None:
+    for lane in (7, 11):
+        (tmp_path / f"lane={lane}").mkdir()
+        write(tmp_path / f"lane={lane}" / name)
+    found = rows(tmp_path)
+    assert sorted(zip(found["k"], found["lane"], strict=True)) == [("00042", 7), ("00042", 11), ("b", 7), ("b", 11)]
+
+
+def test_a_key_in_a_folders_name_stays_the_text_it_is(tmp_path: Path) -> None:
+    """Its bytes decide its lane there too."""
+    (tmp_path / "k=00042").mkdir()
+    parquet.write_table(ROWS.select(["lane"]), tmp_path / "k=00042" / "a.parquet")
+    assert rows(tmp_path)["k"] == ["00042", "00042"]
+
+
+def test_hidden_files_and_markers_are_not_data(tmp_path: Path) -> None:
+    as_parquet(tmp_path / "part-0.parquet")
+    (tmp_path / ".part-0.parquet.crc").write_bytes(b"crc")
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / "_temporary.parquet").write_text("no parquet")
+    for folder in ("_delta_log", ".hidden"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "0.json").write_text("{}")
+        (tmp_path / folder / "0.parquet").write_text("no parquet")
+    assert rows(tmp_path)["k"] == KEYS
+
+
+def test_data_inside_a_hidden_folder_is_read_when_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".cache").mkdir()
+    as_parquet(tmp_path / ".cache" / "a.parquet")
+    assert rows(tmp_path / ".cache")["k"] == KEYS
+
+
+def test_a_file_that_is_no_data_does_not_spoil_its_folder(tmp_path: Path) -> None:
+    as_parquet(tmp_path / "a.parquet")
+    (tmp_path / "README.txt").write_text("what this is")
+    assert rows(tmp_path)["k"] == KEYS
+
+
+def test_formats_are_not_mixed(tmp_path: Path) -> None:
+    as_parquet(tmp_path / "a.parquet")
+    as_csv(tmp_path / "b.csv")
+    with pytest.raises(DataError, match="is not data of one kind: got 'csv, parquet'"):
+        open_data(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["", "a.txt", "a.csv.gz"], ids=["an empty folder", "text", "compressed"])
+def test_what_is_no_data_is_said_to_be_none(name: str, tmp_path: Path) -> None:
+    if name:
+        (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(DataError, match="got 'nothing of the kind'; allowed: .parquet, .pq, .csv"):
+        open_data(str(tmp_path / name))
+
+
+def test_missing_data_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no such data: got '.*nowhere'; hint: a file or folder"):
+        open_data(str(tmp_path / "nowhere"))
+
+
+def truncated(path: Path) -> None:
+    as_parquet(path)
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        pytest.param("a.parquet", truncated, id="a truncated parquet file"),
+        pytest.param("a.parquet", lambda path: path.write_bytes(b""), id="an empty parquet file"),
+        pytest.param("a.csv", lambda path: path.write_text(""), id="an empty csv file"),
+        pytest.param("a.csv", lambda path: path.write_text("k,lane\na,1\nb\n"), id="a ragged csv file"),
+        pytest.param("a.csv", lambda path: path.write_bytes(b"k,lane\nZo\xeb,1\n"), id="csv that is not UTF-8"),
+        pytest.param("a.jsonl", lambda path: path.write_text('{"k": "a"}\n{oops\n'), id="broken json"),
+        pytest.param("a.jsonl", lambda path: path.write_text('{"k": "a"}\n{"k": 5}\n'), id="json of two types"),
+    ],
+)
+def test_broken_files_are_named_in_one_line(name: str, write: Callable[[Path], None], tmp_path: Path) -> None:
+    write(tmp_path / name)
+    with pytest.raises(DataError, match="cannot be read") as caught:
+        rows(tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_damage_that_shows_only_while_reading_is_a_data_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"k": [str(i) for i in range(10_000)], "lane": list(range(10_000))})
+    parquet.write_table(table, path, compression="none", use_dictionary=False)
+    damaged = bytearray(path.read_bytes())
+    damaged[4:3_000] = b"\xff" * 2_996
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match=r"a\.parquet cannot be read: got"):
+        rows(path)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(pa.array([1, 2]), id="numbers first"),
+        pytest.param(pa.array([[1], [2]]), id="lists"),
+        pytest.param(pa.array([{"x": 1}, {"x": 2}]), id="structs"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_files_whose_columns_disagree_give_text_or_a_data_error(other: pa.Array, first: bool, tmp_path: Path) -> None:
+    as_parquet(tmp_path / "m.parquet")
+    disagreeing = pa.table({"k": other, "lane": pa.array([1, 2], pa.int32())})
+    parquet.write_table(disagreeing, tmp_path / ("a.parquet" if first else "z.parquet"))
+    try:
+        assert rows(tmp_path)["k"] == [*KEYS, "1", "2"]
+    except DataError as error:
+        assert "cannot be read" in str(error)  # noqa: PT017  text is right too
+
+
+def test_an_unknown_column_has_a_did_you_mean(tmp_path: Path) -> None:
+    as_parquet(tmp_path / "a.parquet")
+    with pytest.raises(UnknownNameError, match="got 'lanes'; allowed: k, lane, other; hint: did you mean 'lane'?"):
+        rows(tmp_path / "a.parquet", "k", "lanes")
+
+
+def test_a_file_without_rows_has_no_rows(tmp_path: Path) -> None:
+    parquet.write_table(ROWS.slice(0, 0), tmp_path / "a.parquet")
+    assert sum(len(batch) for batch in open_data(str(tmp_path / "a.parquet")).batches(["k"])) == 0
+
+
+def test_a_large_file_comes_in_batches(tmp_path: Path) -> None:
+    table = pa.table({"k": pa.array(range(300_000)), "lane": pa.array(range(300_000))})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=50_000)
+    sizes = [len(batch) for batch in open_data(str(tmp_path / "a.parquet")).batches(["k", "lane"])]
+    assert len(sizes) > 1
+    assert sum(sizes) == 300_000

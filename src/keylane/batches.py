@@ -49,6 +49,8 @@ class Decided:
     reason: NDArray[np.int8]
     stream: NDArray[np.int32]
     streams: list[str]
+    #: Rows whose lane follows their place in the source, not their key alone.
+    by_position: NDArray[np.bool_]
 
     def lane_column(self) -> pa.Array:
         """Lanes as int32, null where there is none."""
@@ -74,6 +76,7 @@ class Decided:
 
     def keyless(self, rows: NDArray[np.intp], rule: str, lanes: int) -> None:
         """Place rows by position, or say that there is none."""
+        self.by_position[rows] = True
         if self.positions is None:
             self.refuse(rows, Reason.NO_POSITION)
         else:
@@ -85,8 +88,16 @@ def decide(router: Router, batch: pa.RecordBatch | pa.Table, positions: Any = No
     keys = read_batch(batch, router.contract.spec.key)
     rows = len(keys.routing)
     lane = np.zeros(rows, np.int32) if router.partitioner.hash is None else _hashed(router, keys.routing)
-    at = _positions(positions, rows)
-    state = Decided(batch, keys, at, lane, np.full(rows, -1, np.int8), np.zeros(rows, np.int32), [router.stream])
+    state = Decided(
+        batch,
+        keys,
+        _positions(positions, rows),
+        lane,
+        np.full(rows, -1, np.int8),
+        np.zeros(rows, np.int32),
+        [router.stream],
+        np.zeros(rows, bool),
+    )
     keyed = _set_aside(router, state)
     if router.partitioner.hash is None:
         state.keyless(_where(keyed), router.facts.on_null, router.lane_count)
@@ -104,7 +115,7 @@ def _positions(given: Any, rows: int) -> NDArray[np.int64] | None:
         return None
     numbers = given.to_numpy(zero_copy_only=False) if isinstance(given, pa.Array | pa.ChunkedArray) else given
     positions = np.asarray(numbers)
-    if len(positions) != rows or not np.issubdtype(positions.dtype, np.integer):
+    if len(positions) != rows or (rows and not np.issubdtype(positions.dtype, np.integer)):
         got = f"{len(positions)} of {positions.dtype}"
         raise DataError.of("positions do not fit the batch", got=got, allowed=f"{rows} whole numbers")
     return positions.astype(np.int64)
@@ -136,7 +147,9 @@ def _by_rule(router: Router, state: Decided, mask: NDArray[np.bool_], rule: str,
     if rule == "reject":
         state.refuse(rows, reason)
     elif rule == "hash":
-        state.settle(rows, _hashed(router, pa.array([b""], pa.binary()))[0])
+        # Only null keys come here: empty ones that are hashed were never set aside.
+        assert router.partitioner.hash is not None
+        state.settle(rows, router.partitioner.fold(router.partitioner.hash.of(None), router.lane_count))
     else:
         state.keyless(rows, rule, router.lane_count)
 
@@ -191,6 +204,7 @@ def _stream_code(state: Decided, stream: str) -> int:
 
 def _apply_spread(state: Decided, spread: Spread, rows: NDArray[np.intp], count: int) -> None:
     among = _lane_sets(spread, state.lane[rows], count)
+    state.by_position[rows] = spread.by_position
     if spread.by is not None:
         _by_sub_key(state, spread.by, rows, among)
     elif state.positions is None:
@@ -212,8 +226,8 @@ def _by_sub_key(state: Decided, field: str, rows: NDArray[np.intp], among: NDArr
     if field not in state.batch.schema.names:
         state.refuse(rows, Reason.MISSING_FIELD)
         return
-    column = state.batch.column(field).take(pa.array(rows))
-    sub_keys, bad = encode_column(column, "utf8", field)
+    sub_keys, misfit = encode_column(state.batch.column(field), "utf8", field)
+    sub_keys, bad = sub_keys.take(pa.array(rows)), misfit[rows]
     state.settle(rows, by_sub_keys(hash_batch(HASHES["murmur2"], sub_keys), among))
     state.refuse(rows[bad], Reason.MALFORMED_KEY)
 

@@ -55,9 +55,14 @@ class KeylaneError(Exception):
 
 def shorten(value: object, most: int = 120) -> str:
     """Show a value without letting a megabyte of key into a message."""
-    head = value[:most] if isinstance(value, str | bytes) else value
-    text = repr(head)
-    return text if len(text) <= most + 3 and head == value else f"{text[:most]}…"
+    if isinstance(value, str | bytes) and len(value) > most:
+        return f"{value[:most]!r}…"
+    try:
+        text = repr(value)
+    except ValueError:
+        # Python refuses to write out integers of more than a few thousand digits.
+        text = f"a value of type {type(value).__name__} too long to show"
+    return text if len(text) <= most + 3 else f"{text[:most]}…"
 
 
 class UsageError(KeylaneError, ValueError):

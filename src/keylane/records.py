@@ -1,6 +1,6 @@
 """The values that every other room speaks of. Imports nothing of keylane and no library.
 
-Where a placement is decided: `router`. Where findings come from: `contract.parse` and `measure.check`.
+Where a placement is decided: `router`. Where findings come from: `contract.parse` and `measure`.
 """
 
 from __future__ import annotations

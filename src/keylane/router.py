@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keylane.contract.answers import key_rule_of
-from keylane.contract.partitioners import FACTS
+from keylane.contract.partitioners import FACTS, key_rule
 from keylane.errors import LaneCountError, UnplacedError, UsageError
 from keylane.hashing.murmur2 import murmur2
-from keylane.keys.encode import encode
+from keylane.keys.encode import encode, strip_registry_header
 from keylane.keys.read import record_reader
 from keylane.placement.count import lane_count
 from keylane.placement.keyless import RULES
@@ -55,10 +54,12 @@ class Router:
         self.lane_count = _agreed_count(spec.lanes, lanes)
         self.stream = _agreed_stream(spec.streams, stream)
         self.facts = FACTS[spec.partitioner]
-        self.on_null, self.on_empty = key_rule_of(contract, "on_null"), key_rule_of(contract, "on_empty")
+        self.on_null = key_rule(spec.partitioner, spec.key.on_null, "on_null")
+        self.on_empty = key_rule(spec.partitioner, spec.key.on_empty, "on_empty")
         typed = spec.key.encodings[0] if len(spec.key.fields) == 1 and not spec.key.window else "raw"
         self.partitioner = partitioner(spec.partitioner, typed)
         self.overrides = compile_overrides(contract)
+        _lanes_exist(contract, self.lane_count)
         self._read = record_reader(spec.key)
         self._hash = self.partitioner.hash.one if self.partitioner.hash else None
         self._fold = self.partitioner.fold if self._hash else None
@@ -71,12 +72,17 @@ class Router:
         Raises UnplacedError, with a reason of the closed list, when the record has no lane under this contract.
         """
         base, key = self._read(record)
-        if key and self._plain:
+        if base and key and self._plain:
             return self._fold(self._hash(key), self.lane_count)  # type: ignore[misc]  # both are set when _plain is
         return _placed(self._place(record, base, key, position)).lane
 
     def lane_of_key(self, key: bytes | None, position: Position | None = None) -> int | None:
-        """The lane of a key that is bytes already, for producers that hand over nothing else."""
+        """The lane of a key that is bytes already, as the client sends it: for producers that hand over nothing else.
+
+        A contract with a window or a sub-key needs the record; use `lane`.
+        """
+        if key and self.contract.spec.key.registry_header == "strip":
+            key = strip_registry_header(key)
         return _placed(self._place({}, key, key, position)).lane
 
     def placed(self, record: Mapping[str, Any], position: Position | None = None) -> Placement:
@@ -106,14 +112,19 @@ class Router:
 
         return decide(self, batch, positions).as_batch()
 
+    def lanes_in(self, stream: str) -> int:
+        """The lane count of the stream, or of one of its tiers."""
+        tiers = {rule.stream: rule.lanes for rule in self.overrides.hot.values()}
+        return tiers.get(stream) or self.lane_count
+
     def _place(
         self, record: Mapping[str, Any], base: bytes | None, key: bytes | None, position: Position | None
     ) -> Placement:
         why = [_key_step(self.contract, key)]
         if base is None or key is None:
-            return self._without_key("null", self.on_null, Reason.NULL_KEY, position, why)
+            return self._without_key(None, self.on_null, Reason.NULL_KEY, position, why)
         if not base and self.on_empty != "hash":
-            return self._without_key("empty", self.on_empty, Reason.EMPTY_KEY, position, why)
+            return self._without_key(key, self.on_empty, Reason.EMPTY_KEY, position, why)
         if self._hash is None:
             return self._keyless(self.facts.on_null, key, position, why)
         if base in self.overrides.hot:
@@ -123,18 +134,15 @@ class Router:
         return Placement(self.stream, self._home(key, why), key, None, tuple(why))
 
     def _without_key(
-        self,
-        kind: str,
-        rule: str,
-        reason: Reason,
-        position: Position | None,
-        why: list[str],
+        self, key: bytes | None, rule: str, reason: Reason, position: Position | None, why: list[str]
     ) -> Placement:
-        key = None if kind == "null" else b""
+        """A null key (None), or one whose fields are empty."""
         if rule == "reject":
-            return Placement(self.stream, None, key, reason, (*why, f"{kind} key: the contract rejects it"))
+            return Placement(
+                self.stream, None, key, reason, (*why, f"{reason.replace('-', ' ')}: the contract rejects it")
+            )
         if rule == "hash":
-            return Placement(self.stream, self._home(b"", why), key, None, tuple(why))
+            return Placement(self.stream, self._home(key, why), key, None, tuple(why))
         return self._keyless(rule, key, position, why)
 
     def _keyless(self, rule: str, key: bytes | None, position: Position | None, why: list[str]) -> Placement:
@@ -144,11 +152,11 @@ class Router:
         lane = RULES[rule](position, self.lane_count)
         return Placement(self.stream, lane, key, None, (*why, f"{rule}: position {position} -> lane {lane}"))
 
-    def _home(self, key: bytes, why: list[str], lanes: int | None = None) -> int:
+    def _home(self, key: bytes | None, why: list[str], lanes: int | None = None) -> int:
         """The lane of the hash alone."""
         assert self.partitioner.hash is not None
         count = lanes or self.lane_count
-        number = self.partitioner.hash.one(key)
+        number = self.partitioner.hash.of(key)
         lane = self.partitioner.fold(number, count)
         width = self.partitioner.hash.bits // 4
         why.append(f"hash: {self.partitioner.hash.name} -> 0x{number:0{width}x}")
@@ -226,6 +234,21 @@ def _key_step(contract: Contract, key: bytes | None) -> str:
     fields = ", ".join(contract.spec.key.fields)
     shown = "null" if key is None else f"{key[:64]!r}{'…' if len(key) > 64 else ''} ({len(key)} bytes)"
     return f"key: {fields} as {'+'.join(contract.spec.key.encodings)} -> {shown}"
+
+
+def _lanes_exist(contract: Contract, count: int) -> None:
+    """A live count may be too small for lanes that the contract names."""
+    spec = contract.spec
+    named = [lane for rule in spec.hot_keys for lane in (rule.pin.lanes if rule.pin else ())]
+    named += [lane for rule in spec.hot_keys for lane in ((rule.spread and rule.spread.lanes) or ())]
+    if spec.table:
+        named += [lane for v in spec.table.values.values() for lane in (v if isinstance(v, tuple) else (v,))]
+        named += [one.lane for one in spec.table.ranges]
+    over = max((rule.spread.over or 0 for rule in spec.hot_keys if rule.spread), default=0)
+    if max([*named, over - 1], default=0) >= count:
+        raise LaneCountError.of(
+            "the contract names lanes beyond the count", got=count, allowed=f"{max([*named, over - 1]) + 1} or more"
+        )
 
 
 def _agreed_count(promised: Any, given: int | None) -> int:

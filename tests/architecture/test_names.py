@@ -7,7 +7,7 @@ from typing import get_args
 from keylane.contract import names
 from keylane.contract.partitioners import ANY, FACTS, Fold, KeyTreatment
 from keylane.hashing import HASHES
-from keylane.keys.encode import ENCODERS, FIXED_WIDTH
+from keylane.keys.encode import ENCODERS
 from keylane.placement.fold import FOLDS
 from keylane.placement.keyless import RULES
 from keylane.testing.golden import client_columns, folded_vectors, hash_vectors, lane_vectors
@@ -30,7 +30,7 @@ def test_every_hash_is_there_and_some_partitioner_uses_it() -> None:
 
 def test_every_encoding_has_an_encoder() -> None:
     assert tuple(ENCODERS) == names.ENCODINGS == ANY
-    assert set(FIXED_WIDTH) < set(names.ENCODINGS)
+    assert set(names.FIXED_WIDTH) < set(names.ENCODINGS)
 
 
 def test_every_fold_of_a_partitioner_is_there() -> None:

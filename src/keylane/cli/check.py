@@ -38,7 +38,7 @@ def check(
     lanes: int | None,
     output: str,
 ) -> tuple[Result, str]:
-    r"""Check that a stream keeps its contract, or that several are co-partitioned.
+    """Check that a stream keeps its contract, or that several are co-partitioned.
 
     One CONTRACT: the file, its golden examples, keys chosen by hand; with --data also lanes as promised and the
     expectations. Two or more contracts, or two or more data sets: are they co-partitioned, and which is the odd one?

@@ -8,12 +8,16 @@ import click
 
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import ENCODINGS, PARTITIONERS
+from keylane.records import Reason
 
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.placement.partitioners import Partitioner
+    from keylane.records import Placement
 
 __all__ = ["explain"]
+
+SCHEMA = "keylane.explain/1"
 
 
 @click.command(short_help="Where does this key go, under every client that might write it?")
@@ -48,7 +52,7 @@ def explain(
     like: str | None,
     output: str,
 ) -> tuple[Result, str]:
-    r"""Say where KEY goes, under every client that might write it.
+    """Say where KEY goes, under every client that might write it.
 
     Says where clients disagree, and the setting that would make each agree. A lane of `-` means that the key does not
     decide it: that client ignores it, or places null and empty keys without it.
@@ -58,31 +62,25 @@ def explain(
     keylane explain TT0124 --contract payments.yaml
     keylane explain --contract hourly.yaml -f merchant=m-7 -f ts=1763185276000
     """
+    from keylane.cli.typed import key_bytes, record_of
+
     if path is not None:
-        return _by_contract(path, key, fields, position, lanes, like), output
+        from keylane.contract.parse import load_contract
+
+        contract = load_contract(path)
+        record = record_of(contract, key, fields, null=null)
+        return _by_contract(contract, record, position, lanes, like), output
     if lanes is None:
         raise click.UsageError("--lanes is needed: the lane count is never guessed. Or --contract FILE.")
     if (key is None) != null:
         raise click.UsageError("KEY or --null is needed, not both." if null else "KEY is needed (or --null).")
-    routing_key = None if null else _key_bytes(key or "", encoding)
-    document, sections, lines = by_client(key, routing_key, lanes, encoding, like or "kafka-java")
-    return Result(document, sections, lines), output
-
-
-def _key_bytes(key: str, encoding: str) -> bytes:
-    from keylane.errors import UsageError
-    from keylane.keys.encode import ENCODERS
-
-    try:
-        value: Any = bytes.fromhex(key) if encoding == "raw" else int(key) if encoding.startswith("int") else key
-    except ValueError:
-        wants = "hex digits" if encoding == "raw" else "a whole number"
-        raise UsageError.of(f"not a {encoding} key", got=key, allowed=wants) from None
-    return ENCODERS[encoding](value)
+    routing_key = None if null else key_bytes(key or "", encoding)
+    document, sections, lines = by_client(routing_key, lanes, encoding, like or "kafka-java")
+    return Result({**document, "key": key}, sections, lines), output
 
 
 def by_client(
-    shown: str | None, key: bytes | None, lanes: int, encoding: str, like: str
+    key: bytes | None, lanes: int, encoding: str, like: str
 ) -> tuple[dict[str, Any], list[Section], list[str]]:
     """The key under every partitioner: document, sections and lines."""
     from keylane.placement.count import lane_count
@@ -93,8 +91,8 @@ def by_client(
     groups = _groups(rows)
     fixes = _fixes(rows, like)
     document = {
-        "schema": "keylane.explain/1",
-        "key": shown,
+        "schema": SCHEMA,
+        "key": None if key is None else key.decode("utf-8", "backslashreplace"),
         "routing_key": None if key is None else key.hex(),
         "lanes": lanes,
         "placements": rows,
@@ -184,67 +182,26 @@ def _fix_section(fixes: list[dict[str, Any]], like: str) -> list[Section]:
 
 
 def _by_contract(
-    path: str, key: str | None, fields: tuple[str, ...], position: int | None, lanes: int | None, like: str | None
+    contract: Contract, record: dict[str, Any], position: int | None, lanes: int | None, like: str | None
 ) -> Result:
-    from keylane.contract.parse import load_contract
     from keylane.router import Router
 
-    contract = load_contract(path)
     router = Router(contract, lanes=lanes)
-    placement = router.place(_record(contract, key, fields), position)
+    placement = router.place(record, position)
+    mine = {"name": contract.metadata.name, "fingerprint": contract.fingerprint, **_shown(placement)}
+    row = {**mine, "contract": mine["name"], "why": "; ".join(placement.why)}
+    own = Section(("contract", "stream", "lane", "why"), [row])
+    if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
+        return Result(
+            {"schema": SCHEMA, "key": None, "lanes": router.lane_count, "placements": [], "contract": mine}, [own]
+        )
     typed = contract.spec.key.encodings[0] if len(contract.spec.key.fields) == 1 else "raw"
     document, sections, lines = by_client(
-        key, placement.routing_key, router.lane_count, typed, like or contract.spec.partitioner
+        placement.routing_key, router.lane_count, typed, like or contract.spec.partitioner
     )
-    mine = {
-        "name": contract.metadata.name,
-        "fingerprint": contract.fingerprint,
-        "stream": placement.stream,
-        "lane": placement.lane,
-        "reason": placement.reason,
-        "why": list(placement.why),
-    }
-    row = {
-        "contract": mine["name"],
-        "stream": placement.stream,
-        "lane": placement.lane,
-        "why": "; ".join(placement.why),
-    }
-    return Result(
-        {**document, "contract": mine}, [Section(("contract", "stream", "lane", "why"), [row]), *sections], lines
-    )
+    return Result({**document, "contract": mine}, [own, *sections], lines)
 
 
-def _record(contract: Contract, key: str | None, fields: tuple[str, ...]) -> dict[str, Any]:
-    """The record as given: KEY for a contract of one field, NAME=VALUE for the rest."""
-    spec = contract.spec.key
-    record: dict[str, Any] = {}
-    for pair in fields:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"got {pair!r}; allowed: NAME=VALUE", param_hint="--field")
-        record[name] = value
-    if key is not None:
-        if len(spec.fields) != 1:
-            raise click.UsageError(
-                f"this contract's key has several fields: give {' '.join('-f ' + f + '=…' for f in spec.fields)}"
-            )
-        record[spec.fields[0]] = key
-    for name, encoding in zip(spec.fields, spec.encodings, strict=True):
-        if name in record:
-            record[name] = _typed(record[name], encoding)
-    if spec.window and spec.window.field in record:
-        record[spec.window.field] = _time(record[spec.window.field])
-    return record
-
-
-def _typed(value: str, encoding: str) -> Any:
-    if encoding == "raw":
-        return bytes.fromhex(value)
-    return int(value) if encoding.startswith("int") and value.lstrip("-").isdigit() else value
-
-
-def _time(value: str) -> Any:
-    from datetime import datetime
-
-    return int(value) if value.lstrip("-").isdigit() else datetime.fromisoformat(value)
+def _shown(placement: Placement) -> dict[str, Any]:
+    lane, why = placement.lane, list(placement.why)
+    return {"stream": placement.stream, "lane": lane, "reason": placement.reason, "why": why}

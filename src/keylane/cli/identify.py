@@ -22,7 +22,7 @@ __all__ = ["identify"]
 @click.option("--lanes", "-n", type=int, help="The stream's lane count; found by itself where the data proves it.")
 @output_option
 def identify(data: str, key: str, lane: str, lanes: int | None, output: str) -> tuple[Result, str]:
-    r"""Find which client's partitioner wrote DATA, and whether a second writer disagrees.
+    """Find which client's partitioner wrote DATA, and whether a second writer disagrees.
 
     DATA is a file or folder of Parquet, CSV or JSON lines. Writers are ranked by their share of the records, with the
     evidence; when the sample is too small to tell, that is the answer.

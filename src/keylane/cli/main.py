@@ -46,7 +46,7 @@ class _LazyGroup(click.Group):
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="keylane")
 def cli() -> None:
-    r"""Every key in its lane.
+    """Every key in its lane.
 
     Decides which lane of a stream each record belongs in, proves it, and changes it safely later. A lane is a Kafka
     partition, a Kinesis shard or a folder of files.

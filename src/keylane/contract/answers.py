@@ -9,20 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from keylane.contract.partitioners import FACTS, key_rule
+from keylane.contract.partitioners import FACTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from keylane.contract.model import Contract, Spread
-    from keylane.contract.partitioners import KeyTreatment
 
-__all__ = ["KEY_KINDS", "Answers", "OrderScope", "answers", "key_rule_of", "moved_share", "weakest"]
+__all__ = ["Answers", "OrderScope", "answers", "moved_share", "weakest"]
 
-KeyKind: TypeAlias = Literal["on_null", "on_empty"]
-KEY_KINDS: Final[tuple[KeyKind, ...]] = ("on_null", "on_empty")
 
 #: What is kept in order, strongest first.
 OrderScope: TypeAlias = Literal["per-key", "per-key-and-window", "per-sub-key", "none"]
@@ -47,11 +44,6 @@ def answers(contract: Contract) -> tuple[Answers, ...]:
 def weakest(given: Sequence[Answers]) -> OrderScope:
     """The order scope a reader may rely on for every key."""
     return max((one.order_scope for one in given), key=_STRENGTH.__getitem__)
-
-
-def key_rule_of(contract: Contract, kind: KeyKind) -> KeyTreatment:
-    """What null or empty keys do under this contract."""
-    return key_rule(contract.spec.partitioner, getattr(contract.spec.key, kind), kind)
 
 
 def _tail(contract: Contract) -> Answers:

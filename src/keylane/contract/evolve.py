@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from keylane.contract.answers import KEY_KINDS, answers, key_rule_of, moved_share, weakest
-from keylane.contract.fingerprint import fingerprint, placement_fingerprint
+from keylane.contract.answers import answers, moved_share, weakest
+from keylane.contract.fingerprint import fingerprint, placement_form
 from keylane.contract.partitioners import FACTS
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "ChangeKind", "Evolution", "evolve"]
 
+Form: TypeAlias = dict[str, Any]
 ChangeKind: TypeAlias = Literal["safe", "moves-keys", "changes-order-scope", "breaks-co-partitioning", "impossible"]
 
 
@@ -59,113 +60,113 @@ def evolve(old: Contract, new: Contract, others: Sequence[Contract] = ()) -> Evo
     Worked example: 12 lanes to 24 under kafka-java moves half of the keys; to 18, two thirds; to 6 is impossible
     in place, because a topic cannot lose partitions, and needs a new stream.
     """
-    moved = placement_fingerprint(old) != placement_fingerprint(new)
+    moved = placement_form(old) != placement_form(new)
     due = old.metadata.epoch + 1 if moved and new.metadata.epoch == old.metadata.epoch else None
     return Evolution(fingerprint(old), fingerprint(new), tuple(_changes(old, new, others)), due)
 
 
 def _changes(old: Contract, new: Contract, others: Sequence[Contract]) -> Iterator[Change]:
+    before, after = placement_form(old), placement_form(new)
     yield from _identity(old, new)
-    yield from _lanes(old, new)
-    yield from _hashing(old, new)
-    yield from _overrides(old, new)
+    yield from _lanes(new, before, after)
+    yield from _hashing(old, new, before, after)
+    yield from _key_rules(before, after)
+    yield from _overrides(before, after)
+    yield from _tiers(before, after)
     yield from _order(old, new)
-    yield from _streams(old, new, others)
+    yield from _streams(old, new)
+    yield from _left_behind(before, after, others)
     yield from _words(old, new)
 
 
 def _identity(old: Contract, new: Contract) -> Iterator[Change]:
-    if old.metadata.name != new.metadata.name:
-        yield Change(
-            "impossible",
-            "metadata.name",
-            f"a contract keeps its name: {old.metadata.name!r} became {new.metadata.name!r}; hint: a new contract",
-        )
-    if new.metadata.epoch < old.metadata.epoch:
-        yield Change(
-            "impossible",
-            "metadata.epoch",
-            f"an epoch never falls: {old.metadata.epoch} became {new.metadata.epoch}",
-        )
+    was, now = old.metadata, new.metadata
+    if was.name != now.name:
+        text = f"a contract keeps its name: {was.name!r} became {now.name!r}; hint: a new contract"
+        yield Change("impossible", "metadata.name", text)
+    if now.epoch < was.epoch:
+        yield Change("impossible", "metadata.epoch", f"an epoch never falls: {was.epoch} became {now.epoch}")
 
 
-def _lanes(old: Contract, new: Contract) -> Iterator[Change]:
-    before, after = old.spec.lanes, new.spec.lanes
-    if before == after:
+def _lanes(new: Contract, before: Form, after: Form) -> Iterator[Change]:
+    was, now = before["lanes"], after["lanes"]
+    if was == now:
         return
-    if before == "live" or after == "live":
-        yield Change("moves-keys", "spec.lanes", f"{before} became {after}: safe only while the live count is the same")
+    if "live" in (was, now):
+        yield Change("moves-keys", "spec.lanes", f"{was} became {now}: safe only while the live count is the same")
         return
-    share = moved_share(new.spec.partitioner, before, after)
-    if _same_hash(old, new) and share is not None:
-        text = f"{before} lanes became {after}: {float(share):.1%} of hashed keys change lane"
+    share = moved_share(new.spec.partitioner, was, now)
+    if share is None:
+        yield Change("safe", "spec.lanes", f"{was} lanes became {now}: no key decides its lane, so none moves")
+    elif _same_hash(before, after):
+        text = f"{was} lanes became {now}: {float(share):.1%} of hashed keys change lane"
         yield Change("moves-keys", "spec.lanes", text, float(share))
-    if after < before and FACTS[new.spec.partitioner].fold != "ranges":
-        yield Change(
-            "impossible",
-            "spec.lanes",
-            f"a topic cannot lose partitions ({before} to {after}); hint: migrate to a new one",
-        )
+    if now < was and FACTS[new.spec.partitioner].fold != "ranges":
+        yield _shrunk("spec.lanes", was, now)
 
 
-def _same_hash(old: Contract, new: Contract) -> bool:
-    families = FACTS[old.spec.partitioner].family, FACTS[new.spec.partitioner].family
-    return families[0] == families[1] and _key_bytes(old) == _key_bytes(new)
+def _shrunk(where: str, was: int, now: int) -> Change:
+    return Change("impossible", where, f"a topic cannot lose partitions ({was} to {now}); hint: migrate to a new one")
 
 
-def _key_bytes(contract: Contract) -> dict[str, Any]:
-    key = contract.spec.key
-    return {**key.model_dump(exclude={"on_null", "on_empty"}), "encoding": key.encodings}
+def _same_hash(before: Form, after: Form) -> bool:
+    return all(before[part] == after[part] for part in ("family", "key"))
 
 
-def _hashing(old: Contract, new: Contract) -> Iterator[Change]:
-    if _key_bytes(old) != _key_bytes(new):
-        share = _strangers(old, new)
+def _hashing(old: Contract, new: Contract, before: Form, after: Form) -> Iterator[Change]:
+    if before["key"] != after["key"]:
+        share = _strangers(before, after)
         yield Change("moves-keys", "spec.key", f"the key has other bytes: about {share:.1%} of keys change lane", share)
-    elif not _same_hash(old, new):
-        share = _refolded(old, new)
+    elif before["family"] != after["family"]:
+        share = _refolded(old, new, before, after)
         names = f"{old.spec.partitioner} became {new.spec.partitioner}"
         yield Change("moves-keys", "spec.partitioner", f"{names}: about {share:.1%} of keys change lane", share)
-    yield from _key_rules(old, new)
+    elif old.spec.partitioner != new.spec.partitioner and before == after:
+        names = f"{old.spec.partitioner} became {new.spec.partitioner}"
+        yield Change("safe", "spec.partitioner", f"{names}: the same placement under another name")
 
 
-def _strangers(old: Contract, new: Contract) -> float:
+def _strangers(before: Form, after: Form) -> float:
     """Two hashes that know nothing of each other agree on one key in max(n, m)."""
-    counts = [lanes for lanes in (old.spec.lanes, new.spec.lanes) if lanes != "live"]
+    counts = [form["lanes"] for form in (before, after) if form["lanes"] != "live"]
     return 1 - 1 / max(counts) if counts else 1.0
 
 
-def _refolded(old: Contract, new: Contract) -> float:
+def _refolded(old: Contract, new: Contract, before: Form, after: Form) -> float:
     """FNV-1a by abs() and by mask agree on every hash below 2**31, and above it on 1 or 2 residues of n."""
-    one, other, lanes = FACTS[old.spec.partitioner], FACTS[new.spec.partitioner], new.spec.lanes
-    if one.hash != other.hash or lanes == "live" or old.spec.lanes != lanes:
-        return _strangers(old, new)
+    lanes = after["lanes"]
+    hashes = {FACTS[contract.spec.partitioner].hash for contract in (old, new)}
+    if len(hashes) > 1 or lanes == "live" or before["lanes"] != lanes:
+        return _strangers(before, after)
     return max(0.0, 0.5 - (1 if lanes % 2 else 2) / (2 * lanes))
 
 
-def _key_rules(old: Contract, new: Contract) -> Iterator[Change]:
-    for kind in KEY_KINDS:
-        before, after = key_rule_of(old, kind), key_rule_of(new, kind)
-        if before != after:
-            yield Change("moves-keys", f"spec.key.{kind}", f"{before} became {after}: {kind[3:]} keys only", 0.0)
+def _key_rules(before: Form, after: Form) -> Iterator[Change]:
+    for kind in ("on_null", "on_empty"):
+        was, now = before[kind], after[kind]
+        if was != now:
+            yield Change("moves-keys", f"spec.key.{kind}", f"{was} became {now}: {kind[3:]} keys only", 0.0)
 
 
-def _overrides(old: Contract, new: Contract) -> Iterator[Change]:
-    before, after = _by_key(old), _by_key(new)
-    moved = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+def _overrides(before: Form, after: Form) -> Iterator[Change]:
+    was, now = before["hot_keys"], after["hot_keys"]
+    moved = sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key))
     if moved:
-        named = ", ".join(moved[:3]) + (", …" if len(moved) > 3 else "")
+        named = ", ".join(key.strip('[]"') for key in moved[:3]) + (", …" if len(moved) > 3 else "")
         yield Change("moves-keys", "spec.hot_keys", f"{len(moved)} hot key(s) change their rule: {named}", 0.0)
-    if old.spec.table != new.spec.table:
+    if before["table"] != after["table"]:
         yield Change("moves-keys", "spec.table", "the keys of the table whose rows changed")
 
 
-def _by_key(contract: Contract) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for rule in contract.spec.hot_keys:
-        for i, key in enumerate(rule.keys):
-            out[str(key)] = rule.pin.lanes[i] if rule.pin else (rule.spread, rule.tier)
-    return out
+def _tiers(before: Form, after: Form) -> Iterator[Change]:
+    was, now = _tier_lanes(before), _tier_lanes(after)
+    for stream in sorted(was.keys() & now.keys()):
+        if now[stream] < was[stream]:
+            yield _shrunk(f"spec.hot_keys: tier {stream}", was[stream], now[stream])
+
+
+def _tier_lanes(form: Form) -> dict[str, int]:
+    return {rule["tier"]["stream"]: rule["tier"]["lanes"] for rule in form["hot_keys"].values() if rule["tier"]}
 
 
 def _order(old: Contract, new: Contract) -> Iterator[Change]:
@@ -174,16 +175,19 @@ def _order(old: Contract, new: Contract) -> Iterator[Change]:
         yield Change("changes-order-scope", "spec", f"order was kept {before}; it would be kept {after}")
 
 
-def _streams(old: Contract, new: Contract, others: Sequence[Contract]) -> Iterator[Change]:
+def _streams(old: Contract, new: Contract) -> Iterator[Change]:
     left = sorted(set(old.spec.streams) - set(new.spec.streams))
     stayed = sorted(set(old.spec.streams) & set(new.spec.streams))
-    if left and stayed:
-        text = f"{', '.join(left)} left the contract and no longer follows {', '.join(stayed)}"
-        yield Change("breaks-co-partitioning", "spec.streams", text)
+    if left and len(old.spec.streams) > 1:
+        follows = f"no longer follows {', '.join(stayed)}" if stayed else "nothing holds them together"
+        yield Change("breaks-co-partitioning", "spec.streams", f"{', '.join(left)} left the contract and {follows}")
     if joined := sorted(set(new.spec.streams) - set(old.spec.streams)):
         yield Change("safe", "spec.streams", f"{', '.join(joined)} joined the contract")
+
+
+def _left_behind(before: Form, after: Form, others: Sequence[Contract]) -> Iterator[Change]:
     for other in others:
-        if placement_fingerprint(other) == placement_fingerprint(old) != placement_fingerprint(new):
+        if placement_form(other) == before != after:
             text = f"{', '.join(other.spec.streams)} (contract {other.metadata.name}) would stay behind"
             yield Change("breaks-co-partitioning", "spec", text)
 

@@ -1,8 +1,9 @@
 """One number for the promise, whatever its layout: field order, comments, defaults written out or left out.
 
-`fingerprint` is of the contract: name, epoch, streams and placement. It travels in headers and checkpoints.
-`placement_fingerprint` is of the placement alone: two streams with the same one are co-partitioned.
-Labels, owner, expectations and golden examples are in neither: they say nothing about where a record goes.
+`placement_form` is the promise in one way of writing: what two contracts that place alike have in common.
+`fingerprint` is of the contract: its name, epoch, streams, partitioner and placement. It travels in headers and
+checkpoints. `placement_fingerprint` is of the placement alone: streams with the same one are co-partitioned.
+Labels, owner, expectations and golden examples are in none of them: they say nothing about where a record goes.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from keylane.contract.model import Contract
+from keylane.contract.partitioners import facts_of, key_rule
 
-__all__ = ["fingerprint", "placement_fingerprint"]
+if TYPE_CHECKING:
+    from keylane.contract.model import Contract, HotKeys, Key, Spread, Table
+
+__all__ = ["fingerprint", "placement_fingerprint", "placement_form"]
 
 
 def fingerprint(contract: Contract) -> str:
@@ -22,38 +25,70 @@ def fingerprint(contract: Contract) -> str:
 
     A change of lane count, of one hot key or of the epoch gives another; moving fields about does not.
     """
-    meta = contract.metadata
-    identity = {"name": meta.name, "epoch": meta.epoch, "streams": sorted(contract.spec.streams)}
-    return _digest({**identity, "placement": _placement(contract)})
+    meta, spec = contract.metadata, contract.spec
+    identity = {"name": meta.name, "epoch": meta.epoch, "streams": sorted(spec.streams)}
+    return _digest({**identity, "partitioner": spec.partitioner, "placement": placement_form(contract)})
 
 
 def placement_fingerprint(contract: Contract) -> str:
     """The number of what is done with a key, whoever does it."""
-    return _digest(_placement(contract))
+    return _digest(placement_form(contract))
 
 
-def _placement(contract: Contract) -> dict[str, Any]:
-    spec = contract.spec.model_dump(mode="json", by_alias=True, exclude={"streams", "expect", "golden"})
-    key = spec["key"]
-    key["encoding"] = list(contract.spec.key.encodings)
-    spec["hot_keys"] = sorted((one for rule in spec["hot_keys"] for one in _one_key_each(rule)), key=json.dumps)
-    if spec["table"]:
-        spec["table"]["values"] = {
-            str(k): v if isinstance(v, list) else [v] for k, v in spec["table"]["values"].items()
-        }
-        spec["table"]["ranges"] = sorted(spec["table"]["ranges"], key=json.dumps)
-    return spec
+def placement_form(contract: Contract) -> dict[str, Any]:
+    """The placement in one way of writing: two contracts have the same form just when they place every key alike."""
+    spec = contract.spec
+    return {
+        "lanes": spec.lanes,
+        "family": facts_of(spec.partitioner).family,
+        "key": _key(spec.key),
+        "on_null": key_rule(spec.partitioner, spec.key.on_null, "on_null"),
+        "on_empty": key_rule(spec.partitioner, spec.key.on_empty, "on_empty"),
+        "hot_keys": {name: rule for one in spec.hot_keys for name, rule in _hot(one, spec.key).items()},
+        "table": _table(spec.table, spec.key) if spec.table else None,
+    }
 
 
-def _one_key_each(rule: dict[str, Any]) -> list[dict[str, Any]]:
-    """Write a rule for several keys as several rules, so that grouping and order do not matter."""
-    lanes = rule["pin"]["lanes"] if rule["pin"] else [None] * len(rule["keys"])
-    rest = {name: _lanes_sorted(rule[name]) for name in ("spread", "tier")}
-    return [{"key": key, "pin": lane, **rest} for key, lane in zip(rule["keys"], lanes, strict=True)]
+def _key(key: Key) -> dict[str, Any]:
+    parts = len(key.fields) + (key.window is not None)
+    return {
+        "fields": list(key.fields),
+        "encodings": list(key.encodings),
+        "joined_by": key.joined_by.decode() if parts > 1 else None,
+        "window": key.window.model_dump(mode="json", by_alias=True) if key.window else None,
+        "registry_header": key.registry_header,
+    }
 
 
-def _lanes_sorted(rule: dict[str, Any] | None) -> dict[str, Any] | None:
-    return {**rule, "lanes": sorted(rule["lanes"])} if rule and isinstance(rule.get("lanes"), list) else rule
+def _key_name(value: Any, key: Key) -> str:
+    """A key as its bytes tell it apart: as text, 7 and '7' are one."""
+    parts = value if isinstance(value, tuple) else (value,)
+    named = [str(part) if e == "utf8" else part for part, e in zip(parts, key.encodings, strict=True)]
+    return json.dumps(named)
+
+
+def _hot(rule: HotKeys, key: Key) -> dict[str, Any]:
+    """A rule for several keys as one for each, so that grouping and order do not matter."""
+    lanes = rule.pin.lanes if rule.pin else [None] * len(rule.keys)
+    tier = rule.tier and {"stream": rule.tier.stream, "lanes": rule.tier.lanes, "spread": _spread(rule.tier.spread)}
+    rest = {"spread": _spread(rule.spread), "tier": tier}
+    return {_key_name(one, key): {"pin": lane, **rest} for one, lane in zip(rule.keys, lanes, strict=True)}
+
+
+def _spread(spread: Spread | None) -> dict[str, Any] | None:
+    if spread is None:
+        return None
+    return {**spread.model_dump(mode="json"), "lanes": sorted(spread.lanes) if spread.lanes else None}
+
+
+def _table(table: Table, key: Key) -> dict[str, Any]:
+    lanes = {k: v if isinstance(v, tuple) else (v,) for k, v in table.values.items()}
+    return {
+        "values": {_key_name(k, key): sorted(v) for k, v in lanes.items()},
+        "ranges": sorted((r.model_dump(mode="json", by_alias=True) for r in table.ranges), key=json.dumps),
+        "by": table.by if any(len(v) > 1 for v in lanes.values()) else None,
+        "otherwise": table.otherwise,
+    }
 
 
 def _digest(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from keylane.contract.names import MAX_LANES, Encoding, KeyRule, PartitionerName
+from keylane.contract.names import FIXED_WIDTH, MAX_LANES, Encoding, KeyRule, PartitionerName
 
 __all__ = [
     "Contract",
@@ -38,7 +38,10 @@ Scalar: TypeAlias = (
 )
 #: One logical key: a value, or a list of values when the key has several fields.
 KeyValue: TypeAlias = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=16)]
-Duration: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(ms|s|m|h|d)$")]
+Duration: TypeAlias = Annotated[
+    str,
+    StringConstraints(pattern=r"^([1-9][0-9]{0,8}(ms|s)|[1-9][0-9]{0,6}m|[1-9][0-9]{0,5}h|[1-9][0-9]{0,4}d)$"),
+]
 
 
 class _Model(BaseModel):
@@ -90,6 +93,16 @@ class Key(_Model):
     def encodings(self) -> tuple[Encoding, ...]:
         """One encoding for each field."""
         return (self.encoding,) * len(self.fields) if isinstance(self.encoding, str) else self.encoding
+
+    @property
+    def fixed_width(self) -> bool:
+        """Whether every part always takes the same number of bytes."""
+        return all(encoding in FIXED_WIDTH for encoding in self.encodings)
+
+    @property
+    def joined_by(self) -> bytes:
+        """What stands between the parts: as written, or the default of such parts."""
+        return (b"" if self.fixed_width else b"|") if self.join is None else self.join.encode()
 
 
 class Spread(_Model):

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 __all__ = [
     "ENCODINGS",
+    "FIXED_WIDTH",
     "HASHES",
     "MAX_LANES",
     "PARTITIONERS",
@@ -66,6 +67,9 @@ HASHES: Final[tuple[HashName, ...]] = get_args(HashName)
 
 Encoding: TypeAlias = Literal["utf8", "int32be", "int64be", "uuid", "h3", "raw"]
 ENCODINGS: Final[tuple[Encoding, ...]] = get_args(Encoding)
+
+#: Bytes an encoding always takes; the others vary.
+FIXED_WIDTH: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "uuid": 16, "h3": 8}
 
 #: Rules that place a record without looking at its key.
 KeylessRule: TypeAlias = Literal["sticky", "random", "round_robin"]

@@ -1,8 +1,9 @@
 """Bounded YAML: text -> plain data, with a line for every path. Knows nothing of contracts.
 
 What is not YAML's usual: only `true`, `false`, `null` and numbers that would be written back just the same are not
-text, so that `no`, `0123`, `+49170`, `1e5`, `12:30` and `2026-11-15` stay the keys they look like. A key given twice is a problem, as is every
-tag. Size, depth, nodes, aliases and digits are bounded before anything is built, so an alias bomb costs nothing.
+text, so that `no`, `0123`, `+49170`, `12:30` and `2026-11-15` stay the keys they look like. A key given twice
+is a problem, as is every tag. Size, depth, nodes, aliases and digits are bounded before anything is built, so an alias
+bomb costs nothing.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ MAX_DEPTH: Final = 24
 MAX_NODES: Final = 100_000
 MAX_ALIASES: Final = 16
 MAX_DIGITS: Final = 20
+HALF: Final = "half of a surrogate pair has no bytes; hint: write the character itself"
 BOUNDS: Final = {"levels": MAX_DEPTH, "values": MAX_NODES, "aliases": MAX_ALIASES, "documents": 1}
 
 Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
-FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+")
+FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)?\.[0-9]+([eE][-+]?[0-9]{1,3})?|-?(0|[1-9][0-9]*)[eE][-+]?[0-9]{1,3}")
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 Path = tuple[str | int, ...]
+#: Tags by line and column, which the composed nodes no longer tell from YAML's own.
+Tags = dict[tuple[int, int], str]
 
 
 @dataclass(slots=True)
@@ -60,35 +64,38 @@ def show_path(path: Path) -> str:
 def read_tree(text: str) -> Tree:
     """Read one YAML document within bounds; what is wrong is in `findings`, never an exception."""
     tree = Tree()
+    if SURROGATE.search(text):
+        tree.problem((), HALF)
+        return tree
     if (size := len(text.encode("utf-8", "surrogatepass"))) > MAX_BYTES:
         tree.problem((), f"too large: got {size} bytes; allowed: {MAX_BYTES}")
         return tree
     try:
-        if bound := _bound_broken(text):
+        tags: Tags = {}
+        if bound := _bound_broken(text, tags):
             tree.findings.append(bound)
         elif (node := yaml.compose(text, Loader=Loader)) is None:
             tree.problem((), "the file is empty; hint: a contract begins with `apiVersion: keylane/v1`")
         else:
-            tree.data = _Builder(tree).build(node, ())
+            tree.data = _Builder(tree, tags).build(node, ())
     except yaml.YAMLError as error:
         tree.findings.append(_syntax(error))
     return tree
 
 
-def _bound_broken(text: str) -> Finding | None:
-    """Walk the parser's events, which build nothing, and stop at the first bound that breaks."""
+def _bound_broken(text: str, tags: Tags) -> Finding | None:
+    """Walk the parser's events, which build nothing, noting tags, and stop at the first bound that breaks."""
     counts = dict.fromkeys(BOUNDS, 0)
     for event in yaml.parse(text, Loader=Loader):
         counts["levels"] += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         counts["values"] += isinstance(event, yaml.NodeEvent)
         counts["aliases"] += isinstance(event, yaml.AliasEvent)
         counts["documents"] += isinstance(event, yaml.DocumentStartEvent)
-        line = event.start_mark.line + 1
         if getattr(event, "tag", None) is not None:
-            return Finding("error", "(file)", f"tags are not allowed: got {event.tag!r}; hint: leave it out", line)
+            tags[event.start_mark.line, event.start_mark.column] = event.tag
         for what, most in BOUNDS.items():
             if counts[what] > most:
-                return Finding("error", "(file)", f"too many {what}: allowed: {most}", line)
+                return Finding("error", "(file)", f"too many {what}: allowed: {most}", event.start_mark.line + 1)
     return None
 
 
@@ -101,8 +108,9 @@ def _syntax(error: yaml.YAMLError) -> Finding:
 class _Builder:
     """Builds data from composed nodes, counting what aliases expand to."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, tags: Tags) -> None:
         self.tree = tree
+        self.tags = tags
         self.built = 0
         self.open: set[int] = set()
 
@@ -112,10 +120,17 @@ class _Builder:
         if id(node) in self.open or self.built > MAX_NODES or len(path) > MAX_DEPTH:
             raise yaml.YAMLError("aliases expand without end")
         self.open.add(id(node))
+        self._untagged(node, path)
         try:
             return self._value(node, path)
         finally:
             self.open.discard(id(node))
+
+    def _untagged(self, node: yaml.Node, path: Path) -> None:
+        # A block mapping begins where its first key does: the tag is one problem, so it is taken out.
+        tag = self.tags.pop((node.start_mark.line, node.start_mark.column), None)
+        if tag is not None:
+            self.tree.problem(path, f"tags are not allowed: got {tag!r}")
 
     def _value(self, node: yaml.Node, path: Path) -> Any:
         if isinstance(node, yaml.MappingNode):
@@ -132,6 +147,7 @@ class _Builder:
                 self.tree.problem(path, "a field name must be text or a whole number; hint: quote it")
                 continue
             inner = (*path, key)
+            self._untagged(key_node, inner)
             self.tree.lines[inner] = key_node.start_mark.line + 1
             if key in out:
                 self.tree.problem(inner, "given twice; hint: keep one of them")
@@ -141,7 +157,7 @@ class _Builder:
     def _scalar(self, node: yaml.Node, path: Path) -> Any:
         text = str(node.value)
         if SURROGATE.search(text):
-            self.tree.problem(path, "half of a surrogate pair has no bytes; hint: write the character itself")
+            self.tree.problem(path, HALF)
         if getattr(node, "style", None):
             return text
         if INTEGER.fullmatch(text):

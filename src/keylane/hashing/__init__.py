@@ -31,6 +31,14 @@ class Hash:
     one: Callable[[bytes], int]
     rows: Callable[[Any], Any]
     bits: int = 32
+    #: What stands for the null key where the client gives it a number of its own; else the empty key's hash does.
+    null: int | None = None
+
+    def of(self, key: bytes | None) -> int:
+        """The hash of a key, null included."""
+        if key is None and self.null is not None:
+            return self.null
+        return self.one(key or b"")
 
 
 HASHES: Final[dict[str, Hash]] = {
@@ -42,7 +50,7 @@ HASHES: Final[dict[str, Hash]] = {
         Hash("crc32", crc32.crc32, crc32.crc32_rows),
         Hash("fnv1a", fnv1a.fnv1a, fnv1a.fnv1a_rows),
         Hash("murmur3-32", murmur3.murmur3_32, murmur3.murmur3_32_rows),
-        Hash("spark-murmur3", murmur3.spark_bytes, murmur3.spark_bytes_rows),
+        Hash("spark-murmur3", murmur3.spark_bytes, murmur3.spark_bytes_rows, null=murmur3.SPARK_SEED),
         Hash("md5-128", md5.md5_128, md5.md5_128_rows, bits=128),
         Hash("java-string", java.java_string, java.java_string_rows),
         Hash("java-long", java.java_long, java.java_long_rows),

@@ -31,8 +31,10 @@ __all__ = ["hash_batch"]
 WINDOW = 131_072
 #: Rows a kernel sees at once, so that its temporaries stay in the second-level cache.
 BLOCK = 16_384
-#: Below this many rows of one length the kernel's fixed cost exceeds a loop over `Hash.one`.
+#: A kernel makes several NumPy calls for every four bytes of length, whatever the number of rows, and a loop over
+#: `Hash.one` a few steps: so few rows, or few for their length, are quicker in the loop.
 FEW = 8
+BYTES_A_ROW = 128
 
 
 def hash_batch(hash_: Hash, keys: pa.Array) -> NDArray[Any]:
@@ -78,7 +80,7 @@ def _runs(by_length: pa.Array) -> Iterator[NDArray[np.uint8]]:
 
 
 def _hash_rows(hash_: Hash, rows: NDArray[np.uint8]) -> NDArray[Any]:
-    if len(rows) < FEW:
+    if len(rows) < max(FEW, rows.shape[1] // BYTES_A_ROW):
         return _loop(hash_, rows)
     return np.concatenate([hash_.rows(rows[at : at + BLOCK]) for at in range(0, len(rows), BLOCK)])
 

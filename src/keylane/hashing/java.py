@@ -32,13 +32,13 @@ def java_string(key: bytes) -> int:
 
 
 def java_long(key: bytes) -> int:
-    """`Long.hashCode` of an 8-byte big-endian integer: the high half xor the low half.
+    """`Long.hashCode` of an 8-byte big-endian integer: the high half xor the low half. Fewer bytes: a smaller number.
 
     H3 cells of resolution r end in 3 * (15 - r) one-bits, so for coarse cells whole groups of hash bits are
     constant: at resolution 3 the low four bits are, and `abs(hash) % N` reaches 15 of 60 lanes and 4 of 64.
     """
-    high, low = unpack(">II", key)
-    return int(high ^ low)
+    number = int.from_bytes(key[-8:], "big")
+    return (number >> 32 ^ number) & 0xFFFFFFFF
 
 
 def java_string_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
@@ -82,7 +82,12 @@ def _append(h: NDArray[Any], code: NDArray[Any]) -> NDArray[Any]:
 
 
 def java_long_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
-    """java_long of every row of an (n, 8) array."""
+    """java_long of every row; rows of another width are read as the number they spell."""
+    import numpy as np
+
     from keylane.hashing.words import word
 
-    return (word(rows, 0, ">") ^ word(rows, 4, ">")).astype("uint32")
+    eight = np.zeros((len(rows), 8), np.uint8)
+    width = min(8, rows.shape[1])
+    eight[:, 8 - width :] = rows[:, rows.shape[1] - width :]
+    return (word(eight, 0, ">") ^ word(eight, 4, ">")).astype("uint32")

@@ -163,7 +163,9 @@ def strip_registry_headers(keys: pa.Array) -> Encoded:
     head = pc.binary_slice(keys, 0, 1)
     fits = pc.and_(pc.equal(head, b"\x00"), pc.greater_equal(pc.binary_length(keys), REGISTRY_HEADER))
     bad = np.asarray(pc.invert(fits.fill_null(True)).to_numpy(zero_copy_only=False), bool)
-    body = pc.binary_slice(keys, REGISTRY_HEADER)
+    longest = pc.max(pc.binary_length(keys)).as_py() or REGISTRY_HEADER
+    # Without a stop this kernel of Arrow 26 asks for a buffer of negative size.
+    body = pc.binary_slice(keys, REGISTRY_HEADER, max(longest, REGISTRY_HEADER))
     return (pc.if_else(pa.array(bad), pa.scalar(None, body.type), body) if bad.any() else body), bad
 
 

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
     from keylane.contract.names import Encoding
 
-__all__ = ["ENCODERS", "FIXED_WIDTH", "encode", "h3_number", "malformed", "strip_registry_header"]
+__all__ = ["ENCODERS", "encode", "h3_number", "malformed", "strip_registry_header"]
 
-#: Bytes an encoding always takes; the others vary.
-FIXED_WIDTH: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "uuid": 16, "h3": 8}
 REGISTRY_HEADER: Final = 5
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _CELL: Final = re.compile(r"[0-9a-fA-F]{15}|0[0-9a-fA-F]{15}")
@@ -52,7 +50,7 @@ def _utf8(value: Any) -> bytes:
         if isinstance(value, int) and not isinstance(value, bool):
             return b"%d" % value
         return str.encode(value)
-    except (UnicodeError, TypeError):
+    except (ValueError, TypeError):
         raise malformed("utf8", value, "text without lone surrogates, whole numbers, UTF-8 bytes") from None
 
 

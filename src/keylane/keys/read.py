@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keylane.errors import DataError, UnplacedError
-from keylane.keys.encode import ENCODERS, FIXED_WIDTH, strip_registry_header
+from keylane.keys.encode import ENCODERS, strip_registry_header
 from keylane.keys.window import window_number
 from keylane.records import Reason
 
@@ -25,27 +25,19 @@ if TYPE_CHECKING:
 
     Reader = Callable[[Mapping[str, Any]], tuple[bytes | None, bytes | None]]
 
-__all__ = ["BatchKeys", "base_key", "encode_key_value", "joiner", "read_batch", "record_reader"]
-
-
-def joiner(key: Key) -> bytes:
-    """What stands between the parts of a key."""
-    if key.join is not None:
-        return key.join.encode()
-    return b"" if all(encoding in FIXED_WIDTH for encoding in key.encodings) else b"|"
+__all__ = ["BatchKeys", "base_key", "encode_key_value", "read_batch", "record_reader"]
 
 
 def _window_bytes(number: int, key: Key) -> bytes:
     """The window's number in the manner of the other parts: digits after text, 8 bytes after fixed widths."""
-    fixed = all(encoding in FIXED_WIDTH for encoding in key.encodings)
-    return number.to_bytes(8, "big", signed=True) if fixed else b"%d" % number
+    return number.to_bytes(8, "big", signed=True) if key.fixed_width else b"%d" % number
 
 
 def encode_key_value(value: Any, key: Key) -> bytes:
     """The base key of a key written in a contract: one value, or one for each field."""
     parts = value if isinstance(value, tuple | list) else (value,)
     encoded = [ENCODERS[e](part) for e, part in zip(key.encodings, parts, strict=True)]
-    return joiner(key).join(encoded)
+    return key.joined_by.join(encoded)
 
 
 def base_key(record: Mapping[str, Any], key: Key) -> bytes | None:
@@ -57,7 +49,7 @@ def base_key(record: Mapping[str, Any], key: Key) -> bytes | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
-    base = joiner(key).join(known)
+    base = key.joined_by.join(known)
     return strip_registry_header(base) if key.registry_header == "strip" else base
 
 
@@ -96,7 +88,7 @@ def _one_field_reader(field: str, encoder: Callable[[Any], bytes]) -> Reader:
 
 
 def _windowed_reader(key: Key, window: Window) -> Reader:
-    join = joiner(key)
+    join = key.joined_by
 
     def read(record: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
         base, time = base_key(record, key), _field(record, window.field)
@@ -126,7 +118,7 @@ def read_batch(batch: pa.RecordBatch | pa.Table, key: Key) -> BatchKeys:
     window, misfit = _window_part(batch, key)
     # A record whose key is null is a null key, whatever its time holds: the order `record_reader` asks in.
     misfit &= ~nulls_of(base)
-    return BatchKeys(base, _join([base, window], joiner(key)), malformed | misfit)
+    return BatchKeys(base, _join([base, window], key.joined_by), malformed | misfit)
 
 
 def _base_column(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, NDArray[np.bool_]]:
@@ -139,7 +131,7 @@ def _base_column(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, 
     malformed = encoded[0][1]
     for _, bad in encoded[1:]:
         malformed = malformed | bad
-    base = _join([part for part, _ in encoded], joiner(key))
+    base = _join([part for part, _ in encoded], key.joined_by)
     if key.registry_header == "keep":
         return base, malformed
     stripped, bad = strip_registry_headers(base)
@@ -176,6 +168,6 @@ def _window_part(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, 
         return pa.nulls(len(column), pa.binary()), np.zeros(len(column), bool)
     numbers, misfit = window_column(column, key.window)
     missing = nulls_of(column) | misfit
-    if all(encoding in FIXED_WIDTH for encoding in key.encodings):
+    if key.fixed_width:
         return binary_of_rows(numbers.astype(">i8").view(np.uint8).reshape(-1, 8), missing), misfit
     return pa.array(numbers, mask=missing).cast(pa.string()).cast(pa.binary()), misfit

@@ -26,7 +26,8 @@ TICKS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 WRITTEN: Final = {"start_ms": 1_000, "start_s": 1_000_000}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = (EPOCH.resolution).resolution
-I64: Final = 2**63
+#: Times further than this from 1970, in microseconds (some 146,000 years), are no times.
+FURTHEST: Final = 2**62
 
 
 def micros(duration: str) -> int:
@@ -52,11 +53,9 @@ def _time(value: Any, window: Window) -> int:
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (aware - EPOCH) // MICROSECOND
     ticks = TICKS[window.unit]
-    if isinstance(value, int) and not isinstance(value, bool) and -I64 <= value * ticks < I64:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= FURTHEST // ticks:
         return value * ticks
-    raise malformed(
-        "window", value, f"a datetime, or whole {window.unit} since 1970-01-01 within 64 bits of microseconds"
-    )
+    raise malformed("window", value, f"a datetime, or whole {window.unit} since 1970-01-01, within 146,000 years")
 
 
 def window_column(column: pa.Array, window: Window) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -70,26 +69,29 @@ def window_column(column: pa.Array, window: Window) -> tuple[NDArray[np.int64], 
 
 
 def _times(column: pa.Array, window: Window) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Microseconds since 1970, and which values are no times."""
     import numpy as np
     import pyarrow as pa
 
-    if pa.types.is_timestamp(column.type):
-        finer = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
-        return _floor_nanos(column, finer), np.zeros(len(column), bool)
-    if not pa.types.is_integer(column.type):
+    stamped = pa.types.is_timestamp(column.type)
+    if not stamped and not pa.types.is_integer(column.type):
         raise DataError.of(
             f"column {window.field!r} holds no times", got=str(column.type), allowed="timestamp, integer"
         )
-    values = column.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
-    limit = (I64 - 1) // TICKS[window.unit]
-    bad = (values > limit) | (values < -limit)
-    return np.where(bad, 0, values) * TICKS[window.unit], bad
+    numbers = column.cast(pa.int64()) if stamped else column
+    values = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+    if stamped and column.type.unit == "ns":
+        # Floored, as Python cuts a datetime: Arrow's own cast rounds times before 1970 up.
+        return values // 1000, np.zeros(len(values), bool)
+    ticks = TICKS[column.type.unit if stamped else window.unit]
+    bad = _beyond(values, FURTHEST // ticks)
+    return np.where(bad, 0, values).astype(np.int64) * ticks, bad
 
 
-def _floor_nanos(column: pa.Array, finer: pa.Array) -> NDArray[np.int64]:
-    """Nanoseconds before 1970 round up when cut to microseconds; floor them as Python does."""
-    import pyarrow as pa
+def _beyond(values: NDArray[Any], limit: int) -> NDArray[np.bool_]:
+    """Which values lie outside -limit to limit, for integers of any width and sign."""
+    import numpy as np
 
-    if column.type.unit != "ns":
-        return finer.fill_null(0).to_numpy(zero_copy_only=False)
-    return column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // 1000
+    info = np.iinfo(values.dtype)
+    above = values > limit if info.max > limit else np.zeros(len(values), bool)
+    return above | (values < -limit) if info.min < -limit else above

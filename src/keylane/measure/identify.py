@@ -12,6 +12,7 @@ needed were seen, the answer is `unknown`, with the number that would do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from math import exp, log
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 
 from keylane.contract.partitioners import FACTS
 from keylane.measure.candidates import Candidate, candidates_for, family_of, narrowed
-from keylane.measure.mixture import first_fits, log_chance, shares
+from keylane.measure.mixture import EVEN, by_chance, first_fits, log_chance, shares
 from keylane.measure.tally import BELIEF, Rows, Tally, believed, distinct_pairs, joined, thinned
 from keylane.placement.count import lane_count
 
@@ -140,7 +141,7 @@ def _writer(rule: Candidate, share: float, tally: Tally, pairs: Rows) -> Writer:
         rule.encoding + (" behind a registry header" if rule.strip_header else ""),
         (*names[1:], *alike),
         hits,
-        exp(max(-700.0, log_chance(hits, len(at), tally.lanes))),
+        exp(max(-700.0, log_chance(hits, len(at), by_chance(predicted, at, tally.lanes)))),
         FACTS[names[0]].setting,
     )
 
@@ -191,15 +192,15 @@ def _why_not(tally: Tally, pairs: Rows, distinct: int) -> list[str]:
     if wandering > 0.05:
         text = "keys stand in several lanes: round robin, random or a spread, and no rule of the key explains them"
         return [f"{text} ({len(pairs[1])} (key, lane) pairs for {distinct} keys)"]
-    count = (
-        f" on {tally.lanes} lanes (the highest seen, plus one); hint: --lanes N" if tally.lanes_from == "seen" else ""
-    )
-    return [f"no known partitioner explains the lanes{count}; each key keeps one lane, so some rule of the key does"]
+    seen = f" on {tally.lanes} lanes (the highest seen, plus one); hint: --lanes N"
+    known = seen if tally.lanes_from == "seen" else ""
+    return [f"no known partitioner explains the lanes{known}; each key keeps one lane, so some rule of the key does"]
 
 
 def keys_needed(lanes: int) -> int:
-    """Distinct keys after which a wrong rule is not believed: the k of n**-k below the belief, over all rules."""
-    return int(np.ceil((log(16) - log(BELIEF)) / log(lanes)))
+    """Distinct keys, each on a lane of its own, after which a rule that fits them all is believed."""
+    enough = log(16) - log(BELIEF)
+    return next(k for k in count(1) if k * log((k + EVEN) / (1 + EVEN / lanes)) >= enough)
 
 
 def _notes(tally: Tally, strays: int) -> Iterator[str]:

@@ -74,8 +74,8 @@ class Kept:
     def _compare(self, decided: Any, column: pa.Array) -> None:
         """Hold the lanes in the data against the promised ones; tiers are other streams and have other lanes."""
         at = column.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        keyless = _keyless(self.router, decided)
-        wrong = np.flatnonzero((decided.reason < 0) & (decided.stream == 0) & ~keyless & (at != decided.lane))
+        bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
+        wrong = np.flatnonzero(bound & (at != decided.lane))
         self.misplaced += len(wrong)
         for row in wrong[: 3 - len(self.examples)]:
             self.examples.append(f"row {self.rows + row}: lane {at[row]}, promised {decided.lane[row]}")
@@ -92,16 +92,6 @@ class Kept:
         table = pa.concat_tables([*known, *self.pending]).group_by("key").aggregate([("n", "sum")])
         self.keys, self.pending = table.rename_columns(["key", "n"]), []
         return self.keys
-
-
-def _keyless(router: Router, decided: Any) -> NDArray[np.bool_]:
-    """Rows whose lane the key does not decide: the data may have them anywhere."""
-    if router.partitioner.hash is None:
-        return np.ones(len(decided.lane), bool)
-    nulls = decided.keys.routing.is_null().to_numpy(zero_copy_only=False)
-    lengths = pc.binary_length(decided.keys.base).fill_null(1).to_numpy(zero_copy_only=False)
-    out: NDArray[np.bool_] = (nulls & (router.on_null != "hash")) | ((lengths == 0) & (router.on_empty != "hash"))
-    return out
 
 
 def keeps(

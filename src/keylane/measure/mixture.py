@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["first_fits", "log_chance", "log_occupancy", "shares"]
+__all__ = ["by_chance", "first_fits", "log_chance", "log_occupancy", "shares"]
 
 
 def first_fits(predicted: Sequence[NDArray[Any]], lanes: int) -> NDArray[np.float64]:
@@ -48,12 +48,27 @@ def shares(counts: NDArray[Any], matrix: NDArray[np.float64]) -> NDArray[np.floa
     return found / found.sum()
 
 
-def log_chance(hits: int, tries: int, lanes: int) -> float:
-    """Natural log of a bound on the chance that a wrong rule fits at least `hits` of `tries` keys.
+#: Keys' worth of belief that a rule spreads evenly.
+EVEN = 50
 
-    Chernoff's bound: tries * KL(hits/tries, 1/lanes). All of k keys: k * log(lanes), the familiar n**-k.
+
+def by_chance(predicted: NDArray[Any], at: NDArray[Any], lanes: int) -> float:
+    """How often a rule would fit if it had nothing to do with the lanes: once in n, more where both favour a lane.
+
+    Data that stands on one lane fits every rule as often as that rule likes the lane; that is no evidence. What a rule
+    likes is counted, and believed to be even as long as few keys say otherwise.
     """
-    rate, chance = hits / tries if tries else 0.0, 1 / lanes
+    counts = np.bincount(predicted[predicted >= 0], minlength=lanes)
+    likes = (counts + EVEN / lanes) / (len(at) + EVEN)
+    return float(likes @ np.bincount(at, minlength=lanes)) / max(1, len(at))
+
+
+def log_chance(hits: int, tries: int, chance: float) -> float:
+    """Natural log of a bound on the chance that a rule fits at least `hits` of `tries` keys for no reason.
+
+    Chernoff's bound: tries * KL(hits/tries, chance). All of k keys on n even lanes: k * log(n), the familiar n**-k.
+    """
+    rate = hits / tries if tries else 0.0
     if rate <= chance:
         return 0.0
     miss = (1 - rate) * (log1p(-rate) - log1p(-chance)) if rate < 1 else 0.0

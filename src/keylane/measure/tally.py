@@ -17,7 +17,7 @@ from keylane.contract.names import MAX_LANES
 from keylane.errors import DataError, LaneCountError
 from keylane.keys.binary import plain
 from keylane.measure.candidates import Candidate, candidates_for
-from keylane.measure.mixture import log_chance
+from keylane.measure.mixture import by_chance, log_chance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ __all__ = ["BELIEF", "Rows", "Tally", "believed", "distinct_pairs", "joined", "t
 #: Keys, and the lane of each.
 Rows: TypeAlias = tuple[pa.Array, "NDArray[np.int32]"]
 LanesFrom: TypeAlias = Literal["given", "proven", "seen"]
-#: At most this many distinct (key, lane) pairs choose the rules.
+#: At most this many distinct keys choose the rules.
 PAIRS: Final = 5_000
 #: Unexplained rows that are kept for a second look.
 KEPT: Final = 20_000
@@ -54,9 +54,10 @@ def distinct_pairs(keys: pa.Array, at: NDArray[np.int32]) -> Rows:
     """Distinct (key, lane) pairs, evenly over the rows: a hot key counts once in each lane it was seen in."""
     keys, at = thinned(keys, at)
     code = pc.dictionary_encode(keys).indices.to_numpy().astype(np.int64)
-    _, first = np.unique(code * MAX_LANES + at, return_index=True)
-    first = np.sort(first)[:PAIRS]
-    return keys.take(pa.array(first)), at[first]
+    few = np.flatnonzero(code < PAIRS)
+    _, first = np.unique(code[few] * MAX_LANES + at[few], return_index=True)
+    rows = few[np.sort(first)]
+    return keys.take(pa.array(rows)), at[rows]
 
 
 @dataclass(slots=True)
@@ -114,7 +115,7 @@ class Tally:
             self._keep(plain(keys), at)
 
     def _keep(self, keys: pa.Array, at: NDArray[np.int32]) -> None:
-        """Keep unexplained rows evenly over all the data: every step-th, and each time there are too many, every other."""
+        """Keep unexplained rows evenly over all the data: every step-th, and of too many every other one."""
         self.left.append((keys[:: self.step], at[:: self.step]))
         if sum(len(lanes) for _, lanes in self.left) > KEPT:
             all_keys, all_lanes = joined(self.left)
@@ -165,22 +166,27 @@ def _proven_count(candidates: list[Candidate], pairs: Rows, seen: int) -> tuple[
     for candidate in candidates:
         hashed, fits = candidate.hashed(keys)
         for count in range(seen, min(2 * seen, seen + 192) + 64):
-            hits = int((fits & (candidate.fold(hashed, count) == at)).sum())
-            best = min(best, (log_chance(hits, len(at), count), count))
-    return best[1], best[0] < log(BELIEF)
+            predicted = np.where(fits, candidate.fold(hashed, count).astype(np.int32), -1)
+            best = min(best, (_unlikely(predicted, at, count), count))
+    return (best[1], True) if best[0] < log(BELIEF) else (seen, False)
+
+
+def _unlikely(predicted: NDArray[np.int32], at: NDArray[np.int32], lanes: int) -> float:
+    """How little chance explains a rule's fit, as the log of a bound: lower is better evidence."""
+    return log_chance(int((predicted == at).sum()), len(at), by_chance(predicted, at, lanes))
 
 
 def believed(candidates: list[Candidate], pairs: Rows, lanes: int) -> list[Candidate]:
     """Take the rule that explains most, drop what it explains, and go on while chance is no explanation."""
     keys, at = pairs
-    fits = [candidate.lanes(keys, lanes) == at for candidate in candidates]
+    predicted = [candidate.lanes(keys, lanes) for candidate in candidates]
     left = np.ones(len(at), bool)
     chosen: list[Candidate] = []
     while lanes > 1 and left.any() and len(chosen) < MOST_WRITERS:
-        hits = [int((fit & left).sum()) for fit in fits]
-        best = int(np.argmax(hits))
-        if log_chance(hits[best], int(left.sum()), lanes) + log(len(candidates)) > log(BELIEF):
+        evidence = [_unlikely(lane[left], at[left], lanes) for lane in predicted]
+        best = int(np.argmin(evidence))
+        if evidence[best] + log(len(candidates)) > log(BELIEF):
             break
         chosen.append(candidates[best])
-        left &= ~fits[best]
+        left &= predicted[best] != at
     return chosen

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from keylane.contract.answers import key_rule_of
+from keylane.contract.fingerprint import placement_form
 from keylane.contract.partitioners import FACTS
 from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.binary import plain
 from keylane.keys.columns import encode_column
-from keylane.keys.read import joiner
 from keylane.measure.identify import Identification, identify
-from keylane.placement.overrides import compile_overrides
 from keylane.records import Finding, Severity
 
 if TYPE_CHECKING:
@@ -43,12 +41,10 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
         "spec.lanes": lambda c: c.spec.lanes,
         "spec.partitioner": lambda c: FACTS[c.spec.partitioner].family,
         "spec.key": _key_bytes,
-        "spec.key.on_null": lambda c: key_rule_of(c, "on_null"),
-        "spec.key.on_empty": lambda c: key_rule_of(c, "on_empty"),
-        "spec.hot_keys": lambda c: sorted(
-            (k.hex(), repr(r.pin), repr(r.spread), r.stream) for k, r in compile_overrides(c).hot.items()
-        ),
-        "spec.table": lambda c: c.spec.table and c.spec.table.model_dump_json(),
+        "spec.key.on_null": lambda c: placement_form(c)["on_null"],
+        "spec.key.on_empty": lambda c: placement_form(c)["on_empty"],
+        "spec.hot_keys": lambda c: placement_form(c)["hot_keys"],
+        "spec.table": lambda c: placement_form(c)["table"],
     }
     found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
     if any(contract.spec.lanes == "live" for contract in contracts.values()):
@@ -77,7 +73,7 @@ def _key_bytes(contract: Contract) -> str:
     key = contract.spec.key
     window = f" + window of {key.window.size} as {key.window.as_}" if key.window else ""
     parts = "+".join(key.encodings)
-    between = f" joined by {joiner(key)!r}" if len(key.fields) > 1 or key.window else ""
+    between = f" joined by {key.joined_by!r}" if len(key.fields) > 1 or key.window else ""
     return f"{parts}{window}{between}{' without registry header' if key.registry_header == 'strip' else ''}"
 
 

@@ -55,6 +55,7 @@ def concentrate(
     for account in _largest(volumes, volumes):
         need = lanes_needed(volumes[account], capacity, len(held.get(account, ())), shrink_at)
         table[account] = _grown(table.get(account, ()), need, volumes[account], load)
+        table[account] = _settled(table[account], held.get(account, ()), volumes[account], load, capacity)
     return {account: tuple(sorted(table[account])) for account in sorted(table)}
 
 
@@ -95,6 +96,17 @@ def _kept(
     for lane in kept:
         load[lane] += share
     return kept
+
+
+def _settled(
+    chosen: tuple[int, ...], had: tuple[int, ...], volume: float, load: list[float], capacity: float
+) -> tuple[int, ...]:
+    """A whole account that moved for want of room goes back when there is none elsewhere either."""
+    if len(chosen) != 1 or len(had) != 1 or had[0] >= len(load) or load[chosen[0]] <= capacity:
+        return chosen
+    load[chosen[0]] -= volume
+    load[had[0]] += volume
+    return had
 
 
 def _grown(kept: tuple[int, ...], need: int, volume: float, load: list[float]) -> tuple[int, ...]:

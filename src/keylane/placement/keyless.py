@@ -1,6 +1,6 @@
 """Lanes without a key: round robin, random, sticky. Chance and position come in as arguments, never from a clock.
 
-Two kinds. Rules of a *position* (`ROUND`, used by the router) give the same lane for the same place in the source, so
+Two kinds. Rules of a *position* (`RULES`, used by the router) give the same lane for the same place in the source, so
 that a replay is a replay. Rules of a *sequence* (`sticky_per_batch`, `sticky_by_bytes`) reproduce what a live client
 does, for simulation; `draw` is their source of chance: a function from n to a number below n.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.partitioners import FACTS, PartitionerFacts, facts_of
 from keylane.hashing import HASHES, Hash
-from keylane.hashing.murmur3 import spark_int, spark_long, spark_words_rows
+from keylane.hashing.murmur3 import SPARK_SEED, spark_int, spark_long, spark_words_rows
 from keylane.placement.count import lane_count
 from keylane.placement.fold import FOLDS
 from keylane.placement.ranges import range_lane
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Partitioner", "all_partitioners", "partitioner"]
 
-SPARK_INT: Final = Hash("spark-int", lambda key: spark_int(int.from_bytes(key, "big")), spark_words_rows)
-SPARK_LONG: Final = Hash("spark-long", lambda key: spark_long(int.from_bytes(key, "big")), spark_words_rows)
+SPARK_INT: Final = Hash(
+    "spark-int", lambda key: spark_int(int.from_bytes(key, "big")), spark_words_rows, null=SPARK_SEED
+)
+SPARK_LONG: Final = Hash(
+    "spark-long", lambda key: spark_long(int.from_bytes(key, "big")), spark_words_rows, null=SPARK_SEED
+)
 #: Spark's hash knows the column's type; Kafka's and the others see bytes only.
 TYPED: Final[dict[str, Hash]] = {"int32be": SPARK_INT, "int64be": SPARK_LONG, "h3": SPARK_LONG}
 
@@ -50,7 +54,11 @@ class Partitioner:
         rule = self.facts.on_null if key is None else self.facts.on_empty if not key else "hash"
         if self.hash is None or rule != "hash":
             return None
-        return self.fold(self.hash.one(key or b""), lanes)
+        return self.fold(self.hash.of(key), lanes) if self._holds(key) else None
+
+    def _holds(self, key: bytes | None) -> bool:
+        """Whether this client could have such a key at all: a Long has eight bytes."""
+        return self.facts.hash != "java-long" or (key is not None and len(key) == 8)
 
     @property
     def fold(self) -> Callable[[int, int], int]:

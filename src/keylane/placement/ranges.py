@@ -1,7 +1,7 @@
 """A 128-bit hash -> one of n equal ranges: how a new Kinesis stream cuts its key space.
 
 Rule: every range is floor(2**128 / n) wide and the last takes the rest, so range i begins at i * width. This is not
-i * 2**128 // n, which differs from n = 7 on. Uneven ranges, splits and merges are the key space's, not this file's.
+i * 2**128 // n, which differs from n = 6 on. Uneven ranges, splits and merges are the key space's, not this file's.
 
 Going from n to m ranges moves the keys whose fraction of the space has another integer part: see
 `contract.answers.moved_share`.

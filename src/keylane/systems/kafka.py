@@ -109,7 +109,7 @@ class LanePartitioner:
 
 def _key_alone(router: Router) -> None:
     spec = router.contract.spec
-    needs_more = bool(spec.key.window) or any(rule.tier or (rule.spread and rule.spread.by) for rule in spec.hot_keys)
+    needs_more = bool(spec.key.window) or any(rule.tier or rule.spread for rule in spec.hot_keys)
     if needs_more or (spec.table and spec.table.by):
         raise UsageError.of(
             "this contract's lane depends on more than the key's bytes",
@@ -138,5 +138,12 @@ class KeyedProducer:
         placement = self.router.placed(record, options.pop("position", None))
         if placement.lane is not None:
             options["partition"] = placement.lane
-        self.producer.produce(placement.stream, value=value, key=placement.routing_key, **options)
+        elif placement.routing_key and self.router.partitioner.hash is not None:
+            raise UsageError.of("this key is spread by position", got=None, hint="send(..., position=N)")
+        self.producer.produce(placement.stream, value=value, key=self._key(record, placement), **options)
         return placement
+
+    def _key(self, record: Mapping[str, Any], placement: Placement) -> bytes | None:
+        """The key to send: the routing key, or, where the header is not part of that, the key as it was given."""
+        key = self.router.contract.spec.key
+        return record[key.fields[0]] if key.registry_header == "strip" else placement.routing_key

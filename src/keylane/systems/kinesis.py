@@ -35,9 +35,10 @@ def put_arguments(
     if lane is None or placement.routing_key is None:
         raise UnplacedError("Kinesis needs a partition key, and this record has none", Reason.NULL_KEY)
     arguments = {"StreamName": placement.stream, "Data": data, "PartitionKey": _partition_key(placement.routing_key)}
-    if router.facts.name == "kinesis-md5" and lane == router.partitioner.lane(placement.routing_key, router.lane_count):
+    lanes = router.lanes_in(placement.stream)
+    if router.facts.name == "kinesis-md5" and lane == router.partitioner.lane(placement.routing_key, lanes):
         return arguments
-    return {**arguments, "ExplicitHashKey": str(range_start(lane, router.lane_count))}
+    return {**arguments, "ExplicitHashKey": str(range_start(lane, lanes))}
 
 
 def _partition_key(key: bytes) -> str:

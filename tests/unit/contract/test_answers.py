@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keylane.contract.answers import Answers, OrderScope, answers, key_rule_of, moved_share, weakest
+from keylane.contract.answers import Answers, OrderScope, answers, moved_share, weakest
+from keylane.contract.fingerprint import placement_form
 from keylane.contract.names import PARTITIONERS
 from keylane.contract.partitioners import FACTS
 from keylane.router import Router
@@ -167,7 +168,8 @@ def test_a_contract_says_what_null_and_empty_keys_do(
     spec: str, rules: tuple[str, str], contract: Callable[..., Contract]
 ) -> None:
     made = contract(spec)
-    assert (key_rule_of(made, "on_null"), key_rule_of(made, "on_empty")) == rules
+    form = placement_form(made)
+    assert (form["on_null"], form["on_empty"]) == rules
 
 
 @pytest.mark.parametrize(

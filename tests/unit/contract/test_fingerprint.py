@@ -32,9 +32,9 @@ EVERY_FIELD = """
       - {keys: [[c, 3]], spread: {lanes: [1, 2], by: order}}
       - {keys: [[d, 4]], tier: {stream: vip, lanes: 16, spread: {over: 4, by_position: true}}}
 """
-GOLDEN_DESIGN = "de9d53ebd796460548796b4c2456d3e1c77550b87360bf72dcb14074aab83953"
-GOLDEN_DESIGN_PLACEMENT = "1dba2f8e6d8222131f5492b16a44bac8cfaaee02c2d4c3e1decaf5b8e6d87978"
-GOLDEN_EVERY_FIELD = "2ef59409c1057e33a24cf9bdc5fcc30afdce2aa18ddeb781548b61ae9bf13e69"
+GOLDEN_DESIGN = "dc517e5ed2de406258080e4b8af31d429726914a94ca8d4ba61a58581c91cba5"
+GOLDEN_DESIGN_PLACEMENT = "85d81ea380ac7df4e527595649f2563ca4a639a81b59774e8f7f0f41d86e3295"
+GOLDEN_EVERY_FIELD = "a99f3d66795106cac351155d2075aa1d69305506826f05c5145f881f6ab7b893"
 
 LAYOUTS = {
     "flow style": """\

@@ -381,7 +381,7 @@ def test_a_folder_is_an_os_error(tmp_path: Path) -> None:
 def test_a_file_that_is_not_utf8_is_refused_with_its_first_wrong_bytes(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_bytes(b"metadata: {name: caf\xe9}")
-    with pytest.raises(ContractError, match=r"c\.yaml is not UTF-8 text: got b'\\xe9}'"):
+    with pytest.raises(ContractError, match=r"not UTF-8 text: got b'\\xe9}' at byte 20"):
         load_contract(file)
 
 

@@ -156,7 +156,7 @@ def test_nesting_up_to_the_bound_is_read(levels: int, opening: str) -> None:
 @pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 1000, 100_000])
 def test_nesting_beyond_the_bound_is_refused(levels: int, opening: str) -> None:
     text = (opening * levels)[: MAX_BYTES - 1]
-    assert messages(text) == ["nested too deep: allowed: 24"]
+    assert messages(text) == ["too many levels: allowed: 24"]
 
 
 def test_a_file_of_the_largest_size_is_read_and_one_byte_more_is_not() -> None:

@@ -6,9 +6,9 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from keylane.contract.names import ENCODINGS, Encoding
+from keylane.contract.names import ENCODINGS, FIXED_WIDTH, Encoding
 from keylane.errors import UnplacedError
-from keylane.keys.encode import ENCODERS, FIXED_WIDTH, encode, strip_registry_header
+from keylane.keys.encode import ENCODERS, encode, strip_registry_header
 from keylane.records import Reason
 
 UUID_TEXT = "123e4567-e89b-12d3-a456-426614174000"

@@ -7,7 +7,7 @@ import pytest
 
 from keylane.contract.model import Key
 from keylane.errors import DataError, UnplacedError
-from keylane.keys.read import base_key, encode_key_value, joiner, read_batch, record_reader
+from keylane.keys.read import base_key, encode_key_value, read_batch, record_reader
 from keylane.records import Reason
 
 HOUR_WINDOW = {"field": "t", "size": "1h", "as": "index"}
@@ -34,7 +34,7 @@ NUMBER_AND_TEXT = key(fields=["a", "b"], encoding=["int32be", "utf8"])
     ids=["text", "fixed widths", "mixed", "given", "given for fixed widths"],
 )
 def test_parts_are_joined_by_a_bar_unless_widths_are_fixed_or_the_contract_says(of: Key, between: bytes) -> None:
-    assert joiner(of) == between
+    assert of.joined_by == between
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,7 @@ FRAMED = [b"\0\0\0\0\x07\xff\xfe%d" % i for i in range(20)]
         pytest.param(pa.array([*UUIDS, "x"]), {("utf8", False)}, id="one of them no uuid"),
         pytest.param(pa.array(CELLS), {("utf8", False), ("h3", False)}, id="h3 cells"),
         pytest.param(pa.array([1], pa.int64()), {("utf8", False), ("int64be", False)}, id="int64"),
-        pytest.param(
-            pa.array([1], pa.int32()), {("utf8", False), ("int32be", False), ("int64be", False)}, id="int32"
-        ),
+        pytest.param(pa.array([1], pa.int32()), {("utf8", False), ("int32be", False), ("int64be", False)}, id="int32"),
         pytest.param(pa.array([b"a"] * 20), {("raw", False), ("utf8", False)}, id="bytes that are text"),
         pytest.param(pa.array([b"\xff\xfe"] * 20), {("raw", False)}, id="bytes that are not"),
         pytest.param(pa.array([b"abcd"] * 20, pa.binary(4)), {("raw", False), ("utf8", False)}, id="fixed bytes"),

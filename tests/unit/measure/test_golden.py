@@ -33,9 +33,7 @@ def lane(key: str, lanes: int) -> int:
         pytest.param({"key": "TT0124", "lane": 10, "lanes": 15}, {"lanes": "live"}, id="under live lanes"),
         pytest.param({"key": "TT0124", "lane": 10, "stream": "t"}, {"lanes": 15}, id="with its stream"),
         pytest.param({"record": {"k": "TT0124"}, "lane": 10}, {"lanes": 15}, id="a record"),
-        pytest.param(
-            {"key": "vip", "lane": lane("vip", 4), "stream": "t.vip"}, {"hot_keys": [TIER]}, id="in a tier"
-        ),
+        pytest.param({"key": "vip", "lane": lane("vip", 4), "stream": "t.vip"}, {"hot_keys": [TIER]}, id="in a tier"),
         pytest.param(
             {"record": {"k": "a", "ts": 3_600_001}, "lane": lane("a|3600000", 16)}, {"key": HOURLY}, id="in a window"
         ),

@@ -102,9 +102,7 @@ def test_a_writer_is_found_though_the_first_rows_have_no_rule(
     assert found_shares(found) == pytest.approx({JAVA: 2 / 3 + 1 / 36, None: 11 / 36}, abs=0.05)
 
 
-def test_one_stray_row_is_noted_and_makes_no_second_writer(
-    merchants: list[str], lanes_by: Lanes, batch: Batch
-) -> None:
+def test_one_stray_row_is_noted_and_makes_no_second_writer(merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:
     at = lanes_by(JAVA, merchants, 12)
     at[1_000] = (at[1_000] + 1) % 12
     found = identify([batch(merchants, at)])
@@ -173,9 +171,7 @@ def test_a_sticky_batch_of_null_keys_is_not_taken_for_a_hash(
     assert "librdkafka-murmur2-random" in also
 
 
-def test_empty_keys_tell_librdkafkas_crc32_settings_apart(
-    merchants: list[str], lanes_by: Lanes, batch: Batch
-) -> None:
+def test_empty_keys_tell_librdkafkas_crc32_settings_apart(merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:
     home = partitioner("librdkafka-consistent").lane(b"", 12)
     keys = [*merchants, *[""] * 36]
     hashed = [*lanes_by(CRC, merchants, 12), *[home] * 36]

@@ -59,6 +59,13 @@ def test_one_lane_says_nothing(given: int | None, merchants: list[str], batch: B
     assert found.notes == ("one lane: every partitioner puts every key there",)
 
 
+def test_lanes_that_most_keys_share_prove_nothing(merchants: list[str], batch: Batch) -> None:
+    """A hash that is not fair meets a crowded lane more often than once in n: that is no evidence for it."""
+    lanes = [0 if i % 10 < 8 else i % 12 for i in range(len(merchants))]
+    found = identify([batch(merchants, lanes)])
+    assert (found.verdict, found.lanes) == ("unknown", 12)
+
+
 def test_keys_that_stand_in_several_lanes_are_said_to(merchants: list[str], batch: Batch) -> None:
     found = identify([batch(merchants[:50] * 40, randomly(2_000))], 12)
     assert found.verdict == "unknown"

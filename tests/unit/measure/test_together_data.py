@@ -42,9 +42,7 @@ def test_equal_data_agrees_and_says_how_sure_that_is(merchants: list[str], lanes
 
 
 @pytest.mark.parametrize("shared", [1, 30, 500])
-def test_the_bound_is_of_the_keys_they_share(
-    shared: int, merchants: list[str], lanes_by: Lanes, batch: Batch
-) -> None:
+def test_the_bound_is_of_the_keys_they_share(shared: int, merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:
     keys = merchants[2_000 - shared :] + [f"other-{i}" for i in range(100)]
     found = compared(
         12,

@@ -145,7 +145,7 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
 def test_what_is_no_data_is_said_to_be_none(name: str, tmp_path: Path) -> None:
     if name:
         (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(DataError, match="got 'nothing of the kind'; allowed: .parquet, .pq, .csv"):
+    with pytest.raises(DataError, match=r"got 'nothing of the kind'; allowed: \.parquet, \.pq, \.csv"):
         open_data(str(tmp_path / name))
 
 
@@ -211,7 +211,7 @@ def test_files_whose_columns_disagree_give_text_or_a_data_error(other: pa.Array,
 
 def test_an_unknown_column_has_a_did_you_mean(tmp_path: Path) -> None:
     as_parquet(tmp_path / "a.parquet")
-    with pytest.raises(UnknownNameError, match="got 'lanes'; allowed: k, lane, other; hint: did you mean 'lane'?"):
+    with pytest.raises(UnknownNameError, match=r"got 'lanes'; allowed: k, lane, other; hint: did you mean 'lane'\?"):
         rows(tmp_path / "a.parquet", "k", "lanes")
 
 

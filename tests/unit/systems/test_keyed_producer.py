@@ -158,7 +158,9 @@ def test_a_hashed_null_key_goes_to_the_lane_of_the_hash(broker: str, contract: M
             id="null keys under a setting that hashes them",
         ),
         pytest.param(
-            {"k": ""}, {"key": {"fields": ["k"], "on_empty": "random"}}, id="empty keys under a setting that hashes them"
+            {"k": ""},
+            {"key": {"fields": ["k"], "on_empty": "random"}},
+            id="empty keys under a setting that hashes them",
         ),
     ],
 )

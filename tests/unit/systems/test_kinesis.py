@@ -115,9 +115,7 @@ def test_a_key_spread_by_position_needs_its_position(contract: Make) -> None:
         pytest.param("😀" * 128, id="256 units of UTF-16"),
     ],
 )
-def test_a_key_within_the_limits_is_taken(
-    key: str, contract: Make, accepts: Callable[[dict[str, Any]], None]
-) -> None:
+def test_a_key_within_the_limits_is_taken(key: str, contract: Make, accepts: Callable[[dict[str, Any]], None]) -> None:
     arguments = put_arguments(Router(contract()), {"k": key}, b"")
     accepts(arguments)
     assert arguments["PartitionKey"] == key
@@ -138,7 +136,7 @@ def test_a_key_beyond_the_limits_is_refused(key: str, contract: Make) -> None:
 
 def test_a_key_that_is_no_text_is_refused(contract: Make) -> None:
     numbers = Router(contract(key={"fields": ["k"], "encoding": "int64be"}))
-    with pytest.raises(UsageError, match="a Kinesis partition key is text: got .*; hint: encoding: utf8"):
+    with pytest.raises(UsageError, match=r"a Kinesis partition key is text: got .*; hint: encoding: utf8"):
         put_arguments(numbers, {"k": 2**62 + 255}, b"")
 
 

@@ -1,0 +1,68 @@
+"""What was typed on a command line as the values that keys and records hold. Used by `explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keylane.errors import UnplacedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from keylane.contract.model import Contract
+
+__all__ = ["key_bytes", "record_of"]
+
+
+def key_bytes(text: str, encoding: str) -> bytes:
+    """The bytes of a typed key; raw bytes are typed as hex digits."""
+    from keylane.keys.encode import ENCODERS
+
+    try:
+        return ENCODERS[encoding](_value(text, encoding))
+    except UnplacedError as error:
+        raise UsageError(str(error)) from None
+
+
+def _value(text: str, encoding: str) -> Any:
+    try:
+        return bytes.fromhex(text) if encoding == "raw" else int(text) if encoding.startswith("int") else text
+    except ValueError:
+        wants = "hex digits" if encoding == "raw" else "a whole number"
+        raise UsageError.of(f"not a {encoding} key", got=text, allowed=wants) from None
+
+
+def record_of(contract: Contract, key: str | None, fields: Sequence[str], *, null: bool) -> dict[str, Any]:
+    """The record as typed: KEY for a contract of one field, NAME=VALUE for the rest; or null for the whole key."""
+    spec = contract.spec.key
+    record: dict[str, Any] = dict(map(_pair, fields))
+    if key is not None:
+        if len(spec.fields) != 1:
+            wanted = " ".join(f"-f {name}=…" for name in spec.fields)
+            raise click.UsageError(f"this contract's key has several fields: give {wanted}")
+        record[spec.fields[0]] = key
+    for name, encoding in zip(spec.fields, spec.encodings, strict=True):
+        if name in record:
+            record[name] = _value(record[name], encoding)
+    if spec.window and spec.window.field in record:
+        record[spec.window.field] = _time(record[spec.window.field])
+    return {**record, **dict.fromkeys(spec.fields)} if null else record
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"got {text!r}; allowed: NAME=VALUE", param_hint="--field")
+    return name, value
+
+
+def _time(text: str) -> Any:
+    from datetime import datetime
+
+    try:
+        return int(text) if text.lstrip("-").isdigit() else datetime.fromisoformat(text)
+    except ValueError:
+        allowed = "a whole number, or an ISO time"
+        raise click.BadParameter(f"got {text!r}; allowed: {allowed}", param_hint="--field") from None

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+    ContractFile = Callable[..., Path]
+    DataFile = Callable[..., Path]
+
+BROKEN = """\
+apiVersion: keylane/v1
+kind: RoutingContract
+metadata: {name: test}
+spec:
+  streams: [t, t]
+  lanes: 0
+  key:
+    fields: [k]
+    encodng: utf8
+  partitioner: kafka-jav
+"""
+
+
+def checked(run: Run, *arguments: object) -> tuple[int, dict[str, Any]]:
+    code, out, err = run("check", *arguments, "-o", "json")
+    assert err == ""
+    found: dict[str, Any] = json.loads(out)
+    assert found["ok"] == (code == 0)
+    return code, found
+
+
+def wheres(found: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(finding["where"], finding["severity"]) for finding in found["findings"]]
+
+
+def test_a_contract_that_holds_is_ok(run: Run, contract_file: ContractFile) -> None:
+    code, found = checked(run, contract_file(golden=[{"key": "TT0124", "lane": 10}]))
+    assert (code, found["findings"], found["contract"]) == (0, [], "test")
+    assert found["answers"] == [
+        {"rule": "every other key", "order_scope": "per-key", "lanes_per_key": 1, "readers_merge": False}
+    ]
+    assert run("check", contract_file())[1] == "ok\n"
+
+
+def test_every_problem_of_an_invalid_contract_comes_with_its_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(BROKEN)
+    code, found = checked(run, tmp_path / "c.yaml")
+    assert code == 2
+    assert [(f["line"], f["where"]) for f in found["findings"]] == [
+        (5, "spec.streams[1]"),
+        (6, "spec.lanes"),
+        (9, "spec.key.encodng"),
+        (10, "spec.partitioner"),
+    ]
+    messages = [finding["message"] for finding in found["findings"]]
+    assert "given twice" in messages[0]
+    assert "did you mean 'encoding'?" in messages[2]
+    assert "did you mean 'kafka-java'?" in messages[3]
+
+
+def test_an_invalid_contract_is_printed_in_every_format(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(BROKEN)
+    code, out, err = run("check", tmp_path / "c.yaml")
+    assert (code, err) == (2, "")
+    assert out.splitlines()[0].split() == ["SEVERITY", "WHERE", "LINE", "MESSAGE"]
+    assert out.splitlines()[-1] == "broken: 4 error(s), 0 warning(s)"
+    lines = run("check", tmp_path / "c.yaml", "-o", "jsonl")[1].splitlines()
+    assert [json.loads(line)["line"] for line in lines] == [5, 6, 9, 10]
+    rows = list(csv.DictReader(io.StringIO(run("check", tmp_path / "c.yaml", "-o", "csv")[1])))
+    assert [row["line"] for row in rows] == ["5", "6", "9", "10"]
+
+
+def test_no_findings_are_no_json_lines(run: Run, contract_file: ContractFile) -> None:
+    """Every line of `-o jsonl` is a JSON document; nothing found is no line at all."""
+    _, out, _ = run("check", contract_file(), "-o", "jsonl")
+    assert [json.loads(line) for line in out.splitlines()] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("", "the file is empty", id="empty"),
+        pytest.param("a: [1", "not YAML", id="no yaml"),
+        pytest.param("- 1\n", "a contract is a mapping: got list", id="a list"),
+        pytest.param("a: 1\n---\nb: 2\n", "too many documents", id="two documents"),
+        pytest.param("a: !!python/object:os.system {}\n", "tags are not allowed", id="a tag"),
+        pytest.param("a: " + "[" * 500 + "]" * 500, "too many levels", id="nested"),
+        pytest.param("# " + "x" * 300_000, "too large", id="too large"),
+        pytest.param("# " + "é" * 200_000, "too large", id="too large, of two bytes each"),
+    ],
+)
+def test_what_is_no_contract_is_found_to_be_none(text: str, message: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
+    code, found = checked(run, tmp_path / "c.yaml")
+    assert code == 2
+    assert any(message in finding["message"] for finding in found["findings"])
+
+
+def test_bytes_that_are_no_text_are_found(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_bytes(b"name: \xff\xfe")
+    code, found = checked(run, tmp_path / "c.yaml")
+    assert code == 2
+    assert found["findings"][0]["message"].startswith("not UTF-8 text: got b'\\xff\\xfe'")
+
+
+def test_an_alias_bomb_costs_nothing(run: Run, tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+    (tmp_path / "c.yaml").write_text("\n".join(lines))
+    before = time.perf_counter()
+    code, found = checked(run, tmp_path / "c.yaml")
+    assert time.perf_counter() - before < 1
+    assert code == 2
+    assert "too many aliases" in found["findings"][0]["message"]
+
+
+def test_a_missing_contract_is_a_failure(run: Run) -> None:
+    code, out, err = run("check", "nowhere.yaml")
+    assert (code, out) == (1, "")
+    assert err == "error: No such file or directory: got 'nowhere.yaml'\n"
+
+
+def test_a_golden_example_that_breaks_ends_with_four(run: Run, contract_file: ContractFile) -> None:
+    code, found = checked(run, contract_file(golden=[{"key": "TT0124", "lane": 9}]))
+    assert code == 4
+    assert wheres(found) == [("spec.golden[0]", "error")]
+
+
+def test_warnings_alone_are_ok(run: Run, contract_file: ContractFile) -> None:
+    twice = contract_file(hot_keys=[{"keys": ["a", "b"], "pin": {"lanes": [3, 3]}}])
+    code, out, _ = run("check", twice)
+    assert code == 0
+    assert out.splitlines()[-1] == "ok, with 1 warning(s)"
+
+
+def test_keys_that_the_encoding_cannot_hold_are_findings(run: Run, contract_file: ContractFile) -> None:
+    """`check` must not say ok to a contract that no router can be made of."""
+    misfit = contract_file(
+        key={"fields": ["k"], "encoding": "int64be"}, hot_keys=[{"keys": ["abc"], "pin": {"lanes": [0]}}]
+    )
+    code, found = checked(run, misfit)
+    assert code in (2, 4)
+    assert found["findings"][0]["where"].startswith("spec.hot_keys[0]")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl"])
+def test_data_that_keeps_its_contract_is_ok(
+    name: str, run: Run, contract_file: ContractFile, data_file: DataFile
+) -> None:
+    code, found = checked(run, contract_file(), "--data", data_file(name))
+    assert (code, found["findings"]) == (0, [])
+    assert (found["data"]["rows"], found["data"]["misplaced"], found["data"]["unplaced"]) == (500, 0, {})
+    assert sum(lane["records"] for lane in found["data"]["lanes"]) == 500
+    assert [lane["lane"] for lane in found["data"]["lanes"]] == list(range(15))
+
+
+def test_data_of_another_writer_breaks_it(run: Run, contract_file: ContractFile, data_file: DataFile) -> None:
+    code, found = checked(run, contract_file(), "--data", data_file("a.parquet", "sarama-hash"))
+    assert code == 4
+    assert found["data"]["misplaced"] > 400
+    assert "hint: keylane identify" in found["findings"][0]["message"]
+
+
+def test_a_broken_expectation_ends_with_four(run: Run, contract_file: ContractFile, data_file: DataFile) -> None:
+    code, found = checked(run, contract_file(expect={"min_distinct_keys": 1_000}), "--data", data_file("a.parquet"))
+    assert code == 4
+    assert wheres(found) == [("spec.expect.min_distinct_keys", "error")]
+
+
+def test_the_lane_column_may_have_another_name_or_be_missing(
+    run: Run, contract_file: ContractFile, data_file: DataFile, tmp_path: Path
+) -> None:
+    rows = parquet.read_table(data_file("a.parquet"))
+    parquet.write_table(rows.rename_columns(["k", "partition"]), tmp_path / "b.parquet")
+    code, found = checked(run, contract_file(), "--data", tmp_path / "b.parquet", "--lane", "partition")
+    assert (code, found["data"]["misplaced"]) == (0, 0)
+    code, found = checked(run, contract_file(), "--data", tmp_path / "b.parquet")
+    assert (code, found["data"]["misplaced"]) == (0, None)
+
+
+def test_a_csv_key_is_not_read_as_a_number(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,order\n00042,1\n")
+    code, found = checked(
+        run, contract_file(hot_keys=[{"keys": ["00042"], "pin": {"lanes": [3]}}]), "--data", tmp_path / "a.csv"
+    )
+    assert code == 0
+    assert found["data"]["lanes"][3]["records"] == 1
+
+
+@pytest.mark.parametrize(
+    "lane",
+    [pa.array(["0", "x"]), pa.array([0.0, 1.5]), pa.array([[0], [1]])],
+    ids=["text", "float", "list"],
+)
+def test_a_lane_column_that_holds_no_lanes_is_an_error(
+    lane: pa.Array, run: Run, contract_file: ContractFile, tmp_path: Path
+) -> None:
+    parquet.write_table(pa.table({"k": ["a", "b"], "lane": lane}), tmp_path / "a.parquet")
+    code, out, err = run("check", contract_file(), "--data", tmp_path / "a.parquet")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ")
+
+
+def test_live_lanes_must_be_told_for_data(run: Run, contract_file: ContractFile, data_file: DataFile) -> None:
+    live = contract_file(lanes="live")
+    code, out, err = run("check", live, "--data", data_file("a.parquet"))
+    assert (code, out) == (2, "")
+    assert "the contract asks the cluster" in err
+    assert checked(run, live, "--data", data_file("a.parquet"), "-n", 15)[0] == 0
+
+
+def test_a_column_the_contract_needs_and_the_data_lacks_is_said(
+    run: Run, contract_file: ContractFile, data_file: DataFile
+) -> None:
+    code, _, err = run("check", contract_file(key={"fields": ["kk"]}), "--data", data_file("a.parquet"))
+    assert code == 2
+    assert "unknown column of" in err
+    assert "did you mean 'k'?" in err
+
+
+def test_an_empty_sample_breaks_the_check(run: Run, contract_file: ContractFile, data_file: DataFile) -> None:
+    code, found = checked(run, contract_file(), "--data", data_file("a.parquet", keys=0))
+    assert code == 4
+    assert "no rows" in found["findings"][0]["message"]
+
+
+def test_contracts_that_place_alike_are_co_partitioned(run: Run, contract_file: ContractFile) -> None:
+    one, other = contract_file("a.yaml"), contract_file("b.yaml", streams=["refunds"], key={"fields": ["merchant"]})
+    code, found = checked(run, one, other)
+    assert (code, found["findings"], found["compared"]) == (0, [], [str(one), str(other)])
+
+
+def test_contracts_that_place_otherwise_are_not(run: Run, contract_file: ContractFile) -> None:
+    one, other, third = contract_file("a.yaml"), contract_file("b.yaml", lanes=16), contract_file("c.yml")
+    code, found = checked(run, one, other, third)
+    assert code == 4
+    assert wheres(found) == [("spec.lanes", "error")]
+    assert found["findings"][0]["message"].endswith(f"the odd one: {other}")
+
+
+def test_an_invalid_contract_among_several_is_named(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(BROKEN)
+    code, found = checked(run, contract_file("a.yaml"), tmp_path / "bad.yaml")
+    assert code == 2
+    assert {finding["where"].partition(": ")[0] for finding in found["findings"]} == {str(tmp_path / "bad.yaml")}
+    assert [finding["line"] for finding in found["findings"]] == [5, 6, 9, 10]
+
+
+def test_data_sets_that_agree_are_co_partitioned(run: Run, data_file: DataFile) -> None:
+    one, other = data_file("a.parquet"), data_file("b.csv")
+    code, found = checked(run, one, other, "--key", "k")
+    assert (code, found["findings"], found["shared_keys"], found["disagreeing_keys"]) == (0, [], 500, 0)
+    assert found["at_most"] == pytest.approx(1 - 0.05 ** (1 / 500))
+    assert found["writers"] == {str(one): ["kafka-java"], str(other): ["kafka-java"]}
+    assert "500 shared keys, each in the same lane everywhere" in run("check", one, other, "-k", "k")[1]
+
+
+def test_data_sets_that_disagree_are_not(run: Run, data_file: DataFile) -> None:
+    one, other = data_file("a.parquet"), data_file("b.parquet", "librdkafka-consistent-random")
+    code, found = checked(run, one, other, "--key", "k")
+    assert (code, found["at_most"]) == (4, None)
+    assert wheres(found) == [("writers", "error"), ("keys", "error")]
+    assert found["findings"][0]["message"].endswith(f"the odd one: {other}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param([], "Missing argument", id="nothing"),
+        pytest.param(["a.parquet"], "two or more data sets are compared by --key COLUMN", id="one data set"),
+        pytest.param(["a.parquet", "b.parquet"], "by --key COLUMN", id="no key"),
+        pytest.param(["a.yaml", "b.parquet"], "cannot be compared with each other; hint: --data", id="both kinds"),
+        pytest.param(["a.yaml", "b.yaml", "-d", "x.parquet"], "--data goes with one contract", id="two with data"),
+    ],
+)
+def test_a_comparison_that_makes_no_sense_is_refused(arguments: list[str], message: str, run: Run) -> None:
+    code, out, err = run("check", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err

@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from keylane.contract.names import PARTITIONERS
+from keylane.keys.encode import encode
+from keylane.placement.partitioners import partitioner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+    ContractFile = Callable[..., Path]
+
+
+def document(run: Run, *arguments: object) -> dict[str, Any]:
+    code, out, err = run("explain", "-o", "json", *arguments)
+    assert (code, err) == (0, "")
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def lanes(found: dict[str, Any]) -> dict[str, int | None]:
+    return {row["partitioner"]: row["lane"] for row in found["placements"]}
+
+
+def test_the_key_of_the_books_goes_to_ten_under_java_and_to_nine_under_librdkafka(run: Run) -> None:
+    found = document(run, "TT0124", "--lanes", 15)
+    assert (found["key"], found["lanes"], found["routing_key"]) == ("TT0124", 15, b"TT0124".hex())
+    assert lanes(found)["kafka-java"] == 10
+    assert lanes(found)["librdkafka-consistent-random"] == 9
+
+
+@pytest.mark.parametrize("key", ["TT0124", "", "Zoë", "x" * 5_000, "7", "-7", "8928308280fffff"])
+@pytest.mark.parametrize("count", [1, 15, 100_000])
+def test_every_partitioner_is_asked_and_answers_as_it_would_anywhere(key: str, count: int, run: Run) -> None:
+    found = lanes(document(run, "--lanes", count, "--", key))
+    assert list(found) == list(PARTITIONERS)
+    for name in set(PARTITIONERS) - {"abs-long-hashcode"}:
+        assert found[name] == partitioner(name).lane(key.encode(), count)
+
+
+def test_a_table_is_for_people(run: Run) -> None:
+    code, out, err = run("explain", "TT0124", "-n", 15)
+    assert (code, err) == (0, "")
+    first, *rest = out.splitlines()
+    assert first.split() == ["PARTITIONER", "LANE", "CLIENT", "NOTE"]
+    assert any(line.startswith("kafka-java ") and " 10 " in line for line in rest)
+    assert "The clients disagree: 6 different lanes." in rest
+    assert "To place as kafka-java does:" in rest
+    assert any(line.split()[:2] == ["librdkafka", "partitioner=murmur2_random"] for line in rest)
+
+
+def test_json_lines_are_one_partitioner_each(run: Run) -> None:
+    _, out, _ = run("explain", "TT0124", "-n", 15, "-o", "jsonl")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["partitioner"] for row in rows] == list(PARTITIONERS)
+    assert rows[0]["lane"] == 10
+
+
+def test_csv_has_a_head_and_one_row_for_each_partitioner(run: Run) -> None:
+    _, out, _ = run("explain", "TT0124", "-n", 15, "-o", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["partitioner"] for row in rows] == list(PARTITIONERS)
+    assert rows[0] == {
+        "partitioner": "kafka-java",
+        "lane": "10",
+        "client": "Java, kafka-python, aiokafka, franz-go",
+        "note": "",
+    }
+    assert {row["partitioner"]: row["lane"] for row in rows}["librdkafka-random"] == ""
+
+
+def test_the_null_key_is_hashed_by_those_who_hash_it(run: Run) -> None:
+    found = document(run, "--null", "-n", 15)
+    assert (found["key"], found["routing_key"]) == (None, None)
+    decided = {name for name, lane in lanes(found).items() if lane is not None}
+    assert decided == {"librdkafka-consistent", "librdkafka-murmur2", "librdkafka-fnv1a", "spark-hash"}
+    notes = {row["partitioner"]: row["note"] for row in found["placements"]}
+    assert notes["kafka-java"] == "places null keys without the key: sticky"
+    assert notes["kinesis-md5"] == "refuses null keys"
+    assert notes["librdkafka-random"] == "ignores the key"
+
+
+def test_the_empty_key_is_not_the_null_key(run: Run) -> None:
+    found = document(run, "", "-n", 15)
+    assert (found["key"], found["routing_key"]) == ("", "")
+    assert lanes(found)["kafka-java"] == 6
+    assert lanes(found)["librdkafka-consistent-random"] is None
+
+
+@pytest.mark.parametrize(
+    ("encoding", "key", "value"),
+    [
+        pytest.param("raw", "00000000075454", bytes.fromhex("00000000075454"), id="raw"),
+        pytest.param("raw", "", b"", id="raw and empty"),
+        pytest.param("int32be", "-7", -7, id="int32be"),
+        pytest.param("int64be", "9007199254740993", 9007199254740993, id="int64be"),
+        pytest.param("uuid", "123e4567-e89b-12d3-a456-426614174000", None, id="uuid"),
+        pytest.param("h3", "8928308280fffff", None, id="h3"),
+    ],
+)
+def test_a_key_is_hashed_in_the_bytes_of_its_encoding(encoding: Any, key: str, value: Any, run: Run) -> None:
+    found = document(run, "-e", encoding, "-n", 15, "--", key)
+    routing_key = encode(key if value is None else value, encoding)
+    assert found["routing_key"] == routing_key.hex()
+    assert lanes(found)["kafka-java"] == partitioner("kafka-java").lane(routing_key, 15)
+    assert lanes(found)["spark-hash"] == partitioner("spark-hash", encoding).lane(routing_key, 15)
+
+
+def test_a_client_that_cannot_hold_the_key_says_so(run: Run) -> None:
+    found = document(run, "-e", "int64be", "-n", 15, "7")
+    notes = {row["partitioner"]: (row["lane"], row["note"]) for row in found["placements"]}
+    assert notes["kinesis-md5"] == (None, "takes utf8 keys only")
+
+
+@pytest.mark.parametrize("encoding", ["utf8", "h3"])
+def test_an_h3_cell_reaches_the_teaching_code_as_its_number(encoding: str, run: Run) -> None:
+    found = document(run, "8928308280fffff", "-n", 60, "-e", encoding)
+    number = 0x8928308280FFFFF
+    assert lanes(found)["abs-long-hashcode"] == ((number >> 32) ^ number & 0xFFFFFFFF) % 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["a"], "--lanes is needed: the lane count is never guessed", id="no lane count"),
+        pytest.param(["-n", 15], "KEY is needed (or --null)", id="no key"),
+        pytest.param(["a", "--null", "-n", 15], "KEY or --null is needed, not both", id="key and null"),
+        pytest.param(["a", "-n", 0], "not a lane count: got 0; allowed: a whole number from 1 to 100000", id="zero"),
+        pytest.param(["a", "-n", -1], "not a lane count: got -1", id="negative"),
+        pytest.param(["a", "-n", 1.5], "'1.5' is not a valid integer", id="a fraction"),
+        pytest.param(["a", "-n", 10**9], "not a lane count: got 1000000000", id="absurd"),
+        pytest.param(["a", "-n", "live"], "'live' is not a valid integer", id="live"),
+        pytest.param(["zz", "-e", "raw", "-n", 15], "not a raw key: got 'zz'; allowed: hex digits", id="no hex"),
+        pytest.param(["1.5", "-e", "int64be", "-n", 15], "not a int64be key: got '1.5'", id="no whole number"),
+        pytest.param(["a", "-e", "utf16", "-n", 15], "'utf16' is not one of 'utf8'", id="no such encoding"),
+        pytest.param(["a", "-n", 15, "--like", "kafka"], "is not one of 'kafka-java'", id="no such partitioner"),
+        pytest.param(["a", "-n", 15, "-o", "xml"], "'xml' is not one of 'table', 'json'", id="no such output"),
+        pytest.param(["a", "b", "-n", 15], "unexpected extra argument", id="two keys"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(arguments: list[object], message: str, run: Run) -> None:
+    code, out, err = run("explain", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("encoding", "key"),
+    [("int32be", "99999999999"), ("uuid", "no-uuid"), ("h3", "zz"), ("h3", "0")],
+)
+def test_a_key_that_does_not_fit_its_encoding_is_refused(encoding: str, key: str, run: Run) -> None:
+    code, out, err = run("explain", key, "-e", encoding, "-n", 15)
+    assert code in (1, 2)
+    assert out == ""
+    assert f"not a {encoding} key" in err
+
+
+@pytest.mark.parametrize("key", ["--5", "-", "²", "9" * 5_000, "-0", "٣"], ids=["--5", "-", "²", "long", "-0", "٣"])
+def test_keys_that_look_like_numbers_and_are_none_are_text(key: str, run: Run) -> None:
+    found = document(run, "-n", 15, "--", key)
+    assert lanes(found)["kafka-java"] == partitioner("kafka-java").lane(key.encode(), 15)
+
+
+def test_bytes_that_are_no_text_are_refused(process: Run) -> None:
+    code, out, err = process("explain", b"\xff".decode("utf-8", "surrogateescape"), "-n", 15)
+    assert code in (1, 2)
+    assert out == ""
+    assert "not a utf8 key: got str '\\udcff'" in err
+    assert "Traceback" not in err
+
+
+def test_like_names_the_settings_that_would_agree(run: Run) -> None:
+    found = document(run, "TT0124", "-n", 15, "--like", "librdkafka-consistent-random")
+    assert found["like"] == "librdkafka-consistent-random"
+    fixes = {fix["partitioner"]: fix["set"] for fix in found["fixes"]}
+    assert fixes["librdkafka-murmur2"] == "partitioner=consistent_random"
+    assert fixes["sarama-hash"] == "Producer.Partitioner = sarama.NewConsistentCRCHashPartitioner"
+    assert fixes["kafka-java"] is None
+    assert "sarama-crc" not in fixes
+
+
+def test_groups_hold_every_decided_partitioner_once_largest_first(run: Run) -> None:
+    found = document(run, "TT0124", "-n", 15)
+    named = [name for group in found["groups"] for name in group["partitioners"]]
+    assert sorted(named) == sorted(name for name, lane in lanes(found).items() if lane is not None)
+    sizes = [len(group["partitioners"]) for group in found["groups"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert found["agree"] is False
+
+
+def test_on_one_lane_all_clients_agree(run: Run) -> None:
+    assert document(run, "TT0124", "-n", 1)["agree"] is True
+    assert "All clients that look at the key agree: lane 0." in run("explain", "TT0124", "-n", 1)[1]
+
+
+def test_a_contract_is_asked_first(run: Run, contract_file: ContractFile) -> None:
+    found = document(run, "TT0124", "--contract", contract_file(partitioner="librdkafka-consistent-random"))
+    assert found["contract"]["lane"] == 9
+    assert found["like"] == "librdkafka-consistent-random"
+    assert found["lanes"] == 15
+    assert found["contract"]["why"][-1] == "placement: unsigned over 15 lanes -> lane 9"
+
+
+def test_the_contracts_row_comes_first_in_a_table(run: Run, contract_file: ContractFile) -> None:
+    _, out, _ = run("explain", "TT0124", "-c", contract_file())
+    head, row, *_ = out.splitlines()
+    assert head.split() == ["CONTRACT", "STREAM", "LANE", "WHY"]
+    assert row.startswith("test      t       10    key: k as utf8")
+
+
+def test_a_windowed_contract_takes_its_fields(run: Run, contract_file: ContractFile) -> None:
+    hourly = contract_file(key={"fields": ["k"], "window": {"field": "ts", "size": "1h"}})
+    by_number = document(run, "-c", hourly, "-f", "k=m-7", "-f", "ts=1763185276000")
+    by_time = document(run, "-c", hourly, "-f", "k=m-7", "-f", "ts=2025-11-15T05:41:16+00:00")
+    assert bytes.fromhex(by_number["routing_key"]) == b"m-7|1763182800000"
+    assert by_number["contract"]["lane"] == by_time["contract"]["lane"] == lanes(by_number)["kafka-java"]
+
+
+def test_a_key_of_several_fields_is_given_by_fields(run: Run, contract_file: ContractFile) -> None:
+    two = contract_file(key={"fields": ["a", "b"], "encoding": ["utf8", "int64be"]})
+    found = document(run, "-c", two, "-f", "a=x", "-f", "b=7")
+    assert bytes.fromhex(found["routing_key"]) == b"x|" + (7).to_bytes(8, "big")
+    code, _, err = run("explain", "x", "-c", two)
+    assert code == 2
+    assert "this contract's key has several fields: give -f a=… -f b=…" in err
+
+
+def test_a_spread_takes_its_sub_key_or_its_position(run: Run, contract_file: ContractFile) -> None:
+    by_order = contract_file(hot_keys=[{"keys": ["hot"], "spread": {"over": 4, "by": "order"}}])
+    found = document(run, "hot", "-c", by_order, "-f", "order=o-1")
+    assert found["contract"]["lane"] in range(15)
+    by_place = contract_file("p.yaml", hot_keys=[{"keys": ["hot"], "spread": {"lanes": [3, 5], "by_position": True}}])
+    placed = [document(run, "hot", "-c", by_place, "--position", p)["contract"]["lane"] for p in (6, 7)]
+    assert placed == [3, 5]
+    assert document(run, "hot", "-c", by_place)["contract"]["reason"] == "no-position"
+
+
+def test_a_tier_is_named(run: Run, contract_file: ContractFile) -> None:
+    tiered = contract_file(hot_keys=[{"keys": ["vip"], "tier": {"stream": "t.vip", "lanes": 4}}])
+    found = document(run, "vip", "-c", tiered)["contract"]
+    assert (found["stream"], found["lane"]) == ("t.vip", partitioner("kafka-java").lane(b"vip", 4))
+
+
+def test_live_lanes_must_be_told(run: Run, contract_file: ContractFile) -> None:
+    live = contract_file(lanes="live")
+    code, out, err = run("explain", "TT0124", "-c", live)
+    assert (code, out) == (2, "")
+    assert "the contract asks the cluster: got 'lanes: live'" in err
+    assert document(run, "TT0124", "-c", live, "-n", 15)["contract"]["lane"] == 10
+
+
+def test_a_lane_count_that_contradicts_the_contract_is_refused(run: Run, contract_file: ContractFile) -> None:
+    code, _, err = run("explain", "a", "-c", contract_file(), "-n", 12)
+    assert code == 2
+    assert "contradicts the contract: got 12; allowed: 15" in err
+
+
+@pytest.mark.parametrize(
+    ("key", "arguments"),
+    [
+        pytest.param({"fields": ["k"], "encoding": "raw"}, ["zz"], id="no hex"),
+        pytest.param({"fields": ["k"], "encoding": "int64be"}, ["--", "--5"], id="two signs"),
+        pytest.param({"fields": ["k"], "encoding": "int64be"}, ["²"], id="a digit that is no number"),
+        pytest.param({"fields": ["k"], "encoding": "int64be"}, ["9" * 5_000], id="very many digits"),
+        pytest.param({"fields": ["k"], "encoding": "int64be"}, ["abc"], id="text"),
+        pytest.param(
+            {"fields": ["k"], "window": {"field": "ts", "size": "1h"}}, ["a", "-f", "ts=yesterday"], id="no time"
+        ),
+        pytest.param(
+            {"fields": ["k"], "window": {"field": "ts", "size": "1h"}}, ["a", "-f", f"ts={'9' * 5_000}"], id="long time"
+        ),
+    ],
+)
+def test_a_value_the_contract_cannot_hold_is_said_and_never_shown_as_another_key(
+    key: dict[str, Any], arguments: list[str], run: Run, contract_file: ContractFile
+) -> None:
+    """Either the command refuses, or it says that the record has no lane; the null key's lanes are no answer."""
+    code, out, err = run("explain", "-o", "json", "-c", contract_file(key=key), *arguments)
+    if code:
+        assert out == ""
+        assert err.startswith(("error: ", "Usage: "))
+        return
+    found = json.loads(out)
+    assert found["contract"]["reason"] == "malformed-key"
+    assert {lane for lane in lanes(found).values() if lane is not None} == set()
+
+
+def test_a_field_that_is_missing_is_not_the_null_key(run: Run, contract_file: ContractFile) -> None:
+    code, out, _ = run("explain", "-o", "json", "-c", contract_file(partitioner="librdkafka-murmur2"))
+    if code == 0:
+        found = json.loads(out)
+        assert found["contract"]["reason"] == "missing-field"
+        assert {lane for lane in lanes(found).values() if lane is not None} == set()
+
+
+def test_the_null_key_can_be_asked_of_a_contract(run: Run, contract_file: ContractFile) -> None:
+    found = document(run, "--null", "-c", contract_file(partitioner="librdkafka-murmur2"))
+    assert found["contract"]["reason"] is None
+    assert found["contract"]["lane"] == partitioner("librdkafka-murmur2").lane(None, 15)
+
+
+def test_options_that_would_be_ignored_are_refused(run: Run, contract_file: ContractFile) -> None:
+    assert run("explain", "a", "-n", 15, "-f", "k=b")[0] == 2, "-f without a contract"
+    assert run("explain", "a", "-c", contract_file(), "-e", "int64be")[0] == 2, "-e beside a contract"
+
+
+@pytest.mark.parametrize(
+    ("partitioner_name", "key", "fields"),
+    [
+        pytest.param("kinesis-md5", {"fields": ["a", "b"]}, ["a=x", "b=y"], id="two texts"),
+        pytest.param("pulsar-murmur3", {"fields": ["a", "b"]}, ["a=x", "b=y"], id="two texts for Pulsar"),
+        pytest.param(
+            "spark-hash",
+            {"fields": ["a"], "encoding": "int64be", "window": {"field": "ts", "size": "1h"}},
+            ["a=5", "ts=1763185276000"],
+            id="a number in a window",
+        ),
+        pytest.param("spark-hash", {"fields": ["a"], "encoding": "int64be"}, ["a=5"], id="a number"),
+    ],
+)
+def test_the_contract_and_its_own_partitioners_row_agree(
+    partitioner_name: str, key: dict[str, Any], fields: list[str], run: Run, contract_file: ContractFile
+) -> None:
+    made = contract_file(partitioner=partitioner_name, key=key)
+    found = document(run, "-c", made, *(part for field in fields for part in ("-f", field)))
+    assert found["contract"]["lane"] == lanes(found)[partitioner_name]
+
+
+def test_a_field_without_a_value_is_refused(run: Run, contract_file: ContractFile) -> None:
+    code, _, err = run("explain", "-c", contract_file(), "-f", "k")
+    assert code == 2
+    assert "got 'k'; allowed: NAME=VALUE" in err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "utf-8:surrogateescape"])
+def test_json_is_json_whatever_the_key(encoding: str, process: Run, contract_file: ContractFile) -> None:
+    """A key of bytes that are no text must not break the document, nor the terminal's encoding the command."""
+    odd = b"\xff".decode("utf-8", "surrogateescape")
+    code, out, err = process("explain", odd, "-c", contract_file(), "-o", "json", PYTHONIOENCODING=encoding)
+    assert "Traceback" not in err
+    if code == 0:
+        json.loads(out.encode("utf-8", "surrogateescape").decode("utf-8"))

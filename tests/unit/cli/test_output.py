@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from keylane.cli.output import FORMATS, Result, Section, render
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "a", "n": 1, "list": ["x", "y"], "more": 0},
+    {"name": None, "n": 0.123456, "list": [], "more": 1},
+]
+RESULT = Result({"rows": 2}, [Section(("name", "n", "list"), ROWS), Section(("x",), [{"x": 1}], "Then:")], ["done"])
+
+
+def test_a_table_shows_sections_and_lines() -> None:
+    assert render(RESULT, "table").splitlines() == [
+        "NAME  N       LIST",
+        "a     1       x, y",
+        "-     0.1235",
+        "",
+        "Then:",
+        "X",
+        "1",
+        "",
+        "done",
+    ]
+
+
+def test_only_the_head_is_bold_and_only_on_a_terminal() -> None:
+    plain, bold = render(RESULT, "table"), render(RESULT, "table", colour=True)
+    assert "\x1b" not in plain
+    assert bold.replace("\x1b[1m", "").replace("\x1b[0m", "") == plain
+    assert bold.count("\x1b[1m") == 2
+
+
+def test_json_is_the_document() -> None:
+    assert json.loads(render(Result({"key": "Zoë", "n": None}), "json")) == {"key": "Zoë", "n": None}
+    assert "Zoë" in render(Result({"key": "Zoë"}), "json")
+
+
+def test_json_lines_are_the_rows_of_the_first_section() -> None:
+    assert [json.loads(line) for line in render(RESULT, "jsonl").splitlines()] == ROWS
+
+
+def test_csv_is_the_columns_of_the_first_section() -> None:
+    assert render(RESULT, "csv").splitlines()[0] == "name,n,list"
+    assert render(RESULT, "csv").splitlines()[1] in ('a,1,"x, y"', "a,1,x y", "a,1,x;y", "a,1,x|y")
+
+
+def test_csv_quotes_what_needs_it() -> None:
+    odd = Result({}, [Section(("k",), [{"k": 'say "hi", \nthere'}])])
+    assert render(odd, "csv") == 'k\n"say ""hi"", \nthere"'
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_a_result_without_sections_is_printed(output: str) -> None:
+    assert isinstance(render(Result({}), output), str)
+
+
+def test_an_empty_section_is_no_table() -> None:
+    assert render(Result({}, [Section(("a",), [])], ["ok"]), "table") == "ok"

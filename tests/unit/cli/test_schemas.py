@@ -1,0 +1,188 @@
+"""What `-o json` prints validates against the published schemas; and the schemas do say no."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from jsonschema import Draft202012Validator
+from pyarrow import parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+    ContractFile = Callable[..., Path]
+    DataFile = Callable[..., Path]
+
+COMMANDS = ["explain", "identify", "check"]
+
+
+def validator(command: str) -> Any:
+    schema = json.loads(files("keylane").joinpath("schemas", f"{command}.json").read_text("utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def validated(run: Run, command: str, *arguments: object) -> dict[str, Any]:
+    _, out, err = run(command, *arguments, "-o", "json")
+    assert err == ""
+    document: dict[str, Any] = json.loads(out)
+    validator(command).validate(document)
+    return document
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_schema_is_closed_wherever_it_does_not_say_otherwise(command: str) -> None:
+    def objects(node: Any) -> Iterator[Any]:
+        if isinstance(node, dict):
+            if node.get("type") == "object":
+                yield node
+            for child in node.values():
+                yield from objects(child)
+        elif isinstance(node, list):
+            for child in node:
+                yield from objects(child)
+
+    for one in objects(validator(command).schema):
+        closed = one["additionalProperties"] is False
+        assert closed or "propertyNames" in one or "by data set" in one["description"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["TT0124", "-n", 15],
+        ["", "-n", 15],
+        ["--null", "-n", 15],
+        ["8928308280fffff", "-n", 60],
+        ["00ff", "-e", "raw", "-n", 100_000],
+        ["7", "-e", "int64be", "-n", 1, "--like", "librdkafka-random"],
+    ],
+    ids=["a key", "the empty key", "the null key", "a cell", "raw", "nothing to agree with"],
+)
+def test_what_explain_prints_is_valid(arguments: list[object], run: Run) -> None:
+    validated(run, "explain", *arguments)
+
+
+def test_what_explain_prints_of_a_contract_is_valid(run: Run, contract_file: ContractFile) -> None:
+    made = contract_file(hot_keys=[{"keys": ["hot"], "spread": {"over": 2, "by_position": True}}])
+    assert validated(run, "explain", "TT0124", "-c", made)["contract"]["reason"] is None
+    assert validated(run, "explain", "hot", "-c", made)["contract"]["reason"] == "no-position"
+
+
+def test_what_identify_prints_is_valid(run: Run, data_file: DataFile, tmp_path: Path) -> None:
+    columns = ["-k", "k", "-l", "lane"]
+    one = data_file("a.parquet")
+    assert validated(run, "identify", one, *columns)["verdict"] == "one-writer"
+    assert validated(run, "identify", data_file("few.parquet", keys=2), *columns)["verdict"] == "unknown"
+    assert validated(run, "identify", data_file("none.parquet", keys=0), *columns)["verdict"] == "unknown"
+    (tmp_path / "both").mkdir()
+    data_file("both/a.parquet")
+    data_file("both/b.parquet", "sarama-hash")
+    assert validated(run, "identify", tmp_path / "both", *columns, "-n", 15)["verdict"] == "mixed"
+    rows = parquet.read_table(one)
+    strange = [(lane + (i % 10 == 0)) % 15 for i, lane in enumerate(rows["lane"].to_pylist())]
+    parquet.write_table(pa.table({"k": rows["k"], "lane": strange}), tmp_path / "c.parquet")
+    found = validated(run, "identify", tmp_path / "c.parquet", *columns)
+    assert found["writers"][-1]["partitioner"] is None
+
+
+def test_what_check_prints_is_valid(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_path: Path) -> None:
+    good, data = contract_file("a.yaml"), data_file("a.parquet")
+    (tmp_path / "bad.yaml").write_text("spec: {lanes: 0}\n")
+    keyed = contract_file(
+        "k.yaml",
+        lanes="live",
+        key={"fields": ["k"], "on_null": "reject", "on_empty": "reject"},
+        table={"values": {"a": [0, 1]}, "by": "order"},
+    )
+    assert validated(run, "check", good)["ok"]
+    assert not validated(run, "check", tmp_path / "bad.yaml")["ok"]
+    assert validated(run, "check", keyed)["answers"]
+    assert validated(run, "check", good, "--data", data)["data"]["misplaced"] == 0
+    assert not validated(run, "check", good, "--data", data_file("b.parquet", "sarama-hash"))["ok"]
+    assert validated(run, "check", good, contract_file("b.yaml"))["ok"]
+    assert not validated(run, "check", good, contract_file("c.yaml", lanes=7))["ok"]
+    assert validated(run, "check", data, data_file("c.parquet"), "-k", "k")["shared_keys"] == 500
+    assert not validated(run, "check", data, data_file("b.parquet", "sarama-hash"), "-k", "k")["ok"]
+
+
+def test_unplaced_rows_are_counted_by_reason(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"k": ["a", None, ""]}), tmp_path / "a.parquet")
+    strict = contract_file(key={"fields": ["k"], "on_null": "reject", "on_empty": "reject"})
+    found = validated(run, "check", strict, "--data", tmp_path / "a.parquet")
+    assert found["data"]["unplaced"] == {"null-key": 1, "empty-key": 1}
+
+
+@pytest.fixture
+def documents(run: Run, contract_file: ContractFile, data_file: DataFile) -> dict[str, dict[str, Any]]:
+    """A valid document of each command."""
+    broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
+    return {
+        "explain": validated(run, "explain", "TT0124", "-n", 15),
+        "identify": validated(run, "identify", data_file("a.parquet"), "-k", "k", "-l", "lane"),
+        "check": validated(run, "check", broken, "--data", data_file("a.parquet")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("explain", ("key",)),
+        ("explain", ("lanes",)),
+        ("explain", ("placements",)),
+        ("explain", ("placements", 0, "partitioner")),
+        ("explain", ("placements", 0, "lane")),
+        ("identify", ("verdict",)),
+        ("identify", ("writers",)),
+        ("identify", ("writers", 0, "partitioner")),
+        ("identify", ("writers", 0, "share")),
+        ("check", ("ok",)),
+        ("check", ("findings",)),
+        ("check", ("findings", 0, "severity")),
+        ("check", ("findings", 0, "where")),
+        ("check", ("findings", 0, "line")),
+        ("check", ("findings", 0, "message")),
+        ("check", ("fingerprint",)),
+        ("check", ("data", "rows")),
+    ],
+    ids=str,
+)
+def test_a_document_with_a_missing_field_is_not_valid(
+    command: str, path: tuple[Any, ...], documents: dict[str, dict[str, Any]]
+) -> None:
+    document = deepcopy(documents[command])
+    inner: Any = document
+    for part in path[:-1]:
+        inner = inner[part]
+    del inner[path[-1]]
+    assert not validator(command).is_valid(document)
+
+
+@pytest.mark.parametrize(
+    ("command", "change"),
+    [
+        pytest.param("explain", {"lanes": 0}, id="no lanes"),
+        pytest.param("explain", {"lanes": "15"}, id="lanes as text"),
+        pytest.param("explain", {"extra": 1}, id="an unknown field"),
+        pytest.param("explain", {"placements": [{"partitioner": "kafka-java", "lane": 1.5}]}, id="half a lane"),
+        pytest.param("identify", {"verdict": "maybe"}, id="an unknown verdict"),
+        pytest.param("identify", {"verdict": "mixed"}, id="a mixture of one"),
+        pytest.param("identify", {"writers": []}, id="one writer and none named"),
+        pytest.param("identify", {"rows": -1}, id="fewer rows than none"),
+        pytest.param("check", {"ok": True}, id="ok with an error"),
+        pytest.param("check", {"findings": []}, id="not ok without an error"),
+        pytest.param("check", {"compared": ["a", "b"]}, id="checked and compared"),
+        pytest.param("check", {"fingerprint": "abc"}, id="no fingerprint"),
+    ],
+)
+def test_a_document_that_says_something_else_is_not_valid(
+    command: str, change: dict[str, Any], documents: dict[str, dict[str, Any]]
+) -> None:
+    assert not validator(command).is_valid({**documents[command], **change})

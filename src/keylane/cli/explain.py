@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import ENCODINGS, PARTITIONERS
@@ -65,11 +67,15 @@ def explain(
     from keylane.cli.typed import key_bytes, record_of
 
     if path is not None:
+        if click.get_current_context().get_parameter_source("encoding") is not ParameterSource.DEFAULT:
+            raise click.UsageError("--encoding is the contract's to say")
         from keylane.contract.parse import load_contract
 
         contract = load_contract(path)
         record = record_of(contract, key, fields, null=null)
         return _by_contract(contract, record, position, lanes, like), output
+    if fields:
+        raise click.UsageError("--field goes with --contract")
     if lanes is None:
         raise click.UsageError("--lanes is needed: the lane count is never guessed. Or --contract FILE.")
     if (key is None) != null:
@@ -122,7 +128,7 @@ def _askable(one: Partitioner, key: bytes | None, encoding: str) -> tuple[bytes 
     if one.facts.hash != "java-long":
         return key, f"takes {', '.join(one.facts.encodings)} keys only"
     text = key.decode("utf-8", "replace")
-    number = h3_number(text) or (int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() else None)
+    number = h3_number(text) or (int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None)
     if number is None or not -(2**63) <= number < 2**63:
         return key, "takes an 8-byte number: an H3 cell, or a whole number"
     return number.to_bytes(8, "big", signed=True), f"read as the number {number}; {one.facts.note.partition(':')[0]}"
@@ -195,11 +201,18 @@ def _by_contract(
         return Result(
             {"schema": SCHEMA, "key": None, "lanes": router.lane_count, "placements": [], "contract": mine}, [own]
         )
-    typed = contract.spec.key.encodings[0] if len(contract.spec.key.fields) == 1 else "raw"
     document, sections, lines = by_client(
-        placement.routing_key, router.lane_count, typed, like or contract.spec.partitioner
+        placement.routing_key, router.lane_count, _held_as(contract), like or contract.spec.partitioner
     )
     return Result({**document, "contract": mine}, [own, *sections], lines)
+
+
+def _held_as(contract: Contract) -> str:
+    """How the whole routing key reads to a client: as its one field, as text, or as bytes."""
+    key = contract.spec.key
+    if len(key.fields) == 1 and key.window is None:
+        return key.encodings[0]
+    return "utf8" if set(key.encodings) == {"utf8"} else "raw"
 
 
 def _shown(placement: Placement) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        result = cli.main(standalone_mode=False)
+        result = cli.main(prog_name="keylane", standalone_mode=False)
         return _show(result) if isinstance(result, tuple) else int(result or 0)
     except click.ClickException as error:
         error.show()
@@ -91,6 +91,7 @@ def _show(shown: Any) -> int:
     from keylane.cli.output import render
 
     result, output = shown
-    click.echo(render(result, output, colour=sys.stdout.isatty()))
+    if text := render(result, output, colour=sys.stdout.isatty()):
+        click.echo(text)
     sys.stdout.flush()
     return int(result.exit_code)

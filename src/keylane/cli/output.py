@@ -58,7 +58,7 @@ def render(result: Result, output: str, *, colour: bool = False) -> str:
     if output == "csv":
         return _csv(_first(result))
     blocks = [_table(section, colour=colour) for section in result.sections if section.rows]
-    return "\n\n".join([*blocks, *(["\n".join(result.lines)] if result.lines else [])])
+    return "\n\n".join([*blocks, *(["\n".join(map(_shown, result.lines))] if result.lines else [])])
 
 
 def _first(result: Result) -> Section:
@@ -69,7 +69,7 @@ def _csv(section: Section) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, section.columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(section.rows)
+    writer.writerows({name: _plain(value) for name, value in row.items()} for row in section.rows)
     return out.getvalue().rstrip("\n")
 
 
@@ -83,9 +83,17 @@ def _table(section: Section, *, colour: bool) -> str:
     return "\n".join([*([section.title] if section.title else []), shown, *lines])
 
 
+def _plain(value: Any) -> Any:
+    """A list as text; every other value as it is."""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return _shown(f"{value:.4g}" if isinstance(value, float) else str(_plain(value)))
+
+
+def _shown(text: str) -> str:
+    """Text from a file as a terminal may have it: control characters written out, so that none takes effect."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -44,8 +44,8 @@ def placement_form(contract: Contract) -> dict[str, Any]:
         "key": _key(spec.key),
         "on_null": key_rule(spec.partitioner, spec.key.on_null, "on_null"),
         "on_empty": key_rule(spec.partitioner, spec.key.on_empty, "on_empty"),
-        "hot_keys": {name: rule for one in spec.hot_keys for name, rule in _hot(one, spec.key).items()},
-        "table": _table(spec.table, spec.key) if spec.table else None,
+        "hot_keys": {name: rule for one in spec.hot_keys for name, rule in _hot(one).items()},
+        "table": _table(spec.table) if spec.table else None,
     }
 
 
@@ -55,24 +55,23 @@ def _key(key: Key) -> dict[str, Any]:
         "fields": list(key.fields),
         "encodings": list(key.encodings),
         "joined_by": key.joined_by.decode() if parts > 1 else None,
-        "window": key.window.model_dump(mode="json", by_alias=True) if key.window else None,
+        "window": {**key.window.model_dump(mode="json"), "size": key.window.micros} if key.window else None,
         "registry_header": key.registry_header,
     }
 
 
-def _key_name(value: Any, key: Key) -> str:
+def _key_name(value: Any) -> str:
     """A key as its bytes tell it apart: as text, 7 and '7' are one."""
     parts = value if isinstance(value, tuple) else (value,)
-    named = [str(part) if e == "utf8" else part for part, e in zip(parts, key.encodings, strict=True)]
-    return json.dumps(named)
+    return json.dumps([str(part) for part in parts])
 
 
-def _hot(rule: HotKeys, key: Key) -> dict[str, Any]:
+def _hot(rule: HotKeys) -> dict[str, Any]:
     """A rule for several keys as one for each, so that grouping and order do not matter."""
     lanes = rule.pin.lanes if rule.pin else [None] * len(rule.keys)
     tier = rule.tier and {"stream": rule.tier.stream, "lanes": rule.tier.lanes, "spread": _spread(rule.tier.spread)}
     rest = {"spread": _spread(rule.spread), "tier": tier}
-    return {_key_name(one, key): {"pin": lane, **rest} for one, lane in zip(rule.keys, lanes, strict=True)}
+    return {_key_name(one): {"pin": lane, **rest} for one, lane in zip(rule.keys, lanes, strict=True)}
 
 
 def _spread(spread: Spread | None) -> dict[str, Any] | None:
@@ -81,10 +80,10 @@ def _spread(spread: Spread | None) -> dict[str, Any] | None:
     return {**spread.model_dump(mode="json"), "lanes": sorted(spread.lanes) if spread.lanes else None}
 
 
-def _table(table: Table, key: Key) -> dict[str, Any]:
+def _table(table: Table) -> dict[str, Any]:
     lanes = {k: v if isinstance(v, tuple) else (v,) for k, v in table.values.items()}
     return {
-        "values": {_key_name(k, key): sorted(v) for k, v in lanes.items()},
+        "values": {_key_name(k): sorted(v) for k, v in lanes.items()},
         "ranges": sorted((r.model_dump(mode="json", by_alias=True) for r in table.ranges), key=json.dumps),
         "by": table.by if any(len(v) > 1 for v in lanes.values()) else None,
         "otherwise": table.otherwise,

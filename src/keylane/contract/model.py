@@ -44,6 +44,9 @@ Duration: TypeAlias = Annotated[
 ]
 
 
+_MICROS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -66,6 +69,12 @@ class Window(_Model):
     as_: Literal["start_ms", "start_s", "index"] = Field(
         "start_ms", alias="as", description="How the window is written: its start, or its number."
     )
+
+    @property
+    def micros(self) -> int:
+        """The size in microseconds."""
+        digits = self.size.rstrip("smhd")
+        return int(digits) * _MICROS[self.size[len(digits) :]]
 
 
 class Key(_Model):

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Window
 
-__all__ = ["micros", "window_column", "window_number"]
+__all__ = ["window_column", "window_number"]
 
-UNITS: Final = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 TICKS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 WRITTEN: Final = {"start_ms": 1_000, "start_s": 1_000_000}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,19 +29,13 @@ MICROSECOND: Final = (EPOCH.resolution).resolution
 FURTHEST: Final = 2**62
 
 
-def micros(duration: str) -> int:
-    """Read `30s`, `1h` or `500ms` as microseconds."""
-    digits = duration.rstrip("smhd")
-    return int(digits) * UNITS[duration[len(digits) :]]
-
-
 def window_number(value: Any, window: Window) -> int:
     """The number that stands for the window in the key.
 
     Worked example: 05:41:16 under `size: 1h, as: start_ms` is 05:00:00 of that day, in milliseconds.
     """
     time = _time(value, window)
-    size = micros(window.size)
+    size = window.micros
     index = time // size
     return index if window.as_ == "index" else index * size // WRITTEN[window.as_]
 
@@ -63,7 +56,7 @@ def window_column(column: pa.Array, window: Window) -> tuple[NDArray[np.int64], 
     import numpy as np
 
     times, bad = _times(column, window)
-    size = micros(window.size)
+    size = window.micros
     index = np.floor_divide(times, size)
     return (index if window.as_ == "index" else index * size // WRITTEN[window.as_]), bad
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Candidate", "candidates_for", "family_of", "narrowed"]
+__all__ = ["Candidate", "candidates_for", "family_of", "narrowed", "not_keys"]
 
 #: The member of a family that is shown first: the one most streams were written by.
 _USUAL: Final = {"crc32/unsigned": "librdkafka-consistent-random", "fnv1a/absolute": "sarama-hash"}
@@ -90,14 +90,21 @@ def candidates_for(keys: pa.Array) -> list[Candidate]:
 def _encodings(keys: pa.Array) -> list[tuple[str, bool]]:
     """Ways the values could have become bytes: (encoding, registry header stripped)."""
     kind = keys.type
+    if pa.types.is_null(kind):
+        return [("utf8", False)]
     if pa.types.is_integer(kind):
         narrow = [("int32be", False)] if kind.bit_width <= 32 else []
         return [("utf8", False), *narrow, ("int64be", False)]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return [("utf8", False), *[(e, False) for e in ("uuid", "h3") if _all_fit(keys, e)]]
     if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)):
-        raise DataError.of("a key column holds text, bytes or whole numbers", got=str(kind))
+        raise not_keys(kind)
     return [("raw", False), *_binary_guises(keys)]
+
+
+def not_keys(kind: pa.DataType) -> DataError:
+    """Build the error for a column that can hold no key."""
+    return DataError.of("a key column holds text, bytes or whole numbers", got=str(kind))
 
 
 def _binary_guises(keys: pa.Array) -> list[tuple[str, bool]]:
@@ -116,16 +123,22 @@ def _all_framed(keys: pa.Array) -> bool:
     return len(sample) > 0 and not strip_registry_headers(sample)[1].any()
 
 
-def narrowed(names: Sequence[str], nulls: NDArray[np.int64], empties: NDArray[np.int64]) -> list[str]:
+def narrowed(names: Sequence[str], nulls: NDArray[np.int64], empties: NDArray[np.int64], lanes: int) -> list[str]:
     """Keep the members of a family whose null and empty rules fit where such rows were found.
 
-    `nulls` and `empties` count such rows in each lane. Fewer than ten rows say nothing; more in one lane were hashed,
-    more in several were not.
+    `nulls` and `empties` count such rows in each lane. Fewer than ten rows say nothing; more, all in the lane of the
+    hash of nothing, were hashed (a sticky client's may be together too, but in any lane); others were not.
     """
     kept = list(names)
-    for counts, rule in ((nulls, "on_null"), (empties, "on_empty")):
+    for counts, rule, key in ((nulls, "on_null", None), (empties, "on_empty", b"")):
         if counts.sum() >= 10:
-            hashed = (counts > 0).sum() == 1
+            hashed = np.flatnonzero(counts).tolist() == [_lane_of_nothing(names[0], key, lanes)]
             fitting = [name for name in kept if (getattr(FACTS[name], rule) == "hash") == hashed]
             kept = fitting or kept
     return kept
+
+
+def _lane_of_nothing(name: str, key: bytes | None, lanes: int) -> int | None:
+    """Where the null or empty key lands if it is hashed."""
+    one = partitioner(name)
+    return one.fold(one.hash.of(key), lanes) if one.hash else None

@@ -16,19 +16,19 @@ from itertools import count
 from math import exp, log
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.contract.partitioners import FACTS
 from keylane.measure.candidates import Candidate, candidates_for, family_of, narrowed
 from keylane.measure.mixture import EVEN, by_chance, first_fits, log_chance, shares
-from keylane.measure.tally import BELIEF, Rows, Tally, believed, distinct_pairs, joined, thinned
+from keylane.measure.tally import BELIEF, Rows, Tally, distinct_pairs, joined, thinned
 from keylane.placement.count import lane_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Identification", "Writer", "identify"]
@@ -76,7 +76,9 @@ def identify(batches: Iterable[pa.RecordBatch], lanes: int | None = None) -> Ide
 
     `distinct_keys` in the answer is that of the sample, not of all rows.
     """
-    tally = Tally(None if lanes is None else lane_count(lanes))
+    tally = Tally(
+        None if lanes is None else lane_count(lanes), lanes=lanes or 0, lanes_from="given" if lanes else "seen"
+    )
     rows = map(tally.keyed, batches)
     head = _take(rows, HEAD)
     keys, at = joined(head)
@@ -106,14 +108,12 @@ def _then(head: list[Rows], rest: Iterator[Rows]) -> Iterator[Rows]:
 
 
 def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
-    keyed = int(tally.first.sum())
     distinct = len(pc.unique(pairs[0]))
-    if not tally.rules:
-        return _nothing(tally, _why_not(tally, pairs, distinct), distinct)
-    estimate = shares(tally.first, _matrix(tally.rules, thin[0], tally.lanes))
-    found = [_writer(rule, float(share), tally, pairs) for rule, share in zip(tally.rules, estimate, strict=False)]
-    late, unexplained = _second_look(tally, float(estimate[-1]))
+    found, unexplained = _first_look(tally, pairs, thin)
+    late, unexplained = _second_look(tally, unexplained)
     writers = sorted([*found, *late], key=lambda writer: -writer.share)
+    if not writers:
+        return _nothing(tally, _why_not(tally, pairs, thin, distinct), distinct)
     mixed = len(writers) > 1 or unexplained >= STRAY
     if unexplained >= STRAY:
         writers.append(Writer(None, unexplained))
@@ -121,15 +121,23 @@ def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
         "mixed" if mixed else "one-writer",
         tuple(writers),
         **_counts(tally, distinct),
-        notes=tuple(_notes(tally, round(unexplained * keyed))),
+        notes=tuple(_notes(tally, round(unexplained * tally.first.sum()))),
     )
+
+
+def _first_look(tally: Tally, pairs: Rows, thin: Rows) -> tuple[list[Writer], float]:
+    """The writers that the first rows showed, with their shares of all rows; and the share that none explains."""
+    if not tally.rules:
+        return [], 1.0
+    parts = shares(tally.first, _matrix(tally.rules, thin[0], tally.lanes))
+    return [_writer(r, float(p), tally, pairs) for r, p in zip(tally.rules, parts, strict=False)], float(parts[-1])
 
 
 def _writer(rule: Candidate, share: float, tally: Tally, pairs: Rows) -> Writer:
     keys, at = pairs
     predicted = rule.lanes(keys, tally.lanes)
     hits = int((predicted == at).sum())
-    names = narrowed(family_of(rule.partitioner.facts.family), tally.nulls, tally.empties)
+    names = narrowed(family_of(rule.partitioner.facts.family), tally.nulls, tally.empties, tally.lanes)
     alike = [
         other.name
         for other in candidates_for(keys)
@@ -152,13 +160,15 @@ def _second_look(tally: Tally, unexplained: float) -> tuple[list[Writer], float]
         return [], unexplained
     keys, at = joined(tally.left)
     pairs = distinct_pairs(keys, at)
-    rules = believed(candidates_for(pairs[0]), pairs, tally.lanes)
-    if not rules:
+    again = Tally(tally.given or (tally.lanes if tally.rules else None))
+    again.choose(pairs, tally.highest + 1)
+    if not again.rules:
         return [], unexplained
-    again = Tally(tally.given, tally.lanes, rules=rules, first=np.zeros(len(rules) + 1, np.int64))
+    if not tally.rules:
+        tally.lanes, tally.lanes_from = again.lanes, again.lanes_from
     again.count(keys, at)
-    parts = shares(again.first, _matrix(rules, keys, tally.lanes)) * unexplained
-    return [_writer(r, float(p), tally, pairs) for r, p in zip(rules, parts, strict=False)], float(parts[-1])
+    parts = shares(again.first, _matrix(again.rules, keys, tally.lanes)) * unexplained
+    return [_writer(r, float(p), tally, pairs) for r, p in zip(again.rules, parts, strict=False)], float(parts[-1])
 
 
 def _matrix(rules: list[Candidate], keys: pa.Array, lanes: int) -> NDArray[np.float64]:
@@ -182,25 +192,32 @@ def _nothing(tally: Tally, notes: list[str], distinct: int = 0) -> Identificatio
     return Identification("unknown", (), **_counts(tally, distinct), notes=tuple(notes))
 
 
-def _why_not(tally: Tally, pairs: Rows, distinct: int) -> list[str]:
+def _why_not(tally: Tally, pairs: Rows, thin: Rows, distinct: int) -> list[str]:
     if tally.lanes == 1:
         return ["one lane: every partitioner puts every key there"]
     needed = keys_needed(tally.lanes)
     if distinct < needed:
         return [f"too few keys to tell: {distinct} distinct in the sample; {needed} would do on {tally.lanes} lanes"]
-    wandering = 1 - distinct / len(pairs[1])
-    if wandering > 0.05:
-        text = "keys stand in several lanes: round robin, random or a spread, and no rule of the key explains them"
-        return [f"{text} ({len(pairs[1])} (key, lane) pairs for {distinct} keys)"]
     seen = f" on {tally.lanes} lanes (the highest seen, plus one); hint: --lanes N"
-    known = seen if tally.lanes_from == "seen" else ""
-    return [f"no known partitioner explains the lanes{known}; each key keeps one lane, so some rule of the key does"]
+    text = f"no known partitioner explains the lanes{seen if tally.lanes_from == 'seen' else ''}"
+    return [f"{text}; {_steadiness(pairs, thin, distinct)}"]
+
+
+def _steadiness(pairs: Rows, thin: Rows, distinct: int) -> str:
+    """Whether keys come back to their lane: what tells an unknown rule from none."""
+    if len(thin[1]) < 1.05 * distinct:
+        return "each key was seen once, so nothing says whether the key decides"
+    if len(pairs[1]) > 1.05 * distinct:
+        return (
+            f"keys stand in several lanes ({len(pairs[1])} pairs for {distinct} keys): round robin, random or a spread"
+        )
+    return "each key keeps one lane, so some rule of the key does"
 
 
 def keys_needed(lanes: int) -> int:
-    """Distinct keys, each on a lane of its own, after which a rule that fits them all is believed."""
+    """Distinct keys after which a rule that fits them all is believed, with room for lanes that share unevenly."""
     enough = log(16) - log(BELIEF)
-    return next(k for k in count(1) if k * log((k + EVEN) / (1 + EVEN / lanes)) >= enough)
+    return next(k for k in count(1) if -k * log((k / (0.6 * min(k, lanes)) + EVEN / lanes) / (k + EVEN)) >= enough)
 
 
 def _notes(tally: Tally, strays: int) -> Iterator[str]:

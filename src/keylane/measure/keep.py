@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keylane.batches import REASONS, decide
+from keylane.batches import REASONS, Decided, decide
+from keylane.keys.binary import nulls_of
 from keylane.measure.golden import collapse
+from keylane.measure.tally import lane_numbers
 from keylane.records import Finding, Reason, Severity
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class Kept:
     router: Router
     rows: int = 0
     misplaced: int = 0
+    without_key: int = 0
     examples: list[str] = field(default_factory=list)
     unplaced: dict[str, int] = field(default_factory=dict)
     per_lane: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -61,19 +64,21 @@ class Kept:
         """Count one batch; its rows stand after those already counted."""
         positions = np.arange(self.rows, self.rows + len(batch))
         decided = decide(self.router, batch, positions)
+        lanes = decided.lane
         if lane_column is not None:
-            self._compare(decided, batch.column(lane_column))
+            lanes = lane_numbers(batch.column(lane_column), lane_column, self.router.lane_count)
+            self._compare(decided, lanes)
         self.rows += len(batch)
+        self.without_key += _without_key(decided)
         home = (decided.reason < 0) & (decided.stream == 0)
-        self.per_lane = self.per_lane + np.bincount(decided.lane[home], minlength=self.router.lane_count)
+        self.per_lane = self.per_lane + np.bincount(lanes[home], minlength=self.router.lane_count)
         for code, count in zip(*np.unique(decided.reason, return_counts=True), strict=True):
             if code >= 0:
                 self.unplaced[REASONS[code]] = self.unplaced.get(REASONS[code], 0) + int(count)
         self._count_keys(decided.keys.base)
 
-    def _compare(self, decided: Any, column: pa.Array) -> None:
+    def _compare(self, decided: Decided, at: NDArray[np.int32]) -> None:
         """Hold the lanes in the data against the promised ones; tiers are other streams and have other lanes."""
-        at = column.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
         wrong = np.flatnonzero(bound & (at != decided.lane))
         self.misplaced += len(wrong)
@@ -123,13 +128,14 @@ def _expectations(kept: Kept) -> Iterator[Finding]:
     placed = kept.per_lane.sum()
     used = int((kept.per_lane > 0).sum())
     skew = float(kept.per_lane.max() / kept.per_lane.mean()) if placed else 0.0
-    without = _without_key(kept)
     expect = kept.router.contract.spec.expect
     yield from _most("max_over_mean", skew, expect.max_over_mean, "the fullest lane holds {:.3f} times the mean")
     yield from _most(
         "max_key_share", heaviest / kept.rows, expect.max_key_share, "the heaviest key has {:.4f} of all rows"
     )
-    yield from _most("max_null_share", without / kept.rows, expect.max_null_share, "{:.4f} of all rows have no key")
+    yield from _most(
+        "max_null_share", kept.without_key / kept.rows, expect.max_null_share, "{:.4f} of all rows have no key"
+    )
     if expect.min_distinct_keys is not None and distinct < expect.min_distinct_keys:
         text = f"got {distinct} distinct keys; allowed: at least {expect.min_distinct_keys}"
         yield Finding("error", "spec.expect.min_distinct_keys", text)
@@ -137,11 +143,11 @@ def _expectations(kept: Kept) -> Iterator[Finding]:
         yield from collapse("data", used, distinct, kept.router.lane_count)
 
 
-def _without_key(kept: Kept) -> int:
+def _without_key(decided: Decided) -> int:
     """Rows whose key is null or empty."""
-    keys = kept.merge()
-    filled = pc.sum(pc.filter(keys["n"], pc.greater(pc.binary_length(keys["key"]), 0))).as_py() or 0
-    return kept.rows - int(filled) - kept.unplaced.get(Reason.MALFORMED_KEY, 0)
+    nulls = nulls_of(decided.keys.routing) & ~decided.keys.malformed
+    empty = pc.binary_length(decided.keys.base).fill_null(1).to_numpy(zero_copy_only=False) == 0
+    return int((nulls | empty).sum())
 
 
 def _most(name: str, got: float, allowed: float | None, text: str) -> Iterator[Finding]:

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from keylane.contract.names import MAX_LANES
 from keylane.errors import DataError, LaneCountError
 from keylane.keys.binary import plain
-from keylane.measure.candidates import Candidate, candidates_for
+from keylane.measure.candidates import Candidate, candidates_for, not_keys
 from keylane.measure.mixture import by_chance, log_chance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BELIEF", "Rows", "Tally", "believed", "distinct_pairs", "joined", "thinned"]
+__all__ = ["BELIEF", "Rows", "Tally", "believed", "distinct_pairs", "joined", "lane_numbers", "thinned"]
 
 #: Keys, and the lane of each.
 Rows: TypeAlias = tuple[pa.Array, "NDArray[np.int32]"]
@@ -68,6 +68,7 @@ class Tally:
     lanes: int = 0
     lanes_from: LanesFrom = "seen"
     rows: int = 0
+    highest: int = 0
     nulls: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     empties: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     rules: list[Candidate] = field(default_factory=list)
@@ -77,8 +78,9 @@ class Tally:
 
     def keyed(self, batch: pa.RecordBatch) -> Rows:
         """Count a batch, set null and empty keys aside, and return the rest as (keys, lanes)."""
-        keys, at = batch.column(0), _lane_numbers(batch.column(1), batch.schema.names[1], self.given)
+        keys, at = _readable(batch.column(0)), lane_numbers(batch.column(1), batch.schema.names[1], self.given)
         self.rows += len(keys)
+        self.highest = max(self.highest, int(at.max(initial=0)))
         if keys.null_count:
             missing = keys.is_null().to_numpy(zero_copy_only=False)
             self.nulls = _added(self.nulls, at[missing])
@@ -111,7 +113,7 @@ class Tally:
             rest = np.flatnonzero(~fits)
             keys, at = keys.take(pa.array(rest)), at[rest]
         self.first[-1] += len(at)
-        if self.rules and len(at):
+        if len(at):
             self._keep(plain(keys), at)
 
     def _keep(self, keys: pa.Array, at: NDArray[np.int32]) -> None:
@@ -122,14 +124,33 @@ class Tally:
             self.left, self.step = [(all_keys[::2], all_lanes[::2])], self.step * 2
 
 
-def _lane_numbers(column: pa.Array, name: str, lanes: int | None) -> NDArray[np.int32]:
+def _readable(keys: pa.Array) -> pa.Array:
+    """Keys of any layout that Arrow's kernels take; a column that holds no keys is refused."""
+    values = keys.type.value_type if pa.types.is_dictionary(keys.type) else keys.type
+    if pa.types.is_string_view(values) or pa.types.is_binary_view(values):
+        return plain(keys).cast(pa.string() if pa.types.is_string_view(values) else pa.binary())
+    if pa.types.is_null(values):
+        return keys.cast(pa.string())
+    fixed = pa.types.is_fixed_size_binary(values)
+    text = pa.types.is_string(values) or pa.types.is_large_string(values)
+    if not (
+        fixed or text or pa.types.is_integer(values) or pa.types.is_binary(values) or pa.types.is_large_binary(values)
+    ):
+        raise not_keys(values)
+    return keys
+
+
+def lane_numbers(column: pa.Array, name: str, lanes: int | None = None) -> NDArray[np.int32]:
+    """A column of lanes as numbers; refused when it holds anything else."""
+    column = plain(column)
     if not pa.types.is_integer(column.type):
         raise DataError.of(f"column {name!r} holds no lanes", got=str(column.type), allowed="whole numbers")
     if column.null_count:
         raise DataError.of(f"column {name!r} has rows without a lane", got=f"{column.null_count} nulls")
     at = column.to_numpy(zero_copy_only=False)
     if len(at) and (at.min() < 0 or at.max() >= MAX_LANES):
-        raise DataError.of(f"column {name!r} holds no lanes", got=int(at.min()), allowed=f"0 to {MAX_LANES - 1}")
+        got = int(at.min()) if at.min() < 0 else int(at.max())
+        raise DataError.of(f"column {name!r} holds no lanes", got=got, allowed=f"0 to {MAX_LANES - 1}")
     if lanes is not None and len(at) and at.max() >= lanes:
         raise LaneCountError.of("a lane beyond the count was seen", got=int(at.max()), allowed=f"0 to {lanes - 1}")
     return at.astype(np.int32, copy=False)

@@ -7,6 +7,7 @@ murmur2 ends in enough zero bits, so two samples drawn apart hold the same keys.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -54,7 +55,7 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
 
 def _facet(where: str, facet: Callable[[Contract], Any], contracts: Mapping[str, Contract]) -> Iterator[Finding]:
     values = {name: facet(contract) for name, contract in contracts.items()}
-    shown = {name: str(value) for name, value in values.items()}
+    shown = {name: v if isinstance(v, str) else json.dumps(v, sort_keys=True) for name, v in values.items()}
     if len(set(shown.values())) > 1:
         severity: Severity = "warning" if where in ("spec.key.on_null", "spec.key.on_empty") else "error"
         yield Finding(severity, where, f"not the same: {_difference(shown)}")
@@ -134,7 +135,8 @@ class _Sample:
 
 
 def _is_bytes(array: pa.Array) -> bool:
-    return bool(pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type))
+    kind = array.type
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _samples(filled: Mapping[str, _Sample]) -> dict[str, dict[bytes, int]]:

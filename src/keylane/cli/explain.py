@@ -40,6 +40,7 @@ SCHEMA = "keylane.explain/1"
 @click.option(
     "--like",
     type=click.Choice(PARTITIONERS),
+    metavar="PARTITIONER",
     help="The placement the others should agree with; default: kafka-java, or the contract's.",
 )
 @output_option

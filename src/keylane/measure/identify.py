@@ -200,7 +200,7 @@ def _why_not(tally: Tally, pairs: Rows, thin: Rows, distinct: int) -> list[str]:
         return [f"too few keys to tell: {distinct} distinct in the sample; {needed} would do on {tally.lanes} lanes"]
     seen = f" on {tally.lanes} lanes (the highest seen, plus one); hint: --lanes N"
     text = f"no known partitioner explains the lanes{seen if tally.lanes_from == 'seen' else ''}"
-    return [f"{text}; {_steadiness(pairs, thin, distinct)}"]
+    return [_steadiness(pairs, thin, distinct), text]
 
 
 def _steadiness(pairs: Rows, thin: Rows, distinct: int) -> str:
@@ -208,9 +208,8 @@ def _steadiness(pairs: Rows, thin: Rows, distinct: int) -> str:
     if len(thin[1]) < 1.05 * distinct:
         return "each key was seen once, so nothing says whether the key decides"
     if len(pairs[1]) > 1.05 * distinct:
-        return (
-            f"keys stand in several lanes ({len(pairs[1])} pairs for {distinct} keys): round robin, random or a spread"
-        )
+        pairs_seen = f"{len(pairs[1])} pairs for {distinct} keys"
+        return f"keys stand in several lanes: round robin, random or a spread ({pairs_seen})"
     return "each key keeps one lane, so some rule of the key does"
 
 

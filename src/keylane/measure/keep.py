@@ -66,11 +66,11 @@ class Kept:
         decided = decide(self.router, batch, positions)
         lanes = decided.lane
         if lane_column is not None:
-            lanes = lane_numbers(batch.column(lane_column), lane_column, self.router.lane_count)
+            lanes = _lanes_in(batch.column(lane_column), lane_column)
             self._compare(decided, lanes)
         self.rows += len(batch)
         self.without_key += _without_key(decided)
-        home = (decided.reason < 0) & (decided.stream == 0)
+        home = (decided.reason < 0) & (decided.stream == 0) & (lanes >= 0) & (lanes < self.router.lane_count)
         self.per_lane = self.per_lane + np.bincount(lanes[home], minlength=self.router.lane_count)
         for code, count in zip(*np.unique(decided.reason, return_counts=True), strict=True):
             if code >= 0:
@@ -97,6 +97,15 @@ class Kept:
         table = pa.concat_tables([*known, *self.pending]).group_by("key").aggregate([("n", "sum")])
         self.keys, self.pending = table.rename_columns(["key", "n"]), []
         return self.keys
+
+
+def _lanes_in(column: pa.Array, name: str) -> NDArray[np.int32]:
+    """The lanes rows are in; -1, which no contract promises, for a row without one."""
+    missing = nulls_of(column)
+    lanes = lane_numbers(column.filter(pa.array(~missing)), name)
+    out = np.full(len(missing), -1, np.int32)
+    out[~missing] = lanes
+    return out
 
 
 def keeps(

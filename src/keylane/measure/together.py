@@ -21,6 +21,7 @@ from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.binary import plain
 from keylane.keys.columns import encode_column
+from keylane.measure.candidates import family_of
 from keylane.measure.identify import Identification, identify
 from keylane.records import Finding, Severity
 
@@ -70,12 +71,11 @@ def _difference(shown: Mapping[str, str]) -> str:
     return f"{text}; the odd one: {', '.join(odd)}" if most > 1 and len(shown) > 2 else text
 
 
-def _key_bytes(contract: Contract) -> str:
-    key = contract.spec.key
-    window = f" + window of {key.window.size} as {key.window.as_}" if key.window else ""
-    parts = "+".join(key.encodings)
-    between = f" joined by {key.joined_by!r}" if len(key.fields) > 1 or key.window else ""
-    return f"{parts}{window}{between}{' without registry header' if key.registry_header == 'strip' else ''}"
+def _key_bytes(contract: Contract) -> dict[str, Any]:
+    """What makes the bytes of a key. What its fields are called, and in what a time is counted, does not."""
+    form = placement_form(contract)["key"]
+    window = form["window"] and {name: form["window"][name] for name in ("size", "as_")}
+    return {**{name: part for name, part in form.items() if name != "fields"}, "window": window}
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ def _samples(filled: Mapping[str, _Sample]) -> dict[str, dict[bytes, int]]:
 
 def _data_findings(agreement: Agreement) -> Iterator[Finding]:
     writers = agreement.writers
-    counts = {name: str(found.lanes) for name, found in writers.items()}
+    counts = {name: str(found.lanes) for name, found in writers.items() if found.lanes_from != "seen"}
     if len(set(counts.values())) > 1:
         yield Finding("error", "lanes", f"not the same lane count: {_difference(counts)}")
     names = {name: _who(found) for name, found in writers.items()}
@@ -161,7 +161,9 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
 
 
 def _who(found: Identification) -> str:
-    return " + ".join(str(w.partitioner) for w in found.writers) if found.writers else "unknown"
+    """The writers, each by the usual name of its family: members place keyed records alike."""
+    names = [w.partitioner and family_of(FACTS[w.partitioner].family)[0] for w in found.writers]
+    return " + ".join(str(name) for name in names) if names else "unknown"
 
 
 def _odd_of_two(names: Mapping[str, str]) -> str:

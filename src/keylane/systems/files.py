@@ -51,24 +51,30 @@ class Data:
         try:
             # Arrow reads far ahead by default; a little is as quick, and memory stays flat however many rows there are.
             yield from self.dataset.to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise DataError.of(f"{self.path} cannot be read", got=str(error).splitlines()[0]) from error
 
 
 def open_data(path: str, text: Sequence[str] = ()) -> Data:
-    """Find a file or folder; `text` names the CSV columns that must stay text."""
-    kind = _kind(path)
+    """Find a file or folder; `text` names the columns that must stay text, in CSV cells and in folder names."""
+    files = _files(Path(path))
+    kind = _kind(path, files)
+    named = [str(file) for file in files if file.suffix in FORMATS]
+    base = path if Path(path).is_dir() else None
     try:
-        return Data(path, ds.dataset(path, format=_format(kind, text), partitioning=_partitioning(path)))
-    except (pa.ArrowInvalid, OSError) as error:
+        parts = _partitioning(Path(path), files, text)
+        return Data(path, ds.dataset(named, format=_format(kind, text), partitioning=parts, partition_base_dir=base))
+    except (pa.ArrowException, OSError) as error:
         raise DataError.of(f"{path} cannot be read as {kind}", got=str(error).splitlines()[0]) from error
 
 
-def _kind(path: str) -> str:
-    given = Path(path)
+def _files(given: Path) -> list[Path]:
     if not given.exists():
-        raise DataError.of("no such data", got=path, hint="a file or folder of Parquet, CSV or JSON lines")
-    files = [given] if given.is_file() else sorted(p for p in given.rglob("*") if _is_data(p, given))
+        raise DataError.of("no such data", got=str(given), hint="a file or folder of Parquet, CSV or JSON lines")
+    return [given] if given.is_file() else sorted(p for p in given.rglob("*") if _is_data(p, given))
+
+
+def _kind(path: str, files: Sequence[Path]) -> str:
     kinds = {FORMATS[file.suffix] for file in files if file.suffix in FORMATS}
     if len(kinds) != 1:
         found = ", ".join(sorted(kinds)) or "nothing of the kind"
@@ -89,5 +95,15 @@ def _format(kind: str, text: Sequence[str]) -> Any:
     return ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False))
 
 
-def _partitioning(path: str) -> Any:
-    return ds.partitioning(flavor="hive") if Path(path).is_dir() else None
+def _partitioning(root: Path, files: Sequence[Path], text: Sequence[str]) -> Any:
+    """Columns from folder names: whole numbers where all values are, unless the column must stay text."""
+    values: dict[str, set[str]] = {}
+    for file in files if root.is_dir() else ():
+        for part in file.relative_to(root).parts[:-1]:
+            name, equals, value = part.partition("=")
+            if equals:
+                values.setdefault(name, set()).add(value)
+    if not values:
+        return None
+    kinds = {n: pa.string() if n in text or not all(map(str.isdigit, v)) else pa.int64() for n, v in values.items()}
+    return ds.partitioning(pa.schema(list(kinds.items())), flavor="hive")

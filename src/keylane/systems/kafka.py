@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import choice
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane.contract.partitioners import facts_of, setting_for
 from keylane.errors import LaneCountError, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
@@ -46,12 +47,15 @@ def producer_settings(router: Router, **given: Any) -> dict[str, Any]:
     The partitioner setting is the contract's own where librdkafka has it, so that a record sent without an explicit
     partition still lands where the contract says.
     """
-    from keylane.contract.partitioners import facts_of, setting_for
-
     own = router.facts.setting if router.facts.client == "librdkafka" else None
     setting = own or setting_for(facts_of("librdkafka-random"), router.facts)
     named = {"partitioner": setting.removeprefix("partitioner=")} if setting else {}
-    return {**PRODUCER_SETTINGS, **named, **{name.replace("_", "."): value for name, value in given.items()}}
+    return {**PRODUCER_SETTINGS, **named, **{_dotted(name): value for name, value in given.items()}}
+
+
+def _dotted(name: str) -> str:
+    """Librdkafka's properties have dots; confluent-kafka's own (`error_cb`, `on_delivery`) have underscores."""
+    return name if name.endswith("_cb") or name in ("on_delivery", "log_level", "logger") else name.replace("_", ".")
 
 
 def kafka_python_settings(router: Router, choose: Choose = choice, **given: Any) -> dict[str, Any]:
@@ -59,12 +63,21 @@ def kafka_python_settings(router: Router, choose: Choose = choice, **given: Any)
     return {
         "linger_ms": PRODUCER_SETTINGS["linger.ms"],
         "batch_size": PRODUCER_SETTINGS["batch.size"],
-        "compression_type": PRODUCER_SETTINGS["compression.type"],
+        "compression_type": _codec(),
         "enable_idempotence": PRODUCER_SETTINGS["enable.idempotence"],
         "acks": "all",
         "partitioner": kafka_python_partitioner(router, choose),
         **given,
     }
+
+
+def _codec() -> str:
+    """lz4 where kafka-python finds a library for it, which it does not bring along; else gzip, which it always has."""
+    try:
+        from kafka.codec import has_lz4
+    except ImportError:
+        return str(PRODUCER_SETTINGS["compression.type"])
+    return str(PRODUCER_SETTINGS["compression.type"]) if has_lz4() else "gzip"
 
 
 def kafka_python_partitioner(router: Router, choose: Choose = choice) -> LanePartitioner:
@@ -121,8 +134,9 @@ def _key_alone(router: Router) -> None:
 class KeyedProducer:
     """A confluent-kafka producer that puts every record where the contract says.
 
-    `send(record, value)` computes stream, key and partition; tiers go to their own topic. Everything else, `poll`,
-    `flush`, delivery callbacks, is confluent-kafka's, reached through `.producer`.
+    `send(record, value)` computes stream, key and partition; tiers go to their own topic. A record without a position
+    of its own has its place in this producer's sequence, which keyless rules read. Everything else, `poll`, `flush`,
+    delivery callbacks, is confluent-kafka's, reached through `.producer`.
     """
 
     def __init__(self, router: Router, bootstrap: str, **given: Any) -> None:
@@ -131,16 +145,17 @@ class KeyedProducer:
         except ImportError:
             raise MissingExtraError.named("kafka", "confluent-kafka") from None
         self.router = router
+        self.sent = 0
         self.producer = Producer(producer_settings(router, bootstrap_servers=bootstrap, **given))
 
-    def send(self, record: Mapping[str, Any], value: bytes | None, **options: Any) -> Placement:
+    def send(
+        self, record: Mapping[str, Any], value: bytes | None, *, position: int | None = None, **options: Any
+    ) -> Placement:
         """Produce one record; raises UnplacedError, and sends nothing, when the contract has no lane for it."""
-        placement = self.router.placed(record, options.pop("position", None))
-        if placement.lane is not None:
-            options["partition"] = placement.lane
-        elif placement.routing_key and self.router.partitioner.hash is not None:
-            raise UsageError.of("this key is spread by position", got=None, hint="send(..., position=N)")
-        self.producer.produce(placement.stream, value=value, key=self._key(record, placement), **options)
+        placement = self.router.placed(record, self.sent if position is None else position)
+        options.update(key=self._key(record, placement), partition=placement.lane)
+        self.producer.produce(placement.stream, value=value, **options)
+        self.sent += 1
         return placement
 
     def _key(self, record: Mapping[str, Any], placement: Placement) -> bytes | None:

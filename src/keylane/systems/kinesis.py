@@ -32,8 +32,10 @@ def put_arguments(
     """
     placement = router.placed(record, position)
     lane = placement.lane
-    if lane is None or placement.routing_key is None:
+    if placement.routing_key is None:
         raise UnplacedError("Kinesis needs a partition key, and this record has none", Reason.NULL_KEY)
+    if lane is None:
+        raise UnplacedError(f"no lane: {placement.why[-1]}", Reason.NO_POSITION)
     arguments = {"StreamName": placement.stream, "Data": data, "PartitionKey": _partition_key(placement.routing_key)}
     lanes = router.lanes_in(placement.stream)
     if router.facts.name == "kinesis-md5" and lane == router.partitioner.lane(placement.routing_key, lanes):

@@ -74,6 +74,8 @@ def test_what_explain_prints_of_a_contract_is_valid(run: Run, contract_file: Con
     made = contract_file(hot_keys=[{"keys": ["hot"], "spread": {"over": 2, "by_position": True}}])
     assert validated(run, "explain", "TT0124", "-c", made)["contract"]["reason"] is None
     assert validated(run, "explain", "hot", "-c", made)["contract"]["reason"] == "no-position"
+    assert validated(run, "explain", "-c", made)["contract"]["reason"] == "missing-field"
+    assert validated(run, "explain", "--null", "-c", made)["contract"]["reason"] == "no-position"
 
 
 def test_what_identify_prints_is_valid(run: Run, data_file: DataFile, tmp_path: Path) -> None:
@@ -139,6 +141,7 @@ def documents(run: Run, contract_file: ContractFile, data_file: DataFile) -> dic
         ("explain", ("placements",)),
         ("explain", ("placements", 0, "partitioner")),
         ("explain", ("placements", 0, "lane")),
+        ("explain", ("routing_key",)),
         ("identify", ("verdict",)),
         ("identify", ("writers",)),
         ("identify", ("writers", 0, "partitioner")),
@@ -171,6 +174,7 @@ def test_a_document_with_a_missing_field_is_not_valid(
         pytest.param("explain", {"lanes": 0}, id="no lanes"),
         pytest.param("explain", {"lanes": "15"}, id="lanes as text"),
         pytest.param("explain", {"extra": 1}, id="an unknown field"),
+        pytest.param("explain", {"placements": []}, id="nobody asked, and no contract to say why"),
         pytest.param("explain", {"placements": [{"partitioner": "kafka-java", "lane": 1.5}]}, id="half a lane"),
         pytest.param("identify", {"verdict": "maybe"}, id="an unknown verdict"),
         pytest.param("identify", {"verdict": "mixed"}, id="a mixture of one"),

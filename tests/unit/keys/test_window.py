@@ -8,7 +8,7 @@ import pytest
 
 from keylane.contract.model import Window
 from keylane.errors import DataError, UnplacedError
-from keylane.keys.window import micros, window_column, window_number
+from keylane.keys.window import window_column, window_number
 
 MORNING = datetime(2026, 11, 15, 5, 41, 16, 123456, tzinfo=UTC)
 HOUR = datetime(2026, 11, 15, 5, tzinfo=UTC)
@@ -30,7 +30,7 @@ def window(**options: Any) -> Window:
     ],
 )
 def test_durations_are_microseconds(text: str, expected: int) -> None:
-    assert micros(text) == expected
+    assert window(size=text).micros == expected
 
 
 @pytest.mark.parametrize(

@@ -120,30 +120,36 @@ def hashed_lane(name: str) -> int:
 
 
 def test_nothing_is_narrowed_without_null_and_empty_rows() -> None:
-    assert narrowed(MURMUR2, NONE, NONE) == MURMUR2
+    assert narrowed(MURMUR2, NONE, NONE, 12) == MURMUR2
 
 
 def test_nine_rows_say_nothing() -> None:
-    assert narrowed(MURMUR2, at_one_lane(hashed_lane("librdkafka-murmur2"), 9), NONE) == MURMUR2
+    assert narrowed(MURMUR2, at_one_lane(hashed_lane("librdkafka-murmur2"), 9), NONE, 12) == MURMUR2
 
 
 def test_null_keys_that_were_hashed_name_the_client_that_hashes_them() -> None:
     nulls = at_one_lane(hashed_lane("librdkafka-murmur2"), 10)
-    assert narrowed(MURMUR2, nulls, NONE) == ["librdkafka-murmur2"]
+    assert narrowed(MURMUR2, nulls, NONE, 12) == ["librdkafka-murmur2"]
 
 
 def test_null_keys_in_several_lanes_exclude_the_client_that_hashes_them() -> None:
-    assert narrowed(MURMUR2, np.ones(12, np.int64), NONE) == [n for n in MURMUR2 if n != "librdkafka-murmur2"]
+    assert narrowed(MURMUR2, np.ones(12, np.int64), NONE, 12) == [n for n in MURMUR2 if n != "librdkafka-murmur2"]
 
 
 def test_empty_keys_tell_apart_what_null_keys_cannot() -> None:
     spread = np.ones(12, np.int64)
     empties = at_one_lane(hashed_lane("librdkafka-consistent"), 10)
-    assert narrowed(CRC32, spread, spread) == ["librdkafka-consistent-random", "kafka-go-crc32"]
-    assert narrowed(CRC32, spread, empties) == ["sarama-crc"]
-    assert narrowed(CRC32, empties, empties) == ["librdkafka-consistent"]
+    assert narrowed(CRC32, spread, spread, 12) == ["librdkafka-consistent-random", "kafka-go-crc32"]
+    assert narrowed(CRC32, spread, empties, 12) == ["sarama-crc"]
+    assert narrowed(CRC32, empties, empties, 12) == ["librdkafka-consistent"]
 
 
 def test_null_rows_that_fit_no_member_narrow_nothing() -> None:
     only = ["kafka-java"]
-    assert narrowed(only, at_one_lane(hashed_lane("librdkafka-murmur2"), 10), NONE) == only
+    assert narrowed(only, at_one_lane(hashed_lane("librdkafka-murmur2"), 10), NONE, 12) == only
+
+
+def test_null_keys_together_in_another_lane_were_not_hashed() -> None:
+    """A sticky client keeps a whole batch of them on one lane, any lane."""
+    elsewhere = (hashed_lane("librdkafka-murmur2") + 1) % 12
+    assert "librdkafka-murmur2" not in narrowed(MURMUR2, at_one_lane(elsewhere, 50), NONE, 12)

@@ -134,7 +134,6 @@ def test_chosen_keys_that_use_far_too_few_lanes_are_a_warning(contract: Make) ->
         pytest.param(tier(keys_on({0}, 4, 5), 4, spread={"over": 2, "by": "o"}), id="the tier is spread"),
         pytest.param(tier(keys_on(set(range(12)), 12, 60), 12), id="as a fair hash has it"),
         pytest.param({**tier(keys_on({0}, 4, 5), 4), "key": HOURLY}, id="the window moves them"),
-        pytest.param({**tier(keys_on({0}, 4, 5), 4), "partitioner": "librdkafka-random"}, id="nothing is hashed"),
     ],
 )
 def test_chosen_keys_that_share_lanes_as_they_should_say_nothing(spec: Any, contract: Make) -> None:

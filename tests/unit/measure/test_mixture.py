@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from keylane.measure.mixture import first_fits, log_chance, log_occupancy, shares
+from keylane.measure.mixture import by_chance, first_fits, log_chance, log_occupancy, shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,27 +84,45 @@ def exact_tail(hits: int, tries: int, chance: float) -> float:
 @pytest.mark.parametrize("tries", [1, 7, 40, 150])
 def test_the_bound_on_chance_is_never_below_the_exact_binomial(tries: int, lanes: int) -> None:
     for hits in range(tries + 1):
-        assert exp(log_chance(hits, tries, lanes)) >= exact_tail(hits, tries, 1 / lanes) * (1 - 1e-9)
+        assert exp(log_chance(hits, tries, 1 / lanes)) >= exact_tail(hits, tries, 1 / lanes) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("lanes", [2, 12, 100])
 def test_more_hits_are_never_more_likely_by_chance(lanes: int) -> None:
-    bounds = [log_chance(hits, 60, lanes) for hits in range(61)]
+    bounds = [log_chance(hits, 60, 1 / lanes) for hits in range(61)]
     assert all(later <= earlier for earlier, later in pairwise(bounds))
 
 
 def test_all_of_k_keys_is_the_familiar_power() -> None:
-    assert log_chance(10, 10, 12) == pytest.approx(-10 * log(12))
+    assert log_chance(10, 10, 1 / 12) == pytest.approx(-10 * log(12))
 
 
 @pytest.mark.parametrize(("hits", "tries"), [(0, 0), (0, 50), (4, 48)], ids=["no keys", "no hit", "as chance has it"])
 def test_no_better_than_chance_is_no_evidence(hits: int, tries: int) -> None:
-    assert log_chance(hits, tries, 12) == 0.0
+    assert log_chance(hits, tries, 1 / 12) == 0.0
 
 
 def test_the_bound_is_tight_enough_to_be_of_use() -> None:
     """Within a factor of the tries: 30 of 100 keys on 12 lanes."""
-    assert exp(log_chance(30, 100, 12)) <= 100 * exact_tail(30, 100, 1 / 12)
+    assert exp(log_chance(30, 100, 1 / 12)) <= 100 * exact_tail(30, 100, 1 / 12)
+
+
+def test_a_fair_rule_fits_strangers_once_in_n() -> None:
+    one, other = rules(2, 12)
+    assert by_chance(one, other, 12) == pytest.approx(1 / 12, rel=0.01)
+
+
+@pytest.mark.parametrize("rows", [400, 5_000])
+def test_a_rule_that_likes_the_lane_all_data_stands_on_fits_it_as_often(rows: int) -> None:
+    """Counted, never below what the rule does by itself, so a crowded lane is no evidence."""
+    likes = np.where(np.arange(rows) % 10 == 0, 0, 1 + np.arange(rows) % 11)
+    crowded = np.zeros(rows, np.int64)
+    assert by_chance(likes, crowded, 12) == pytest.approx(0.1, abs=0.005)
+    assert log_chance(int((likes == crowded).sum()), rows, by_chance(likes, crowded, 12)) > -3
+
+
+def test_keys_that_do_not_fit_a_rule_count_as_no_lane() -> None:
+    assert by_chance(np.full(100, -1), np.zeros(100, np.int64), 12) < 1 / 12
 
 
 def exact_occupancy(keys: int, lanes: int) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from keylane.keys.encode import encode, strip_registry_header
 from keylane.keys.read import record_reader
 from keylane.placement.count import lane_count
 from keylane.placement.keyless import RULES
-from keylane.placement.overrides import compile_overrides
+from keylane.placement.overrides import compile_overrides, named_lanes
 from keylane.placement.partitioners import partitioner
 from keylane.placement.spread import by_position, by_sub_key, lane_set
 from keylane.records import Placement, Position, Reason
@@ -59,7 +59,7 @@ class Router:
         typed = spec.key.encodings[0] if len(spec.key.fields) == 1 and not spec.key.window else "raw"
         self.partitioner = partitioner(spec.partitioner, typed)
         self.overrides = compile_overrides(contract)
-        _lanes_exist(contract, self.lane_count)
+        _lanes_exist(max(named_lanes(contract), default=0), self.lane_count)
         self._read = record_reader(spec.key)
         self._hash = self.partitioner.hash.one if self.partitioner.hash else None
         self._fold = self.partitioner.fold if self._hash else None
@@ -236,19 +236,11 @@ def _key_step(contract: Contract, key: bytes | None) -> str:
     return f"key: {fields} as {'+'.join(contract.spec.key.encodings)} -> {shown}"
 
 
-def _lanes_exist(contract: Contract, count: int) -> None:
-    """A live count may be too small for lanes that the contract names."""
-    spec = contract.spec
-    named = [lane for rule in spec.hot_keys for lane in (rule.pin.lanes if rule.pin else ())]
-    named += [lane for rule in spec.hot_keys for lane in ((rule.spread and rule.spread.lanes) or ())]
-    if spec.table:
-        named += [lane for v in spec.table.values.values() for lane in (v if isinstance(v, tuple) else (v,))]
-        named += [one.lane for one in spec.table.ranges]
-    over = max((rule.spread.over or 0 for rule in spec.hot_keys if rule.spread), default=0)
-    if max([*named, over - 1], default=0) >= count:
-        raise LaneCountError.of(
-            "the contract names lanes beyond the count", got=count, allowed=f"{max([*named, over - 1]) + 1} or more"
-        )
+def _lanes_exist(highest: int, count: int) -> None:
+    """A live count may be too small for lanes that the contract names; parse could not know."""
+    if highest >= count:
+        allowed = f"{highest + 1} or more"
+        raise LaneCountError.of("the contract names lanes beyond the count", got=count, allowed=allowed)
 
 
 def _agreed_count(promised: Any, given: int | None) -> int:

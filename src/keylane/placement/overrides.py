@@ -13,11 +13,11 @@ from keylane.keys.read import encode_key_value
 from keylane.placement.table import LaneTable, compile_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from keylane.contract.model import Contract, Spread
 
-__all__ = ["HotRule", "Overrides", "compile_overrides"]
+__all__ = ["HotRule", "Overrides", "compile_overrides", "named_lanes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,18 @@ def compile_overrides(contract: Contract) -> Overrides:
     table = compile_table(spec.table, spec.key) if spec.table else None
     rejects = spec.table is not None and spec.table.otherwise == "reject"
     return Overrides(_hot(contract), table, spec.table.by if spec.table else None, rejects)
+
+
+def named_lanes(contract: Contract) -> Iterator[int]:
+    """Every lane of the stream that hot keys and the table name; `over: n` names the n-th."""
+    for rule in contract.spec.hot_keys:
+        yield from rule.pin.lanes if rule.pin else ()
+        if rule.spread:
+            yield from rule.spread.lanes or ((rule.spread.over or 1) - 1,)
+    table = contract.spec.table
+    for lanes in table.values.values() if table else ():
+        yield from lanes if isinstance(lanes, tuple) else (lanes,)
+    yield from (one.lane for one in table.ranges) if table else ()
 
 
 def _hot(contract: Contract) -> dict[bytes, HotRule]:

@@ -51,9 +51,9 @@ test: $(STAMP) ## Run the tests
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: test-faults
-test-faults: $(STAMP) ## Run the long tests with planted faults
-	echo "test-faults: pytest -m faults $(ARGS)"
-	$(BIN)/python -m pytest -m faults $(ARGS)
+test-faults: $(STAMP) ## Run the long tests: the properties on many more random cases
+	echo "test-faults: pytest tests/properties --hypothesis-profile=explore $(ARGS)"
+	$(BIN)/python -m pytest tests/properties --hypothesis-profile=explore $(ARGS)
 
 .PHONY: lint
 lint: $(STAMP) ## Check style, formatting and types; change nothing

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from keylane.contract.partitioners import FACTS, key_rule
@@ -81,6 +82,8 @@ class Router:
 
         A contract with a window or a sub-key needs the record; use `lane`.
         """
+        if self.contract.spec.key.window is not None:
+            raise UsageError.of("the lane depends on the record's time too", got="a key alone", hint="lane(record)")
         if key and self.contract.spec.key.registry_header == "strip":
             key = strip_registry_header(key)
         return _placed(self._place({}, key, key, position)).lane
@@ -149,7 +152,7 @@ class Router:
         if position is None:
             text = f"{rule}: the key does not decide the lane, and no position was given"
             return Placement(self.stream, None, key, Reason.NO_POSITION, (*why, text))
-        lane = RULES[rule](position, self.lane_count)
+        lane = RULES[rule](_whole(position), self.lane_count)
         return Placement(self.stream, lane, key, None, (*why, f"{rule}: position {position} -> lane {lane}"))
 
     def _home(self, key: bytes | None, why: list[str], lanes: int | None = None) -> int:
@@ -197,7 +200,7 @@ class Router:
             return Placement(stream, lane, key, None, (*why, f"by {spread.by} -> lane {lane}"))
         if position is None:
             return Placement(stream, None, key, Reason.NO_POSITION, (*why, "by position, and none was given"))
-        lane = by_position(position, among)
+        lane = by_position(_whole(position), among)
         return Placement(stream, lane, key, None, (*why, f"by position {position} -> lane {lane}"))
 
     def _from_table(self, record: Mapping[str, Any], base: bytes, key: bytes, why: list[str]) -> Placement:
@@ -220,6 +223,13 @@ def _placed(placement: Placement) -> Placement:
     if placement.reason is None or placement.reason is Reason.NO_POSITION:
         return placement
     raise UnplacedError(f"no lane: {placement.why[-1]}", placement.reason)
+
+
+def _whole(position: Any) -> int:
+    try:
+        return index(position)
+    except TypeError:
+        raise UsageError.of("not a source position", got=position, allowed="a whole number") from None
 
 
 def sub_key_hash(record: Mapping[str, Any], field: str) -> int:
@@ -246,9 +256,7 @@ def _lanes_exist(highest: int, count: int) -> None:
 def _agreed_count(promised: Any, given: int | None) -> int:
     if promised == "live":
         if given is None:
-            raise LaneCountError.of(
-                "the contract asks the cluster", got="lanes: live", hint="Router(contract, lanes=N)"
-            )
+            raise LaneCountError.of("the contract asks the cluster", got="lanes: live", hint="lanes=N, or --lanes N")
         return lane_count(given)
     if given is not None and lane_count(given) != promised:
         raise LaneCountError.of("contradicts the contract", got=given, allowed=str(promised), hint="a new epoch")

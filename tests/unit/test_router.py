@@ -45,7 +45,7 @@ def test_a_long_key_is_cut_in_the_explanation_only(contract: Make) -> None:
 
 
 def test_live_lanes_must_be_told(contract: Make) -> None:
-    with pytest.raises(LaneCountError, match=r"hint: Router\(contract, lanes=N\)"):
+    with pytest.raises(LaneCountError, match=r"hint: lanes=N, or --lanes N"):
         Router(contract(lanes="live"))
     assert Router(contract(lanes="live"), lanes=15).lane({"k": "TT0124"}) == 10
 

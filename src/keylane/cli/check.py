@@ -64,18 +64,18 @@ def check(
 
 
 def _one(path: str, data: str | None, lane: str | None, lanes: int | None) -> Result:
-    from keylane.contract.parse import examine_file
+    from keylane.contract.parse import examine_file, located
     from keylane.measure.golden import contract_findings
 
     contract, findings = examine_file(path)
     if contract is None:
         return _result(findings, exit_code=INVALID)
     facts = {"contract": contract.metadata.name, "fingerprint": contract.fingerprint, "answers": _answers(contract)}
-    findings = list(contract_findings(contract))
+    findings = located(contract_findings(contract), path)
     if data is None:
         return _result(findings, facts)
     counts, more = _against(contract, data, lane, lanes)
-    return _result([*findings, *more], {**facts, "data": counts})
+    return _result([*findings, *located(more, path)], {**facts, "data": counts})
 
 
 def _answers(contract: Contract) -> list[dict[str, Any]]:
@@ -89,6 +89,7 @@ def _against(
 ) -> tuple[dict[str, Any], list[Finding]]:
     from keylane.cli.progress import counted
     from keylane.measure.keep import fields_of, keeps
+    from keylane.records import Finding
     from keylane.router import Router
     from keylane.systems.files import open_data
 
@@ -97,6 +98,9 @@ def _against(
     column = lane or ("lane" if "lane" in data.columns else None)
     wanted = [*fields, *([column] if column and column not in fields else [])]
     kept, findings = keeps(Router(contract, lanes=lanes), counted(data.batches(wanted), "check"), column)
+    if column is None:
+        text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
+        findings.append(Finding("info", "data", text))
     counts = {
         "rows": kept.rows,
         "misplaced": kept.misplaced if column else None,
@@ -182,7 +186,7 @@ def _result(
 
 
 def _verdict(ok: bool, findings: list[Finding]) -> str:
-    errors = sum(finding.severity == "error" for finding in findings)
+    errors, warnings = (sum(f.severity == kind for f in findings) for kind in ("error", "warning"))
     if ok:
-        return "ok" + (f", with {len(findings)} warning(s)" if findings else "")
-    return f"broken: {errors} error(s), {len(findings) - errors} warning(s)"
+        return "ok" + (f", with {warnings} warning(s)" if warnings else "")
+    return f"broken: {errors} error(s), {warnings} warning(s)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,8 +74,11 @@ def explain(
         from keylane.contract.parse import load_contract
 
         contract = load_contract(path)
+        if key is None and not fields and not null:
+            raise click.UsageError("KEY, --field or --null is needed")
         record = record_of(contract, key, fields, null=null)
-        return _by_contract(contract, record, position, lanes, like), output
+        result = _by_contract(contract, record, position, lanes, like)
+        return replace(result, document={**result.document, "key": _typed(key)}), output
     if fields:
         raise click.UsageError("--field goes with --contract")
     if lanes is None:
@@ -83,7 +87,12 @@ def explain(
         raise click.UsageError("KEY or --null is needed, not both." if null else "KEY is needed (or --null).")
     routing_key = None if null else key_bytes(key or "", encoding)
     document, sections, lines = by_client(routing_key, lanes, encoding, like or "kafka-java")
-    return Result({**document, "key": key}, sections, lines), output
+    return Result({**document, "key": _typed(key)}, sections, lines), output
+
+
+def _typed(key: str | None) -> str | None:
+    """KEY as JSON can hold it: bytes of the command line that are no text are written out."""
+    return key and key.encode("utf-8", "backslashreplace").decode()
 
 
 def by_client(
@@ -115,7 +124,7 @@ def by_client(
 def _row(one: Partitioner, key: bytes | None, lanes: int, encoding: str) -> dict[str, Any]:
     asked, note = _askable(one, key, encoding)
     lane = one.lane(asked, lanes) if note is None or asked != key else None
-    hashed = one.hash and lane is not None and f"0x{one.hash.one(asked or b''):0{one.hash.bits // 4}x}"
+    hashed = one.hash and lane is not None and f"0x{one.hash.of(asked):0{one.hash.bits // 4}x}"
     note = note or (_without(one, key) if lane is None else None) or one.facts.note.partition(":")[0] or None
     return {"partitioner": one.name, "lane": lane, "hash": hashed or None, "client": one.facts.client, "note": note}
 
@@ -173,8 +182,10 @@ def _fixes(rows: list[dict[str, Any]], like: str) -> list[dict[str, Any]]:
     fixes = []
     for row in rows:
         facts = FACTS[row["partitioner"]]
-        if row["lane"] != wanted and facts.family != FACTS[like].family and wanted is not None:
-            setting = setting_for(facts, FACTS[like])
+        if row["lane"] != wanted and wanted is not None:
+            # Within a family only null and empty keys differ, and only the client's own other setting mends that.
+            apart = facts.family != FACTS[like].family or facts.client == FACTS[like].client
+            setting = setting_for(facts, FACTS[like]) if apart else None
             fixes.append({"partitioner": row["partitioner"], "lane": row["lane"], "set": setting})
     return fixes
 

@@ -174,7 +174,7 @@ def misfit(value: Any, encoding: str) -> str:
         "int32be": number and -(2**31) <= value < 2**31,
         "int64be": number and -(2**63) <= value < 2**63,
         "uuid": bool(re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text)),
-        "h3": (number and value >> 59 == 1) or bool(re.fullmatch(r"0?8[0-9a-fA-F]{14}", text)),
+        "h3": (number and value >> 59 == 1) or bool(re.fullmatch(r"0?[89a-fA-F][0-9a-fA-F]{14}", text)),
         "raw": False,
     }
     return "" if fits[encoding] else _WANTS[encoding]

@@ -7,10 +7,11 @@ real traffic is `plan`'s to say.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from keylane.contract.answers import answers, moved_share, weakest
-from keylane.contract.fingerprint import fingerprint, placement_form
+from keylane.contract.fingerprint import fingerprint, key_bytes_form, placement_form
 from keylane.contract.partitioners import FACTS
 
 if TYPE_CHECKING:
@@ -66,9 +67,11 @@ def evolve(old: Contract, new: Contract, others: Sequence[Contract] = ()) -> Evo
 
 
 def _changes(old: Contract, new: Contract, others: Sequence[Contract]) -> Iterator[Change]:
-    before, after = placement_form(old), placement_form(new)
+    before, after = _form(old), _form(new)
     yield from _identity(old, new)
     yield from _lanes(new, before, after)
+    if before["key"] == after["key"]:
+        yield from _fields(old, new)
     yield from _hashing(old, new, before, after)
     yield from _key_rules(before, after)
     yield from _overrides(before, after)
@@ -77,6 +80,22 @@ def _changes(old: Contract, new: Contract, others: Sequence[Contract]) -> Iterat
     yield from _streams(old, new)
     yield from _left_behind(before, after, others)
     yield from _words(old, new)
+
+
+def _form(contract: Contract) -> Form:
+    """The placement, with the key as its bytes."""
+    return {**placement_form(contract), "key": key_bytes_form(contract)}
+
+
+def _fields(old: Contract, new: Contract) -> Iterator[Change]:
+    was, now = old.spec.key, new.spec.key
+    if was.fields != now.fields:
+        text = f"{list(was.fields)} became {list(now.fields)}: safe only if they hold the same values"
+        yield Change("moves-keys", "spec.key.fields", text)
+    if was.window and now.window and (was.window.field, was.window.unit) != (now.window.field, now.window.unit):
+        yield Change(
+            "moves-keys", "spec.key.window", "another time field or unit: safe only if it tells the same times"
+        )
 
 
 def _identity(old: Contract, new: Contract) -> Iterator[Change]:
@@ -100,7 +119,7 @@ def _lanes(new: Contract, before: Form, after: Form) -> Iterator[Change]:
         yield Change("safe", "spec.lanes", f"{was} lanes became {now}: no key decides its lane, so none moves")
     elif _same_hash(before, after):
         text = f"{was} lanes became {now}: {float(share):.1%} of hashed keys change lane"
-        yield Change("moves-keys", "spec.lanes", text, float(share))
+        yield Change("moves-keys", "spec.lanes", text, None if after["table"] else float(share))
     if now < was and FACTS[new.spec.partitioner].fold != "ranges":
         yield _shrunk("spec.lanes", was, now)
 
@@ -136,8 +155,11 @@ def _refolded(old: Contract, new: Contract, before: Form, after: Form) -> float:
     """FNV-1a by abs() and by mask agree on every hash below 2**31, and above it on 1 or 2 residues of n."""
     lanes = after["lanes"]
     hashes = {FACTS[contract.spec.partitioner].hash for contract in (old, new)}
-    if len(hashes) > 1 or lanes == "live" or before["lanes"] != lanes:
+    if len(hashes) > 1 or "live" in (lanes, before["lanes"]):
         return _strangers(before, after)
+    if before["lanes"] != lanes:
+        most = max(before["lanes"], lanes)
+        return 1 - (gcd(before["lanes"], lanes) + 1) / (2 * most)
     return max(0.0, 0.5 - (1 if lanes % 2 else 2) / (2 * lanes))
 
 
@@ -153,9 +175,15 @@ def _overrides(before: Form, after: Form) -> Iterator[Change]:
     moved = sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key))
     if moved:
         named = ", ".join(key.strip('[]"') for key in moved[:3]) + (", …" if len(moved) > 3 else "")
-        yield Change("moves-keys", "spec.hot_keys", f"{len(moved)} hot key(s) change their rule: {named}", 0.0)
+        yield Change("moves-keys", "spec.hot_keys", f"{len(moved)} hot key(s) change their rule: {named}")
     if before["table"] != after["table"]:
         yield Change("moves-keys", "spec.table", "the keys of the table whose rows changed")
+    if _rejects(after) and not _rejects(before):
+        yield Change("moves-keys", "spec.table.otherwise", "every key that the table does not list loses its lane")
+
+
+def _rejects(form: Form) -> bool:
+    return bool(form["table"]) and form["table"]["otherwise"] == "reject"
 
 
 def _tiers(before: Form, after: Form) -> Iterator[Change]:
@@ -187,7 +215,7 @@ def _streams(old: Contract, new: Contract) -> Iterator[Change]:
 
 def _left_behind(before: Form, after: Form, others: Sequence[Contract]) -> Iterator[Change]:
     for other in others:
-        if placement_form(other) == before != after:
+        if _form(other) == before != after:
             text = f"{', '.join(other.spec.streams)} (contract {other.metadata.name}) would stay behind"
             yield Change("breaks-co-partitioning", "spec", text)
 

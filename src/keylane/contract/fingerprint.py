@@ -17,7 +17,7 @@ from keylane.contract.partitioners import facts_of, key_rule
 if TYPE_CHECKING:
     from keylane.contract.model import Contract, HotKeys, Key, Spread, Table
 
-__all__ = ["fingerprint", "placement_fingerprint", "placement_form"]
+__all__ = ["fingerprint", "key_bytes_form", "placement_fingerprint", "placement_form"]
 
 
 def fingerprint(contract: Contract) -> str:
@@ -36,7 +36,7 @@ def placement_fingerprint(contract: Contract) -> str:
 
 
 def placement_form(contract: Contract) -> dict[str, Any]:
-    """The placement in one way of writing: two contracts have the same form just when they place every key alike."""
+    """The placement in one way of writing: contracts of the same form place the same fields alike."""
     spec = contract.spec
     return {
         "lanes": spec.lanes,
@@ -58,6 +58,15 @@ def _key(key: Key) -> dict[str, Any]:
         "window": {**key.window.model_dump(mode="json"), "size": key.window.micros} if key.window else None,
         "registry_header": key.registry_header,
     }
+
+
+def key_bytes_form(contract: Contract) -> dict[str, Any]:
+    """What makes the bytes of a key. What its fields are called, and in what a time is counted, does not."""
+    form = _key(contract.spec.key)
+    window = form["window"] and {name: form["window"][name] for name in ("size", "as_")}
+    # An H3 cell is its number: the same eight bytes.
+    encodings = ["int64be" if encoding == "h3" else encoding for encoding in form["encodings"]]
+    return {**{k: v for k, v in form.items() if k != "fields"}, "encodings": encodings, "window": window}
 
 
 def _key_name(value: Any) -> str:

@@ -5,6 +5,7 @@ The bounds on the YAML itself are in `yaml_tree`, the fields in `model`, contrad
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,16 +13,18 @@ from pydantic import BaseModel, ValidationError
 
 from keylane.contract import model
 from keylane.contract.cross import cross_problems
-from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, read_tree, show_path
+from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, path_of, read_tree, show_path
 from keylane.errors import ContractError, did_you_mean, shorten
 from keylane.records import Finding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic_core import ErrorDetails
 
     from keylane.contract.model import Contract
 
-__all__ = ["examine", "examine_file", "load_contract", "parse_contract"]
+__all__ = ["examine", "examine_file", "load_contract", "located", "parse_contract"]
 
 #: Which model stands at a path (list positions left out), for "did you mean".
 _MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
@@ -72,6 +75,12 @@ def examine_file(path: str | FilePath) -> tuple[Contract | None, list[Finding]]:
     except UnicodeDecodeError as error:
         got = raw[error.start : error.start + 8]
         return None, [Finding("error", "(file)", f"not UTF-8 text: got {got!r} at byte {error.start}")]
+
+
+def located(findings: Iterable[Finding], path: str | FilePath) -> list[Finding]:
+    """Give findings about a contract the lines of its file, for what was found after it was read."""
+    tree = read_tree(FilePath(path).read_text(encoding="utf-8"))
+    return [replace(f, line=tree.line(path_of(f.where))) if f.where.startswith("spec") else f for f in findings]
 
 
 def examine(text: str) -> tuple[Contract | None, list[Finding]]:

@@ -139,7 +139,7 @@ FACTS: Final[dict[str, PartitionerFacts]] = {
             "round_robin",
         ),
         _go("kafka-go-hash", "Balancer: &kafka.Hash{}", "fnv1a", "absolute", "round_robin"),
-        _go("kafka-go-reference", "Balancer: &kafka.ReferenceHash{}", "fnv1a", "masked", "round_robin"),
+        _go("kafka-go-reference", "Balancer: &kafka.ReferenceHash{}", "fnv1a", "masked", "random"),
         _go("kafka-go-crc32", "Balancer: kafka.CRC32Balancer{}", "crc32", "unsigned", "random", "random"),
         _go("kafka-go-murmur2", "Balancer: kafka.Murmur2Balancer{}", "murmur2", "masked", "random"),
         PartitionerFacts(
@@ -187,7 +187,8 @@ FACTS: Final[dict[str, PartitionerFacts]] = {
             "java-long",
             "absolute",
             "sticky",
-            encodings=LONG,
+            "reject",
+            LONG,
             note="wrong but deployed: the low bits of coarse cells are constant, so resolution 3 reaches 15 of "
             "60 lanes and 4 of 64; and Java's abs() of Integer.MIN_VALUE is negative, where this stays in range",
         ),

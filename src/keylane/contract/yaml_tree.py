@@ -16,11 +16,11 @@ import yaml
 
 from keylane.records import Finding
 
-__all__ = ["MAX_BYTES", "Tree", "read_tree", "show_path"]
+__all__ = ["MAX_BYTES", "Tree", "path_of", "read_tree", "show_path"]
 
 MAX_BYTES: Final = 1 << 18
 MAX_DEPTH: Final = 24
-MAX_NODES: Final = 100_000
+MAX_NODES: Final = 50_000
 MAX_ALIASES: Final = 16
 MAX_DIGITS: Final = 20
 HALF: Final = "half of a surrogate pair has no bytes; hint: write the character itself"
@@ -61,6 +61,11 @@ def show_path(path: Path) -> str:
     return text.removeprefix(".") or "(file)"
 
 
+def path_of(where: str) -> Path:
+    """Read `spec.hot_keys[0]` back as a path."""
+    return tuple(int(i) if i else name for name, i in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", where))
+
+
 def read_tree(text: str) -> Tree:
     """Read one YAML document within bounds; what is wrong is in `findings`, never an exception."""
     tree = Tree()
@@ -76,6 +81,8 @@ def read_tree(text: str) -> Tree:
             tree.findings.append(bound)
         elif (node := yaml.compose(text, Loader=Loader)) is None:
             tree.problem((), "the file is empty; hint: a contract begins with `apiVersion: keylane/v1`")
+        elif _expanded(node, {}, set()) > MAX_NODES:
+            tree.problem((), f"aliases expand to too many values: allowed: {MAX_NODES}")
         else:
             tree.data = _Builder(tree, tags).build(node, ())
     except yaml.YAMLError as error:
@@ -99,6 +106,23 @@ def _bound_broken(text: str, tags: Tags) -> Finding | None:
     return None
 
 
+def _expanded(node: yaml.Node, known: dict[int, int], around: set[int]) -> int:
+    """How many values a node stands for once its aliases are written out; counted once for each node, built never."""
+    if id(node) in around:
+        return MAX_NODES + 1
+    if id(node) not in known:
+        around.add(id(node))
+        known[id(node)] = 1 + sum(_expanded(child, known, around) for child in _children(node))
+        around.discard(id(node))
+    return known[id(node)]
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [child for pair in node.value for child in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
 def _syntax(error: yaml.YAMLError) -> Finding:
     mark = getattr(error, "problem_mark", None)
     text = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -106,25 +130,18 @@ def _syntax(error: yaml.YAMLError) -> Finding:
 
 
 class _Builder:
-    """Builds data from composed nodes, counting what aliases expand to."""
+    """Builds data from composed nodes, whose expansion has been found to be bounded."""
 
     def __init__(self, tree: Tree, tags: Tags) -> None:
         self.tree = tree
         self.tags = tags
-        self.built = 0
-        self.open: set[int] = set()
 
     def build(self, node: yaml.Node, path: Path) -> Any:
         self.tree.lines.setdefault(path, node.start_mark.line + 1)
-        self.built += 1
-        if id(node) in self.open or self.built > MAX_NODES or len(path) > MAX_DEPTH:
-            raise yaml.YAMLError("aliases expand without end")
-        self.open.add(id(node))
+        if len(path) > MAX_DEPTH:
+            raise yaml.YAMLError(f"aliases nest too deep: allowed: {MAX_DEPTH}")
         self._untagged(node, path)
-        try:
-            return self._value(node, path)
-        finally:
-            self.open.discard(id(node))
+        return self._value(node, path)
 
     def _untagged(self, node: yaml.Node, path: Path) -> None:
         # A block mapping begins where its first key does: the tag is one problem, so it is taken out.
@@ -166,8 +183,8 @@ class _Builder:
             return float(text)
         return WORDS.get(text, text)
 
-    def _integer(self, text: str, path: Path) -> int:
+    def _integer(self, text: str, path: Path) -> int | None:
         if len(text) > MAX_DIGITS:
             self.tree.problem(path, f"number too long: got {len(text)} digits; allowed: {MAX_DIGITS}")
-            return 0
+            return None
         return int(text)

@@ -6,6 +6,7 @@ The same rules for whole columns: `columns`. Which field has which encoding: the
 from __future__ import annotations
 
 import re
+from operator import index
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -47,18 +48,24 @@ def _utf8(value: Any) -> bytes:
         if isinstance(value, bytes):
             value.decode()
             return value
-        if isinstance(value, int) and not isinstance(value, bool):
-            return b"%d" % value
-        return str.encode(value)
+        if isinstance(value, str):
+            return str.encode(value)
+        return b"%d" % _whole(value)
     except (ValueError, TypeError):
         raise malformed("utf8", value, "text without lone surrogates, whole numbers, UTF-8 bytes") from None
+
+
+def _whole(value: Any) -> int:
+    """A whole number of any kind, NumPy's included; not a truth value."""
+    if isinstance(value, bool):
+        raise TypeError
+    return index(value)
 
 
 def _integer(name: str, width: int) -> Callable[[Any], bytes]:
     def encode_integer(value: Any) -> bytes:
         try:
-            if not isinstance(value, bool):
-                return int.to_bytes(value, width, "big", signed=True)
+            return _whole(value).to_bytes(width, "big", signed=True)
         except (OverflowError, TypeError):
             pass
         raise malformed(name, value, f"whole numbers of {width * 8} bits, signed")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from keylane.contract.partitioners import FACTS
 from keylane.errors import DataError
@@ -47,7 +48,7 @@ class Candidate:
 
     def key_bytes(self, keys: pa.Array) -> pa.Array:
         """Routing keys under this hypothesis; null where the value does not fit it."""
-        encoded, _ = encode_column(keys, self.encoding, "key")  # type: ignore[arg-type]
+        encoded, _ = encode_column(_as_numbers(keys, self.encoding), self.encoding, "key")  # type: ignore[arg-type]
         return strip_registry_headers(encoded)[0] if self.strip_header else encoded
 
     def hashed(self, keys: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -93,10 +94,10 @@ def _encodings(keys: pa.Array) -> list[tuple[str, bool]]:
     if pa.types.is_null(kind):
         return [("utf8", False)]
     if pa.types.is_integer(kind):
-        narrow = [("int32be", False)] if kind.bit_width <= 32 else []
-        return [("utf8", False), *narrow, ("int64be", False)]
+        return [(e, False) for e in ("utf8", "int32be", "int64be") if _all_fit(keys, e)]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return [("utf8", False), *[(e, False) for e in ("uuid", "h3") if _all_fit(keys, e)]]
+        guises = ("uuid", "h3", *(("int32be", "int64be") if _all_digits(keys) else ()))
+        return [("utf8", False), *[(e, False) for e in guises if _all_fit(keys, e)]]
     if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)):
         raise not_keys(kind)
     return [("raw", False), *_binary_guises(keys)]
@@ -114,8 +115,22 @@ def _binary_guises(keys: pa.Array) -> list[tuple[str, bool]]:
 
 
 def _all_fit(keys: pa.Array, encoding: str) -> bool:
-    sample = keys.drop_null().slice(0, 100)
+    sample = _as_numbers(keys.drop_null().slice(0, 100), encoding)
     return len(sample) > 0 and not encode_column(sample, encoding, "key")[1].any()  # type: ignore[arg-type]
+
+
+def _all_digits(keys: pa.Array) -> bool:
+    """Whether texts are whole numbers written out, as a CSV holds them."""
+    sample = keys.drop_null().slice(0, 100).cast(pa.string())
+    return len(sample) > 0 and pc.all(pc.match_substring_regex(sample, r"^(0|-?[1-9][0-9]{0,17})$")).as_py()
+
+
+def _as_numbers(keys: pa.Array, encoding: str) -> pa.Array:
+    """Digits as the numbers they spell, where the encoding wants numbers; text that is none becomes null."""
+    if not encoding.startswith("int") or pa.types.is_integer(keys.type):
+        return keys
+    digits = pc.match_substring_regex(keys, r"^(0|-?[1-9][0-9]{0,17})$")
+    return pc.if_else(digits, keys, pa.scalar(None, keys.type)).cast(pa.int64())
 
 
 def _all_framed(keys: pa.Array) -> bool:

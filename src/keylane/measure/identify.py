@@ -11,7 +11,7 @@ needed were seen, the answer is `unknown`, with the number that would do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import exp, log
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -26,7 +26,7 @@ from keylane.measure.tally import BELIEF, Rows, Tally, distinct_pairs, joined, t
 from keylane.placement.count import lane_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -37,6 +37,10 @@ __all__ = ["Identification", "Writer", "identify"]
 HEAD: Final = 100_000
 #: Unexplained rows below this share are strays, not a writer.
 STRAY: Final = 1e-3
+#: A share below this is rounding, not a writer.
+TRACE: Final = 1e-9
+#: Unexplained rows of fewer keys than this are somebody's hot keys, not a writer's.
+FEW_KEYS: Final = 30
 
 Verdict = Literal["one-writer", "mixed", "unknown"]
 
@@ -52,6 +56,8 @@ class Writer:
     fitting_keys: int = 0
     chance: float | None = None
     setting: str | None = None
+    #: The lane count this writer placed by, where it is not the one of the answer: the stream grew, or shrank.
+    lanes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +116,11 @@ def _then(head: list[Rows], rest: Iterator[Rows]) -> Iterator[Rows]:
 def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
     distinct = len(pc.unique(pairs[0]))
     found, unexplained = _first_look(tally, pairs, thin)
-    late, unexplained = _second_look(tally, unexplained)
-    writers = sorted([*found, *late], key=lambda writer: -writer.share)
+    late, unexplained = _second_look(tally, unexplained, thin)
+    known = max(0.0, 1 - unexplained - sum(writer.share for writer in late))
+    total = sum(writer.share for writer in found)
+    found = [replace(writer, share=writer.share * known / total) for writer in found]
+    writers = sorted((w for w in [*found, *late] if w.share > TRACE), key=lambda writer: -writer.share)
     if not writers:
         return _nothing(tally, _why_not(tally, pairs, thin, distinct), distinct)
     mixed = len(writers) > 1 or unexplained >= STRAY
@@ -121,7 +130,7 @@ def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
         "mixed" if mixed else "one-writer",
         tuple(writers),
         **_counts(tally, distinct),
-        notes=tuple(_notes(tally, round(unexplained * tally.first.sum()))),
+        notes=tuple(_notes(tally, round(unexplained * tally.first.sum()), writers)),
     )
 
 
@@ -129,11 +138,11 @@ def _first_look(tally: Tally, pairs: Rows, thin: Rows) -> tuple[list[Writer], fl
     """The writers that the first rows showed, with their shares of all rows; and the share that none explains."""
     if not tally.rules:
         return [], 1.0
-    parts = shares(tally.first, _matrix(tally.rules, thin[0], tally.lanes))
+    parts = shares(tally.first, _matrix(tally.rules, thin[0], tally.lanes, tally.left))
     return [_writer(r, float(p), tally, pairs) for r, p in zip(tally.rules, parts, strict=False)], float(parts[-1])
 
 
-def _writer(rule: Candidate, share: float, tally: Tally, pairs: Rows) -> Writer:
+def _writer(rule: Candidate, share: float, tally: Tally, pairs: Rows, grown: int | None = None) -> Writer:
     keys, at = pairs
     predicted = rule.lanes(keys, tally.lanes)
     hits = int((predicted == at).sum())
@@ -152,28 +161,54 @@ def _writer(rule: Candidate, share: float, tally: Tally, pairs: Rows) -> Writer:
         hits,
         exp(max(-700.0, log_chance(hits, len(at), by_chance(predicted, at, tally.lanes)))),
         FACTS[names[0]].setting,
+        grown,
     )
 
 
-def _second_look(tally: Tally, unexplained: float) -> tuple[list[Writer], float]:
+def _second_look(tally: Tally, unexplained: float, thin: Rows) -> tuple[list[Writer], float]:
     """Try to explain what the rules did not, from the rows kept over the whole data."""
     if not tally.left:
         return [], unexplained
     keys, at = joined(tally.left)
     pairs = distinct_pairs(keys, at)
-    again = Tally(tally.given or (tally.lanes if tally.rules else None))
-    again.choose(pairs, tally.highest + 1)
+    again = _chosen_again(tally, pairs)
     if not again.rules:
         return [], unexplained
     if not tally.rules:
         tally.lanes, tally.lanes_from = again.lanes, again.lanes_from
     again.count(keys, at)
-    parts = shares(again.first, _matrix(again.rules, keys, tally.lanes)) * unexplained
-    return [_writer(r, float(p), tally, pairs) for r, p in zip(again.rules, parts, strict=False)], float(parts[-1])
+    parts = shares(again.first, _matrix(again.rules, keys, again.lanes, again.left)) * unexplained
+    grown = again.lanes if again.lanes != tally.lanes else None
+    if grown and tally.rules:
+        parts *= min(_hidden(tally, again, thin[0]), 1 / parts.sum())
+    again.nulls, again.empties = tally.nulls, tally.empties
+    found = [_writer(r, float(p), again, pairs, grown) for r, p in zip(again.rules, parts, strict=False)]
+    return found, float(parts[-1])
 
 
-def _matrix(rules: list[Candidate], keys: pa.Array, lanes: int) -> NDArray[np.float64]:
-    return first_fits([rule.lanes(keys, lanes) for rule in rules], lanes)
+def _hidden(tally: Tally, again: Tally, keys: pa.Array) -> float:
+    """How many times more records a writer on another lane count has than the first rule leaves over.
+
+    From 12 lanes to 24 half of the keys stay, so half of that writer's records fit the first rule as well.
+    """
+    alike = tally.rules[0].lanes(keys, tally.lanes) == again.rules[0].lanes(keys, again.lanes)
+    return float((1 - 1 / tally.lanes) / max(1e-9, 1 - alike.mean()))
+
+
+def _chosen_again(tally: Tally, pairs: Rows) -> Tally:
+    """Rules for the rows left over: on the same lane count, or else on one of their own (a stream that grew)."""
+    again = Tally(tally.given or (tally.lanes if tally.rules else None))
+    again.choose(pairs, tally.highest + 1)
+    if again.rules or again.given is None:
+        return again
+    free = Tally(None)
+    free.choose(pairs, int(pairs[1].max()) + 1)
+    return free if free.lanes_from == "proven" else again
+
+
+def _matrix(rules: list[Candidate], keys: pa.Array, lanes: int, left: Sequence[Rows]) -> NDArray[np.float64]:
+    few = 0 < sum(len(pc.unique(keys)) for keys, _ in left) < FEW_KEYS
+    return first_fits([rule.lanes(keys, lanes) for rule in rules], lanes, few=few)
 
 
 def _counts(tally: Tally, distinct: int) -> dict[str, Any]:
@@ -220,8 +255,19 @@ def keys_needed(lanes: int) -> int:
     return next(k for k in count(1) if -k * log((k / (0.6 * min(k, lanes)) + EVEN / lanes) / (k + EVEN)) >= enough)
 
 
-def _notes(tally: Tally, strays: int) -> Iterator[str]:
+def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str]:
+    for writer in writers:
+        if writer.lanes is not None:
+            text = f"about {writer.share:.1%} was placed on {writer.lanes} lanes: the stream had another count then"
+            yield f"{writer.partitioner}: {text}"
+    keys = sum(len(pc.unique(keys)) for keys, _ in tally.left)
+    if strays and keys < FEW_KEYS:
+        yield f"the unexplained rows are of {keys} key(s): a pin, a spread or another rule for hot keys?"
+    if tally.unplaced:
+        yield f"{tally.unplaced} row(s) without a lane were left out"
     if 0 < strays < STRAY * tally.first.sum():
         yield f"about {strays} stray row(s) fit no rule found"
     if tally.lanes_from == "proven":
-        yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit"
+        yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit as well"
+    if tally.lanes_from == "seen":
+        yield f"lane count {tally.lanes} fits, and so do others; hint: --lanes N"

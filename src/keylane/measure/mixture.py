@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["by_chance", "first_fits", "log_chance", "log_occupancy", "shares"]
 
 
-def first_fits(predicted: Sequence[NDArray[Any]], lanes: int) -> NDArray[np.float64]:
+def first_fits(predicted: Sequence[NDArray[Any]], lanes: int, *, few: bool = False) -> NDArray[np.float64]:
     """Chance of each first fit (rows; the last: none) under each writer (columns; the last: nobody's rule).
 
     Measured on the lanes that the rules predict for sampled records, because rules may be related: two folds of one
-    hash agree on half of the keys, not on one in n.
+    hash agree on half of the keys, not on one in n. `few`: the unexplained records are of a few keys, each of which
+    fits a rule always or never, so chance hides none of them.
     """
     rules = len(predicted)
     out = np.zeros((rules + 1, rules + 1))
@@ -37,7 +38,8 @@ def first_fits(predicted: Sequence[NDArray[Any]], lanes: int) -> NDArray[np.floa
             fit = left & (predicted[rule] == predicted[writer])
             out[rule, writer] = fit.mean()
             left &= ~fit
-    out[:, rules] = [*((1 - 1 / lanes) ** rule / lanes for rule in range(rules)), (1 - 1 / lanes) ** rules]
+    chance = 0.0 if few else 1 / lanes
+    out[:, rules] = [*((1 - chance) ** rule * chance for rule in range(rules)), (1 - chance) ** rules]
     return out
 
 
@@ -60,7 +62,7 @@ def by_chance(predicted: NDArray[Any], at: NDArray[Any], lanes: int) -> float:
     """
     counts = np.bincount(predicted[predicted >= 0], minlength=lanes)
     likes = (counts + EVEN / lanes) / (len(at) + EVEN)
-    return float(likes @ np.bincount(at, minlength=lanes)) / max(1, len(at))
+    return float(likes @ np.bincount(at[at < lanes], minlength=lanes)) / max(1, len(at))
 
 
 def log_chance(hits: int, tries: int, chance: float) -> float:

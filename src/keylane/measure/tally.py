@@ -34,6 +34,8 @@ KEPT: Final = 20_000
 #: A rule is believed when chance alone would make it fit as well less often than this.
 BELIEF: Final = 1e-6
 MOST_WRITERS: Final = 4
+#: Pairs that a lane count is searched with.
+SEARCHED: Final = 400
 
 
 def joined(rows: list[Rows]) -> Rows:
@@ -69,6 +71,7 @@ class Tally:
     lanes_from: LanesFrom = "seen"
     rows: int = 0
     highest: int = 0
+    unplaced: int = 0
     nulls: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     empties: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     rules: list[Candidate] = field(default_factory=list)
@@ -78,8 +81,12 @@ class Tally:
 
     def keyed(self, batch: pa.RecordBatch) -> Rows:
         """Count a batch, set null and empty keys aside, and return the rest as (keys, lanes)."""
-        keys, at = _readable(batch.column(0)), lane_numbers(batch.column(1), batch.schema.names[1], self.given)
+        keys, lanes = _readable(batch.column(0)), batch.column(1)
         self.rows += len(keys)
+        if lanes.null_count:
+            self.unplaced += lanes.null_count
+            keys, lanes = keys.filter(lanes.is_valid()), lanes.drop_null()
+        at = lane_numbers(lanes, batch.schema.names[1], self.given)
         self.highest = max(self.highest, int(at.max(initial=0)))
         if keys.null_count:
             missing = keys.is_null().to_numpy(zero_copy_only=False)
@@ -181,15 +188,36 @@ def _predicted(rule: Candidate, keys: pa.Array, lanes: int) -> NDArray[np.int32]
 
 
 def _proven_count(candidates: list[Candidate], pairs: Rows, seen: int) -> tuple[int, bool]:
-    """The lane count under which some rule fits best, if beyond chance; else the highest lane seen, plus one."""
-    keys, at = pairs[0].slice(0, 400), pairs[1][:400]
+    """The lane count under which some rule fits best, and whether no other fits as well.
+
+    Smaller counts than the highest lane are tried too: one stray row must not hide the rule of all others. Without a
+    rule that fits beyond chance it is the highest lane seen, plus one.
+    """
+    keys, at = pairs[0].slice(0, SEARCHED), pairs[1][:SEARCHED]
+    best = min((_best_count(one, keys, at, seen), i) for i, one in enumerate(candidates))
+    (evidence, count), who = best[0], candidates[best[1]]
+    if evidence >= log(BELIEF):
+        return seen, False
+    hits = [int(np.count_nonzero(who.lanes(keys, count * k) == at)) for k in range(1, 9)]
+    return count, hits[0] > max(hits[1:])
+
+
+def _best_count(candidate: Candidate, keys: pa.Array, at: NDArray[np.int32], seen: int) -> tuple[float, int]:
+    """The best evidence that any lane count gives a rule, and that count."""
+    numbers, fits = candidate.hashed(keys)
     best = (0.0, seen)
-    for candidate in candidates:
-        hashed, fits = candidate.hashed(keys)
-        for count in range(seen, min(2 * seen, seen + 192) + 64):
-            predicted = np.where(fits, candidate.fold(hashed, count).astype(np.int32), -1)
+    for count in _counts_to_try(candidate, seen):
+        predicted = np.where(fits, candidate.fold(numbers, count).astype(np.int32), -1)
+        # Counts that fit no more than twice what chance gives are not worth the exact sum.
+        if np.count_nonzero(predicted == at) * count > 2 * len(at):
             best = min(best, (_unlikely(predicted, at, count), count))
-    return (best[1], True) if best[0] < log(BELIEF) else (seen, False)
+    return best
+
+
+def _counts_to_try(candidate: Candidate, seen: int) -> range:
+    """Counts around the highest lane seen; ranges, which have no use for a smaller one, only from there on."""
+    most = min(2 * seen, seen + 192) + 64
+    return range(seen if candidate.partitioner.facts.fold == "ranges" else 2, most)
 
 
 def _unlikely(predicted: NDArray[np.int32], at: NDArray[np.int32], lanes: int) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from keylane.contract.fingerprint import placement_form
+from keylane.contract.fingerprint import key_bytes_form, placement_form
 from keylane.contract.partitioners import FACTS
 from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
@@ -35,6 +35,8 @@ __all__ = ["Agreement", "compare_contracts", "compare_data"]
 #: Keys kept of each data set; beyond it the sample is thinned by half.
 KEPT: Final = 50_000
 CONFIDENCE: Final = 0.95
+#: Stands for the lane of a key that was seen in several.
+TORN: Final = -1
 
 
 def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
@@ -42,10 +44,10 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
     facets: dict[str, Callable[[Contract], Any]] = {
         "spec.lanes": lambda c: c.spec.lanes,
         "spec.partitioner": lambda c: FACTS[c.spec.partitioner].family,
-        "spec.key": _key_bytes,
+        "spec.key": key_bytes_form,
         "spec.key.on_null": lambda c: placement_form(c)["on_null"],
         "spec.key.on_empty": lambda c: placement_form(c)["on_empty"],
-        "spec.hot_keys": lambda c: placement_form(c)["hot_keys"],
+        "spec.hot_keys": _hot_keys,
         "spec.table": lambda c: placement_form(c)["table"],
     }
     found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
@@ -54,28 +56,34 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
     return found
 
 
+def _hot_keys(contract: Contract) -> dict[str, Any]:
+    """What hot keys do; what a tier is called is each stream's own."""
+    hot = placement_form(contract)["hot_keys"]
+    return {key: {**rule, "tier": rule["tier"] and {**rule["tier"], "stream": None}} for key, rule in hot.items()}
+
+
 def _facet(where: str, facet: Callable[[Contract], Any], contracts: Mapping[str, Contract]) -> Iterator[Finding]:
     values = {name: facet(contract) for name, contract in contracts.items()}
-    shown = {name: v if isinstance(v, str) else json.dumps(v, sort_keys=True) for name, v in values.items()}
+    shown = {name: _shown(value, list(values.values())) for name, value in values.items()}
     if len(set(shown.values())) > 1:
         severity: Severity = "warning" if where in ("spec.key.on_null", "spec.key.on_empty") else "error"
         yield Finding(severity, where, f"not the same: {_difference(shown)}")
+
+
+def _shown(value: Any, all_values: Sequence[Any]) -> str:
+    """A facet as text; of a mapping only what the others have otherwise."""
+    if isinstance(value, dict):
+        value = {k: v for k, v in value.items() if any((other or {}).get(k) != v for other in all_values)}
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def _difference(shown: Mapping[str, str]) -> str:
     """Say who has what; with three or more, who is the odd one."""
     counts = Counter(shown.values())
     common, most = counts.most_common(1)[0]
-    text = ", ".join(f"{name} has {value[:80]}" for name, value in shown.items())
+    text = ", ".join(f"{name} has {value[:200]}" for name, value in shown.items())
     odd = [name for name, value in shown.items() if value != common]
     return f"{text}; the odd one: {', '.join(odd)}" if most > 1 and len(shown) > 2 else text
-
-
-def _key_bytes(contract: Contract) -> dict[str, Any]:
-    """What makes the bytes of a key. What its fields are called, and in what a time is counted, does not."""
-    form = placement_form(contract)["key"]
-    window = form["window"] and {name: form["window"][name] for name in ("size", "as_")}
-    return {**{name: part for name, part in form.items() if name != "fields"}, "window": window}
 
 
 @dataclass(slots=True)
@@ -87,6 +95,8 @@ class Agreement:
     #: At most this share of all shared keys disagrees, with 95 % confidence.
     at_most: float | None
     writers: dict[str, Identification]
+    #: Keys seen in several lanes of one data set.
+    torn: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -95,11 +105,16 @@ def compare_data(sets: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]], lan
     writers = {name: identify(read(), lanes) for name, read in sets.items()}
     samples = _samples({name: _Sample().fill(read()) for name, read in sets.items()})
     shared = set.intersection(*(set(sample) for sample in samples.values()))
-    apart = [key for key in shared if len({sample[key] for sample in samples.values()}) > 1]
+    apart = [key for key in shared if not _one_lane({sample[key] for sample in samples.values()})]
     bound = 1 - (1 - CONFIDENCE) ** (1 / len(shared)) if shared and not apart else None
-    agreement = Agreement(len(shared), len(apart), bound, writers)
+    torn = {name: sum(lane == TORN for lane in sample.values()) for name, sample in samples.items()}
+    agreement = Agreement(len(shared), len(apart), bound, writers, {name: n for name, n in torn.items() if n})
     agreement.findings = list(_data_findings(agreement))
     return agreement
+
+
+def _one_lane(seen: set[int]) -> bool:
+    return len(seen) == 1 and TORN not in seen
 
 
 @dataclass(slots=True)
@@ -116,8 +131,9 @@ class _Sample:
 
     def _add(self, keys: pa.Array, at: Any) -> None:
         coded = keys.dictionary_encode()
-        code, first = np.unique(coded.indices.drop_null().to_numpy(), return_index=True)
-        rows = np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False))[first]
+        valid = np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False))
+        pairs = np.stack([coded.indices.drop_null().to_numpy().astype(np.int64), np.asarray(at)[valid]])
+        code, lanes = np.unique(pairs, axis=1)
         values = coded.dictionary.take(pa.array(code))
         encoded = encode_column(values, "raw" if _is_bytes(values) else "utf8", "key")[0]
         hashes = hash_batch(HASHES["murmur2"], encoded)
@@ -128,7 +144,11 @@ class _Sample:
             self.level += 1
             self.lanes = {key: kept for key, kept in self.lanes.items() if kept[1] % (1 << self.level) == 0}
         for i in mine:
-            self.lanes.setdefault(encoded[int(i)].as_py(), (int(at[rows[i]]), int(hashes[i])))
+            self._note(encoded[int(i)].as_py(), int(lanes[i]), int(hashes[i]))
+
+    def _note(self, key: bytes, lane: int, number: int) -> None:
+        known = self.lanes.get(key, (lane, number))[0]
+        self.lanes[key] = (lane if known == lane else TORN, number)
 
     def at(self, level: int) -> dict[bytes, int]:
         return {key: lane for key, (lane, number) in self.lanes.items() if number % (1 << level) == 0}
@@ -153,6 +173,8 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
     if len(set(names.values())) > 1:
         severity: Severity = "warning" if "unknown" in names.values() else "error"
         yield Finding(severity, "writers", f"not the same writers: {_difference(names)}{_odd_of_two(names)}")
+    for name, count in agreement.torn.items():
+        yield Finding("error", "keys", f"{count} key(s) of {name} stand in several lanes")
     if agreement.shared_keys == 0:
         yield Finding("error", "keys", "no key in common: other key bytes, or other keys; nothing can be said")
     elif agreement.disagreeing_keys:
@@ -162,12 +184,15 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
 
 def _who(found: Identification) -> str:
     """The writers, each by the usual name of its family: members place keyed records alike."""
-    names = [w.partitioner and family_of(FACTS[w.partitioner].family)[0] for w in found.writers]
-    return " + ".join(str(name) for name in names) if names else "unknown"
+    names = [
+        f"{family_of(FACTS[w.partitioner].family)[0]} ({w.encoding})" if w.partitioner else "unexplained"
+        for w in found.writers
+    ]
+    return " + ".join(names) or "unknown"
 
 
 def _odd_of_two(names: Mapping[str, str]) -> str:
     """Of two, the odd one is the one that does not place as most streams are placed."""
-    usual: Sequence[str] = [name for name, who in names.items() if who == "kafka-java"]
+    usual: Sequence[str] = [name for name, who in names.items() if who.startswith("kafka-java (") and "+" not in who]
     odd = [name for name in names if name not in usual]
     return f"; the odd one: {odd[0]}" if len(names) == 2 and len(usual) == 1 else ""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from random import choice
+from random import choice, getrandbits
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.contract.partitioners import facts_of, setting_for
+from keylane.contract.partitioners import FACTS
 from keylane.errors import LaneCountError, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
@@ -44,13 +44,18 @@ PRODUCER_SETTINGS: Final[dict[str, Any]] = {
 def producer_settings(router: Router, **given: Any) -> dict[str, Any]:
     """Settings for confluent-kafka's Producer; what is given wins, with underscores for dots.
 
-    The partitioner setting is the contract's own where librdkafka has it, so that a record sent without an explicit
-    partition still lands where the contract says.
+    The partitioner setting is that of the contract's family where librdkafka has it, so that a plain key sent without
+    an explicit partition lands where the contract says; hot keys and tables need the partition of `KeyedProducer`.
     """
-    own = router.facts.setting if router.facts.client == "librdkafka" else None
-    setting = own or setting_for(facts_of("librdkafka-random"), router.facts)
-    named = {"partitioner": setting.removeprefix("partitioner=")} if setting else {}
+    named = {"partitioner": setting} if (setting := _setting(router)) else {}
     return {**PRODUCER_SETTINGS, **named, **{_dotted(name): value for name, value in given.items()}}
+
+
+def _setting(router: Router) -> str | None:
+    """Librdkafka's setting of the contract's family whose null rule is the contract's; None where it has none."""
+    alike = [f for f in FACTS.values() if f.client == "librdkafka" and f.family == router.facts.family]
+    fitting = [f for f in alike if (f.on_null == "hash") == (router.on_null == "hash")]
+    return next((f.setting.removeprefix("partitioner=") for f in (*fitting, *alike)), None)
 
 
 def _dotted(name: str) -> str:
@@ -135,27 +140,28 @@ class KeyedProducer:
     """A confluent-kafka producer that puts every record where the contract says.
 
     `send(record, value)` computes stream, key and partition; tiers go to their own topic. A record without a position
-    of its own has its place in this producer's sequence, which keyless rules read. Everything else, `poll`, `flush`,
-    delivery callbacks, is confluent-kafka's, reached through `.producer`.
+    of its own has its place in this producer's sequence, which keyless rules read; it begins at `start`, drawn by
+    default, so that many producers do not all begin on one lane. Everything else, `poll`, `flush`, delivery
+    callbacks, is confluent-kafka's, reached through `.producer`.
     """
 
-    def __init__(self, router: Router, bootstrap: str, **given: Any) -> None:
+    def __init__(self, router: Router, bootstrap: str, *, start: int | None = None, **given: Any) -> None:
         try:
             from confluent_kafka import Producer
         except ImportError:
             raise MissingExtraError.named("kafka", "confluent-kafka") from None
         self.router = router
-        self.sent = 0
+        self.next_position = getrandbits(40) if start is None else start
         self.producer = Producer(producer_settings(router, bootstrap_servers=bootstrap, **given))
 
     def send(
         self, record: Mapping[str, Any], value: bytes | None, *, position: int | None = None, **options: Any
     ) -> Placement:
         """Produce one record; raises UnplacedError, and sends nothing, when the contract has no lane for it."""
-        placement = self.router.placed(record, self.sent if position is None else position)
+        placement = self.router.placed(record, self.next_position if position is None else position)
         options.update(key=self._key(record, placement), partition=placement.lane)
         self.producer.produce(placement.stream, value=value, **options)
-        self.sent += 1
+        self.next_position += 1
         return placement
 
     def _key(self, record: Mapping[str, Any], placement: Placement) -> bytes | None:

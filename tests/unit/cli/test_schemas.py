@@ -74,7 +74,7 @@ def test_what_explain_prints_of_a_contract_is_valid(run: Run, contract_file: Con
     made = contract_file(hot_keys=[{"keys": ["hot"], "spread": {"over": 2, "by_position": True}}])
     assert validated(run, "explain", "TT0124", "-c", made)["contract"]["reason"] is None
     assert validated(run, "explain", "hot", "-c", made)["contract"]["reason"] == "no-position"
-    assert validated(run, "explain", "-c", made)["contract"]["reason"] == "missing-field"
+    assert validated(run, "explain", "-f", "other=1", "-c", made)["contract"]["reason"] == "missing-field"
     assert validated(run, "explain", "--null", "-c", made)["contract"]["reason"] == "no-position"
 
 

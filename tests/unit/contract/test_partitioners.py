@@ -26,14 +26,14 @@ RELEASED = {
     "kafkajs-1": ("kafkajs-legacy", "masked", "round_robin", "hash", "any"),
     "kafkajs-2": ("murmur2", "masked", "round_robin", "hash", "any"),
     "kafka-go-hash": ("fnv1a", "absolute", "round_robin", "hash", "any"),
-    "kafka-go-reference": ("fnv1a", "masked", "round_robin", "hash", "any"),
+    "kafka-go-reference": ("fnv1a", "masked", "random", "hash", "any"),
     "kafka-go-crc32": ("crc32", "unsigned", "random", "random", "any"),
     "kafka-go-murmur2": ("murmur2", "masked", "random", "hash", "any"),
     "pulsar-java-string": ("java-string", "masked", "round_robin", "hash", "text"),
     "pulsar-murmur3": ("murmur3-32", "masked", "round_robin", "hash", "text"),
     "spark-hash": ("spark-murmur3", "positive", "hash", "hash", "any"),
     "kinesis-md5": ("md5-128", "ranges", "reject", "reject", "text"),
-    "abs-long-hashcode": ("java-long", "absolute", "sticky", "hash", "long"),
+    "abs-long-hashcode": ("java-long", "absolute", "sticky", "reject", "long"),
     "murmur2-big-endian": ("murmur2-big-endian", "masked", "sticky", "hash", "any"),
 }
 HOLDS = {"any": ENCODINGS, "text": ("utf8",), "long": ("int64be", "h3")}

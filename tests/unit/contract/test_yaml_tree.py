@@ -48,14 +48,17 @@ BOMBS = {
     ),
     "doubled within the allowed aliases": (
         f"a: &a0 [{', '.join(['x'] * 1000)}]\n" + "\n".join(f"b{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 9)),
-        "aliases expand without end",
+        "aliases expand to too many values",
     ),
     "quadratic blow-up": (wide_then_repeated(10_000, 1000), "too many aliases: allowed: 16"),
-    "quadratic blow-up within the allowed aliases": (wide_then_repeated(10_000, 16), "aliases expand without end"),
-    "a list that holds itself": ("a: &a [*a]", "aliases expand without end"),
-    "a mapping that holds itself": ("a: &a {b: *a}", "aliases expand without end"),
-    "two lists that hold each other": ("a: &a [&b [*a], *b]", "aliases expand without end"),
-    "a root that holds itself": ("&a [*a, *a]", "aliases expand without end"),
+    "quadratic blow-up within the allowed aliases": (
+        wide_then_repeated(10_000, 16),
+        "aliases expand to too many values",
+    ),
+    "a list that holds itself": ("a: &a [*a]", "aliases expand to too many values"),
+    "a mapping that holds itself": ("a: &a {b: *a}", "aliases expand to too many values"),
+    "two lists that hold each other": ("a: &a [&b [*a], *b]", "aliases expand to too many values"),
+    "a root that holds itself": ("&a [*a, *a]", "aliases expand to too many values"),
 }
 
 FLOODS = {

@@ -173,3 +173,12 @@ def test_big_samples_drawn_apart_show_another_hash(ascending: list[pa.RecordBatc
     found = compared(12, a=ascending, b=many("sarama-hash", range(134_999, 44_999, -1), batch))
     assert found.disagreeing_keys == pytest.approx(found.shared_keys * 11 / 12, rel=0.05)
     assert said(found) == [("writers", "error"), ("keys", "error")]
+
+
+def test_keys_torn_between_lanes_agree_with_nothing(merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:
+    """Only a key's first lane was kept, so data with every key in two lanes was called co-partitioned with itself."""
+    lanes = lanes_by("kafka-java", merchants, 12)
+    torn = batch(merchants * 2, np.concatenate([lanes, (lanes + 1) % 12]))
+    found = compared(a=torn, b=batch(merchants, lanes))
+    assert found.disagreeing_keys == found.shared_keys == len(merchants)
+    assert ("keys", "error") in said(found)

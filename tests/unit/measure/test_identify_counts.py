@@ -1,0 +1,81 @@
+"""Lane counts: proven from the data, strays and growth included; each of these once gave a false count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from keylane import identify, partitioner
+
+if TYPE_CHECKING:
+    from keylane.measure.identify import Identification
+
+JAVA = partitioner("kafka-java")
+KEYS = [f"merchant_{i:05d}" for i in range(4_000)]
+
+
+def lane(key: str, lanes: int) -> int:
+    found = JAVA.lane(key.encode(), lanes)
+    assert found is not None
+    return found
+
+
+def ask(keys: list[str], lanes: list[int], count: int | None = None) -> Identification:
+    return identify([pa.record_batch({"key": pa.array(keys), "lane": pa.array(lanes, pa.int32())})], count)
+
+
+@pytest.mark.parametrize("stray", [12, 400], ids=["just beyond", "far beyond"])
+def test_one_row_on_a_lane_that_is_none_does_not_change_the_count(stray: int) -> None:
+    found = ask(KEYS, [stray, *(lane(key, 12) for key in KEYS[1:])])
+    assert (found.verdict, found.lanes, found.lanes_from) == ("one-writer", 12, "proven")
+
+
+@pytest.mark.parametrize(("grown", "at"), [(18, 2_000), (24, 2_000), (13, 3_600)])
+def test_a_stream_that_grew_has_one_writer_on_two_counts(grown: int, at: int) -> None:
+    found = ask(KEYS, [lane(key, 12 if i < at else grown) for i, key in enumerate(KEYS)])
+    shares = {writer.lanes or found.lanes: writer.share for writer in found.writers}
+    assert {writer.partitioner for writer in found.writers} == {"kafka-java"}
+    assert shares == {12: pytest.approx(at / 4_000, abs=0.03), grown: pytest.approx(1 - at / 4_000, abs=0.03)}
+
+
+def test_a_wrong_count_is_answered_with_the_right_one() -> None:
+    found = ask(KEYS, [lane(key, 12) for key in KEYS], 24)
+    assert found.writers[0].lanes == 12
+    assert found.writers[0].share == pytest.approx(1, abs=0.02)
+
+
+def test_counts_that_fit_alike_are_not_proven() -> None:
+    keys = [f"m{i}" for i in range(20_000)]
+    kept = [(key, at) for key in keys if (at := lane(key, 500)) < 100]
+    found = ask([key for key, _ in kept], [at for _, at in kept])
+    assert found.lanes_from == "seen"
+    assert any("so do others" in note for note in found.notes)
+
+
+def test_a_pinned_key_is_told_from_a_writer() -> None:
+    """Its rows never fit the rule by chance, so chance must not be taken off the rule's own share."""
+    keys = ["hot"] * 9_000 + KEYS[:1_000]
+    lanes = [(lane("hot", 12) + 1) % 12] * 9_000 + [lane(key, 12) for key in KEYS[:1_000]]
+    found = ask(keys, lanes)
+    assert [round(writer.share, 3) for writer in found.writers] == [0.1, 0.9]
+    assert any("of 1 key(s)" in note for note in found.notes)
+
+
+def test_rows_without_a_lane_are_left_out_and_counted() -> None:
+    batch = pa.record_batch(
+        {"key": pa.array(KEYS), "lane": pa.array([None, *(lane(k, 12) for k in KEYS[1:])], pa.int32())}
+    )
+    found = identify([batch])
+    assert found.verdict == "one-writer"
+    assert "1 row(s) without a lane were left out" in found.notes
+
+
+@pytest.mark.parametrize("width", [4, 8], ids=["int32be", "int64be"])
+def test_numbers_are_found_as_digits_and_in_wide_columns(width: int) -> None:
+    numbers = [i * 7 for i in range(4_000)]
+    lanes = [JAVA.lane(n.to_bytes(width, "big"), 12) for n in numbers]
+    for keys in (pa.array(numbers, pa.int64()), pa.array([str(n) for n in numbers])):
+        found = identify([pa.record_batch({"key": keys, "lane": pa.array(lanes, pa.int32())})])
+        assert (found.verdict, found.writers[0].encoding) == ("one-writer", f"int{8 * width}be")

@@ -270,4 +270,4 @@ def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str
     if tally.lanes_from == "proven":
         yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit as well"
     if tally.lanes_from == "seen":
-        yield f"lane count {tally.lanes} fits, and so do others; hint: --lanes N"
+        yield f"lane count {tally.lanes} fits, but the sample does not prove it; hint: --lanes N"

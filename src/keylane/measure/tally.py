@@ -196,7 +196,8 @@ def _proven_count(candidates: list[Candidate], pairs: Rows, seen: int) -> tuple[
     keys, at = pairs[0].slice(0, SEARCHED), pairs[1][:SEARCHED]
     best = min((_best_count(one, keys, at, seen), i) for i, one in enumerate(candidates))
     (evidence, count), who = best[0], candidates[best[1]]
-    if evidence >= log(BELIEF):
+    tries = len(candidates) * len(_counts_to_try(who, seen))
+    if evidence + log(tries) >= log(BELIEF):
         return seen, False
     hits = [int(np.count_nonzero(who.lanes(keys, count * k) == at)) for k in range(1, 9)]
     return count, hits[0] > max(hits[1:])

@@ -24,8 +24,6 @@ from keylane.placement.spread import by_sub_keys
 from keylane.records import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from keylane.contract.model import Spread
@@ -234,9 +232,10 @@ def _by_sub_key(state: Decided, field: str, rows: NDArray[np.intp], among: NDArr
 
 def _apply_table(router: Router, state: Decided, rows: NDArray[np.intp], base: pa.Array) -> None:
     """Look each distinct key up once; then place all rows of single-lane keys, and the few-lane keys in turn."""
-    look_up: Callable[[bytes], tuple[int, ...] | None] = router.overrides.table.lanes_of  # type: ignore[union-attr]
+    table = router.overrides.table
+    assert table is not None
     coded = base.take(pa.array(rows)).dictionary_encode()
-    lanes = [look_up(key.as_py()) for key in coded.dictionary]
+    lanes = [table.lanes_of(key.as_py()) for key in coded.dictionary]
     code = coded.indices.to_numpy(zero_copy_only=False)
     single = np.array([entry[0] if entry and len(entry) == 1 else -1 for entry in lanes], np.int32)
     if len(single):

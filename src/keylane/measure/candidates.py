@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from keylane.contract.names import Encoding
+
 __all__ = ["Candidate", "candidates_for", "family_of", "narrowed", "not_keys"]
 
 #: The member of a family that is shown first: the one most streams were written by.
@@ -38,7 +40,7 @@ class Candidate:
     """One hypothesis about a writer."""
 
     partitioner: Partitioner
-    encoding: str
+    encoding: Encoding
     strip_header: bool = False
 
     @property
@@ -48,7 +50,7 @@ class Candidate:
 
     def key_bytes(self, keys: pa.Array) -> pa.Array:
         """Routing keys under this hypothesis; null where the value does not fit it."""
-        encoded, _ = encode_column(_as_numbers(keys, self.encoding), self.encoding, "key")  # type: ignore[arg-type]
+        encoded, _ = encode_column(_as_numbers(keys, self.encoding), self.encoding, "key")
         return strip_registry_headers(encoded)[0] if self.strip_header else encoded
 
     def hashed(self, keys: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -88,7 +90,7 @@ def candidates_for(keys: pa.Array) -> list[Candidate]:
     ]
 
 
-def _encodings(keys: pa.Array) -> list[tuple[str, bool]]:
+def _encodings(keys: pa.Array) -> list[tuple[Encoding, bool]]:
     """Ways the values could have become bytes: (encoding, registry header stripped)."""
     kind = keys.type
     if pa.types.is_null(kind):
@@ -108,15 +110,15 @@ def not_keys(kind: pa.DataType) -> DataError:
     return DataError.of("a key column holds text, bytes or whole numbers", got=str(kind))
 
 
-def _binary_guises(keys: pa.Array) -> list[tuple[str, bool]]:
+def _binary_guises(keys: pa.Array) -> list[tuple[Encoding, bool]]:
     """Bytes that could be something more: text, or a key behind a registry header."""
-    text = [("utf8", False)] if _all_fit(keys, "utf8") else []
-    return text + ([("raw", True)] if _all_framed(keys) else [])
+    text: list[tuple[Encoding, bool]] = [("utf8", False)] if _all_fit(keys, "utf8") else []
+    return [*text, ("raw", True)] if _all_framed(keys) else text
 
 
-def _all_fit(keys: pa.Array, encoding: str) -> bool:
+def _all_fit(keys: pa.Array, encoding: Encoding) -> bool:
     sample = _as_numbers(keys.drop_null().slice(0, 100), encoding)
-    return len(sample) > 0 and not encode_column(sample, encoding, "key")[1].any()  # type: ignore[arg-type]
+    return len(sample) > 0 and not encode_column(sample, encoding, "key")[1].any()
 
 
 def _all_digits(keys: pa.Array) -> bool:

@@ -12,8 +12,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# What goes into requirements.lock. Spark is left out: it is large, and wants Java.
-LOCK_EXTRAS := kafka kinesis console
+# What goes into requirements.lock.
+LOCK_EXTRAS := spark kafka kinesis console
 # The build backend, and what it needs for an editable install: both are used from .venv, without isolation.
 LOCK_BUILD := hatchling editables
 
@@ -40,13 +40,17 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $@
 
 .PHONY: run
-run: $(STAMP) ## Set up, then show keylane at work
+run: $(STAMP) ## Set up, then show keylane at work; ends with a page to look at
 	scripts/run.sh
 
 ##@ Check
 
+.PHONY: browser
+browser: ## Install chromium by apt-get if it is missing: the tests of pages look at them in it
+	scripts/browser.sh
+
 .PHONY: test
-test: $(STAMP) ## Run the tests
+test: $(STAMP) browser ## Run the tests
 	echo "test: pytest $(ARGS)"
 	$(BIN)/python -m pytest $(ARGS)
 
@@ -83,6 +87,12 @@ format: $(STAMP) ## Format the code and apply the safe fixes
 docs: $(STAMP) ## Build the documentation into site/; a broken link is an error
 	echo "docs: mkdocs build --strict"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log >&2; exit 1; }
+
+.PHONY: picture
+picture: $(STAMP) browser ## Take the picture of the demo's page that the README shows
+	echo "picture: keylane demo --to build/picture"
+	$(BIN)/keylane demo --to build/picture > /dev/null
+	scripts/picture.sh build/picture/index.html docs/images/demo.png
 
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON Schemas of the contract

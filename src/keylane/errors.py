@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ContractError",
+    "CountError",
     "DataError",
     "KeylaneError",
     "LaneCountError",
     "MissingExtraError",
+    "SparkError",
+    "TargetError",
     "UnknownNameError",
     "UnplacedError",
     "UsageError",
@@ -117,3 +120,15 @@ class MissingExtraError(KeylaneError, ImportError):
     def named(cls, extra: str, library: str) -> Self:
         """Name the extra and the one line that mends it."""
         return cls.of(f"{library} is not installed", hint=f"pip install 'keylane[{extra}]'")
+
+
+class TargetError(KeylaneError, OSError):
+    """A target that cannot be written: not keylane's, another contract's, in use, damaged, or full."""
+
+
+class CountError(KeylaneError, ArithmeticError):
+    """Records that do not add up: in is not out + dead + filtered."""
+
+
+class SparkError(KeylaneError, RuntimeError):
+    """Spark that cannot start, or a job of it that failed for a reason outside the data."""

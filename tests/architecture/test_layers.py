@@ -20,7 +20,10 @@ FLOORS: list[tuple[str, ...]] = [
     ("placement",),
     ("router", "batches"),
     ("measure",),
+    ("spark",),
     ("systems",),
+    ("pipelines",),
+    ("report",),
     ("cli",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -38,7 +41,9 @@ LIBRARIES: dict[str, set[str]] = {
     "placement": ARRAYS,
     "batches": ARRAYS,
     "measure": ARRAYS,
+    "spark": ARRAYS | {"pyspark", "py4j"},
     "systems": ARRAYS | SDKS,
+    "pipelines": ARRAYS | {"pyspark"},
     "cli": {"click"},
 }
 #: Libraries a room may speak of in its types and must not load.

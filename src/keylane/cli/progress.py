@@ -1,16 +1,23 @@
-"""Progress of a long read: a counter on stderr, on a terminal only."""
+"""Progress of a long read or of a route: a line on stderr, on a terminal only."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["counted"]
+    from keylane.pipelines.batch import Done
+
+__all__ = ["RouteProgress", "counted"]
+
+#: A walk over a large source takes a while: not after every batch.
+LOOK_SECONDS: Final = 2.0
 
 
 def counted(batches: Iterable[Any], what: str) -> Iterator[Any]:
@@ -23,3 +30,55 @@ def counted(batches: Iterable[Any], what: str) -> Iterator[Any]:
         yield batch
     if shown:
         click.echo("\r\x1b[K", nl=False, err=True)
+
+
+class RouteProgress:
+    """Batch, records, rate, lag and the time until the lag is gone, after each batch."""
+
+    def __init__(self, source: str, kind: str | None) -> None:
+        self._source, self._kind = Path(source.removeprefix("file://")), kind
+        self._began = self._looked = time.monotonic()
+        self._first: float | None = None
+        self._shown = sys.stderr.isatty()
+        self._records, self._bytes = 0, 0
+        self._there: tuple[int, int] | None = None
+
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._began
+
+    def show(self, done: Done) -> None:
+        """Show where the route is, now that a batch is done."""
+        if not self._shown:
+            return
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._bytes = now - done.seconds, done.taken_bytes - done.batch_bytes
+        self._records += done.counts.in_
+        self._look(now)
+        line = progress_line(done, self._records, self._bytes, now - self._first, self._there)
+        click.echo(f"\r\x1b[K{line}", nl=False, err=True)
+
+    def clear(self) -> None:
+        """Leave no line behind."""
+        if self._shown and self._records:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+    def _look(self, now: float) -> None:
+        from keylane.systems.sources import kind_of, weigh
+
+        if self._there is None or now - self._looked > LOOK_SECONDS:
+            self._there = weigh(self._source, None if self._kind else kind_of(self._source, None))
+            self._looked = now
+
+
+def progress_line(done: Done, records: int, bytes_before: int, seconds: float, there: tuple[int, int] | None) -> str:
+    """One line: batch, records, rate, lag, and how long the lag will take at this rate."""
+    rate = records / seconds if seconds > 0 else 0.0
+    files, size = there or (done.taken_files, done.taken_bytes)
+    lag, left = max(0, files - done.taken_files), max(0, size - done.taken_bytes)
+    speed = (done.taken_bytes - bytes_before) / seconds if seconds > 0 else 0.0
+    eta = f", ETA {left / speed:,.0f} s" if left and speed else ""
+    return (
+        f"route: batch {done.batch}, {records:,} records, {rate:,.0f}/s, lag {lag:,} file(s) {left / 1e6:,.1f} MB{eta}"
+    )

@@ -1,0 +1,127 @@
+"""How fast `route` is against Spark's own repartition, sort and write of the same records, and whether it stays flat.
+
+Both sides read the same Parquet and write 64 parts; `route` also numbers every record, keeps its source position and
+forces everything to the disk. Memory is the most that Python and Java together ever had, over batches of half a million
+records, with a heap of 1 GiB: with more Java would take more before it tidies up, whatever it is given to do.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.contracts import payments
+from benchmarks.timing import Figure, best
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILES, LANES = 40, 64
+ROWS = 500_000
+MERCHANTS = 200_000
+ROUNDS = 3
+FOLLOW = """
+import sys, threading
+from pathlib import Path
+from benchmarks.contracts import payments
+from keylane.pipelines.route import Options, route
+
+asked, done = threading.Event(), []
+
+def tell(batch):
+    done.append(batch.counts.in_)
+    if sum(done) >= int(sys.argv[3]):
+        asked.set()
+
+options = Options(max_files=1, every="10 milliseconds", master="local[2]", conf={"spark.driver.memory": "1g"})
+found = route(payments(), sys.argv[1], sys.argv[2], follow=True, options=options, stop_asked=asked, tell=tell)
+assert found.counts.in_ == int(sys.argv[3]), found
+
+def peak(pid):
+    return next(int(line.split()[1]) for line in open(f"/proc/{pid}/status") if line.startswith("VmHWM"))
+
+from pyspark.sql import SparkSession
+java = SparkSession.active().sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+print((peak("self") + peak(java)) / 1024)
+"""
+
+
+def run() -> Iterator[Figure]:
+    """The ratio first, then memory at 1 M and at 20 M records."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source"
+        _written(source)
+        yield from _against_spark(source, Path(folder))
+        yield from _memory(source, Path(folder))
+
+
+def _written(folder: Path) -> None:
+    """Seeded payments with a heavy tail of merchants, in the order of their times."""
+    folder.mkdir()
+    rng = np.random.default_rng(20)
+    names = pa.array([f"merchant_{n:06d}" for n in range(MERCHANTS)])
+    for number in range(FILES):
+        orders = np.arange(number * ROWS, (number + 1) * ROWS)
+        who = names.take(pa.array((rng.zipf(1.2, ROWS) % MERCHANTS).astype(np.int32)))
+        columns = {"merchant_id": who, "order_id": orders, "amount": rng.gamma(2, 30, ROWS).round(2)}
+        table = pa.table({**columns, "ts": 1_763_000_000_000 + orders})
+        pq.write_table(table, folder / f"part-{number:03d}.parquet")
+        os.utime(folder / f"part-{number:03d}.parquet", (1_763_000_000 + number,) * 2)
+
+
+def _against_spark(source: Path, folder: Path) -> Iterator[Figure]:
+    from keylane.pipelines.route import route
+    from keylane.spark import local_session
+
+    spark, numbers = local_session(), count()
+
+    def plain(by: str) -> None:
+        target = folder / f"plain-{next(numbers)}"
+        lanes = spark.read.parquet(str(source)).repartition(LANES, "merchant_id")
+        lanes.sortWithinPartitions(by).write.parquet(str(target))
+        shutil.rmtree(target)
+
+    def ours() -> None:
+        target = folder / f"ours-{next(numbers)}"
+        found = route(payments(), str(source), str(target), spark=spark)
+        assert found.counts.out == FILES * ROWS
+        shutil.rmtree(target)
+
+    sides: dict[str, Any] = {"ours": ours, "by_time": lambda: plain("ts"), "by_key": lambda: plain("merchant_id")}
+    seconds = best(ROUNDS, **sides)
+    spark.stop()
+    records = f"{FILES * ROWS / 1e6:g} M records, {LANES} lanes"
+    yield Figure(f"route, {records}", FILES * ROWS / seconds["ours"] / 1e6, "M records/s")
+    ratio = seconds["by_time"] / seconds["ours"]
+    yield Figure(f"route, {records}, against repartition + sort by time + write", ratio, "times", at_least=0.8)
+    ratio = seconds["by_key"] / seconds["ours"]
+    yield Figure(f"route, {records}, against repartition + sort by key + write", ratio, "times", at_least=0.8)
+
+
+def _memory(source: Path, folder: Path) -> Iterator[Figure]:
+    few = folder / "few"
+    few.mkdir()
+    for file in sorted(source.iterdir())[:2]:
+        os.link(file, few / file.name)
+    small, large = _peak(few, folder, 2 * ROWS), _peak(source, folder, FILES * ROWS)
+    yield Figure("route --follow, peak memory at 1 M records", small, "MiB")
+    yield Figure(f"route --follow, peak memory at {FILES * ROWS / 1e6:g} M records", large, "MiB")
+    yield Figure("route --follow, the one against the other", large / small, "times", at_most=1.25)
+
+
+def _peak(source: Path, folder: Path, records: int) -> float:
+    target = folder / f"follow-{records}"
+    command = [sys.executable, "-c", FOLLOW, str(source), str(target), str(records)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    shutil.rmtree(target)
+    return float(done.stdout.splitlines()[-1])

@@ -1,0 +1,120 @@
+"""`keylane demo`: all of it on one machine, with nothing else to start; ends with a page to look at."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keylane.cli.output import Result, Section, output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["demo"]
+
+PAGE, FIGURES = "index.html", "figures.json"
+
+
+@click.command(short_help="All of it on one machine: a day routed before and after, as a page to look at.")
+@click.option(
+    "--to", type=click.Path(path_type=Path), default="keylane-demo", show_default=True, help="Folder to fill."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=2026, show_default=True, help="Another seed, another day.")
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.01, 100),
+    default=1.0,
+    show_default=True,
+    help="How many records, times 1.3 million.",
+)
+@click.option("--master", help="A Spark master; default: this machine's cores.")
+@output_option
+def demo(to: Path, seed: int, scale: float, master: str | None, output: str) -> tuple[Result, str]:
+    """Make a day of payments, rides and queries, route it under nine contracts, and write a page about it.
+
+    Needs Java and the extra `spark`. The folder gets the day (source/), the contracts (contracts/), the figures
+    (figures.json) and the page (index.html). A folder that holds anything else is left alone.
+
+    \b
+    keylane demo
+    keylane demo --to /tmp/demo --seed 7 --scale 0.1
+    """
+    say = _progress(time.monotonic())
+    ready(to)
+    document = _run(to, seed, scale, master, say)
+    page = to.resolve() / PAGE
+    say(f"the page is {page}")
+    return as_result(document, page), output
+
+
+def _progress(began: float) -> Callable[[str], None]:
+    """Each step on stderr, with the seconds since the start."""
+
+    def say(text: str) -> None:
+        click.echo(f"[{time.monotonic() - began:6.1f} s] {text}", err=True)
+
+    return say
+
+
+def ready(to: Path) -> None:
+    """Make the folder, or take one that an earlier demo filled; refuse any other."""
+    from keylane.errors import UsageError
+
+    to.mkdir(parents=True, exist_ok=True)
+    if any(to.iterdir()) and not _is_ours(to / FIGURES):
+        raise UsageError.of("not an empty folder, and not a demo's", got=str(to), hint="--to another folder")
+    # An old page must not stand for a new run that fails; and a run that was cut off can be run again.
+    (to / PAGE).unlink(missing_ok=True)
+    (to / FIGURES).write_text('{"schema": "keylane.demo/1", "finished": false}', encoding="utf-8")
+
+
+def _is_ours(file: Path) -> bool:
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8")).get("schema", "")).startswith("keylane.demo/")
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+    say("starting Spark")
+    from keylane.spark import local_session  # noqa: I001  first: it names the extra when pyspark is missing
+    from keylane.pipelines.demo.figures import as_document
+    from keylane.pipelines.demo.run import run_demo
+    from keylane.pipelines.demo.traffic import Sizes
+    from keylane.report.demo import demo_page
+
+    spark = local_session(master)
+    try:
+        found: dict[str, Any] = as_document(run_demo(spark, to, seed, Sizes().scaled(scale), say))
+    finally:
+        spark.stop()
+    (to / PAGE).write_text(demo_page(found), encoding="utf-8")
+    return found
+
+
+def as_result(document: dict[str, Any], page: Path) -> Result:
+    """The figures without the cells of the heat maps: those are in figures.json."""
+    cases = [{**case, "trials": [_without_cells(trial) for trial in case["trials"]]} for case in document["cases"]]
+    rows = [_row(case, trial, i) for case in cases for i, trial in enumerate(case["trials"])]
+    columns = ("stream", "contract", "lanes", "max_over_mean", "before_noon", "after_noon", "idle_lanes", "order")
+    figures = {**document, "cases": cases, "page": str(page), "figures": str(page.parent / FIGURES)}
+    drift = Section(("lanes", "keys_moved", "formula"), [_drift_row(row) for row in document["drift"]], "Drift")
+    return Result(figures, [Section(columns, rows), drift], [f"Look at it: {page.as_uri()}"])
+
+
+def _without_cells(trial: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in trial.items() if name != "cells"}
+
+
+def _row(case: dict[str, Any], trial: dict[str, Any], i: int) -> dict[str, Any]:
+    marks = {0: " (before)", case["chosen"]: " (after)"}
+    scopes = [f"{scope['order_scope']} {scope['share']:.1%}" for scope in trial["order"]]
+    return {"stream": case["name"], "contract": trial["name"] + marks.get(i, ""), **trial, "order": scopes}
+
+
+def _drift_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {"lanes": f"{row['old']} -> {row['new']}", "keys_moved": row["keys"], "formula": row["formula"]}

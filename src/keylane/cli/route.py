@@ -1,0 +1,149 @@
+"""`keylane route`: put every record of a source in its lane, batch or stream."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keylane.cli.output import Result, Section, output_option
+from keylane.cli.progress import RouteProgress
+
+if TYPE_CHECKING:
+    from keylane.contract.model import Contract
+    from keylane.pipelines.route import Routed
+
+__all__ = ["route"]
+
+INTERRUPTED = 130
+
+
+@click.command(short_help="Put every record in its lane, batch or stream, exactly once.")
+@click.argument("contract", type=click.Path())
+@click.option("--from", "source", required=True, metavar="SRC", help="Where the records are: a file or folder.")
+@click.option("--to", "target", required=True, metavar="DST", help="The folder that gets the lanes.")
+@click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped.")
+@click.option("--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings.")
+@click.option("--schema", metavar="DDL", help="Types of columns of JSON lines or CSV: 'id bigint, at timestamp'.")
+@click.option("--lanes", "-n", type=int, help="The lane count, where the contract says live.")
+@click.option("--stream", help="The stream, where the contract has several; default: its first.")
+@click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files in one batch.")
+@click.option("--every", default="1 second", show_default=True, help="How often --follow looks for new files.")
+@click.option("--master", help="A Spark master; default: this machine's cores.")
+@click.option("--conf", "-c", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable.")
+@output_option
+def route(
+    contract: str, source: str, target: str, follow: bool, settings: tuple[str, ...], output: str, **options: Any
+) -> tuple[Result, str]:
+    r"""Put every record of SRC in its lane under DST, as CONTRACT says: exactly once, in the order of the source.
+
+    Takes what is there and ends; with --follow it goes on until it is interrupted, and then ends between two batches.
+    Run again, it goes on where the last run ended, whether that was finished, stopped or killed.
+
+    \b
+    keylane route payments.yaml --from day1/ --to lanes/
+    keylane route payments.yaml --from inbox/ --to lanes/ --follow
+    keylane route payments.yaml --from day1/ --to lanes/ --master spark://host:7077 --conf spark.executor.memory=4g
+
+    DST gets stream=NAME/lane=N/, which Spark, DuckDB and pandas read as it is. What has no lane is kept in DST/_dead.
+    Exit codes: 0 done, 1 failed, 2 usage or invalid contract, 130 interrupted before the end.
+    """
+    from keylane.contract.parse import load_contract
+    from keylane.pipelines.route import Options
+    from keylane.pipelines.route import route as run
+
+    loaded = load_contract(contract)
+    given = Options(conf=_settings(settings), **options)
+    stopping, progress = Stopping(), RouteProgress(source, options["kind"])
+    try:
+        found = run(
+            loaded,
+            source,
+            target,
+            follow=follow,
+            options=given,
+            stop_asked=stopping.asked,
+            ready=stopping.listen,
+            tell=progress.show,
+        )
+    finally:
+        stopping.restore()
+        progress.clear()
+    return as_result(found, loaded, progress.seconds(), follow=follow), output
+
+
+def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for name, sign, _ in pairs:
+        if not sign or not name.startswith("spark."):
+            raise click.UsageError(f"--conf takes spark.NAME=VALUE, got {name + sign!r}")
+    return {name: value for name, _, value in pairs}
+
+
+class Stopping:
+    """SIGINT and SIGTERM ask for an end between batches; a second one ends the process at once, as it always would.
+
+    It listens when Spark is up, because Spark's start puts a handler of its own in place. Until then nothing has begun,
+    and a signal ends the process.
+    """
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self._before: dict[int, Any] = {}
+
+    def listen(self) -> None:
+        """Take the signals over."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._ask)
+
+    def restore(self) -> None:
+        """Give the signals back."""
+        while self._before:
+            number, handler = self._before.popitem()
+            signal.signal(number, handler)
+
+    def _ask(self, _number: int, _frame: Any) -> None:
+        self.asked.set()
+        self.restore()
+        click.echo("\nroute: ending after this batch; once more to end at once", err=True)
+
+
+def as_result(found: Routed, contract: Contract, seconds: float, *, follow: bool) -> Result:
+    """Records of this run by lane and in all; of all runs where that is more."""
+    rows = [
+        {"stream": stream, "lane": lane, "records": records}
+        for stream, lanes in found.lanes.items()
+        for lane, records in enumerate(lanes)
+    ]
+    document = {
+        "schema": "keylane.route/1",
+        "contract": contract.metadata.name,
+        "fingerprint": contract.fingerprint,
+        "source": found.source,
+        "target": found.target,
+        **found.counts.as_json(),
+        "lanes": rows,
+        "batches": found.batches,
+        "stopped": found.stopped,
+        "seconds": round(seconds, 3),
+        "total": found.total.as_json(),
+    }
+    interrupted = found.stopped and not follow
+    columns = ("stream", "lane", "records")
+    return Result(document, [Section(columns, rows)], _lines(found, document), INTERRUPTED if interrupted else 0)
+
+
+def _lines(found: Routed, document: dict[str, Any]) -> list[str]:
+    lines = [f"{_shown(document)} in {found.batches} batch(es), {document['seconds']:.1f} s"]
+    if found.total != found.counts:
+        lines.append(f"all runs: {_shown(document['total'])}")
+    if found.counts.dead:
+        lines.append(f"dead letters: {found.target}/_dead")
+    return lines
+
+
+def _shown(counts: dict[str, Any]) -> str:
+    names = ("in", "out", "dead", "filtered")
+    return ", ".join(f"{name} {counts[name]:,}" for name in names)

@@ -1,0 +1,212 @@
+"""One batch of `route`: the files that Spark's source names -> staged files -> a batch that has happened.
+
+Called by `route` through `spark.stopping.Gate`, once for each batch and again for a batch that was cut short. A batch
+that has happened is known by its manifest, and is not made again.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.types import LongType, StringType, StructType
+
+from keylane.errors import DataError, KeylaneError, SparkError, TargetError
+from keylane.spark.files import SourceFile, read_parquet
+from keylane.spark.lines import read_csv, read_json
+from keylane.spark.writing import decided, write_dead, write_lanes
+from keylane.systems.folders import dead_file, lane_file
+from keylane.systems.manifest import Counts, Manifest, Placed, Taken
+from keylane.systems.sources import name_in, path_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+    from keylane.contract.model import Contract
+    from keylane.router import Router
+    from keylane.spark.files import Batch
+    from keylane.spark.writing import LaneFile
+    from keylane.systems.folders import Probe, Target
+
+__all__ = ["Batches", "Done"]
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
+_SHARED: Final = "on a cluster, source and target have to be on a file system that all machines share"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a batch came to, for whoever shows progress."""
+
+    batch: int
+    counts: Counts
+    seconds: float
+    batch_bytes: int
+    taken_files: int
+    taken_bytes: int
+
+
+@dataclass(slots=True)
+class Batches:
+    """The body of the query: what it works with, and where it stands."""
+
+    spark: SparkSession
+    router: Router
+    source: Path
+    kind: str
+    target: Target
+    state: Manifest
+    given: StructType | None
+    probe: Probe
+    tell: Callable[[Done], None]
+    shapes: dict[str, StructType] = field(default_factory=dict)
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Make one batch happen, unless it has."""
+        began = time.monotonic()
+        files = self._files(frame)
+        if self._has_happened(batch, files):
+            return
+        self.probe("begun", batch)
+        staging = self.target.staging(batch)
+        try:
+            manifest = self._staged(batch, files, staging)
+            self.probe("staged", batch)
+            self.target.commit(manifest, self.probe)
+        except Exception as error:
+            if self.target.manifest(batch) is None:
+                shutil.rmtree(staging, ignore_errors=True)
+            raise translated(error, batch) from error
+        weight = manifest.taken_bytes - self.state.taken_bytes
+        self.state = manifest
+        seconds = time.monotonic() - began
+        self.tell(Done(batch, manifest.counts, seconds, weight, manifest.taken_files, manifest.taken_bytes))
+
+    def _files(self, frame: DataFrame) -> list[SourceFile]:
+        """The files of a batch, oldest first, as Spark's source takes them; by name where they are of one age."""
+        found = sorted({tuple(row) for row in frame.collect()}, key=lambda row: (row[1], row[0]))
+        return [self._file(*row) for row in found]
+
+    def _file(self, path: str, modified: int, size: int, url: str) -> SourceFile:
+        local = "/" + path.removeprefix("file:").lstrip("/")
+        name = name_in(self.source, local)
+        return SourceFile(local, url, name, size, modified, path_values(name))
+
+    def _has_happened(self, batch: int, files: Sequence[SourceFile]) -> bool:
+        """Whether a batch is in the target already. If so it has to be the same, or the checkpoint is another's."""
+        if batch > self.state.batch:
+            return False
+        before = self.target.manifest(batch)
+        if before is None or sorted(one.name for one in before.taken) != sorted(file.name for file in files):
+            raise TargetError.of(
+                "Spark's checkpoint does not belong to this target: it would repeat or leave out records",
+                got=f"batch {batch} with {len(files)} files, after batch {self.state.batch}",
+                hint="restore the checkpoint folder, or route into a new target",
+            )
+        return True
+
+    def _staged(self, batch: int, files: Sequence[SourceFile], staging: Path) -> Manifest:
+        read = self._read(files)
+        frame = decided(read, self.router)
+        names = [file.name for file in files]
+        lanes = write_lanes(frame, read, names, self.state.next, staging / "lanes")
+        out = sum(file.records for file in lanes)
+        dead = None
+        if out + read.filtered < sum(read.records):
+            self.probe("half staged", batch)
+            dead = write_dead(frame, read, names, self.router, self.state.next_dead, staging / "dead")
+        placed = [_placed(file, batch, staging) for file in lanes]
+        if dead is not None:
+            placed.append(Placed(dead[0].relative_to(staging).as_posix(), dead_file(batch), dead[1]))
+        counts = Counts(sum(read.records), out, dead[1] if dead else 0, read.filtered)
+        return self._manifest(batch, files, read, placed, counts.checked(f"batch {batch}", _SHARED), lanes, staging)
+
+    def _read(self, files: Sequence[SourceFile]) -> Batch:
+        known = StructType.fromJson(json.loads(self.state.schema)) if self.state.schema else self.given
+        before = self.state.next_position
+        if self.kind == "parquet":
+            return read_parquet(self.spark, files, known, before, self.shapes)
+        read = read_json if self.kind == "json" else read_csv
+        return read(self.spark, files, known, before, needed_types(self.router.contract))
+
+    def _manifest(
+        self,
+        batch: int,
+        files: Sequence[SourceFile],
+        read: Batch,
+        placed: Sequence[Placed],
+        counts: Counts,
+        lanes: Sequence[LaneFile],
+        staging: Path,
+    ) -> Manifest:
+        offsets = {stream: list(starts) for stream, starts in self.state.next.items()}
+        for file in lanes:
+            offsets[file.stream][file.lane] += file.records
+        return Manifest(
+            batch=batch,
+            query=query_id(self.target.checkpoint),
+            fingerprint=self.state.fingerprint,
+            staging=staging.name,
+            counts=counts,
+            total=self.state.total + counts,
+            next=offsets,
+            next_dead=self.state.next_dead + counts.dead,
+            placed=tuple(placed),
+            taken=tuple(Taken(f.name, f.size, f.modified, n) for f, n in zip(files, read.records, strict=True)),
+            next_position=self.state.next_position + sum(read.rows),
+            taken_files=self.state.taken_files + len(files),
+            taken_bytes=self.state.taken_bytes + sum(file.size for file in files),
+            schema=read.schema.json(),
+        )
+
+
+def _placed(file: LaneFile, batch: int, staging: Path) -> Placed:
+    staged = file.path.relative_to(staging).as_posix()
+    return Placed(staged, lane_file(file.stream, file.lane, batch), file.records)
+
+
+def needed_types(contract: Contract) -> dict[str, DataType]:
+    """The types of the fields that a key is made of, for sources that have none of their own."""
+    key = contract.spec.key
+    numbers = {f for f, e in zip(key.fields, key.encodings, strict=True) if e.startswith("int")}
+    times = {key.window.field} if key.window else set()
+    fields = [*key.fields, *times]
+    return {name: LongType() if name in numbers | times else StringType() for name in fields}
+
+
+def query_id(checkpoint: Path) -> str:
+    """The identity that Spark gave the query when its checkpoint was made; nothing when there is none."""
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+    except (OSError, ValueError, KeyError):
+        return ""
+
+
+def translated(error: Exception, batch: int | None = None) -> Exception:
+    """An error of Spark or of the disk in keylane's words; its own errors as they are."""
+    if isinstance(error, KeylaneError):
+        return error
+    text = str(error)
+    what = "the route" if batch is None else f"batch {batch}"
+    if (isinstance(error, OSError) and error.errno in _FULL) or any(words in text for words in _FULL_WORDS):
+        hint = "make room and run again: it goes on from the last batch that is complete"
+        return TargetError.of(f"the disk is full; {what} has not happened, and nothing is harmed", hint=hint)
+    if isinstance(error, AnalysisException):
+        return DataError.of(f"Spark cannot read the records of {what}", got=_first_line(text))
+    if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
+        return SparkError.of(f"Spark failed in {what}, which has not happened", got=_first_line(text))
+    return error
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), text)

@@ -1,0 +1,199 @@
+"""Counts -> figures: how full the fullest lane is, who is hot, what another lane count would move. Pure.
+
+What is kept in order: `order`. Plain data for `-o json`, `figures.json` and the page: `as_document`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from keylane.contract.answers import moved_share
+from keylane.pipelines.demo.tally import NOON, KeyCounts, LaneCounts, Parted
+from keylane.placement.partitioners import partitioner
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from keylane.pipelines.demo.choose import Choice
+    from keylane.pipelines.demo.order import Scope
+
+__all__ = [
+    "CHANGES",
+    "SCHEMA",
+    "Case",
+    "Demo",
+    "Drift",
+    "HotKey",
+    "Trial",
+    "as_document",
+    "drift",
+    "hot_keys",
+    "max_over_mean",
+    "trial",
+]
+
+SCHEMA: Final = "keylane.demo/1"
+#: Changes of lane count that people make.
+CHANGES: Final = ((12, 24), (12, 18), (6, 8), (10, 11), (50, 60), (64, 96))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One contract on one day. Figures of fullness are in mean lanes: 1 is perfect."""
+
+    name: str
+    title: str
+    source: str
+    fingerprint: str
+    lanes: int
+    records: int
+    unplaced: int
+    max_over_mean: float
+    before_noon: float
+    after_noon: float
+    fullest_half_hour: float
+    fullest_lane: int
+    fullest_share: float
+    idle_lanes: int
+    moved: float
+    keys: Parted
+    sub_keys: Parted | None
+    order: list[Scope]
+    cells: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class HotKey:
+    """A heavy key: its share of the day, how many mean lanes that is, and the lanes it was seen on before and after."""
+
+    key: str
+    share: float
+    mean_lanes: float
+    before: list[int]
+    after: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What really moves when a lane count changes, and what the formula says."""
+
+    old: int
+    new: int
+    formula: float
+    keys: float
+    records: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One stream, the contracts it was tried under, and which of them is compared with the first.
+
+    `private` says that its keys name somebody: a page cuts and hashes them.
+    """
+
+    name: str
+    key: str
+    sub_key: str | None
+    private: bool
+    records: int
+    distinct_keys: int
+    chosen: int
+    trials: list[Trial]
+    hot_keys: list[HotKey]
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """All that the demo found."""
+
+    schema: str
+    version: str
+    spark: str
+    seed: int
+    day: str
+    cases: list[Case]
+    merchants: int
+    drift: list[Drift]
+
+
+def max_over_mean(cells: NDArray[np.int64]) -> float:
+    """The fullest lane over the mean lane; 0 when there is nothing.
+
+    >>> import numpy as np
+    >>> max_over_mean(np.array([[3, 3], [1, 1]]))
+    1.5
+    """
+    lanes = cells.sum(axis=1)
+    return float(lanes.max() / lanes.mean()) if lanes.any() else 0.0
+
+
+def trial(choice: Choice, counts: LaneCounts, scopes: list[Scope], keys: Parted, sub_keys: Parted | None) -> Trial:
+    """Everything that is said of one contract."""
+    cells = counts.cells
+    lanes = cells.sum(axis=1)
+    records = int(lanes.sum()) + counts.unplaced
+    return Trial(
+        name=choice.name,
+        title=choice.title,
+        source=choice.source,
+        fingerprint=choice.contract.fingerprint,
+        lanes=len(cells),
+        records=records,
+        unplaced=counts.unplaced,
+        max_over_mean=max_over_mean(cells),
+        before_noon=max_over_mean(cells[:, :NOON]),
+        after_noon=max_over_mean(cells[:, NOON:]),
+        fullest_half_hour=float(cells.max() / cells.mean()),
+        fullest_lane=int(lanes.argmax()),
+        fullest_share=float(lanes.max() / records),
+        idle_lanes=int((lanes == 0).sum()),
+        moved=counts.moved / records,
+        keys=keys,
+        sub_keys=sub_keys,
+        order=scopes,
+        cells=cells.tolist(),
+    )
+
+
+def hot_keys(
+    counts: KeyCounts, lanes: int, before: Mapping[str, list[int]], after: Mapping[str, list[int]]
+) -> list[HotKey]:
+    """The keys that were looked for, with their shares, heaviest first."""
+    of_day, total = counts.of_day, int(counts.day.sum())
+    return [
+        HotKey(key, of_day[key] / total, of_day[key] / total * lanes, before[key], after[key])
+        for key in sorted(before, key=lambda key: (-of_day[key], key))
+    ]
+
+
+def drift(keys: Sequence[str], records: NDArray[np.int64]) -> list[Drift]:
+    """Which share of keys, and of the records they have, changes lane under Kafka's murmur2.
+
+    No contract is involved: it is what `hash mod n` does to everyone, whichever keys are hot.
+    """
+    rule, routing_keys, total = partitioner("kafka-java"), pa.array(keys), records.sum()
+    out = []
+    for old, new in CHANGES:
+        moves = rule.hashed_lanes(routing_keys, old) != rule.hashed_lanes(routing_keys, new)
+        formula = float(moved_share("kafka-java", old, new) or 0)
+        out.append(Drift(old, new, formula, float(moves.mean()), float(records[moves].sum() / total)))
+    return out
+
+
+def as_document(value: Any) -> Any:
+    """A dataclass as plain data, with floats short enough to read."""
+    return _rounded(asdict(value))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
+    return round(value, 5) if isinstance(value, float) else value

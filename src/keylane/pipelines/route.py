@@ -1,0 +1,246 @@
+"""`route`: put every record of a source in its lane, batch or stream, exactly once.
+
+    Spark's file source   says which files make a batch, and remembers it (its checkpoint)
+    spark.files, .lines   the files of a batch -> records with their places
+    spark.frames          records -> lanes, by the contract
+    spark.writing         lanes -> staged files, numbered
+    systems.folders       staged files -> the target, in one step
+
+The query sees names of files, never records: each batch is an ordinary Spark job over the files it names (`batch`).
+What happens when a process is killed at any point is in `systems.folders` and docs/stream-folders.md.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from keylane.errors import TargetError, UsageError
+from keylane.pipelines.batch import Batches, Done, query_id, translated
+from keylane.router import Router
+from keylane.spark.session import local_session
+from keylane.spark.stopping import Gate, finish, stop
+from keylane.systems.address import parse_address, path_of
+from keylane.systems.folders import no_probe, open_target, read_head
+from keylane.systems.manifest import Counts, Head, Manifest
+from keylane.systems.sources import kind_of, pattern_of
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+    from keylane.contract.model import Contract
+    from keylane.systems.folders import Probe, Target
+
+__all__ = ["Done", "Options", "Routed", "route"]
+
+#: Spark never reads a file that is older than this, counted from the newest it has seen. No file is.
+_ANY_AGE: Final = "36500d"
+_FILE_COLUMNS: Final = "path string, modificationTime timestamp, length bigint, content binary"
+_POLL_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What may be said about a route beside contract, source and target.
+
+    `kind` is parquet, json or csv, found by the files' endings when it is not given; `schema` gives types to columns of
+    JSON and CSV. A batch has at most `max_files` files; `every` is how often a following route looks for new ones.
+    """
+
+    lanes: int | None = None
+    stream: str | None = None
+    kind: str | None = None
+    schema: str | None = None
+    max_files: int = 1000
+    every: str = "1 second"
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """What a route came to: records of this run, of all runs into the target, and of this run by stream and lane."""
+
+    source: str
+    target: str
+    counts: Counts
+    total: Counts
+    lanes: dict[str, list[int]]
+    batches: int
+    stopped: bool
+
+
+def route(
+    contract: Contract,
+    source: str,
+    target: str,
+    *,
+    follow: bool = False,
+    options: Options | None = None,
+    spark: SparkSession | None = None,
+    stop_asked: threading.Event | None = None,
+    ready: Callable[[], None] = lambda: None,
+    tell: Callable[[Done], None] = lambda _: None,
+    probe: Probe = no_probe,
+) -> Routed:
+    """Route all there is and end, or, with `follow`, go on until `stop_asked` is set.
+
+    Run again, either way, it goes on where the last run ended, whether that was finished, stopped or killed. A session
+    that is given is used as it is; its own settings are left alone. `ready` is called once Spark is up, `tell` after
+    each batch, `probe` at the steps of a batch.
+    """
+    given = options or Options()
+    router = Router(contract, lanes=given.lanes, stream=given.stream)
+    came_from, going_to = _paths(source, target)
+    head = _head(router, came_from, *_kind(came_from, going_to, given))
+    with open_target(going_to, head) as held:
+        before = held.recover() or Manifest.before_all(head)
+        _check_checkpoint(held, before)
+        session = _private(spark or _session(given))
+        held.lock.note_java(_java(session))
+        schema = _schema(session, given.schema)
+        ready()
+        body = Batches(session, router, came_from, head.kind, held, before, schema, probe, tell)
+        stopped = _run(_discovered(session, head, given), Gate(body), held, given, follow, stop_asked)
+        return _routed(held, before, body.state, str(came_from), stopped=stopped)
+
+
+def _paths(source: str, target: str) -> tuple[Path, Path]:
+    came_from, going_to = (
+        Path(os.path.abspath(path_of(parse_address(text), what)))  # noqa: PTH100  not through links: names stay as given
+        for text, what in ((source, "the source"), (target, "the target"))
+    )
+    real_from, real_to = came_from.resolve(), going_to.resolve()
+    if real_from == real_to or real_from in real_to.parents or real_to in real_from.parents:
+        got = f"{came_from} -> {going_to}"
+        raise UsageError.of("source and target lie within each other", got=got, hint="a target beside the source")
+    return came_from, going_to
+
+
+def _kind(source: Path, target: Path, given: Options) -> tuple[str, str]:
+    """The kind and which names count: as the target remembers, as given, or as the files' endings tell."""
+    found = read_head(target)
+    if found is not None and given.kind in {None, found.kind}:
+        return kind_of(source, found.kind), found.pattern
+    kind = kind_of(source, given.kind)
+    return kind, pattern_of(kind, given.kind)
+
+
+def _head(router: Router, source: Path, kind: str, pattern: str) -> Head:
+    contract = router.contract
+    tiers = {rule.tier.stream: rule.tier.lanes for rule in contract.spec.hot_keys if rule.tier}
+    streams = {router.stream: router.lane_count, **tiers}
+    meta = contract.metadata
+    return Head(meta.name, meta.epoch, contract.fingerprint, streams, str(source), kind, pattern)
+
+
+def _check_checkpoint(target: Target, before: Manifest) -> None:
+    """A target that has taken records needs the checkpoint that says which."""
+    found = query_id(target.checkpoint)
+    if before.batch >= 0 and found != before.query:
+        raise TargetError.of(
+            "the target has records, but not the Spark checkpoint that says which files they came from",
+            got=found or f"no checkpoint in {target.checkpoint}",
+            allowed=before.query,
+            hint="restore the checkpoint folder, or route into a new target",
+        )
+    if not found and (target.checkpoint / "offsets").exists():
+        raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(target.checkpoint))
+
+
+def _session(given: Options) -> SparkSession:
+    """A session of keylane's own; the one that `spark-submit` has set up, when it did."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ and given.master is None:
+        return SparkSession.builder.config(map=dict(given.conf)).getOrCreate()
+    return local_session(given.master, given.conf)
+
+
+def _private(spark: SparkSession) -> SparkSession:
+    """A session beside the given one, on the same cluster, with settings of its own."""
+    if is_remote():
+        raise UsageError.of("route needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
+    own = spark.newSession()
+    cores = str(spark.sparkContext.defaultParallelism)
+    settings = {
+        "spark.sql.adaptive.enabled": "false",  # one task for each lane, whatever their sizes
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.files.maxRecordsPerFile": "0",  # one file for each lane
+        "spark.sql.files.minPartitionNum": cores,  # lines are counted and numbered in the same splits
+        "spark.sql.json.enablePartialResults": "false",  # a record that does not fit is dead, not half
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the type that every reader knows
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": cores,
+    }
+    for name, value in settings.items():
+        own.conf.set(name, value)
+    return own
+
+
+def _java(spark: SparkSession) -> int:
+    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def _schema(spark: SparkSession, text: str | None) -> StructType | None:
+    return None if text is None else spark.createDataFrame([], text).schema
+
+
+def _discovered(spark: SparkSession, head: Head, given: Options) -> DataFrame:
+    """Files as they appear: names, ages and sizes. Their contents are not read here, and not even asked for."""
+    return (
+        spark.readStream.format("binaryFile")
+        .schema(_FILE_COLUMNS)
+        .option("recursiveFileLookup", value=True)
+        .option("pathGlobFilter", head.pattern)
+        .option("maxFilesPerTrigger", given.max_files)
+        .option("maxFileAge", _ANY_AGE)
+        .load(f"file://{head.source}")
+        .select("path", F.unix_millis("modificationTime"), "length", F.col("_metadata.file_path"))
+    )
+
+
+def _run(
+    files: DataFrame, gate: Gate, target: Target, given: Options, follow: bool, stop_asked: threading.Event | None
+) -> bool:
+    """Run the query to its end; whether it was stopped before it."""
+    trigger: dict[str, Any] = {"processingTime": given.every} if follow else {"availableNow": True}
+    writer = files.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{target.checkpoint}")
+    query = writer.trigger(**trigger).start()
+    try:
+        stopped = _wait(query, gate, stop_asked)
+        finish(query, gate)
+    except Exception as error:
+        raise translated(error) from error
+    finally:
+        if query.isActive:
+            query.stop()
+    return stopped
+
+
+def _wait(query: StreamingQuery, gate: Gate, stop_asked: threading.Event | None) -> bool:
+    while query.isActive:
+        if stop_asked is not None and stop_asked.is_set():
+            stop(query, gate)
+            return True
+        time.sleep(_POLL_SECONDS)
+    return False
+
+
+def _routed(target: Target, before: Manifest, after: Manifest, source: str, *, stopped: bool) -> Routed:
+    lanes = {
+        stream: [now - then for now, then in zip(offsets, before.next[stream], strict=True)]
+        for stream, offsets in after.next.items()
+    }
+    counts = (after.total - before.total).checked("this run")
+    return Routed(source, str(target.path), counts, after.total, lanes, after.batch - before.batch, stopped)

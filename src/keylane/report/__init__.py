@@ -1,0 +1,8 @@
+"""What a person looks at: one HTML file that asks nothing of the network.
+
+markup   tags whose text is escaped unless it was made here
+page     the shell: styles, script and data in one file, with a policy that forbids every request
+draw     small pictures as SVG
+words    numbers and keys as a reader wants them
+demo     the page of `keylane demo`, from its figures
+"""

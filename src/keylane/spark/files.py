@@ -1,0 +1,175 @@
+"""The files of one batch as a frame of records, each with its place: which file of the batch, which row of it.
+
+The place is one whole number, `file << 40 | row`: it sorts as the source does, and survives a shuffle in eight bytes.
+Parquet is read here; JSON lines and CSV, which are lines before they are records, in `lines`. Which files make a batch
+is Spark's file source's to say (`pipelines.route`); where the records go is `frames.route`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from keylane.errors import DataError
+from keylane.spark.schemas import merged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = [
+    "LINE",
+    "MALFORMED",
+    "PLACE",
+    "POSITION",
+    "Batch",
+    "SourceFile",
+    "address",
+    "file_of",
+    "finished",
+    "local",
+    "picked",
+    "place_of",
+    "read_parquet",
+    "row_of",
+]
+
+#: Columns that a frame of records has while it is on its way. The source's own columns may not be called so.
+PLACE: Final = "keylane_place"
+POSITION: Final = "keylane_position"
+LINE: Final = "keylane_line"
+MALFORMED: Final = "keylane_malformed"
+
+_ROW_BITS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a batch: its path, that path as Spark's metadata spells it, and its name in the source.
+
+    `values` are the columns that are written in its path, as in `day=2026-11-15/`: text, for a path has no types.
+    """
+
+    path: str
+    url: str
+    name: str
+    size: int
+    modified: int
+    values: dict[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The records of a batch as a frame, and how many there are in each file, counted without the frame."""
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    schema: StructType
+    rows: tuple[int, ...]
+    records: tuple[int, ...]
+    filtered: int = 0
+
+
+def file_of(place: Column) -> Column:
+    """The number of the file in its batch."""
+    return F.shiftrightunsigned(place, _ROW_BITS).cast("int")
+
+
+def row_of(place: Column) -> Column:
+    """The number of the row in its file."""
+    return place.bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+
+
+def place_of(file: Column, row: Column) -> Column:
+    """One number that sorts by file, then by row."""
+    return F.shiftleft(file.cast("bigint"), _ROW_BITS).bitwiseOR(row)
+
+
+def picked(values: Sequence[Any], kind: str, index: Column) -> Column:
+    """The value of a Python list at an index. One constant, however long the list: no join, no chain of cases."""
+    return F.get(F.from_json(F.lit(json.dumps(list(values))), f"array<{kind}>"), index)
+
+
+def local(spark: SparkSession, **columns: list[Any]) -> DataFrame:
+    """A small frame of values at hand, for a broadcast; handed over as Arrow, so that no job is run for it."""
+    return spark.createDataFrame(pa.table({name: _typed(values) for name, values in columns.items()}))
+
+
+def _typed(values: list[Any]) -> pa.Array:
+    """With a type also when there is no value to tell it."""
+    return pa.array(values, pa.string() if values and isinstance(values[0], str) else pa.int64())
+
+
+def address(file: SourceFile) -> str:
+    """A path as Spark's readers take it: on this file system, and `[1]` in it no pattern."""
+    return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", file.path)
+
+
+def read_parquet(
+    spark: SparkSession, files: Sequence[SourceFile], known: StructType | None, before: int, memo: dict[str, StructType]
+) -> Batch:
+    """Records of Parquet files. Their rows are counted from the footers, not from the frame."""
+    with ThreadPoolExecutor(16) as pool:
+        footers = list(pool.map(_footer, files))
+    schema = known or StructType()
+    for (_, shape), file in zip(footers, files, strict=True):
+        if shape not in memo:
+            memo[shape] = spark.read.parquet(address(file)).schema
+        schema = merged(schema, memo[shape], file.name)
+    rows = tuple(count for count, _ in footers)
+    read = spark.read.schema(schema).parquet(*(address(file) for file in files))
+    numbers = local(spark, keylane_url=[file.url for file in files], keylane_file=list(range(len(files))))
+    meta = F.col("_metadata")
+    frame = (
+        read.select("*", meta["file_path"].alias("keylane_url"), meta["row_index"].alias("keylane_row"))
+        .join(F.broadcast(numbers), "keylane_url")
+        .withColumn(PLACE, place_of(F.col("keylane_file"), F.col("keylane_row")))
+        .drop("keylane_url", "keylane_file", "keylane_row")
+    )
+    return finished(frame, files, schema, rows, rows, before)
+
+
+def finished(
+    frame: DataFrame,
+    files: Sequence[SourceFile],
+    schema: StructType,
+    rows: tuple[int, ...],
+    records: tuple[int, ...],
+    before: int,
+    filtered: int = 0,
+) -> Batch:
+    """What all readers end with: the columns that are written in paths, and the running position."""
+    where = file_of(F.col(PLACE))
+    extra = [name for name in dict.fromkeys(n for file in files for n in file.values) if name not in schema.names]
+    values = [picked([file.values.get(name) for file in files], "string", where).alias(name) for name in extra]
+    full = frame.select("*", *values, _positions(rows, before).alias(POSITION))
+    return Batch(full, (*schema.names, *extra), schema, rows, records, filtered)
+
+
+def _positions(rows: Sequence[int], before: int) -> Column:
+    """A number for each record that goes on from batch to batch: what keyless rules read."""
+    starts = list(accumulate(rows, initial=before))
+    return picked(starts, "bigint", file_of(F.col(PLACE))) + row_of(F.col(PLACE))
+
+
+def _footer(file: SourceFile) -> tuple[int, str]:
+    """How many rows a Parquet file has, and the shape of its columns as one text."""
+    try:
+        found = pq.read_metadata(file.path)
+        return found.num_rows, str(found.schema.to_arrow_schema().remove_metadata())
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError.of(
+            f"{file.path} cannot be read as Parquet",
+            got=str(error).splitlines()[0],
+            hint="put a readable file in its place: the route has seen this name already, and goes on from it",
+        ) from error

@@ -1,0 +1,162 @@
+"""`route(df, contract)` and `lane(contract)`: the decision of `keylane.router` for batch and streaming frames.
+
+Both are expressions over the frame's columns, and run wherever Spark runs them; the parts come from `keys`,
+`overrides` and `decide`. Contracts whose overrides are too many for an expression go over Arrow (`arrow.placed`).
+Writing a frame to its lanes is not done here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
+
+from keylane.errors import DataError, did_you_mean
+from keylane.router import Router
+from keylane.spark.arrow import placed
+from keylane.spark.calls import java_way
+from keylane.spark.decide import Given, decide
+from keylane.spark.hashes import hash_column
+from keylane.spark.keys import Bytes, Keys, read_keys
+from keylane.spark.kinds import column_named
+from keylane.spark.overrides import PREFIX, by_joins, by_literals, few_enough
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from keylane.contract.model import Contract
+    from keylane.spark.calls import JavaWay
+
+__all__ = ["ADDED", "lane", "route"]
+
+#: The columns that `route` adds, in this order.
+ADDED: Final = ("stream", "lane", "routing_key", "reason")
+
+
+def lane(contract: Contract, *, lanes: int | None = None, position: str | None = None) -> Column:
+    """The lane of each row as an int column; null where there is none, and only `route` says why.
+
+    `lanes` as in `Router`; `position` names an integer column with the record's place in the source, which keyless
+    rules and position spreads read. Needs an active session. A window over a `timestamp_ntz` column needs `route`,
+    which knows the frame's types.
+    """
+    router = Router(contract, lanes=lanes)
+    at = None if position is None else column_named(position).cast("bigint")
+    if not few_enough(router.overrides, joins=False):
+        fields = needed(contract)
+        return placed(router, fields, [column_named(name) for name in fields], at)["lane"].alias("lane")
+    way = java_way(SparkSession.active())
+    keys = read_keys(contract.spec.key, None, way, checked=_checked(router, way))
+    found = by_literals(router.overrides, keys.base.binary)
+    given = Given(router, keys, _hash(router, keys, way), found, at, way, None)
+    return decide(given).lane_column().alias("lane")
+
+
+def route(
+    df: DataFrame,
+    contract: Contract,
+    *,
+    lanes: int | None = None,
+    stream: str | None = None,
+    position: str | None = None,
+) -> DataFrame:
+    """The frame with `stream`, `lane`, `routing_key` and `reason`; no row more or less, and in the same order.
+
+    `reason` is null where there is a lane, else one of `keylane.Reason`. `position` names an integer column with the
+    record's place in the source; rows that need it and have none get the reason `no-position`.
+    """
+    router = Router(contract, lanes=lanes, stream=stream)
+    _check(df, router, position)
+    at = None if position is None else column_named(position).cast("bigint")
+    if not few_enough(router.overrides, joins=True):
+        return _over_arrow(df, router, at)
+    way, schema = java_way(df.sparkSession), df.schema
+    keys = read_keys(contract.spec.key, schema, way, checked=_checked(router, way))
+    frame, keys = _staged(df, keys)
+    frame, found = by_joins(frame, router.overrides, keys.base.binary)
+    frame, hashed = _hash_staged(frame, _hash(router, keys, way))
+    decision = decide(Given(router, keys, hashed, found, at, way, schema))
+    added = (decision.stream_column(), decision.lane_column(), keys.routing.binary, decision.reason_column())
+    return _with_added(frame, added)
+
+
+def _hash(router: Router, keys: Keys, way: JavaWay) -> Column | None:
+    return hash_column(router.partitioner.hash.name, keys.routing, way) if router.partitioner.hash else None
+
+
+def _hash_staged(frame: DataFrame, hashed: Column | None) -> tuple[DataFrame, Column | None]:
+    """A column of its own for the hash: tiers and spreads look at it too, and Spark shares nothing between branches."""
+    if hashed is None:
+        return frame, None
+    return frame.select("*", hashed.alias(f"{PREFIX}hash")), F.col(f"{PREFIX}hash")
+
+
+def needed(contract: Contract) -> list[str]:
+    """The fields that a placement may look at."""
+    spec = contract.spec
+    spreads = [rule.spread or (rule.tier.spread if rule.tier else None) for rule in spec.hot_keys]
+    names = [*spec.key.fields, spec.key.window.field if spec.key.window else None]
+    names += [*(spread.by for spread in spreads if spread), spec.table.by if spec.table else None]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _checked(router: Router, way: JavaWay) -> bool:
+    """Whether Java will read the key's text."""
+    return way == "reflect" and router.facts.hash == "murmur2"
+
+
+def _check(df: DataFrame, router: Router, position: str | None) -> None:
+    key, columns = router.contract.spec.key, df.columns
+    for name in (*key.fields, *((key.window.field,) if key.window else ()), *((position,) if position else ())):
+        if name not in columns:
+            raise DataError.of(
+                "the frame lacks a column", got=name, allowed=", ".join(columns), hint=did_you_mean(name, columns)
+            )
+    # Spark tells names apart by more than their case only when it is told to.
+    taken = [name for name in columns if name.lower() in ADDED or name.startswith(PREFIX)]
+    if taken:
+        hint = "rename or drop them first"
+        raise DataError.of("the frame has columns that routing adds", got=", ".join(taken), hint=hint)
+    if position is not None and not isinstance(df.schema[position].dataType, _INTEGERS):
+        kind = df.schema[position].dataType.simpleString()
+        raise DataError.of(f"column {position!r} holds no positions", got=kind, allowed="integers")
+
+
+_INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
+
+
+def _staged(df: DataFrame, keys: Keys) -> tuple[DataFrame, Keys]:
+    """Give the keys columns of their own, so that each is made once for all that look at it."""
+    made: dict[str, Column] = {}
+
+    def stage(name: str, column: Column | None) -> Column | None:
+        if column is None:
+            return None
+        made[f"{PREFIX}{name}"] = column
+        return F.col(f"{PREFIX}{name}")
+
+    def stage_bytes(name: str, part: Bytes) -> Bytes:
+        made[f"{PREFIX}{name}"] = part.binary
+        text, number = stage(f"{name}_text", part.text), stage(f"{name}_number", part.number)
+        return Bytes(F.col(f"{PREFIX}{name}"), text, number, part.width)
+
+    base = stage_bytes("base", keys.base)
+    routing = base if keys.routing is keys.base else stage_bytes("routing", keys.routing)
+    staged = Keys(base, routing, stage("malformed", keys.malformed))
+    return df.select("*", *(column.alias(name) for name, column in made.items())), staged
+
+
+def _with_added(frame: DataFrame, added: Sequence[Column]) -> DataFrame:
+    own = [name for name in frame.columns if name.startswith(PREFIX)]
+    return frame.select("*", *(column.alias(name) for name, column in zip(ADDED, added, strict=True))).drop(*own)
+
+
+def _over_arrow(df: DataFrame, router: Router, position: Column | None) -> DataFrame:
+    fields = [name for name in needed(router.contract) if name in df.columns]
+    placement = placed(router, fields, [column_named(name) for name in fields], position)
+    frame = df.select("*", placement.alias(f"{PREFIX}placed"))
+    return _with_added(frame, [F.col(f"{PREFIX}placed")[name] for name in ADDED])

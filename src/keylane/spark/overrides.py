@@ -1,0 +1,150 @@
+"""Hot keys and tables of a contract as look-ups by base key: literals while they are few, broadcast joins when many.
+
+A join here adds columns and nothing else: its keys are unique and every row of the frame stays, in its place. A column
+alone (`lane`) cannot join; `few_enough` says whether it can do without. What a rule then does: `decide`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from keylane.spark.ranges import constant_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+    from keylane.placement.overrides import HotRule, Overrides
+    from keylane.placement.table import LaneTable
+    from keylane.spark.keys import Bytes
+
+__all__ = ["LookedUp", "behaviours", "by_joins", "by_literals", "few_enough", "range_of"]
+
+#: Keys up to which a look-up is written into the expression.
+FEW: Final = 64
+#: Different behaviours of hot keys up to which each gets a branch of the expression.
+FEW_BEHAVIOURS: Final = 32
+PREFIX: Final = "__keylane_"
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What the overrides know of each row's base key, null where nothing; None where no row can have it."""
+
+    pin: Column | None = None
+    behaviour: Column | None = None
+    table_lane: Column | None = None
+    table_lanes: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUp:
+    """One column to find by base key: what it is in `LookedUp`, its Arrow type, and its values."""
+
+    name: str
+    kind: pa.DataType
+    values: Mapping[bytes, Any]
+
+
+def behaviours(overrides: Overrides) -> list[HotRule]:
+    """Spreads and tiers, each once, in the order of the contract. Pins are not among them: a pin is a lane."""
+    return list({rule.where: rule for rule in overrides.hot.values() if rule.pin is None}.values())
+
+
+def few_enough(overrides: Overrides, *, joins: bool) -> bool:
+    """Whether the overrides fit into expressions, with or without the help of joins."""
+    if len(behaviours(overrides)) > FEW_BEHAVIOURS:
+        return False
+    return joins or all(len(look_up.values) <= FEW for look_up in _look_ups(overrides))
+
+
+def _look_ups(overrides: Overrides) -> list[_LookUp]:
+    order = {rule.where: i for i, rule in enumerate(behaviours(overrides))}
+    listed = overrides.table.values if overrides.table else {}
+    found = [
+        _LookUp("pin", pa.int32(), {key: rule.pin for key, rule in overrides.hot.items() if rule.pin is not None}),
+        _LookUp("behaviour", pa.int32(), {k: order[r.where] for k, r in overrides.hot.items() if r.pin is None}),
+        _LookUp("table_lane", pa.int32(), {key: lanes[0] for key, lanes in listed.items() if len(lanes) == 1}),
+        _LookUp("table_lanes", pa.list_(pa.int32()), {key: lanes for key, lanes in listed.items() if len(lanes) > 1}),
+    ]
+    return [look_up for look_up in found if look_up.values]
+
+
+def by_literals(overrides: Overrides, base: Column) -> LookedUp:
+    """Every look-up inside the expression."""
+    return LookedUp(**{look_up.name: _literal(look_up, base) for look_up in _look_ups(overrides)})
+
+
+def by_joins(frame: DataFrame, overrides: Overrides, base: Column) -> tuple[DataFrame, LookedUp]:
+    """Few keys inside the expression, many by a join of the frame with a small table that every worker holds."""
+    found = LookedUp()
+    for look_up in _look_ups(overrides):
+        if len(look_up.values) <= FEW:
+            column = _literal(look_up, base)
+        else:
+            frame, column = _joined(frame, look_up, base)
+        found = replace(found, **{look_up.name: column})
+    return frame, found
+
+
+def _literal(look_up: _LookUp, base: Column) -> Column:
+    """One branch for each different value, with all keys that have it."""
+    groups: dict[Hashable, list[bytes]] = {}
+    for key, value in look_up.values.items():
+        groups.setdefault(value, []).append(key)
+    out = F.lit(None)
+    for value, keys in groups.items():
+        out = F.when(base.isin(keys), _literal_value(value)).otherwise(out)
+    return out
+
+
+def _literal_value(value: Any) -> Column:
+    return F.array(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
+
+
+def _joined(frame: DataFrame, look_up: _LookUp, base: Column) -> tuple[DataFrame, Column]:
+    key, name = f"{PREFIX}{look_up.name}_key", f"{PREFIX}{look_up.name}"
+    values = pa.array(look_up.values.values(), look_up.kind)
+    table = pa.table({key: pa.array(look_up.values.keys(), pa.binary()), name: values})
+    small = F.broadcast(frame.sparkSession.createDataFrame(table))
+    return frame.join(small, base == F.col(key), "left").drop(key), F.col(name)
+
+
+def range_of(table: LaneTable, base: Bytes) -> Column | None:
+    """The lane of the range that a key lies in: bisection over constant arrays, so that 10,000 ranges are 14 steps.
+
+    Keys and bounds are compared as hex text, which has the order of the bytes; numbers are shifted to be above zero.
+    """
+    if not table.range_lanes:
+        return None
+    key = _comparable(table, base)
+    starts = constant_texts("" if start is None else _as_text(start) for start in table.starts)
+    ends = constant_texts("g" if end is None else _as_text(end) for end in table.ends)
+    at = _bisected(key, starts, len(table.starts)) - 1
+    return F.when(key < F.get(ends, at), F.get(constant_texts(map(str, table.range_lanes)), at).cast("int"))
+
+
+def _comparable(table: LaneTable, base: Bytes) -> Column:
+    if not table.by_number:
+        return F.hex(base.binary)
+    assert base.number is not None
+    return F.lpad(F.hex(base.number.bitwiseXOR(F.lit(-(2**63)))), 16, "0")
+
+
+def _as_text(bound: bytes | int) -> str:
+    return bound.hex().upper() if isinstance(bound, bytes) else f"{bound + 2**63:016X}"
+
+
+def _bisected(key: Column, starts: Column, count: int) -> Column:
+    """How many starts are not above the key: halving steps, each taken if the start it leads to is not above it."""
+    steps = F.array(*(F.lit(1 << bit) for bit in reversed(range(count.bit_length()))))
+
+    def step(found: Column, width: Column) -> Column:
+        return F.when(key >= F.get(starts, found + width - 1), found + width).otherwise(found)
+
+    return F.aggregate(steps, F.lit(0), step)

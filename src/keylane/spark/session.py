@@ -1,0 +1,177 @@
+"""A local session that is right by itself, and what a session of the user's own lacks.
+
+`local_session()` is what every command uses when it is given no session. One that a user brings is used as it is:
+`missing_in` says what is missing in it, and nothing is changed. Which Java: `java`. Why the second start is
+quick: `archive`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from keylane.spark.archive import archive_options
+from keylane.spark.calls import TRIED
+from keylane.spark.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["local_session", "missing_in"]
+
+GIB: Final = 2**30
+QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
+CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+OPTIONS: Final = "spark.driver.extraJavaOptions"
+#: What Java says of a module that Spark asks for, at every start.
+NOISE: Final = b"WARNING: Using incubator modules"
+#: These print the Java stack of every error, also of one that is caught.
+CHATTY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def local_session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, app: str = "keylane"
+) -> SparkSession:
+    """The session of this process: the one it has, or a new one on this machine (or on `master`).
+
+    `conf` goes before everything that is set here, except Java options, which are added to.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    target = master or f"local[{_cores()}]"
+    _environment(on_this_machine=_is_near(target))
+    for name in CHATTY:
+        PySparkLogger.getLogger(name).disabled = True
+    settings = _settings(target, dict(conf or {}))
+    builder = SparkSession.builder.appName(app)
+    if not _is_launched():
+        _launch(SparkConf().setAppName(app).setAll(list(settings.items())))
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def missing_in(spark: SparkSession) -> list[str]:
+    """What a session lacks that keylane's own would have, each with what to do about it. Nothing is changed."""
+    return [*_missing_anywhere(spark), *([] if is_remote() else _missing_in_classic(spark))]
+
+
+def _missing_anywhere(spark: SparkSession) -> list[str]:
+    out = []
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    if zone not in {"UTC", "Etc/UTC", "Z", "GMT"}:
+        out.append(f"time zone is {zone}: times in files are read in it; set spark.sql.session.timeZone=UTC")
+    if not spark.version.startswith(TRIED):
+        out.append(f"Spark is {spark.version}: keylane was tried on {TRIED[0]}x, and takes slower ways elsewhere")
+    return out
+
+
+def _missing_in_classic(spark: SparkSession) -> list[str]:
+    context, out = spark.sparkContext, []
+    workers = os.environ.get("PYSPARK_PYTHON")
+    if workers is None and Path(sys.executable) != Path(str(context.pythonExec)):
+        out.append(
+            f"Python workers run {context.pythonExec!r} from the path, and not this Python; "
+            f"set PYSPARK_PYTHON={sys.executable} before the session is made"
+        )
+    if str(context.master).startswith("local") and spark.conf.get("spark.sql.shuffle.partitions") == "200":
+        out.append("200 shuffle partitions on one machine make every small step slow; set spark.sql.shuffle.partitions")
+    return out
+
+
+def _settings(target: str, given: dict[str, str]) -> dict[str, str]:
+    settings = {"spark.master": target, "spark.sql.session.timeZone": "UTC"}
+    settings |= {"spark.ui.showConsoleProgress": "false", "spark.sql.execution.arrow.pyspark.enabled": "true"}
+    if target.startswith("local"):
+        settings |= {
+            "spark.driver.memory": f"{_memory() // 2**20}m",
+            "spark.sql.shuffle.partitions": str(_cores()),
+            "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINTS,
+            "spark.ui.enabled": "false",
+        }
+    options = [*_java_options(given), given.pop(OPTIONS, "")]
+    return {**settings, **given, OPTIONS: " ".join(option for option in options if option)}
+
+
+def _java_options(given: Mapping[str, str]) -> list[str]:
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    extra = given.get("spark.driver.extraClassPath", "")
+    options = [f"-Dlog4j2.configurationFile={QUIET_LOG.as_uri()}", *archive_options(java, extra)]
+    return [f'"{option}"' if " " in option else option for option in options]
+
+
+def _environment(*, on_this_machine: bool) -> None:
+    """Spark reads these when its Java starts. What the user has set stays."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # The Java that only puts the command together: it lives for a moment, and need not be compiled well.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
+    if on_this_machine:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _is_near(target: str) -> bool:
+    return target.startswith("local") or "//127.0.0.1" in target or "//localhost" in target
+
+
+def _is_launched() -> bool:
+    """Whether there is a Java already: of `spark-submit`, or of an earlier session of this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None  # noqa: SLF001
+
+
+def _launch(conf: SparkConf) -> None:
+    """Start Java as PySpark does, with what it prints led past one line of noise.
+
+    Led through pipes of our own, it also cannot hold those of our caller open while it writes its archive: whoever
+    reads our output sees its end when we end.
+    """
+    launch: Any = java_gateway.launch_gateway
+    pipes = {name: _passed_on_to(name) for name in ("stdout", "stderr")}
+    try:
+        gateway = launch(conf, dict(pipes))
+    finally:
+        for pipe in pipes.values():
+            os.close(pipe)
+    SparkContext(conf=conf, gateway=gateway)
+
+
+def _passed_on_to(name: str) -> int:
+    reader, writer = os.pipe()
+    threading.Thread(target=_pass_on, args=(reader, name), name=f"keylane-java-{name}", daemon=True).start()
+    return writer
+
+
+def _pass_on(reader: int, name: str) -> None:
+    with os.fdopen(reader, "rb") as lines:
+        for line in lines:
+            if not line.startswith(NOISE):
+                # Looked up for each line: a program may have put something else in its place.
+                getattr(sys, name).write(line.decode(errors="replace"))
+                getattr(sys, name).flush()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory() -> int:
+    """Half of what there is, from 1 to 8 GiB."""
+    there_is = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 * GIB
+    return max(GIB, min(8 * GIB, min(there_is, _container_limit()) // 2))
+
+
+def _container_limit() -> int:
+    try:
+        return int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 2**63

@@ -1,0 +1,99 @@
+"""What a folder of source files is: its kind, which of its files count, and the columns that are written in paths.
+
+Everything here looks at names and sizes only. The same files as Arrow batches: `files`; as frames: `keylane.spark`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from keylane.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["KINDS", "kind_of", "name_in", "path_values", "pattern_of", "source_files", "weigh"]
+
+#: The kinds of source files, and the endings by which they are known.
+KINDS: Final = {"parquet": ("parquet", "pq"), "json": ("json", "jsonl", "ndjson"), "csv": ("csv",)}
+_PACKED: Final = ("gz", "bz2", "zst")
+_PATTERN_SIGNS = re.compile(r"[\\{}\[\]*?]")
+_PATH_VALUE = re.compile(r"([^=]+)=(.*)")
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+#: Folders of a keylane target: where a record was, not what it is.
+_PLACES: Final = ("stream", "lane")
+
+
+def kind_of(path: Path, given: str | None) -> str:
+    """The kind of a source: as given, or by the endings of its files, which have to agree."""
+    if not path.exists():
+        raise DataError.of("no such source", got=str(path), allowed="a file or folder of Parquet, JSON lines or CSV")
+    if _PATTERN_SIGNS.search(str(path)):
+        raise UsageError.of("the source's path has a sign that Spark takes for a pattern", got=str(path))
+    if given is not None:
+        return given
+    found = {kind for file in source_files(path, None) for kind in KINDS if _is_of(file.name, kind)}
+    if len(found) != 1:
+        got = ", ".join(sorted(found)) or "no file of a known kind"
+        raise DataError.of(f"the kind of {path} is not clear", got=got, allowed=", ".join(KINDS), hint="--format")
+    return found.pop()
+
+
+def pattern_of(kind: str, given: str | None) -> str:
+    """Which file names count: those with the kind's endings, or all when the kind was given."""
+    if given is not None:
+        return "*"
+    endings = [ending for one in KINDS[kind] for ending in (one, *(f"{one}.{packed}" for packed in _PACKED))]
+    return f"*.{{{','.join(endings)}}}"
+
+
+def source_files(path: Path, kind: str | None) -> Iterator[Path]:
+    """The files of a source, hidden ones and markers left out, as Spark leaves them out."""
+    if path.is_file():
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if _is_shown(name))
+        yield from (Path(folder, n) for n in sorted(names) if _is_shown(n) and (kind is None or _is_of(n, kind)))
+
+
+def weigh(path: Path, kind: str | None) -> tuple[int, int]:
+    """How many files a source has, and how many bytes."""
+    sizes = []
+    for file in source_files(path, kind):
+        try:
+            sizes.append(file.stat().st_size)
+        except FileNotFoundError:
+            continue
+    return len(sizes), sum(sizes)
+
+
+def name_in(source: Path, path: str) -> str:
+    """A file's name from the source, which is what a record's position names."""
+    return Path(path).name if str(source) == path else Path(path).relative_to(source).as_posix()
+
+
+def path_values(name: str) -> dict[str, str | None]:
+    """The columns that are written in a path.
+
+    >>> path_values("day=2026-11-15/shop=a%2Fb/part-0.parquet")
+    {'day': '2026-11-15', 'shop': 'a/b'}
+    """
+    found = [_PATH_VALUE.fullmatch(part) for part in Path(name).parts[:-1]]
+    pairs = {unquote(part[1]): unquote(part[2]) for part in found if part}
+    return {name: None if value == _NULL else value for name, value in pairs.items() if name not in _PLACES}
+
+
+def _is_shown(name: str) -> bool:
+    """As Spark: `_SUCCESS` and `.part.crc` are no data, but `_day=1` is a column."""
+    return not name.startswith(".") and not (name.startswith("_") and "=" not in name)
+
+
+def _is_of(name: str, kind: str) -> bool:
+    endings = name.lower().split(".")[1:]
+    packed = len(endings) > 1 and endings[-1] in _PACKED
+    return bool(endings) and endings[-2 if packed else -1] in KINDS[kind]

@@ -1,0 +1,119 @@
+"""A real headless browser (Debian's chromium), and one small run of the demo that all tests here share.
+
+What a page asks of the network and what it logs are read from the browser's own logs, not from the page.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.wait import WebDriverWait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: A fiftieth of the day: every step runs, none of them for long.
+SCALE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRun:
+    """A finished `keylane demo`: its folder, what it printed, and the figures it left."""
+
+    folder: Path
+    out: str
+    err: str
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "figures.json").read_text(encoding="utf-8"))
+        return found
+
+
+@pytest.fixture(scope="session")
+def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
+    """`keylane demo -o json`, small, in a process of its own."""
+    folder = tmp_path_factory.mktemp("demo")
+    command = (sys.executable, "-c", "from keylane.cli.main import main; main()")
+    arguments = ("demo", "--to", str(folder), "--scale", str(SCALE), "-o", "json")
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return DemoRun(folder, done.stdout, done.stderr)
+
+
+@dataclass(slots=True)
+class Browser:
+    """A browser, and what it has to say of the page that is open."""
+
+    driver: Chrome
+
+    def open(self, page: Path, *, width: int = 1280, scheme: str = "light") -> Browser:
+        """Open a file and wait until its script has drawn, or has failed to."""
+        self._cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.prefer(scheme)
+        self.driver.get("about:blank")
+        for log in ("browser", "performance"):
+            self._log(log)
+        self.driver.get(page.as_uri())
+        return self
+
+    def drawn(self) -> Browser:
+        """Wait for the script's last line."""
+        return self.until("return document.documentElement.dataset.ready == 'yes'")
+
+    def until(self, script: str, *arguments: Any) -> Browser:
+        """Wait until a script returns true; a browser answers some things only with its next frame."""
+        WebDriverWait(self.driver, 30, poll_frequency=0.05).until(lambda _: self.run(script, *arguments))
+        return self
+
+    def prefer(self, scheme: str) -> None:
+        """Light or dark, as a reader's system would say."""
+        self._cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a script in the page returns."""
+        return self.driver.execute_script(script, *arguments)
+
+    def errors(self) -> list[str]:
+        """Everything the page logged that is worse than a note."""
+        return [entry["message"] for entry in self._log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+    def requests(self) -> list[str]:
+        """Every address the page asked for since it was opened."""
+        events = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
+        return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+    def _log(self, name: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]
+        return entries
+
+    def _cdp(self, command: str, **parameters: Any) -> None:
+        self.driver.execute_cdp_cmd(command, parameters)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One chromium for all tests; without one they are skipped, and say how to get it."""
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not chromedriver:
+        pytest.skip("no chromium and chromedriver here; `make browser` installs them")
+    options = ChromeOptions()
+    options.binary_location = chromium
+    # A container's root has no sandbox, and its /dev/shm is small.
+    for argument in ("--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = Chrome(options=options, service=Service(chromedriver))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()

@@ -1,0 +1,151 @@
+"""The demo's page in a real browser: it draws, it logs no error, it asks nothing of the network.
+
+Each twin plants the fault that its test is there to notice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from keylane.report.demo import demo_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.browser.conftest import Browser, DemoRun
+
+MAPS = """
+return [...document.querySelectorAll(".map")].map((map) => {
+  const canvas = map.querySelector("canvas"), box = canvas.getBoundingClientRect();
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  const colours = new Set();
+  for (let i = 0; i < pixels.length; i += 4) colours.add(pixels.slice(i, i + 3).join());
+  return {columns: canvas.width, rows: canvas.height, width: box.width, height: box.height, colours: colours.size,
+          label: canvas.getAttribute("aria-label"), bars: map.querySelector(".totals path").getBBox().height};
+});
+"""
+FIRST_PIXELS = '[...document.querySelector("canvas").getContext("2d").getImageData(0, 0, 48, 1).data].join()'
+
+
+@pytest.fixture(scope="module")
+def page(demo_run: DemoRun) -> Path:
+    return demo_run.folder / "index.html"
+
+
+def planted(page: Path, folder: Path, what: str, *, policy: bool = True) -> Path:
+    """The page with something at the end of its body, with or without the policy that would forbid it."""
+    text = page.read_text(encoding="utf-8").replace("</body>", f"{what}</body>")
+    if not policy:
+        text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    made = folder / "planted.html"
+    made.write_text(text, encoding="utf-8")
+    return made
+
+
+def test_every_heat_map_is_drawn(browser: Browser, page: Path) -> None:
+    maps = browser.open(page).drawn().run(MAPS)
+    assert [(one["columns"], one["rows"]) for one in maps] == [(48, 64)] * 6
+    assert all(one["width"] / 48 > 5 and one["height"] / 64 > 4 for one in maps), "cells large enough to see"
+    assert all(one["colours"] > 10 for one in maps)
+    assert all(one["bars"] > 90 for one in maps)
+    assert all("64 lanes: the fullest holds" in one["label"] for one in maps)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_logs_no_error_and_asks_for_itself_alone(browser: Browser, page: Path, width: int, scheme: str) -> None:
+    browser.open(page, width=width, scheme=scheme).drawn()
+    assert browser.errors() == []
+    assert browser.requests() == [page.as_uri()]
+
+
+def test_a_planted_request_is_refused_by_the_policy_and_noticed(browser: Browser, page: Path, tmp_path: Path) -> None:
+    browser.open(planted(page, tmp_path, '<img src="http://127.0.0.1:9/beacon.png">')).drawn()
+    assert any("Content Security Policy" in error for error in browser.errors())
+
+
+def test_a_planted_request_without_the_policy_is_noticed(browser: Browser, page: Path, tmp_path: Path) -> None:
+    browser.open(planted(page, tmp_path, '<img src="http://127.0.0.1:9/beacon.png">', policy=False)).drawn()
+    assert "http://127.0.0.1:9/beacon.png" in browser.requests()
+
+
+def test_a_planted_script_does_not_run(browser: Browser, page: Path, tmp_path: Path) -> None:
+    browser.open(planted(page, tmp_path, "<script>window.harm = 1</script>")).drawn()
+    assert browser.run("return window.harm") is None
+
+
+def test_a_planted_error_is_noticed(browser: Browser, page: Path, tmp_path: Path) -> None:
+    browser.open(planted(page, tmp_path, '<script>throw new Error("planted")</script>', policy=False)).drawn()
+    assert any("planted" in error for error in browser.errors())
+
+
+def test_light_and_dark_have_colours_of_their_own_and_follow_the_reader(browser: Browser, page: Path) -> None:
+    light = browser.open(page).drawn().run(f"return {FIRST_PIXELS}")
+    browser.prefer("dark")
+    browser.until(f"return {FIRST_PIXELS} != arguments[0]", light)
+    browser.prefer("light")
+    browser.until(f"return {FIRST_PIXELS} == arguments[0]", light)
+
+
+def test_another_contract_is_drawn_when_it_is_chosen(browser: Browser, page: Path) -> None:
+    browser.open(page).drawn()
+    more = "#queries .switch input[value='1']"
+    browser.run(f'document.querySelector("{more}").click()')
+    assert browser.run('return document.querySelectorAll("#queries canvas")[1].height') == 128
+    assert browser.run('return document.querySelectorAll("#queries .map")[1].dataset.drawn') == "twice the lanes"
+    assert browser.errors() == []
+
+
+def test_cells_can_be_read_by_keys_and_by_pointer(browser: Browser, page: Path) -> None:
+    browser.open(page).drawn()
+    tip = 'return document.getElementById("tip").innerText'
+    press = 'document.querySelector("canvas").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowDown"}))'
+    browser.run(press)
+    assert re.match(r"lane 1, 00:00–00:30\s+[\d,]+ records, [\d.]+×", browser.run(tip))
+    point = """const canvas = document.querySelectorAll("canvas")[1], box = canvas.getBoundingClientRect();
+    canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: box.right - 2, clientY: box.bottom - 2}));"""
+    browser.run(point)
+    assert browser.run(tip).startswith("lane 63, 23:30–24:00")
+
+
+@pytest.mark.parametrize("width", [1280, 768, 390])
+def test_nothing_sticks_out_sideways(browser: Browser, page: Path, width: int) -> None:
+    browser.open(page, width=width).drawn()
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+def with_lanes(document: dict[str, Any], lanes: int) -> dict[str, Any]:
+    """The same figures on another number of lanes."""
+    for case in document["cases"]:
+        for trial in case["trials"]:
+            trial["cells"] = [trial["cells"][lane % len(trial["cells"])] for lane in range(lanes)]
+    return document
+
+
+@pytest.mark.parametrize(("lanes", "rows", "each"), [(1_000, 334, 3), (1, 1, 1)])
+def test_it_draws_any_number_of_lanes(
+    browser: Browser, demo_run: DemoRun, tmp_path: Path, lanes: int, rows: int, each: int
+) -> None:
+    made = tmp_path / "lanes.html"
+    made.write_text(demo_page(with_lanes(demo_run.figures, lanes)), encoding="utf-8")
+    maps = browser.open(made).drawn().run(MAPS)
+    assert {(one["columns"], one["rows"]) for one in maps} == {(48, rows)}
+    assert all(one["height"] / rows >= 1 for one in maps), "no row thinner than a pixel"
+    assert all((f"fullest of {each} lanes" in one["label"]) == (each > 1) for one in maps)
+    assert browser.errors() == []
+
+
+def test_lanes_that_share_a_row_never_hide_the_hottest(browser: Browser, demo_run: DemoRun, tmp_path: Path) -> None:
+    document = with_lanes(demo_run.figures, 1_000)
+    cells = document["cases"][0]["trials"][0]["cells"]
+    cells[500] = [10 * max(map(max, cells))] * 48
+    made = tmp_path / "hot.html"
+    made.write_text(demo_page(document), encoding="utf-8")
+    browser.open(made).drawn()
+    hottest = "return [...document.querySelector('canvas').getContext('2d').getImageData(0, 166, 1, 1).data]"
+    last = "return getComputedStyle(document.documentElement).getPropertyValue('--h8').trim()"
+    colour = "#" + "".join(f"{part:02x}" for part in browser.run(hottest)[:3])
+    assert colour == browser.run(last)

@@ -1,0 +1,139 @@
+"""`keylane demo`, run once and small: what it prints, what it leaves, and that its figures hold together."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from keylane import load_contract
+from keylane.cli.demo import as_result, ready
+from keylane.errors import UsageError
+from keylane.measure.keep import keeps
+from keylane.router import Router
+from keylane.systems.files import open_data
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.browser.conftest import DemoRun
+
+CONTRACTS = [
+    "payments-naive",
+    "payments-spread",
+    "payments-table",
+    "queries-more-lanes",
+    "queries-naive",
+    "queries-table",
+    "rides-by-population",
+    "rides-naive",
+    "rides-windowed",
+]
+
+
+def trials(run: DemoRun) -> dict[str, dict[str, Any]]:
+    return {trial["name"]: trial for case in run.figures["cases"] for trial in case["trials"]}
+
+
+def test_it_ends_well_and_says_where_the_page_is(demo_run: DemoRun) -> None:
+    steps = [line for line in demo_run.err.splitlines() if re.match(r"\[ *\d+\.\d s\] ", line)]
+    assert "starting Spark" in steps[0]
+    assert len(steps) > 15
+    assert steps[-1].endswith(f"the page is {demo_run.folder / 'index.html'}")
+    assert (demo_run.folder / "index.html").stat().st_size > 100_000
+
+
+def test_json_is_the_figures_without_the_cells(demo_run: DemoRun) -> None:
+    document = json.loads(demo_run.out)
+    schema = json.loads(files("keylane").joinpath("schemas", "demo.json").read_text("utf-8"))
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(document)
+    assert document["page"] == str(demo_run.folder / "index.html")
+    assert as_result(demo_run.figures, demo_run.folder / "index.html").document == document
+
+
+def test_every_record_has_a_lane_under_every_contract(demo_run: DemoRun) -> None:
+    assert sorted(trials(demo_run)) == CONTRACTS
+    for case in demo_run.figures["cases"]:
+        written = sum(len(batch) for batch in open_data(str(demo_run.folder / "source" / case["name"])).batches(["ts"]))
+        for trial in case["trials"]:
+            assert trial["unplaced"] == 0
+            assert sum(map(sum, trial["cells"])) == trial["records"] == case["records"] == written
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_spark_counts_what_the_router_counts(demo_run: DemoRun, name: str) -> None:
+    contract = load_contract(demo_run.folder / "contracts" / f"{name}.yaml")
+    data = open_data(str(demo_run.folder / "source" / name.partition("-")[0]))
+    kept, _ = keeps(Router(contract), data.batches(data.columns))
+    trial = trials(demo_run)[name]
+    assert kept.per_lane.tolist() == [sum(row) for row in trial["cells"]]
+    assert trial["max_over_mean"] == pytest.approx(kept.per_lane.max() / kept.per_lane.mean(), abs=1e-4)
+    assert trial["fingerprint"] == contract.fingerprint
+
+
+@pytest.mark.parametrize("stream", ["payments", "rides", "queries"])
+def test_the_better_contract_is_better_also_where_it_learned_nothing(demo_run: DemoRun, stream: str) -> None:
+    case = next(case for case in demo_run.figures["cases"] if case["name"] == stream)
+    before, after = case["trials"][0], case["trials"][case["chosen"]]
+    assert after["before_noon"] < 0.6 * before["before_noon"]
+    assert after["after_noon"] < 0.75 * before["after_noon"]
+
+
+def test_the_data_shows_the_order_that_the_contracts_promise(demo_run: DemoRun) -> None:
+    for case in demo_run.figures["cases"]:
+        for trial in case["trials"]:
+            spread = sum(scope["keys"] for scope in trial["order"] if scope["order_scope"] != "per-key")
+            assert trial["keys"]["parted"] <= spread
+            assert sum(scope["keys"] for scope in trial["order"]) == trial["keys"]["groups"] == case["distinct_keys"]
+    found = trials(demo_run)
+    assert found["payments-spread"]["keys"]["parted"] > 0
+    assert found["payments-spread"]["sub_keys"]["parted"] == found["rides-by-population"]["sub_keys"]["parted"] == 0
+    assert found["rides-windowed"]["sub_keys"]["parted"] > 0.9 * found["rides-windowed"]["sub_keys"]["groups"]
+
+
+def test_hot_keys_were_seen_where_the_contract_says(demo_run: DemoRun) -> None:
+    for case in demo_run.figures["cases"]:
+        before = load_contract(demo_run.folder / "contracts" / f"{case['trials'][0]['name']}.yaml")
+        for hot in case["hot_keys"]:
+            assert hot["before"] == [Router(before).lane({case["key"]: hot["key"]})]
+            assert len(hot["after"]) >= 1
+        assert [hot["share"] for hot in case["hot_keys"]] == sorted(
+            (h["share"] for h in case["hot_keys"]), reverse=True
+        )
+
+
+def test_drift_is_of_all_two_hundred_thousand_merchants(demo_run: DemoRun) -> None:
+    assert demo_run.figures["merchants"] == 200_000
+    assert all(abs(row["keys"] - row["formula"]) < 0.0025 for row in demo_run.figures["drift"])
+
+
+def test_a_folder_of_someone_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="not an empty folder, and not a demo's"):
+        ready(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("text", ["[]", "no json", '{"schema": "other/1"}'])
+def test_a_file_called_figures_does_not_make_it_a_demo(tmp_path: Path, text: str) -> None:
+    (tmp_path / "figures.json").write_text(text)
+    with pytest.raises(UsageError):
+        ready(tmp_path)
+
+
+def test_a_run_that_was_cut_off_can_be_run_again(tmp_path: Path) -> None:
+    ready(tmp_path / "new")
+    (tmp_path / "new" / "source").mkdir()
+    ready(tmp_path / "new")
+
+
+def test_an_old_page_does_not_stand_for_a_new_run(tmp_path: Path) -> None:
+    ready(tmp_path)
+    (tmp_path / "index.html").write_text("old")
+    ready(tmp_path)
+    assert not (tmp_path / "index.html").exists()

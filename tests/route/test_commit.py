@@ -1,0 +1,147 @@
+"""A commit that dies at any of its steps, without Spark: what is left is all of a batch or nothing, and heals.
+
+The process that dies is a fork that leaves by `os._exit` in the middle of a step: no `finally`, no clean-up, as a kill
+leaves it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from keylane.errors import TargetError
+from keylane.systems import folders
+from keylane.systems.folders import Target, dead_file, lane_file, open_target
+from keylane.systems.manifest import Counts, Head, Manifest, Placed
+from keylane.testing.folders import files_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HEAD = Head("orders", 1, "f" * 64, {"orders": 3}, "/in", "parquet", "*")
+STEPS = ["forced", "happened", "renamed", "renamed 2", "renamed 3", "moved"]
+
+
+def stage(target: Target, batch: int) -> Manifest:
+    """A batch with one file for two lanes and one of dead letters."""
+    staging = target.staging(batch)
+    finals = [lane_file("orders", 0, batch), lane_file("orders", 2, batch), dead_file(batch)]
+    for n in range(3):
+        pq.write_table(pa.table({"n": [batch * 10 + n]}), staging / f"{n}.parquet")
+    placed = tuple(Placed(f"{n}.parquet", final, 1) for n, final in enumerate(finals))
+    before = target.latest() or Manifest.before_all(HEAD)
+    counts = Counts(3, 2, 1, 0)
+    offsets = {"orders": [before.next["orders"][0] + 1, 0, before.next["orders"][2] + 1]}
+    total = before.total + counts
+    return Manifest(
+        batch, "q", HEAD.fingerprint, staging.name, counts, total, offsets, batch + 1, placed, (), 0, 0, 0, ""
+    )
+
+
+def in_a_process_that_dies(path: Path, work: Callable[[Target], None]) -> None:
+    child = os.fork()
+    if child == 0:  # pragma: no cover - the child leaves without telling anybody
+        with open_target(path, HEAD) as target:
+            work(target)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 9
+
+
+def dying_at(step: str) -> Callable[[Target], None]:
+    name, _, times = step.partition(" ")
+    left = [int(times or 1)]
+
+    def probe(point: str, _batch: int) -> None:
+        if point == name:
+            left[0] -= 1
+            if not left[0]:
+                os._exit(9)
+
+    return lambda target: target.commit(stage(target, 1), probe)
+
+
+def found(path: Path) -> dict[str, list[int]]:
+    files = [*files_of(path), *sorted((path / "_dead").glob("*"))]
+    return {str(file.relative_to(path)): pq.ParquetFile(file).read()["n"].to_pylist() for file in files}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_kill_leaves_all_of_a_batch_or_nothing(tmp_path: Path, step: str) -> None:
+    with open_target(tmp_path / "out", HEAD) as target:
+        target.commit(stage(target, 0))
+    first = found(tmp_path / "out")
+    in_a_process_that_dies(tmp_path / "out", dying_at(step))
+    between = found(tmp_path / "out")
+    assert first.items() <= between.items()
+    with open_target(tmp_path / "out", HEAD) as target:
+        last = target.recover()
+        assert last is not None
+        if last.batch == 0:
+            assert step == "forced", "only a batch whose manifest is missing may be made again"
+            target.commit(stage(target, 1))
+        assert not any((target.own / "staging").iterdir())
+    after = found(tmp_path / "out")
+    assert between.items() <= after.items(), "what a reader has seen never goes and never changes"
+    assert sorted(value for values in after.values() for value in values) == [0, 1, 2, 10, 11, 12]
+
+
+def test_a_kill_while_a_batch_is_staged_leaves_nothing(tmp_path: Path) -> None:
+    def work(target: Target) -> None:
+        stage(target, 0)
+        os._exit(9)
+
+    in_a_process_that_dies(tmp_path / "out", work)
+    with open_target(tmp_path / "out", HEAD) as target:
+        assert target.recover() is None
+        assert not any((target.own / "staging").iterdir())
+    assert found(tmp_path / "out") == {}
+
+
+def test_recovery_can_die_and_be_tried_again(tmp_path: Path) -> None:
+    in_a_process_that_dies(tmp_path / "out", dying_at("renamed"))
+
+    def half(target: Target) -> None:
+        last = target.latest()
+        assert last is not None
+        target._move(last, lambda point, _: os._exit(9) if point == "renamed" else None)
+
+    in_a_process_that_dies(tmp_path / "out", half)
+    with open_target(tmp_path / "out", HEAD) as target:
+        target.recover()
+    assert len(found(tmp_path / "out")) == 3
+
+
+def test_a_first_start_that_died_before_its_head_is_no_foreign_folder(tmp_path: Path) -> None:
+    def work(target: Target) -> None:
+        (target.own / "target.json").unlink()
+        os._exit(9)
+
+    in_a_process_that_dies(tmp_path / "out", work)
+    with open_target(tmp_path / "out", HEAD) as target:
+        assert target.head() == HEAD
+
+
+def test_a_file_of_the_last_batch_that_is_gone_is_not_passed_over(tmp_path: Path) -> None:
+    in_a_process_that_dies(tmp_path / "out", dying_at("renamed 2"))
+    (tmp_path / "out" / lane_file("orders", 0, 1)).unlink()
+    with open_target(tmp_path / "out", HEAD) as target, pytest.raises(TargetError, match="a file of its last batch"):
+        target.recover()
+
+
+def test_only_the_last_manifests_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "KEPT_MANIFESTS", 3)
+    with open_target(tmp_path / "out", HEAD) as target:
+        for batch in range(6):
+            target.commit(stage(target, batch))
+        kept = sorted(path.name for path in (target.own / "batches").iterdir())
+        last = target.latest()
+    assert kept == [f"{batch:010d}.json" for batch in (3, 4, 5)]
+    assert last is not None
+    assert last.total == Counts(18, 12, 6, 0)
+    assert len(found(tmp_path / "out")) == 18

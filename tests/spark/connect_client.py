@@ -1,0 +1,39 @@
+"""A process that places cases over Spark Connect: one process can speak to Spark in one way only.
+
+    python -m tests.spark.connect_client sc://127.0.0.1:PORT
+
+Reads pickled cases, writes their pickled rows, or the text of what went wrong. The case "way" asks how it calls Java.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tests.spark.ways import by_spark
+
+from keylane.spark.calls import java_way
+
+
+def main(url: str) -> None:
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    spark = SparkSession.builder.remote(url).getOrCreate()
+    while True:
+        try:
+            case = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer: Any = java_way(spark) if case == "way" else by_spark(spark, case)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test that asked must see it
+            answer = f"{type(error).__name__}: {error}"
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,44 @@
+"""Which way to call Java a session has, and that a class is believed only after it gave a known hash."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keylane.spark import calls
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from tests.spark.conftest import Connect
+
+
+def asked_anew(spark: SparkSession) -> str:
+    return calls.java_way.__wrapped__(spark)
+
+
+def test_classic_spark_has_static_calls(spark: SparkSession) -> None:
+    assert asked_anew(spark) == "static"
+
+
+def test_a_version_nobody_tried_gets_the_public_way(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "TRIED", ("9.9.",))
+    assert asked_anew(spark) == "reflect"
+
+
+@pytest.mark.parametrize("known", [0, -973932307])
+def test_a_class_that_gives_another_hash_is_not_believed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, known: int
+) -> None:
+    monkeypatch.setattr(calls, "PROBE", ("21", known))
+    assert asked_anew(spark) == "arrow"
+
+
+def test_where_reflection_is_forbidden_arrow_is_left(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "TRIED", ("9.9.",))
+    monkeypatch.setattr(calls, "MURMUR2", "no.such.Class")
+    assert asked_anew(spark) == "arrow"
+
+
+def test_connect_chooses_reflection_by_itself(connect: Connect) -> None:
+    assert connect("way") == "reflect"

@@ -1,0 +1,255 @@
+"""The session that keylane makes, what it says of one it did not make, and the pieces both stand on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from keylane.errors import MissingExtraError
+from keylane.spark import local_session, session
+from keylane.spark.archive import archive_options, cache_folder
+from keylane.spark.arrow import arrow_udf
+from keylane.spark.java import Java, _asked, find_java
+from keylane.spark.session import missing_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA = Java(Path("/some/java"), "17.0.15")
+
+
+# The session
+
+
+def test_its_settings(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == str(session._cores())
+    manager = str(spark.conf.get("spark.sql.streaming.checkpointFileManagerClass"))
+    assert manager.endswith(".FileSystemBasedCheckpointFileManager")
+    assert spark.conf.get("spark.ui.enabled") == "false"
+    assert spark.conf.get("spark.driver.host") in {"127.0.0.1", "localhost"}
+
+
+def test_its_python_workers_run_this_python(spark: SparkSession) -> None:
+    def where(numbers: pa.Array) -> pa.Array:
+        return pa.array([sys.executable] * len(numbers))
+
+    rows = spark.range(1).select(arrow_udf(where, "string")("id").alias("python")).collect()
+    assert [Path(row["python"]) for row in rows] == [Path(sys.executable)]
+
+
+def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
+    assert local_session("local[7]", {"spark.sql.session.timeZone": "Asia/Kolkata"}) is spark
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_nothing_is_missing_in_it(spark: SparkSession) -> None:
+    assert missing_in(spark) == []
+
+
+def test_what_is_missing_in_another_is_said_and_not_changed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    other.conf.set("spark.sql.shuffle.partitions", "200")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "python3")
+    zone, python, shuffle = missing_in(other)
+    assert zone.startswith("time zone is Asia/Kolkata")
+    assert python.startswith("Python workers run 'python3'")
+    assert shuffle.startswith("200 shuffle partitions")
+    assert other.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+
+
+def test_another_version_of_spark_is_said(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "TRIED", ("9.9.",))
+    assert missing_in(spark) == [
+        f"Spark is {spark.version}: keylane was tried on 9.9.x, and takes slower ways elsewhere"
+    ]
+
+
+QUIET = """
+from keylane.spark import local_session
+spark = local_session("local[1]", {"spark.driver.memory": "1g"})
+print(spark.range(3).selectExpr("sum(id) AS s").first()["s"])
+try:
+    spark.sql("SELECT nowhere")
+except Exception:
+    pass
+"""
+
+
+def test_it_starts_and_fails_without_noise() -> None:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, check=True, env=own)
+    assert (done.stdout, done.stderr) == ("3\n", "")
+
+
+def test_all_but_the_noise_of_java_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"WARNING: Using incubator modules: jdk.incubator.vector\nException in thread \xff\n")
+    os.close(writer)
+    session._pass_on(reader, "stderr")
+    assert capsys.readouterr().err == "Exception in thread \ufffd\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "near"),
+    [("local[2]", True), ("spark://127.0.0.1:7077", True), ("spark://host:7077", False), ("yarn", False)],
+)
+def test_only_a_near_master_is_spoken_to_over_loopback(target: str, near: bool) -> None:
+    assert session._is_near(target) == near
+
+
+def test_a_cluster_keeps_its_own_sizes() -> None:
+    far, near = session._settings("yarn", {}), session._settings("local[2]", {})
+    own = {"spark.driver.memory", "spark.sql.shuffle.partitions", "spark.ui.enabled"}
+    assert own <= near.keys()
+    assert own.isdisjoint(far)
+
+
+def test_given_settings_go_first_and_java_options_are_added_to() -> None:
+    given = {"spark.sql.session.timeZone": "Asia/Kolkata", "spark.driver.extraJavaOptions": "-Dmine=1"}
+    settings = session._settings("local[2]", given)
+    assert settings["spark.sql.session.timeZone"] == "Asia/Kolkata"
+    assert settings["spark.driver.extraJavaOptions"].endswith(" -Dmine=1")
+    assert "log4j2.configurationFile" in settings["spark.driver.extraJavaOptions"]
+
+
+@pytest.mark.parametrize(
+    ("there_is", "limit", "taken"), [(64, 2**30, 8), (8, 2**30, 4), (1, 2**30, 1), (64, 6, 3)], ids=str
+)
+def test_memory_is_half_of_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, there_is: int, limit: int, taken: int
+) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PAGE_SIZE": 2**10, "SC_PHYS_PAGES": there_is * 2**20}[name])
+    monkeypatch.setattr(session, "_container_limit", lambda: limit * 2**30)
+    assert session._memory() == taken * 2**30
+
+
+WITHOUT = """
+import sys
+sys.modules["pyspark"] = None
+try:
+    import keylane.spark
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_without_pyspark_the_extra_is_named() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
+    assert done.stdout == "MissingExtraError pyspark is not installed: hint: pip install 'keylane[spark]'\n"
+
+
+# Java
+
+
+def home_of(folder: Path, version: str) -> Path:
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "bin" / "java").chmod(0o755)
+    (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("version", "major"), [("17.0.15", 17), ("1.8.0_412", 8), ("21", 21), ("25.0.1+8", 25), ("", 0)]
+)
+def test_the_major_version_of_a_java(version: str, major: int) -> None:
+    assert Java(Path(), version).major == major
+
+
+def test_java_home_goes_first(tmp_path: Path) -> None:
+    home = home_of(tmp_path / "own", "21.0.2")
+    assert find_java({"JAVA_HOME": str(home), "PATH": ""}) == Java(home, "21.0.2")
+
+
+def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
+    old, new = home_of(tmp_path / "old", "11.0.2"), home_of(tmp_path / "new", "17.0.1")
+    assert find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")}).home == new
+
+
+def test_without_a_java_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keylane.spark.java.USUAL", ())
+    old = home_of(tmp_path / "old", "11.0.2")
+    with pytest.raises(MissingExtraError, match=r"Java 17 or later: got '11.0.2 in .*hint: apt-get install openjdk-17"):
+        find_java({"JAVA_HOME": str(old), "PATH": ""})
+    with pytest.raises(MissingExtraError, match="got 'none'"):
+        find_java({"PATH": ""})
+
+
+def test_a_java_that_says_nothing_in_a_file_is_asked() -> None:
+    java = find_java()
+    assert _asked(java.home) == java.version
+
+
+# The archive
+
+
+def options(folder: Path, **more: str) -> tuple[str, ...]:
+    return archive_options(JAVA, environ={"KEYLANE_CACHE": str(folder), **more})
+
+
+def part_of(option: str) -> Path:
+    return Path(option.removeprefix("-XX:ArchiveClassesAtExit="))
+
+
+def test_the_first_session_makes_it_and_the_second_uses_it(tmp_path: Path) -> None:
+    made = part_of(options(tmp_path)[0])
+    assert made.parent == tmp_path
+    made.write_bytes(b"\xa8\xab\x0b\xf0 and so on")
+    used, *_ = options(tmp_path)
+    assert used.startswith("-XX:SharedArchiveFile=")
+    assert Path(used.removeprefix("-XX:SharedArchiveFile=")).read_bytes().endswith(b"and so on")
+    assert not made.exists()
+
+
+def test_one_that_is_still_being_written_is_not_used(tmp_path: Path) -> None:
+    part_of(options(tmp_path)[0]).write_bytes(bytes(100))
+    assert options(tmp_path)[0].startswith("-XX:ArchiveClassesAtExit=")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_dead_java_left_is_removed(tmp_path: Path) -> None:
+    part = part_of(options(tmp_path)[0])
+    part.write_bytes(bytes(100))
+    os.utime(part, (0, 0))
+    options(tmp_path)
+    assert not part.exists()
+
+
+def test_each_java_and_class_path_has_its_own(tmp_path: Path) -> None:
+    environ = {"KEYLANE_CACHE": str(tmp_path)}
+    javas = [JAVA, Java(JAVA.home, "21"), Java(Path("/other"), JAVA.version)]
+    made = {archive_options(java, environ=environ) for java in javas} | {archive_options(JAVA, "x.jar", environ)}
+    assert len(made) == 4
+
+
+def test_it_can_be_turned_off_and_moved() -> None:
+    assert archive_options(JAVA, environ={"KEYLANE_CACHE": ""}) == ()
+    assert cache_folder({"XDG_CACHE_HOME": "/x"}) == Path("/x/keylane")
+    assert cache_folder({}) == Path.home() / ".cache" / "keylane"
+
+
+def test_there_is_none_where_it_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    assert options(tmp_path, SPARK_CONF_DIR=str(tmp_path / "conf")) != ()
+    (tmp_path / "conf" / "spark-defaults.conf").touch()
+    assert options(tmp_path, SPARK_CONF_DIR=str(tmp_path / "conf")) == ()
+    (tmp_path / "file").touch()
+    assert archive_options(JAVA, environ={"KEYLANE_CACHE": str(tmp_path / "file" / "below")}) == ()
+
+
+def test_this_very_session_runs_with_it(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    given = gateway.jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    assert sum("Archive" in argument for argument in given) == (0 if cache_folder() is None else 1)

@@ -1,0 +1,53 @@
+"""The demo's document without its Spark: small, made up, and as hostile as a test wants it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from keylane.pipelines.demo import choose, figures
+from keylane.pipelines.demo.order import order_kept
+from keylane.pipelines.demo.tally import BUCKETS, KeyCounts, LaneCounts, Parted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VOLUMES = {"heavy": 600.0, "half": 40.0, **{f"m{i}": 1.0 for i in range(5_000)}}
+
+
+@pytest.fixture(scope="session")
+def document() -> Callable[..., dict[str, Any]]:
+    """A document of `keylane demo`; its heaviest key has the name that is given."""
+
+    def make(name: str = "merchant_000042") -> dict[str, Any]:
+        rng = np.random.default_rng(7)
+        counts = KeyCounts([name, "second"], np.array([60, 40]), np.array([30, 20]))
+        lists = (choose.payments_choices(VOLUMES), choose.rides_choices(), choose.queries_choices(VOLUMES))
+        cases = [_case(rng, stream, choices, counts) for stream, choices in zip(STREAMS, lists, strict=True)]
+        drift = figures.drift([f"m{i}" for i in range(1_000)], np.ones(1_000, int))
+        demo = figures.Demo(figures.SCHEMA, "0.1.0", "4.2.0", 7, "2026-03-12", cases, 1_000, drift)
+        made: dict[str, Any] = figures.as_document(demo)
+        return made
+
+    return make
+
+
+STREAMS = (
+    ("payments", "merchant_id", "order_id", True),
+    ("rides", "city", "ride_id", False),
+    ("queries", "query_id", None, True),
+)
+
+
+def _case(rng: np.random.Generator, stream: Any, choices: list[choose.Choice], counts: KeyCounts) -> figures.Case:
+    name, key, sub_key, private = stream
+    trials = []
+    for choice in choices:
+        lanes = LaneCounts(rng.poisson(20, (int(choice.contract.spec.lanes), BUCKETS)), 0, 10)
+        scopes = order_kept(choice.contract, counts.of_day)
+        trials.append(figures.trial(choice, lanes, scopes, Parted(2, 0), Parted(9, 1) if sub_key else None))
+    seen = {key: [1] for key in counts.keys}
+    hot = figures.hot_keys(counts, 64, seen, seen)
+    return figures.Case(name, key, sub_key, private, 100, 2, len(choices) - 1, trials, hot)

@@ -1,0 +1,150 @@
+"""The demo's page as text: well-formed, in one file, escaped. What a browser makes of it: tests/browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from keylane.report.demo import demo_page
+from keylane.report.markup import Markup
+from keylane.report.page import page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Document = Callable[..., dict[str, Any]]
+
+HOSTILE = "<script>alert(1)</script>\"'&\u2028</script>"
+VOID = {"meta", "input", "br", "hr", "img"}
+
+
+class Reader(HTMLParser):
+    """Reads a page and keeps what is wrong with it, and what a test wants to know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.problems: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.elements.append((tag, found))
+        self.ids += [str(found["id"])] if "id" in found else []
+        self.targets += [str(found[name]) for name in ("href", "src", "srcset", "action") if name in found]
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.problems.append(f"</{tag}> at line {self.getpos()[0]}")
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    return reader
+
+
+def test_the_page_is_well_formed(document: Document) -> None:
+    found = read(demo_page(document()))
+    assert (found.problems, found.open) == ([], [])
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_a_page_that_is_not_well_formed_is_noticed(document: Document) -> None:
+    assert read(demo_page(document()).replace("</section>", "", 1)).problems
+
+
+def test_nothing_in_it_points_outside(document: Document) -> None:
+    text = demo_page(document())
+    found = read(text)
+    assert found.targets
+    assert all(target.startswith("#") and target[1:] in found.ids for target in found.targets)
+    assert set(re.findall(r"[a-z]+://[^\s\"'<)]+", text)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_the_policy_allows_the_one_script_and_the_one_style_and_nothing_else(document: Document) -> None:
+    text = demo_page(document())
+    policy = next(found["content"] for tag, found in read(text).elements if found.get("http-equiv"))
+    script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    style = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    hashed = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in (*style, *script)]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{hashed[0]}'; script-src 'sha256-{hashed[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert not [found for _, found in read(text).elements if "style" in found or any(key[:2] == "on" for key in found)]
+
+
+def test_a_merchant_named_like_a_script_does_no_harm(document: Document) -> None:
+    hostile = document(HOSTILE)
+    for case in hostile["cases"]:
+        case["private"] = False
+        for trial in case["trials"]:
+            trial["title"] = HOSTILE
+    text = demo_page(hostile)
+    assert read(text).problems == []
+    assert [tag for tag, _ in read(text).elements].count("script") == 2
+    assert "&lt;script&gt;alert(1)" in text
+    data = text.partition('id="figures">')[2].partition("</script>")[0]
+    assert json.loads(data)["cases"][0]["trials"][0]["title"] == HOSTILE
+
+
+def test_without_escaping_it_would(document: Document) -> None:
+    raw = page("t", Markup(HOSTILE), {}, "demo")
+    assert [tag for tag, _ in read(raw).elements].count("script") == 3
+
+
+def test_private_keys_are_not_on_the_page_and_public_ones_are(document: Document) -> None:
+    text = demo_page(document("merchant_000042"))
+    payments, _, rest = text.partition('<section id="rides">')
+    rides = rest.partition('<section id="queries">')[0]
+    assert "merchant_000042" not in payments
+    assert "merc…" in payments
+    assert "merchant_000042" in rides
+
+
+def test_hashes_of_keys_differ_from_page_to_page(document: Document) -> None:
+    assert demo_page(document()) != demo_page(document())
+    assert demo_page(document(), b"salt") == demo_page(document(), b"salt")
+
+
+def test_the_verdict_comes_first_and_every_part_is_there(document: Document) -> None:
+    text = demo_page(document())
+    headings = re.findall(r"<h[12]>(.*?)</h[12]>", text)
+    assert headings[0].startswith("Same records, same lanes: the fullest lane went from")
+    assert [found["id"] for tag, found in read(text).elements if tag == "section"] == [
+        "payments",
+        "rides",
+        "queries",
+        "drift",
+        "how",
+    ]
+    assert text.count("<canvas") == 6
+
+
+def test_what_was_learned_is_marked_as_in_or_out_of_sample(document: Document) -> None:
+    text = demo_page(document())
+    assert text.count("<small>in sample</small>") == text.count("<small>out of sample</small>") == 3
+
+
+@pytest.mark.parametrize(
+    ("unplaced", "said"), [(0, "Every one of them got a lane."), (3, "3 placements found no lane.")]
+)
+def test_records_without_a_lane_are_said(document: Document, unplaced: int, said: str) -> None:
+    one = document()
+    one["cases"][1]["trials"][2]["unplaced"] = unplaced
+    assert said in demo_page(one)

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from benchmarks.timing import Figure
 
-QUESTIONS = ("startup", "router_batch", "router_record", "hashes", "identify", "spark_startup", "spark_columns", "route")
+QUESTIONS = (
+    "startup",
+    "router_batch",
+    "router_record",
+    "hashes",
+    "identify",
+    "spark_startup",
+    "spark_columns",
+    "route",
+)
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
 

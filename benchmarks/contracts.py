@@ -13,15 +13,16 @@ kind: RoutingContract
 metadata: {name: payments}
 spec:
   streams: [payments.tx_events]
-  lanes: 64
-  key: {fields: [merchant_id]}
+  lanes: LANES
+  key: KEY
   partitioner: PARTITIONER
 """
 
 
-def payments(partitioner: str = "kafka-java") -> Contract:
-    """64 lanes by merchant."""
-    return parse_contract(PAYMENTS.replace("PARTITIONER", partitioner))
+def payments(partitioner: str = "kafka-java", lanes: int = 64, key: str = "{fields: [merchant_id]}") -> Contract:
+    """64 lanes by merchant, unless told otherwise."""
+    text = PAYMENTS.replace("PARTITIONER", partitioner).replace("LANES", str(lanes)).replace("KEY", key)
+    return parse_contract(text)
 
 
 def one_length(count: int) -> pa.Array:

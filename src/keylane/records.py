@@ -25,6 +25,7 @@ class Reason(StrEnum):
     MISSING_FIELD = "missing-field"
     NOT_IN_TABLE = "not-in-table"
     NO_POSITION = "no-position"
+    MALFORMED_RECORD = "malformed-record"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ def test_reasons_are_the_closed_list_that_dead_letters_carry() -> None:
         "missing-field",
         "not-in-table",
         "no-position",
+        "malformed-record",
     ]
 
 

@@ -149,7 +149,7 @@ def _message(batch: Batch, router: Router) -> Column:
     for reason, words in _MESSAGES.items():
         text = F.when(F.col("reason") == str(reason), F.lit(words)).otherwise(text)
     keys = [name for name in router.contract.spec.key.fields if name in batch.columns]
-    got = F.when(F.col("reason") == str(Reason.MALFORMED_RECORD), _line_shown(batch)).otherwise(_as_json(keys))
+    got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), _line_shown(batch)).otherwise(_as_json(keys))
     plain = F.regexp_replace(F.concat(text, F.lit(": got "), got), r"[\p{Cntrl}\p{Cf}\u2028\u2029]+", " ")
     return F.left(plain, F.lit(MESSAGE_LENGTH))
 

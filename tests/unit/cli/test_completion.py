@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from keylane.cli.main import COMMANDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -32,7 +34,7 @@ def test_another_shell_is_refused(run: Run) -> None:
     ("words", "at", "expected"),
     [
         pytest.param("keylane exp", 1, ["plain,explain"], id="a command"),
-        pytest.param("keylane ", 1, ["plain,explain", "plain,identify", "plain,check", "plain,demo", "plain,completion"], id="all"),
+        pytest.param("keylane ", 1, [f"plain,{command}" for command in COMMANDS], id="all"),
         pytest.param("keylane explain --like kafka-j", 3, ["plain,kafka-java"], id="a partitioner"),
         pytest.param("keylane explain -o js", 3, ["plain,json", "plain,jsonl"], id="an output format"),
         pytest.param("keylane explain --enc", 2, ["plain,--encoding"], id="an option"),

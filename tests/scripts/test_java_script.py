@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.scripts.conftest import script
 
 from keylane.errors import MissingExtraError
 from keylane.spark import java
-from tests.scripts.conftest import script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,9 @@ def test_the_system_s_folder_is_looked_through(machine: Machine) -> None:
     assert found(machine) == str(home)
 
 
-@pytest.mark.parametrize("homes", [{"mine": "17"}, {"mine": "11", "jvm/a": "1.8.0_1", "jvm/b": "21.0.3"}, {"jvm/x": "17"}])
+@pytest.mark.parametrize(
+    "homes", [{"mine": "17"}, {"mine": "11", "jvm/a": "1.8.0_1", "jvm/b": "21.0.3"}, {"jvm/x": "17"}]
+)
 def test_it_finds_what_spark_will_run_on(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, homes: dict[str, str]
 ) -> None:
@@ -111,7 +113,9 @@ def test_it_fails_when_none_could_be_installed(machine: Machine, installing: str
     machine.apt(installing)
     done = machine.run("java.sh", str(machine.jvm))
     assert done.returncode == 1
-    assert "Spark needs Java 17 or later; install one (Debian: openjdk-17-jre-headless), or set JAVA_HOME" in done.stderr
+    assert (
+        "Spark needs Java 17 or later; install one (Debian: openjdk-17-jre-headless), or set JAVA_HOME" in done.stderr
+    )
     assert ("E: disk full" in done.stderr) == ("E:" in installing)
 
 

@@ -70,7 +70,8 @@ def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say
         if stream.name == "payments":
             drift = _drift(tallied, sizes.merchants)
             say(f"drift: {len(drift)} changes of lane count for {sizes.merchants:,} merchants")
-    demo = Demo(SCHEMA, __version__, spark.version, seed, f"{traffic.DAY:%Y-%m-%d}", cases, sizes.merchants, drift)
+    made = (SCHEMA, __version__, spark.version, seed, sizes.scale, f"{traffic.DAY:%Y-%m-%d}")
+    demo = Demo(*made, cases, sizes.merchants, drift)
     (to / "figures.json").write_text(json.dumps(figures.as_document(demo)), encoding="utf-8")
     return demo
 
@@ -116,13 +117,13 @@ def _trials(
     stream: _Stream, choices: list[Choice], routed: DataFrame, tallied: KeyCounts, say: Say
 ) -> list[figures.Trial]:
     trials = []
+    lanes = counts.lane_counts(routed, [int(choice.contract.spec.lanes) for choice in choices])
     keys = counts.parted(routed, stream.key, len(choices))
     sub_keys = counts.parted(routed, stream.sub_key, len(choices)) if stream.sub_key else [None] * len(choices)
     for i, choice in enumerate(choices):
-        lanes = counts.lane_counts(routed, i, int(choice.contract.spec.lanes))
-        _adds_up(choice, int(lanes.cells.sum()) + lanes.unplaced, int(tallied.day.sum()))
+        _adds_up(choice, int(lanes[i].cells.sum()) + lanes[i].unplaced, int(tallied.day.sum()))
         scopes = order_kept(choice.contract, tallied.of_day)
-        trials.append(figures.trial(choice, lanes, scopes, keys[i], sub_keys[i]))
+        trials.append(figures.trial(choice, lanes[i], scopes, keys[i], sub_keys[i]))
         say(f"{choice.name}: the fullest lane holds {trials[i].max_over_mean:.2f} times the mean")
     return trials
 

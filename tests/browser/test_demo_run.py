@@ -7,6 +7,10 @@ import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -74,6 +78,39 @@ def test_spark_counts_what_the_router_counts(demo_run: DemoRun, name: str) -> No
     assert kept.per_lane.tolist() == [sum(row) for row in trial["cells"]]
     assert trial["max_over_mean"] == pytest.approx(kept.per_lane.max() / kept.per_lane.mean(), abs=1e-4)
     assert trial["fingerprint"] == contract.fingerprint
+
+
+@pytest.mark.parametrize("stream", ["payments", "rides", "queries"])
+def test_every_figure_of_the_comparison_is_what_the_router_finds_over_arrow(demo_run: DemoRun, stream: str) -> None:
+    """Again from the files, without Spark: cells, records on a new lane, keys and sub-keys on several lanes, shares."""
+    case = next(case for case in demo_run.figures["cases"] if case["name"] == stream)
+    day = pq.read_table(demo_run.folder / "source" / stream)
+    placed = [lanes_under(demo_run, day, trial["name"]) for trial in case["trials"]]
+    half_hour = (pc.hour(day["ts"]).to_numpy() * 2 + pc.minute(day["ts"]).to_numpy() // 30).astype(int)
+    for trial, lanes in zip(case["trials"], placed, strict=True):
+        cells = np.zeros((trial["lanes"], 48), int)
+        np.add.at(cells, (lanes, half_hour), 1)
+        assert trial["cells"] == cells.tolist()
+        assert trial["moved"] == pytest.approx((lanes != placed[0]).mean(), abs=1e-5)
+        assert trial["keys"] == on_several(day[case["key"]], lanes)
+        if case["sub_key"]:
+            assert trial["sub_keys"] == on_several(day[case["sub_key"]], lanes)
+        assert trial["fullest_share"] == pytest.approx(cells.sum(axis=1).max() / len(day), abs=1e-5)
+    for hot in case["hot_keys"]:
+        rows = pc.equal(day[case["key"]], hot["key"]).to_numpy()
+        assert hot["share"] == pytest.approx(rows.mean(), abs=1e-5)
+        assert [hot["before"], hot["after"]] == [sorted(set(lanes[rows].tolist())) for lanes in (placed[0], placed[-1])]
+
+
+def lanes_under(run: DemoRun, day: pa.Table, name: str) -> Any:
+    return Router(load_contract(run.folder / "contracts" / f"{name}.yaml")).lanes(day).to_numpy()
+
+
+def on_several(groups: Any, lanes: Any) -> dict[str, int]:
+    """How many groups there are, and how many have records on more than one lane."""
+    ranges = pa.table({"group": groups, "lane": lanes}).group_by("group").aggregate([("lane", "min_max")])
+    ends = ranges["lane_min_max"].combine_chunks()
+    return {"groups": len(ranges), "parted": int((ends.field("min").to_numpy() != ends.field("max").to_numpy()).sum())}
 
 
 @pytest.mark.parametrize("stream", ["payments", "rides", "queries"])

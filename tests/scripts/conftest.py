@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -68,5 +67,5 @@ def machine(tmp_path: Path) -> Machine:
     made = Machine(tmp_path)
     made.command("id", "echo 0")
     for tool in TOOLS:
-        os.symlink(shutil.which(tool) or tool, tmp_path / "bin" / tool)
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)
     return made

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,7 @@ from keylane.router import Router
 from keylane.systems.files import open_data
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.browser.conftest import DemoRun
@@ -53,11 +57,33 @@ def test_it_ends_well_and_says_where_the_page_is(demo_run: DemoRun) -> None:
 
 def test_json_is_the_figures_without_the_cells(demo_run: DemoRun) -> None:
     document = json.loads(demo_run.out)
-    schema = json.loads(files("keylane").joinpath("schemas", "demo.json").read_text("utf-8"))
+    schema = schema_of_demo()
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(document)
     assert document["page"] == str(demo_run.folder / "index.html")
     assert as_result(demo_run.figures, demo_run.folder / "index.html").document == document
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda document: document.pop("drift"),
+        lambda document: document.update(extra=1),
+        lambda document: document["drift"][0].pop("expected"),
+        lambda document: document["cases"][0]["trials"][0].update(cells=[[1]]),
+        lambda document: document["cases"][0]["trials"][0].update(lanes="64"),
+    ],
+    ids=["no drift", "something more", "a drift without its field", "with cells", "lanes as text"],
+)
+def test_another_document_is_not_valid(demo_run: DemoRun, plant: Callable[[dict[str, Any]], object]) -> None:
+    document = json.loads(demo_run.out)
+    plant(document)
+    assert not Draft202012Validator(schema_of_demo()).is_valid(document)
+
+
+def schema_of_demo() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(files("keylane").joinpath("schemas", "demo.json").read_text("utf-8"))
+    return found
 
 
 def test_every_record_has_a_lane_under_every_contract(demo_run: DemoRun) -> None:
@@ -174,3 +200,16 @@ def test_an_old_page_does_not_stand_for_a_new_run(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("old")
     ready(tmp_path)
     assert not (tmp_path / "index.html").exists()
+
+
+def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
+    """In a process of its own, which sees no Java: not in the environment, not on the path, nowhere else."""
+    script = "import keylane.spark.java as java; java.USUAL = (); from keylane.cli.main import main; main()"
+    environ = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    command = [sys.executable, "-c", script, "demo", "--to", str(tmp_path / "demo")]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "error: Spark needs Java 17 or later: got 'none'" in done.stderr
+    assert "openjdk-17-jre-headless" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "demo" / "index.html").exists()

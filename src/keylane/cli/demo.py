@@ -86,16 +86,17 @@ def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[s
     say("starting Spark")
     from keylane.spark import local_session  # noqa: I001  first: it names the extra when pyspark is missing
     from keylane.pipelines.demo.figures import as_document
-    from keylane.pipelines.demo.run import run_demo
+    from keylane.pipelines.demo.run import run_demo, told
     from keylane.pipelines.demo.traffic import Sizes
     from keylane.report.demo import demo_page
 
     spark = local_session(master, None if master else SHORT_RUN)
-    try:
-        found: dict[str, Any] = as_document(run_demo(spark, to, seed, Sizes().scaled(scale), say))
-    finally:
-        spark.stop()
-    (to / PAGE).write_text(demo_page(found), encoding="utf-8")
+    with told(to):
+        try:
+            found: dict[str, Any] = as_document(run_demo(spark, to, seed, Sizes().scaled(scale), say))
+        finally:
+            spark.stop()
+        (to / PAGE).write_text(demo_page(found), encoding="utf-8")
     return found
 
 

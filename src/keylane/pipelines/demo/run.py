@@ -7,20 +7,23 @@ The page is made from what it returns, by `keylane.report.demo`.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from keylane import __version__
-from keylane.errors import DataError
+from keylane.errors import DataError, KeylaneError, SparkError, TargetError
 from keylane.pipelines.demo import choose, counts, figures, traffic
 from keylane.pipelines.demo.figures import SCHEMA, Case, Demo
 from keylane.pipelines.demo.order import order_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "told"]
 
 #: How many heavy keys are shown.
 SHOWN: Final = 8
@@ -56,6 +59,20 @@ STREAMS: Final = (
     _Stream("rides", "city", "ride_id", False, traffic.rides, lambda _: choose.rides_choices()),
     _Stream("queries", "query_id", None, True, traffic.query_events, choose.queries_choices),
 )
+
+
+@contextmanager
+def told(to: Path) -> Iterator[None]:
+    """Errors of the disk and of Spark in keylane's words. The next run replaces whatever is there of this one."""
+    try:
+        yield
+    except KeylaneError:
+        raise
+    except OSError as error:
+        hint = "make room, or --to another folder; the next run replaces what is there"
+        raise TargetError.of(f"the demo cannot write: {error.strerror or error}", got=str(to), hint=hint) from error
+    except (PySparkException, Py4JError) as error:
+        raise SparkError.of("Spark failed in the demo", got=str(error).partition("\n")[0]) from error
 
 
 def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say: Say) -> Demo:

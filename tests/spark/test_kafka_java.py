@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 from scripts.fetch_jars import FetchError, fetch
-from tests.spark.cases import TEXTS, Case, key, of
+from tests.parity.cases.case import Case, key, of
+from tests.parity.cases.partitioners import TEXTS
 
 from keylane.spark import route
 from keylane.spark.hashes import murmur2
@@ -25,10 +26,7 @@ LANES = [1, 15, 64]
 @pytest.fixture(scope="module")
 def kafka(spark: SparkSession) -> Any:
     """A function from the name of a class of kafka-clients to that class."""
-    try:
-        jar = fetch("kafka-clients", JARS)
-    except FetchError as error:
-        pytest.skip(f"kafka-clients cannot be had here: {error}")
+    jar = fetch("kafka-clients", JARS)
     gateway: Any = spark.sparkContext._gateway
     jvm = gateway.jvm
     urls = gateway.new_array(jvm.java.net.URL, 1)
@@ -60,7 +58,7 @@ def keys() -> list[bytes]:
 
 def lanes_on_spark(spark: SparkSession, keys: list[bytes], lanes: int, partitioner: str = "kafka-java") -> list[int]:
     case = Case({**key("raw"), "lanes": lanes, "partitioner": partitioner}, of(keys))
-    return [row["lane"] for row in route(spark.createDataFrame(case.table), case.contract).collect()]
+    return [row["lane"] for row in route(spark.createDataFrame(case.frame), case.contract).collect()]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +78,7 @@ def test_every_lane_is_that_of_kafkas_own_partitioner(
 
 def test_the_hash_is_that_of_kafkas_own_utils(spark: SparkSession, kafka: Any, keys: list[bytes]) -> None:
     utils = method_of(kafka("org.apache.kafka.common.utils.Utils"), "murmur2", 1)
-    frame = spark.createDataFrame(Case({}, of(keys)).table)
+    frame = spark.createDataFrame(Case({}, of(keys)).frame)
     found = [row[0] for row in frame.select(murmur2(Bytes(F.col("k")), "static")).collect()]
     assert found == [called(spark, utils, key) for key in keys]
 

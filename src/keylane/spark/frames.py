@@ -21,6 +21,7 @@ from keylane.spark.hashes import hash_column
 from keylane.spark.keys import Bytes, Keys, read_keys
 from keylane.spark.kinds import column_named
 from keylane.spark.overrides import by_joins, by_literals, few_enough
+from keylane.spark.spread import WRITTEN_OUT, divided_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ def lane(contract: Contract, *, lanes: int | None = None, position: str | None =
     keys = read_keys(contract.spec.key, None, way, checked=_checked(router, way))
     found = by_literals(router.overrides, keys.base)
     subs = sub_keys(router.overrides, None, way)
-    given = Given(router, keys, _hash(router, keys, way), found, subs, at, way)
+    given = Given(router, keys, _hash(router, keys, way), found, subs, at, way, written_out=False)
     return decide(given).lane_column().alias("lane")
 
 
@@ -78,7 +79,8 @@ def route(
     frame, found = by_joins(frame, router.overrides, keys.base)
     frame, hashed = _hash_staged(frame, _hash(router, keys, way))
     frame, subs = _subs_staged(frame, router, found, sub_keys(router.overrides, schema, way))
-    decision = decide(Given(router, keys, hashed, found, subs, at, way))
+    few = way == "static" and divided_lanes(router.overrides) <= WRITTEN_OUT
+    decision = decide(Given(router, keys, hashed, found, subs, at, way, written_out=few))
     added = (decision.stream_column(), decision.lane_column(), keys.routing.binary, decision.reason_column())
     return _with_added(frame, added)
 

@@ -76,7 +76,8 @@ def _hint(df: DataFrame, name: str) -> str:
     outer = name.partition(".")[0]
     if outer in df.columns and isinstance(df.schema[outer].dataType, StructType):
         return f"make it one: withColumn({name!r}, col({name!r}))"
-    return did_you_mean(name, df.columns)
+    otherwise_written = [one for one in df.columns if one.lower() == name.lower()]
+    return f"did you mean {otherwise_written[0]!r}?" if otherwise_written else did_you_mean(name, df.columns)
 
 
 def _each_once(df: DataFrame, names: Sequence[str]) -> None:

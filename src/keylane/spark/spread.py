@@ -4,8 +4,8 @@ By sub-key, the lane with the highest score wins. No two lanes of a set score th
 murmur3's finaliser gives different numbers different results; so there is no tie to break, and a score packed into one
 number with its lane, or with its place in the set, is all that has to be compared.
 
-Few lanes are written out one by one, and compile. Spark interprets what runs over arrays: that takes some ten times as
-long, and is what many lanes get, and sessions that cannot call Java. Only rows of spread keys pay for either.
+Few lanes are written out one by one, and compile. Spark interprets what runs over arrays, which takes many times as
+long: many lanes get it, and sessions that cannot call Java. Only rows of spread keys pay for either.
 """
 
 from __future__ import annotations

@@ -7,16 +7,17 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.route.worlds import contract, faults, write_files
 
+from keylane.errors import DataError, UsageError
 from keylane.pipelines import session as sessions
 from keylane.pipelines.route import Options, route
 from keylane.pipelines.session import session_beside
+from keylane.testing.folders import seen
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 ZONE = "spark.sql.session.timeZone"
 
@@ -42,6 +43,23 @@ def test_its_time_zone_is_said_and_left(spark: SparkSession, tmp_path: Path) -> 
     assert theirs.conf.get(ZONE) == "Asia/Kolkata"
     assert warned[0].filename == __file__, "the warning points at whoever gave the session"
     assert faults(tmp_path / "out", tmp_path / "in") == []
+
+
+def test_the_active_session_stays_the_users(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("k,n\na,1\n")
+    given = Options(schema="n int")
+    before = SparkSession.getActiveSession()
+    assert before is not None
+    route(contract(), str(tmp_path / "in.csv"), str(tmp_path / "out"), options=given, spark=spark)
+    assert SparkSession.getActiveSession() is before
+    assert before.conf.get("spark.sql.caseSensitive") == "false"
+
+
+@pytest.mark.parametrize("schema", ["n banana", "bigint", ""])
+def test_a_schema_that_is_none(spark: SparkSession, tmp_path: Path, schema: str) -> None:
+    (tmp_path / "in.csv").write_text("k,n\na,1\n")
+    with pytest.raises(UsageError, match="not a list of columns and types"):
+        route(contract(), str(tmp_path / "in.csv"), str(tmp_path / "o"), options=Options(schema=schema), spark=spark)
 
 
 def test_its_python_is_said(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +94,6 @@ def test_what_would_lose_records_is_set_back(spark: SparkSession) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    from keylane.errors import DataError
-    from keylane.testing.folders import seen
-
     source, target = tmp_path / "in", tmp_path / "out"
     source.mkdir()
     (source / "a.jsonl").write_text('{"k":"a"}\n')

@@ -99,7 +99,7 @@ def test_a_spark_that_does_not_start_is_one_line() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=own)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("keylane.errors.SparkError: Spark does not start: got '")
+    assert last.startswith("keylane.errors.SparkError: Spark does not start: got ")
     assert "local[no]" in last
 
 

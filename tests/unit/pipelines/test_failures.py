@@ -46,14 +46,10 @@ def test_a_full_disk_by_number_or_by_words() -> None:
 
 
 def test_a_file_that_spark_cannot_read_is_named() -> None:
-    text = (
-        f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/a b.gz.  SQLSTATE: KD001\n{JAVA}"
-    )
-    found = translated(PySparkException(text.replace("a b", "ab")))
+    told = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/a b.gz.  SQLSTATE: KD001"
+    found = translated(PySparkException(f"{told}\n{JAVA}"))
     assert isinstance(found, DataError)
-    assert str(found).startswith(
-        "/in/a b.gz cannot be read: got 'java.io.EOFException: Unexpected end of input stream'"
-    )
+    assert str(found).startswith("/in/a b.gz cannot be read: got 'java.io.EOFException: Unexpected end of input")
 
 
 def test_a_worker_without_keylane_is_told_what_to_do() -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from keylane.spark.java import find_java
 
 FETCH_SECONDS = 300
 
@@ -86,8 +87,7 @@ def _retrieve(jar: Jar, folder: Path) -> None:
 
 
 def _command(jar: Jar, folder: Path) -> list[str]:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
+    java = str(find_java().home / "bin" / "java")
     wanted = ["-dependency", jar.group, jar.artifact, jar.version, "-notransitive", "-confs", "default"]
     into = ["-retrieve", str(folder / "[artifact]-[revision].[ext]")]
     # Some archives call themselves bundles, and would be left out.

@@ -31,8 +31,14 @@ class Outcome(NamedTuple):
 
 
 def expected(case: Case) -> list[Outcome]:
-    """What every way is held against."""
-    return by_record(case) if case.by_record else LAYOUTS["batch"](case)
+    """What every way is held against; worked out once for each case."""
+    if id(case) not in _EXPECTED:
+        _EXPECTED[id(case)] = case, by_record(case) if case.by_record else LAYOUTS["batch"](case)
+    return _EXPECTED[id(case)][1]
+
+
+#: The case too, so that no other can take its place in memory.
+_EXPECTED: dict[int, tuple[Case, list[Outcome]]] = {}
 
 
 # One by one

@@ -140,12 +140,12 @@ def test_a_frame_that_has_such_a_column_is_refused(spark: SparkSession, name: st
 @pytest.mark.parametrize(
     ("spec", "options", "lacks"),
     [
-        (key(fields=("K",)), {}, "column: got 'K'; allowed: k, s; hint: did you mean"),
-        (key(fields=("k", "m")), {}, "column: got 'm'; allowed: k, s"),
+        (key(fields=("K",)), {}, "a column: got 'K'; allowed: k, s; hint: did you mean"),
+        (key(fields=("k", "m")), {}, "a column: got 'm'; allowed: k, s"),
         (key(fields=("m", "merchant")), {"position": "offset"}, "columns: got 'm, merchant, offset'; allowed: k, s"),
-        (key(**window("1h")), {}, "column: got 't'"),
-        ({}, {"position": "offset"}, "column: got 'offset'"),
-        (key(fields=("s.inner",)), {}, "column: got 's.inner'; .* hint: make it one: withColumn"),
+        (key(**window("1h")), {}, "a column: got 't'"),
+        ({}, {"position": "offset"}, "a column: got 'offset'"),
+        (key(fields=("s.inner",)), {}, "a column: got 's.inner'; .* hint: make it one: withColumn"),
     ],
     ids=["another case", "second field", "several", "time", "position", "inside a struct"],
 )

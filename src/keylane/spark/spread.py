@@ -87,18 +87,16 @@ def by_sub_key_among(sub_hash: Column, among: Column, most: int, way: JavaWay, *
 def _of_few(sub_hash: Column, count: int, lane_at: Callable[[Column], Column]) -> Column:
     number = low32(sub_hash)
     places = [F.lit(place) for place in range(count)]
-    best = F.greatest(*(_packed(_score(number, lane_at(place)), place, PLACE) for place in places))
+    best = F.greatest(*(_packed(_score(_marked(number, lane_at(place))), place, PLACE) for place in places))
     return lane_at(best.bitwiseAND(F.lit(2**PLACE - 1)).cast("int"))
 
 
 def _of_many(sub_hash: Column, among: Column, way: JavaWay) -> Column:
-    def best(number: Column) -> Column:
-        if way == "static":
-            return F.array_max(F.transform(among, lambda lane: _packed(_score(number, lane), lane, LANE)))
-        marked = F.transform(among, lambda lane: _marked(number, lane))
-        return F.array_max(F.zip_with(scores(marked), among, lambda score, lane: _packed(score, lane, LANE)))
-
-    return bound(low32(sub_hash), best).bitwiseAND(F.lit(2**LANE - 1))
+    # A hash over Arrow may be in both, and Spark takes no such thing inside a function over an array.
+    marked = F.zip_with(F.array_repeat(low32(sub_hash), F.size(among)), among, _marked)
+    scored = F.transform(marked, _score) if way == "static" else scores(marked)
+    best = F.array_max(F.zip_with(scored, among, lambda score, lane: _packed(score, lane, LANE)))
+    return best.bitwiseAND(F.lit(2**LANE - 1))
 
 
 def _listed(lanes: Sequence[int]) -> Column:
@@ -113,12 +111,12 @@ def _marked(number: Column, lane: Column) -> Column:
     return number.bitwiseXOR((lane.cast("bigint") * F.lit(STEP)).bitwiseAND(F.lit(U32)))
 
 
-def _score(number: Column, lane: Column) -> Column:
-    """murmur3's finaliser of the marked number: what murmur3 makes of no bytes at all, begun at that number.
+def _score(number: Column) -> Column:
+    """murmur3's finaliser of a marked number: what murmur3 makes of no bytes at all, begun at that number.
 
     Java's own conversions from and to 32 bits, because Spark's casts look at the value first.
     """
-    begun = static_call("java.lang.Long", "hashCode", "integer", _marked(number, lane))
+    begun = static_call("java.lang.Long", "hashCode", "integer", number)
     score = static_call(MURMUR3, "hash32x86", "integer", F.lit(b""), F.lit(0), F.lit(0), begun)
     return static_call("java.lang.Integer", "toUnsignedLong", "long", score)
 

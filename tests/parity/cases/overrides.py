@@ -44,7 +44,7 @@ HOT = {
     "tier with a spread by position": Case(hot(tier={**TIER, "spread": TURN}), OVERRIDDEN),
     "tier with listed lanes": Case(hot(tier={**TIER, "spread": {"lanes": [4, 1], "by": "order"}}), OVERRIDDEN),
     "spread over all live lanes": Case({"lanes": "live", **hot(spread=TURN)}, OVERRIDDEN, lanes=5),
-    "spread of a hash over Arrow": Case({"partitioner": "sarama-hash", **hot(spread=BY)}, OVERRIDDEN),
+    "spread of a hash over Arrow": Case({"partitioner": "sarama-hash", **hot(spread=BY)}, OVERRIDDEN, alone=True),
     "every kind at once": Case(
         {
             "hot_keys": [

@@ -50,7 +50,7 @@ rows = st.fixed_dictionaries(
 
 @st.composite
 def spreads(draw: st.DrawFn, lanes: int) -> dict[str, Any]:
-    by = draw(st.sampled_from([{"by": "order"}, {"by_position": True}]))
+    by: dict[str, Any] = draw(st.sampled_from([{"by": "order"}, {"by_position": True}]))
     if draw(st.booleans()):
         return {"over": draw(st.integers(2, min(lanes, 20))), **by}
     return {"lanes": draw(st.lists(st.integers(0, lanes - 1), min_size=2, max_size=12, unique=True)), **by}
@@ -83,7 +83,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     fields, encodings = [part[0] for part in parts], [part[1] for part in parts]
     names = [name for name in PARTITIONERS if set(encodings) <= set(FACTS[name].encodings)]
     lanes = draw(st.integers(2, 40) | st.integers(2, 5000))
-    key = {"fields": fields, "encoding": encodings, "on_null": draw(st.sampled_from(RULES))}
+    key: dict[str, Any] = {"fields": fields, "encoding": encodings, "on_null": draw(st.sampled_from(RULES))}
     key["on_empty"] = draw(st.sampled_from(RULES))
     if draw(st.booleans()):
         written = draw(st.sampled_from(["start_ms", "start_s", "index"]))

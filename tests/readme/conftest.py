@@ -110,7 +110,13 @@ def run_page(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 
     def run(text: str) -> Page:
         if "local_session()" in text:
-            request.getfixturevalue("spark")
+            _move_spark(request.getfixturevalue("spark"), tmp_path)
         return Page().run(text)
 
     return run
+
+
+def _move_spark(spark: Any, folder: Path) -> None:
+    """Java has no way to change its folder: paths that are not absolute would be those of where Spark was started."""
+    jvm, conf = spark._jvm, spark._jsc.hadoopConfiguration()
+    jvm.org.apache.hadoop.fs.FileSystem.get(conf).setWorkingDirectory(jvm.org.apache.hadoop.fs.Path(str(folder)))

@@ -103,6 +103,7 @@ def test_many_splits_of_one_file_keep_their_rows(spark: SparkSession, tmp_path: 
     from keylane.pipelines.session import session_beside
     from keylane.spark.files import SourceFile
     from keylane.spark.lines import _numbered
+    from keylane.spark.session import active_session_kept
 
     texts = [f'{{"k":"key-{n % 11}","n":{n},"fill":"{"x" * (n % 90)}"}}' for n in range(3000)]
     plain, packed = tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"
@@ -111,7 +112,8 @@ def test_many_splits_of_one_file_keep_their_rows(spark: SparkSession, tmp_path: 
     own = session_beside(spark, None, {})
     own.conf.set("spark.sql.files.maxPartitionBytes", "20000")
     files = [SourceFile(str(path), f"file:{path}", path.name, 0, 0) for path in (plain, packed)]
-    numbered = _numbered(own, files, header=False)
+    with active_session_kept():
+        numbered = _numbered(own, files, header=False)
     assert numbered.frame.rdd.getNumPartitions() > 5, "the file was read in one piece: the test shows nothing"
     assert numbered.rows == (3000, 500)
     rows = numbered.frame.select("keylane_place", "keylane_line").collect()

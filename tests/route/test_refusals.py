@@ -166,7 +166,7 @@ def test_a_source_that_is_not_there_or_not_clear(tmp_path: Path) -> None:
 def test_reserved_and_missing_columns(spark: SparkSession, tmp_path: Path) -> None:
     for name, table, words in (
         ("lane", {"k": ["a"], "Lane": [1]}, "reserved names: got 'Lane'"),
-        ("key", {"other": ["a"]}, "the frame lacks a column: got 'k'"),
+        ("key", {"other": ["a"]}, "lacks a column that the key is made of: got 'k'; allowed: other"),
     ):
         (tmp_path / name).mkdir()
         pq.write_table(pa.table(table), tmp_path / name / "a.parquet")

@@ -71,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A condition and its outcome. `keyless` says that no row here has a routing key."""
+    """A condition and its outcome. `keyless` says that no row here has a key to hash."""
 
     when: Column
     outcome: Outcome
@@ -141,7 +141,11 @@ def _without_key(given: Given) -> Iterator[Branch]:
         yield Branch(keys.malformed, _refused(Reason.MALFORMED_KEY), keyless=True)
     yield Branch(keys.routing.binary.isNull(), _by_rule(given, router.on_null, Reason.NULL_KEY), keyless=True)
     if router.on_empty != "hash":
-        yield Branch(F.octet_length(keys.base.binary) == 0, _by_rule(given, router.on_empty, Reason.EMPTY_KEY))
+        yield Branch(
+            F.octet_length(keys.base.binary) == 0,
+            _by_rule(given, router.on_empty, Reason.EMPTY_KEY),
+            keyless=router.on_empty == "reject",
+        )
 
 
 def _by_rule(given: Given, rule: str, reason: Reason) -> Outcome:

@@ -86,7 +86,24 @@ def route(
 
 
 def _hash(router: Router, keys: Keys, way: JavaWay) -> Column | None:
-    return hash_column(router.partitioner.hash.name, keys.routing, way) if router.partitioner.hash else None
+    if router.partitioner.hash is None:
+        return None
+    hashed = _without_empty(keys) if router.on_empty == "reject" else keys.routing
+    return hash_column(router.partitioner.hash.name, hashed, way)
+
+
+def _without_empty(keys: Keys) -> Bytes:
+    """Null where the key is empty: then the hash is null there, and a lane needs no branch to be so.
+
+    Inside a branch Spark works out a digest again for each place that reads it, and MD5 ranges read it five times.
+    """
+    there = F.octet_length(keys.base.binary) > 0
+
+    def only(column: Column | None) -> Column | None:
+        return None if column is None else F.when(there, column)
+
+    routing = keys.routing
+    return Bytes(F.when(there, routing.binary), only(routing.text), only(routing.number), routing.width)
 
 
 def _hash_staged(frame: DataFrame, hashed: Column | None) -> tuple[DataFrame, Column | None]:

@@ -74,6 +74,7 @@ def run(command: list[str], folder: Path, **environment: str) -> tuple[dict[str,
     return json.loads(brace + document), said + done.stderr
 
 
+@pytest.mark.faults  # starts a master and two workers: long on two cores
 def test_by_a_masters_address(cluster: Cluster, tmp_path: Path) -> None:
     source, target, log = tmp_path / "in", tmp_path / "out", tmp_path / "log"
     write_files(source, range(FILES), rows=ROWS)
@@ -86,6 +87,7 @@ def test_by_a_masters_address(cluster: Cluster, tmp_path: Path) -> None:
     assert problems_by_executor(log) == []
 
 
+@pytest.mark.faults  # starts a master and two workers: long on two cores
 def test_under_spark_submit_with_python_workers(cluster: Cluster, tmp_path: Path) -> None:
     source, target, log = tmp_path / "in", tmp_path / "out", tmp_path / "log"
     write_files(source, range(FILES), rows=ROWS)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from keylane.records import Finding, Reason
 
 __all__ = [
+    "BrokerError",
     "ContractError",
     "CountError",
     "DataError",
@@ -132,3 +133,7 @@ class CountError(KeylaneError, ArithmeticError):
 
 class SparkError(KeylaneError, RuntimeError):
     """Spark that cannot start, or a job of it that failed for a reason outside the data."""
+
+
+class BrokerError(KeylaneError, ConnectionError):
+    """A broker that does not start, does not answer, or is not ours to touch."""

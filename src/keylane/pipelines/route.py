@@ -24,6 +24,7 @@ from pyspark.sql.utils import is_remote
 
 from keylane.errors import TargetError, UsageError
 from keylane.pipelines.batch import Batches, Done, query_id, translated
+from keylane.pipelines.kafka import KafkaOptions, into_kafka
 from keylane.router import Router
 from keylane.spark.session import local_session
 from keylane.spark.stopping import Gate, finish, stop
@@ -67,6 +68,7 @@ class Options:
     every: str = "1 second"
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,10 @@ def route(
     each batch, `probe` at the steps of a batch.
     """
     given = options or Options()
+    addresses = parse_address(source), parse_address(target)
+    if addresses[1].system == "kafka":
+        how = {"follow": follow, "spark": spark, "stop_asked": stop_asked, "ready": ready, "tell": tell, "probe": probe}
+        return into_kafka(contract, *addresses, given, **how)
     router = Router(contract, lanes=given.lanes, stream=given.stream)
     came_from, going_to = _paths(source, target)
     head = _head(router, came_from, *_kind(came_from, going_to, given))

@@ -46,7 +46,7 @@ class Lock:
 
 @contextmanager
 def locked(path: Path, orphan_seconds: float = ORPHAN_SECONDS) -> Iterator[Lock]:
-    """Hold the lock file at `path`; a second holder is refused at once."""
+    """Hold the lock file at `path`, two folders below what it guards; a second holder is refused at once."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         _take(handle, path)

@@ -147,7 +147,9 @@ def _topics(
     for topic, promised in wanted.items():
         if not found[topic]:
             found[topic] = _created(cluster, topic, promised or create_lanes.get(topic), said)
-        fits = found[topic] >= (promised or 0) if said.on_growth == "keep" or topic == dead else found[topic] == promised
+        fits = (
+            found[topic] >= (promised or 0) if said.on_growth == "keep" or topic == dead else found[topic] == promised
+        )
         if promised is not None and not fits:
             raise LaneCountError.of(
                 f"{topic} has another lane count than the contract",

@@ -158,7 +158,11 @@ class KafkaBatches:
     def _slotted(self, frame: DataFrame, plan: Plan) -> DataFrame:
         meta, contract = self.router.contract.metadata, self.router.contract
         whole = F.left(F.make_valid_utf8(F.col("keylane_value").cast("string")), F.lit(MESSAGE_LENGTH))
-        about = {"reason": F.col("reason"), "message": explained(contract.spec.key.fields, whole), **self.source.where()}
+        about = {
+            "reason": F.col("reason"),
+            "message": explained(contract.spec.key.fields, whole),
+            **self.source.where(),
+        }
         told = {"contract": meta.name, "fingerprint": contract.fingerprint, "epoch": str(meta.epoch)}
         about |= {name: F.lit(text) for name, text in told.items()}
         streams = [(stream, plan.topics[topic]) for stream, topic in self.sink.streams.items()]
@@ -172,9 +176,7 @@ class KafkaBatches:
             ("keylane.epoch", str(contract.metadata.epoch).encode()),
         )
         topics = tuple(plan.topics.items())
-        return Division(
-            self.sink.access, self.state.head.route, plan.batch, topics, plan.writers, headers, self.probe
-        )
+        return Division(self.sink.access, self.state.head.route, plan.batch, topics, plan.writers, headers, self.probe)
 
     def _done(self, plan: Plan, messages: Messages, found: dict[int, tuple[int, bool]]) -> Done:
         lanes = {topic: list(records) for topic, records in self.last.lanes.items()}
@@ -210,7 +212,9 @@ def _check_all(seen: int, written: int, messages: Messages) -> None:
 
 
 def _grown(topic: str, began: int, now: int, promised: Any) -> LaneCountError:
-    rule = "the contract asked the cluster when the route began" if promised == "live" else f"the contract says {promised}"
+    rule = (
+        "the contract asked the cluster when the route began" if promised == "live" else f"the contract says {promised}"
+    )
     more = "; or --on-growth keep, to go on with the lanes it began with" if now > began else ""
     return LaneCountError.of(
         f"the lanes of {topic} have changed; nothing of the next batch was written",

@@ -133,9 +133,7 @@ class KafkaAccess:
         scram = given.get("sasl.mechanism", "").startswith("SCRAM")
         module = "scram.ScramLoginModule" if scram else "plain.PlainLoginModule"
         user, password = (_quoted(self._value(name, given[name])) for name in ("sasl.username", "sasl.password"))
-        return (
-            f"KafkaClient {{ org.apache.kafka.common.security.{module} required username={user} password={password}; }};"
-        )
+        return f"KafkaClient {{ org.apache.kafka.common.security.{module} required username={user} password={password}; }};"
 
     def _value(self, name: str, text: str) -> str:
         return reveal(text).reveal() if is_reference(text) and name.startswith("sasl.") else text

@@ -133,7 +133,9 @@ def explained(error: Any, who: str, listener: Listener | None = None) -> BrokerE
     if words:
         return BrokerError.of(words.format(who), got=_text(cause), hint=hint)
     if _name(cause) in _UNREACHED:
-        return BrokerError.of(f"no broker answers at {who}", got=_text(cause), hint="is it running, and is this its port?")
+        return BrokerError.of(
+            f"no broker answers at {who}", got=_text(cause), hint="is it running, and is this its port?"
+        )
     return BrokerError.of(f"{who} refused", got=_text(cause))
 
 

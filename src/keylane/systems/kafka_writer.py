@@ -168,7 +168,9 @@ class Transaction:
 
     def _produce(self, batch: pa.RecordBatch) -> None:
         produce, slots, fixed = self.producer.produce, self.slots, list(self.division.headers)
-        rows = zip(*(batch.column(name).to_pylist() for name in ("slot", "key", "value", "time", "source")), strict=True)
+        rows = zip(
+            *(batch.column(name).to_pylist() for name in ("slot", "key", "value", "time", "source")), strict=True
+        )
         for (slot, key, value, at, source), own in zip(rows, _headers(batch), strict=True):
             topic, lane = slots[slot]
             headers = [*own, ("keylane.source", source), *fixed]
@@ -189,9 +191,7 @@ class Transaction:
         new = [slot for slot, again in zip(touched, repeated, strict=True) if not again]
         self.division.probe(f"sent {self.writer}", batch)
         if new:
-            numbers = [
-                TopicPartition(*self.slots[slot], batch + 1, metadata=str(self.counts[slot])) for slot in new
-            ]
+            numbers = [TopicPartition(*self.slots[slot], batch + 1, metadata=str(self.counts[slot])) for slot in new]
             self.producer.send_offsets_to_transaction(numbers, self.group, STEP_SECONDS)
             self.producer.commit_transaction(STEP_SECONDS)
         else:

@@ -25,7 +25,7 @@ from keylane.spark.cache import cache_folder
 from keylane.systems.ivy import retrieve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     Tell = Callable[[str], None]
 
@@ -132,7 +132,9 @@ def jar_folder() -> Path:
     folder = cache_folder()
     if folder is None:
         hint = "unset KEYLANE_CACHE, or give a folder of jars: --spark-jars DIR"
-        raise JarError.of("fetched jars are kept in the cache folder, and there is none", got="KEYLANE_CACHE=''", hint=hint)
+        raise JarError.of(
+            "fetched jars are kept in the cache folder, and there is none", got="KEYLANE_CACHE=''", hint=hint
+        )
     return folder / "jars"
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker.layout import Cluster
 
-__all__ = ["admin_client", "brokers_at", "wait_until_ready"]
+__all__ = ["admin_client", "answers", "brokers_at", "wait_until_ready"]
 
 
 def admin_client(settings: dict[str, str]) -> Any:
@@ -37,24 +37,33 @@ def _unheard(_error: object) -> None:
 
 def brokers_at(settings: dict[str, str], seconds: float) -> int | None:
     """How many brokers are listed there; None when nobody answers in time."""
+    client = admin_client(settings)
     from confluent_kafka import KafkaException
 
-    client = admin_client(settings)
     try:
         return len(client.list_topics(timeout=seconds).brokers)
     except KafkaException:
         return None
 
 
+def answers(cluster: Cluster, number: int, seconds: float = 2.0) -> bool:
+    """Whether a node answers at all."""
+    return bool(brokers_at(_own_settings(cluster, number), seconds))
+
+
+def _own_settings(cluster: Cluster, number: int) -> dict[str, str]:
+    return {**librdkafka_settings(cluster), "bootstrap.servers": f"{HOST}:{cluster.node(number).port}"}
+
+
 def wait_until_ready(cluster: Cluster, numbers: Sequence[int], seconds: float) -> None:
     """Return when each of these nodes lists them all; an error when one ends before, or the time does."""
     until = time.monotonic() + seconds
     for number in numbers:
-        there = f"{HOST}:{cluster.node(number).port}"
-        settings = {**librdkafka_settings(cluster), "bootstrap.servers": there}
+        settings = _own_settings(cluster, number)
         while (brokers_at(settings, 1.0) or 0) < len(numbers):
             _check_alive(cluster, numbers)
             if time.monotonic() > until:
+                there = settings["bootstrap.servers"]
                 raise BrokerError.of(
                     "a broker does not answer", got=f"{there}, after {seconds:.0f} s: {_said(cluster, number)}"
                 )

@@ -21,6 +21,7 @@ __all__ = [
     "ContractError",
     "CountError",
     "DataError",
+    "JarError",
     "KeylaneError",
     "LaneCountError",
     "MissingExtraError",
@@ -133,6 +134,10 @@ class CountError(KeylaneError, ArithmeticError):
 
 class SparkError(KeylaneError, RuntimeError):
     """Spark that cannot start, or a job of it that failed for a reason outside the data."""
+
+
+class JarError(KeylaneError, OSError):
+    """A Java archive that cannot be had, or that is not the one that was pinned."""
 
 
 class BrokerError(KeylaneError, ConnectionError):

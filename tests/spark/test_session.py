@@ -13,8 +13,9 @@ import pytest
 
 from keylane.errors import MissingExtraError
 from keylane.spark import local_session, session
-from keylane.spark.archive import archive_options, cache_folder
+from keylane.spark.archive import archive_options
 from keylane.spark.arrow import arrow_udf
+from keylane.spark.cache import cache_folder
 from keylane.spark.java import Java, _asked, find_java
 from keylane.spark.session import missing_in
 

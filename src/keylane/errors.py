@@ -31,6 +31,7 @@ __all__ = [
     "UnplacedError",
     "UsageError",
     "did_you_mean",
+    "first_line",
 ]
 
 
@@ -68,6 +69,11 @@ def shorten(value: object, most: int = 120) -> str:
         # Python refuses to write out integers of more than a few thousand digits.
         text = f"a value of type {type(value).__name__} too long to show"
     return text if len(text) <= most + 3 else f"{text[:most]}…"
+
+
+def first_line(text: str) -> str:
+    """The first line that says something: what comes below it in an error of Java is its stack."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), text)
 
 
 class UsageError(KeylaneError, ValueError):

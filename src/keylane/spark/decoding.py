@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.contract.names import Encoding
 
+    #: Columns by name, and which records cannot be read; None when all can.
+    Fields = tuple[dict[str, Column], Column | None]
+
 __all__ = ["FORMS", "from_key", "from_value", "value_fields"]
 
 #: How a value may be written, beside the forms that need a schema.
@@ -59,26 +62,24 @@ def _key(encoding: Encoding) -> Column:
     return F.shiftleft(halves[0], 32).bitwiseOR(halves[1])
 
 
-def from_value(
-    contract: Contract, form: str | None, types: Mapping[str, DataType]
-) -> tuple[dict[str, Column], Column | None]:
+def from_value(contract: Contract, form: str | None, types: Mapping[str, DataType]) -> Fields:
     """The fields of the value, and which records cannot be read; none where nothing has to be read."""
     names = value_fields(contract)
     if not names:
         return {}, None
     if form == "utf8":
         return _text(names)
-    if form != "json":
-        raise UsageError.of(
-            f"the contract needs {', '.join(names)}, and nothing says how values are written",
-            got=form,
-            allowed=", ".join(FORMS),
-            hint="--value json; or name the field `key` in the contract, for the record's key",
-        )
-    return _json(names, types)
+    if form == "json":
+        return _json(names, {name: types.get(name, StringType()) for name in names})
+    raise UsageError.of(
+        f"the contract needs {', '.join(names)}, and nothing says how values are written",
+        got=form,
+        allowed=", ".join(FORMS),
+        hint="--value json; or name the field `key` in the contract, for the record's key",
+    )
 
 
-def _text(names: list[str]) -> tuple[dict[str, Column], Column | None]:
+def _text(names: list[str]) -> Fields:
     if names != ["value"]:
         got = ", ".join(names)
         raise UsageError.of("a value that is text has one field", got=got, allowed="value", hint="--value json")
@@ -86,7 +87,7 @@ def _text(names: list[str]) -> tuple[dict[str, Column], Column | None]:
     return {"value": text}, F.col("value").isNotNull() & ~F.is_valid_utf8(text)
 
 
-def _json(names: list[str], types: Mapping[str, DataType]) -> tuple[dict[str, Column], Column | None]:
+def _json(names: list[str], types: Mapping[str, DataType]) -> Fields:
     """Only the named fields are parsed. A value that is null is a tombstone: its fields are null, and it can be read."""
     shape = StructType([StructField(name, types[name]) for name in names])
     headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))

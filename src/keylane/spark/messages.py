@@ -30,16 +30,29 @@ if TYPE_CHECKING:
 
     from keylane.router import Router
 
-__all__ = ["DEAD_PREFIX", "HEADERS", "WRITER_COLUMNS", "dead_headers", "decided", "from_kafka", "slotted", "to_writers"]
+__all__ = [
+    "DEAD_PREFIX",
+    "HEADERS",
+    "ORDER",
+    "SLOT",
+    "WRITER_COLUMNS",
+    "dead_headers",
+    "decided",
+    "from_kafka",
+    "slotted",
+    "to_writers",
+]
 
 DEAD_PREFIX: Final = "__keylane.errors."
 HEADERS: Final = "array<struct<key:string,value:binary>>"
+SLOT: Final = "keylane_slot"
 #: What a writer gets, in this order.
 WRITER_COLUMNS: Final = ("slot", "key", "value", "time", "source", "headers")
-_ORDER: Final = ("keylane_part", "keylane_place")
+#: What a message stands at in its source; ascending is the order that is kept.
+ORDER: Final = ("keylane_part", "keylane_place")
 
 
-def from_kafka(frame: DataFrame, fields: Mapping[str, Column], malformed: Column | None) -> DataFrame:
+def from_kafka(frame: DataFrame, fields: Mapping[str, Column], malformed: Column | None = None) -> DataFrame:
     """A frame of the connector's as messages. `fields` are what the contract needs, by name."""
     source = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
     return frame.select(
@@ -75,7 +88,8 @@ def slotted(frame: DataFrame, streams: Sequence[tuple[str, int]], dead_lanes: in
         base = F.when(F.col("stream") == stream, F.lit(first)).otherwise(base) if first else base
         first += lanes
     dead = F.lit(first) + F.pmod(F.col("keylane_part"), F.lit(dead_lanes))
-    return frame.withColumn("slot", F.when(F.col("reason").isNull(), base + F.col("lane")).otherwise(dead).cast("int"))
+    slot = F.when(F.col("reason").isNull(), base + F.col("lane")).otherwise(dead)
+    return frame.withColumn(SLOT, slot.cast("int"))
 
 
 def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
@@ -91,10 +105,10 @@ def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
 
 def to_writers(frame: DataFrame, writers: int) -> DataFrame:
     """Every slot's messages in one task, in the order of the source: what `kafka_writer.write` is mapped over."""
-    given = [F.col(name if name == "slot" else f"keylane_{name}").alias(name) for name in WRITER_COLUMNS]
+    given = [F.col(f"keylane_{name}").alias(name) for name in WRITER_COLUMNS]
     return (
-        frame.select(*given, *_ORDER)
+        frame.select(*given, *ORDER)
         .repartitionById(writers, F.pmod("slot", F.lit(writers)).cast("int"))
-        .sortWithinPartitions(*_ORDER)
+        .sortWithinPartitions(*ORDER)
         .select(*WRITER_COLUMNS)
     )

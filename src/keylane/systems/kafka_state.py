@@ -74,13 +74,17 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch is, beside its records: lane counts, writers, and the keys it sets aside."""
+    """What a batch is, beside its records: lane counts, writers, and the keys it sets aside.
+
+    `attempt` counts the tries of a batch that is written at least once; the others do not differ.
+    """
 
     batch: int
     topics: dict[str, int]
     writers: int
     made: float
     parked: tuple[Parked, ...] = ()
+    attempt: int = 0
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Self:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-__all__ = ["Delivery", "KafkaOptions", "OnGrowth", "OnPoison"]
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from keylane.pipelines.batch import Done
+    from keylane.pipelines.session import Say
+    from keylane.systems.folders import Probe
+
+__all__ = ["Delivery", "KafkaOptions", "OnGrowth", "OnPoison", "Running"]
 
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
 OnPoison: TypeAlias = Literal["dlq", "stop", "dlq-and-park-key"]
@@ -38,3 +48,16 @@ class KafkaOptions:
     message: str | None = None
     jars: str | None = None
     packages: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How a route is run and who is told of it: the arguments of `route.route` that are not about records."""
+
+    follow: bool
+    spark: SparkSession | None
+    stop_asked: threading.Event | None
+    ready: Callable[[], None]
+    tell: Callable[[Done], None]
+    say: Say
+    probe: Probe

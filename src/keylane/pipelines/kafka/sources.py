@@ -8,38 +8,55 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from keylane.errors import UsageError
-from keylane.spark.messages import from_kafka
+from keylane.pipelines.batch import Reading, files_of, read_files
+from keylane.spark.files import LINE, PLACE, file_of, picked, row_of
+from keylane.spark.kinds import column_named
+from keylane.spark.messages import HEADERS, from_kafka
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from keylane.spark.files import Batch
 
     from keylane.systems.kafka_access import KafkaAccess
     from keylane.systems.kafka_state import Done
 
-__all__ = ["KafkaSource", "Messages", "Source", "starting"]
+__all__ = ["FileSource", "KafkaSource", "Messages", "Source", "starting"]
 
-#: Each lets several tasks read one partition, so that records of one key can overtake each other.
-UNORDERED: Final = ("minPartitions", "maxRecordsPerPartition")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The messages of a batch; how many lines of it were no records; and where the source stands after it."""
+    """The messages of a batch, and where the source stands after it.
+
+    `records` is their number where it is known without the frame; `filtered` are lines that are no records.
+    """
 
     frame: DataFrame
+    records: int | None = None
     filtered: int = 0
     taken: dict[str, Any] = field(default_factory=dict)
 
 
 class Source(Protocol):
     """What a route into Kafka asks of a source."""
+
+    @property
+    def keyed_by_contract(self) -> bool:
+        """Whether records have no key of their own, and get the routing key for one."""
+        ...
 
     def stream(self) -> DataFrame:
         """The stream of the query."""
@@ -65,6 +82,7 @@ class KafkaSource:
     malformed: Column | None = None
     start: str = "earliest"
     max_records: int = 1_000_000
+    keyed_by_contract: bool = False
 
     def stream(self) -> DataFrame:
         """The topic as the connector reads it: one task for each partition."""
@@ -89,6 +107,62 @@ class KafkaSource:
         return {"topic": F.lit(self.topic), **at}
 
 
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """Files. A column `key` is the record's key and a column `value` its value, as bytes or text.
+
+    Without them the key is the contract's routing key, and the value the record as JSON: the line itself where the
+    source is JSON lines.
+    """
+
+    discovered: DataFrame
+    folder: Path
+    reading: Reading
+    keyed_by_contract: bool = True
+
+    def stream(self) -> DataFrame:
+        """Names of files as they appear."""
+        return self.discovered
+
+    def messages(self, frame: DataFrame, last: Done) -> Messages:
+        """The records of a batch's files, in the order of the files and of their rows."""
+        files = files_of(frame, self.folder)
+        known = StructType.fromJson(json.loads(last.schema)) if last.schema else self.reading.known
+        read = read_files(replace(self.reading, known=known), files, last.next_position)
+        taken = {
+            "next_position": last.next_position + sum(read.rows),
+            "taken_files": last.taken_files + len(files),
+            "taken_bytes": last.taken_bytes + sum(file.size for file in files),
+            "schema": read.schema.json(),
+        }
+        return Messages(from_files(read, [file.name for file in files]), sum(read.records), read.filtered, taken)
+
+    def where(self) -> dict[str, Column]:
+        """File and row."""
+        place = F.col("keylane_place")
+        return {"file": F.regexp_replace(F.col("keylane_source").cast("string"), "/[0-9]+$", ""), "row": row_of(place)}
+
+
+def from_files(read: Batch, names: Sequence[str]) -> DataFrame:
+    """Records of files as messages."""
+    place = F.col(PLACE)
+    source = F.concat_ws("/", picked(names, "string", file_of(place)), row_of(place).cast("string"))
+    line = F.col(LINE).cast("binary") if LINE in read.frame.columns else None
+    whole = F.to_json(F.struct(*map(column_named, read.columns)), {"ignoreNullFields": "false"}).cast("binary")
+    value = column_named("value").cast("binary") if "value" in read.columns else whole if line is None else line
+    key = column_named("key").cast("binary") if "key" in read.columns else F.lit(None).cast("binary")
+    return read.frame.select(
+        "*",
+        key.alias("keylane_key"),
+        value.alias("keylane_value"),
+        F.lit(None).cast("bigint").alias("keylane_time"),
+        F.lit(None).cast(HEADERS).alias("keylane_headers"),
+        source.cast("binary").alias("keylane_source"),
+        F.lit(0).alias("keylane_part"),
+        place.alias("keylane_place"),
+    ).drop(PLACE)
+
+
 def starting(text: str, topic: str) -> dict[str, str]:
     """Where a new route begins to read: earliest, latest, a time, or an offset for each partition.
 
@@ -103,7 +177,7 @@ def starting(text: str, topic: str) -> dict[str, str]:
         return {"startingOffsets": text}
     if text.startswith("{"):
         return {"startingOffsets": json.dumps({topic: _offsets(text)})}
-    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text) is None:
+    if _DAY.fullmatch(text) is None:
         raise _start_error(text)
     try:
         at = datetime.fromisoformat(text)

@@ -129,7 +129,14 @@ def route(
         ready()
         counted = None if head.pattern == pattern_of(head.kind, head.kind) else head.kind
         body = Batches(session, router, came_from, head.kind, held, before, schema, probe, tell, say, counted)
-        stopped = run_query(discovered(session, head, given), Gate(body), held, given, follow, stop_asked)
+        stopped = run_query(
+            discovered(session, head.source, head.pattern, given),
+            Gate(body),
+            held.checkpoint,
+            given,
+            follow,
+            stop_asked,
+        )
         return routed(held, before, body.state, str(came_from), stopped=stopped)
 
 
@@ -188,26 +195,26 @@ def schema_of(spark: SparkSession, text: str | None) -> StructType | None:
         raise UsageError.of("not a list of columns and types", got=text, allowed="'id bigint, at timestamp'") from error
 
 
-def discovered(spark: SparkSession, head: Head, given: Options) -> DataFrame:
+def discovered(spark: SparkSession, source: str, pattern: str, given: Options) -> DataFrame:
     """Files as they appear: names, ages and sizes. Their contents are not read here, and not even asked for."""
     return (
         spark.readStream.format("binaryFile")
         .schema(_FILE_COLUMNS)
         .option("recursiveFileLookup", value=True)
-        .option("pathGlobFilter", head.pattern)
+        .option("pathGlobFilter", pattern)
         .option("maxFilesPerTrigger", given.max_files)
         .option("maxFileAge", _ANY_AGE)
-        .load(f"file://{head.source}")
+        .load(f"file://{source}")
         .select("path", F.unix_millis("modificationTime"), "length", F.col("_metadata.file_path"))
     )
 
 
 def run_query(
-    files: DataFrame, gate: Gate, target: Target, given: Options, follow: bool, stop_asked: threading.Event | None
+    files: DataFrame, gate: Gate, checkpoint: Path, given: Options, follow: bool, stop_asked: threading.Event | None
 ) -> bool:
     """Run the query to its end; whether it was stopped before it."""
     trigger: dict[str, Any] = {"processingTime": given.every} if follow else {"availableNow": True}
-    writer = files.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{target.checkpoint}")
+    writer = files.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{checkpoint}")
     query = None
     try:
         query = writer.trigger(**trigger).start()

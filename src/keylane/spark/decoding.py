@@ -88,7 +88,7 @@ def _text(names: list[str]) -> Fields:
 
 
 def _json(names: list[str], types: Mapping[str, DataType]) -> Fields:
-    """Only the named fields are parsed. A value that is null is a tombstone: its fields are null, and it can be read."""
+    """Only the named fields are parsed. A null value is a tombstone: its fields are null, and it can be read."""
     shape = StructType([StructField(name, types[name]) for name in names])
     headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))
     body = F.when(headed, F.substr("value", F.lit(_HEADER_BYTES + 1))).otherwise(F.col("value")).cast("string")

@@ -1,4 +1,4 @@
-"""How a Kafka cluster is reached: an allow-list of client properties, in the words of Java's client and of librdkafka's.
+"""How a Kafka cluster is reached: an allow-list of client properties, for Java's client and for librdkafka.
 
 A client's properties are code: some load classes or libraries, some dial addresses of their own. So only what is in
 `ALLOWED` passes; what is refused is refused with its reason (`REFUSED`), before anything is contacted. A password is
@@ -133,7 +133,8 @@ class KafkaAccess:
         scram = given.get("sasl.mechanism", "").startswith("SCRAM")
         module = "scram.ScramLoginModule" if scram else "plain.PlainLoginModule"
         user, password = (_quoted(self._value(name, given[name])) for name in ("sasl.username", "sasl.password"))
-        return f"KafkaClient {{ org.apache.kafka.common.security.{module} required username={user} password={password}; }};"
+        login = f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+        return f"KafkaClient {{ {login} }};"
 
     def _value(self, name: str, text: str) -> str:
         return reveal(text).reveal() if is_reference(text) and name.startswith("sasl.") else text

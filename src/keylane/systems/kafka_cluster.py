@@ -1,13 +1,14 @@
 """What a Kafka cluster says of itself: topics, lanes, how long it remembers; and its errors in words.
 
-librdkafka hides causes: a call ends in `timed out` while the password was wrong, and only a callback says so. `Listener`
-collects what the callbacks say, and `explained` puts the first real cause into keylane's words.
+librdkafka hides causes: a call ends in `timed out` while the password was wrong, and only a callback says so.
+`Listener` collects what the callbacks say, and `explained` puts the first real cause into keylane's words.
 
 How a cluster is reached: `kafka_access`. Writing to it: `kafka_writer`.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -61,6 +62,7 @@ class Listener:
     said: list[Any] = field(default_factory=list)
 
     def __call__(self, error: Any) -> None:
+        """Hear one."""
         self.said.append(error)
 
 
@@ -78,17 +80,18 @@ class Cluster:
 
     def create(self, topic: str, lanes: int) -> None:
         """Make a topic with the cluster's own settings; one that exists by now is left as it is."""
-        from confluent_kafka.admin import NewTopic
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
         try:
             self.admin.create_topics([NewTopic(topic, lanes)])[topic].result(ANSWER_SECONDS)
-        except Exception as error:
+        except KafkaException as error:
             if _name(error) != "TOPIC_ALREADY_EXISTS":
                 raise explained(error, self.access.brokers, self.listener) from None
 
     def offsets_kept_seconds(self) -> float | None:
         """How long the cluster remembers the offsets of a group that nobody is in; None when it does not say."""
-        from confluent_kafka.admin import ConfigResource, ResourceType
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
         broker = str(next(iter(self._ask().brokers)))
         asked = self.admin.describe_configs([ConfigResource(ResourceType.BROKER, broker)])
@@ -99,15 +102,26 @@ class Cluster:
             return None
 
     def _lanes(self, topic: str) -> int:
+        """Asked a few times before the answer is none: a topic that was made just now is not known to every broker."""
+        for pause in (0.2, 0.5, 1.0):
+            lanes = self._lanes_now(topic)
+            if lanes:
+                return lanes
+            time.sleep(pause)
+        return self._lanes_now(topic)
+
+    def _lanes_now(self, topic: str) -> int:
         found = self._ask(topic).topics[topic]
         if found.error is not None and _name(found.error) != "UNKNOWN_TOPIC_OR_PART":
             raise explained(found.error, self.access.brokers, self.listener)
         return len(found.partitions)
 
     def _ask(self, topic: str | None = None) -> Any:
+        from confluent_kafka import KafkaException
+
         try:
             return self.admin.list_topics(topic, timeout=ANSWER_SECONDS)
-        except Exception as error:
+        except KafkaException as error:
             self.admin.poll(0.1)
             raise explained(error, self.access.brokers, self.listener) from None
 

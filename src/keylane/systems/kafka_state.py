@@ -6,9 +6,9 @@
     checkpoint/        Spark's own: which records make a batch
     lock               one route at a time
 
-The records and the numbers of their batches are in Kafka, together (`kafka_writer`); this folder says what a batch *is*.
-A batch that has a plan and is not done is made again by that plan: the same records, lanes and writers, whatever has
-changed since. A batch that is done is not made again. So a kill between any two of these files changes nothing.
+The records and the numbers of their batches are in Kafka, together (`kafka_writer`); this folder says what a batch is.
+One that has a plan and is not done is made again by that plan: the same records, lanes and writers, whatever has
+changed since. One that is done is not made again. So a kill between any two of these files changes nothing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RouteHead:
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A key that is set aside from a place of the source on. `kind` says what `key` is: a routing key, or a record's."""
+    """A key that is set aside from a place on. `kind` says whether `key` is a routing key or a record's own."""
 
     kind: str
     key: str

@@ -98,7 +98,7 @@ def group_name(route: str) -> str:
 
 
 def write(division: Division, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The work of one task: rows `slot, key, value, time, source, headers` of one writer, in the order of the source."""
+    """The work of one task: rows `slot, key, value, time, source, headers` of one writer, in the source's order."""
     full = (batch for batch in batches if len(batch))
     first = next(full, None)
     if first is None:
@@ -139,7 +139,7 @@ class Transaction:
 
     @classmethod
     def begun(cls, division: Division, writer: int, listener: Listener) -> Transaction:
-        """Fence every earlier holder of the name, then read how far each lane is; in this order, or it proves nothing."""
+        """Fence every earlier holder of the name, then read how far each lane is: the other order proves nothing."""
         from confluent_kafka import Producer
 
         name = transaction_name(division.route, writer)
@@ -215,8 +215,8 @@ class Transaction:
             if number == self.division.batch + 1 and records and int(records) != self.counts[slot]:
                 topic, lane = self.slots[slot]
                 raise WriteError(
-                    f"{PERMANENT}: batch {self.division.batch} of {topic} lane {lane} was committed with {records} records, "
-                    f"and has {self.counts[slot]} now: the source has changed under it"
+                    f"{PERMANENT}: batch {self.division.batch} was committed to {topic} lane {lane} with {records} "
+                    f"records and has {self.counts[slot]} now: the source has changed under it"
                 )
 
 

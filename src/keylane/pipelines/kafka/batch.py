@@ -72,7 +72,8 @@ class KafkaBatches:
     def _planned(self, batch: int, messages: Messages) -> Plan:
         """A new plan, by the lanes as they are now; forced to the disk before anything of the batch is sent."""
         lanes = self.topics.for_new_batch(self.running.say)
-        routed, parked = decided(messages.frame, self.router), ()
+        routed = decided(messages.frame, self.router)
+        parked: tuple[Parked, ...] = ()
         if self.topics.on_poison == "stop":
             refuse_any(routed, batch)
         elif self.topics.on_poison == "dlq-and-park-key":
@@ -155,7 +156,7 @@ class KafkaBatches:
 
 
 def _check_all(seen: int, written: int, messages: Messages) -> None:
-    """Every record that was read is in a lane. A stage that Spark ran twice counts twice: then they are counted anew."""
+    """All that was read is in a lane. A stage that Spark ran twice counts twice: then they are counted anew."""
     if seen != written and messages.frame.count() != written:
         got = f"{seen} read, {written} in lanes or dead letters"
         raise CountError.of("the records of a batch do not add up", got=got, allowed="as many as were read")

@@ -45,7 +45,7 @@ def refuse_any(frame: DataFrame, batch: int) -> None:
     )
     if first:
         raise DataError.of(
-            f"a record of batch {batch} has no lane, and --on-poison stop ends the route; nothing of the batch is written",
+            f"a record of batch {batch} has no lane, which ends this route; nothing of the batch is written",
             got=f"{first[0]['source']}: {first[0]['reason']}",
             hint="--on-poison dlq writes it as a dead letter and goes on",
         )

@@ -87,7 +87,9 @@ def _route(
         topics = _topics(session, router, target, given.kafka, cluster, state.head)
         body = KafkaBatches(router, origin, topics, state, before, running, state.parked())
         running.ready()
-        stopped = files.run_query(origin.stream(), Gate(body), state, given, running.follow, running.stop_asked)
+        stopped = files.run_query(
+            origin.stream(), Gate(body), state.checkpoint, given, running.follow, running.stop_asked
+        )
     return _routed(source, target, before, body.last, stopped=stopped)
 
 
@@ -125,7 +127,7 @@ def _source(
     contract, said = router.contract, given.kafka
     if source.system == "files":
         reading = Reading(spark, head.kind, contract, files.schema_of(spark, given.schema), {})
-        return FileSource(files.discovered(spark, head, given), Path(head.source), reading)
+        return FileSource(files.discovered(spark, head.source, head.pattern, given), Path(head.source), reading)
     fields, malformed = from_value(contract, said.value, needed_types(contract))
     own = {**from_key(contract), **fields}
     return KafkaSource(spark, access.at(source.place), source.name, own, malformed, said.start, said.max_records)

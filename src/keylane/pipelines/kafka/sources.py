@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.spark.files import Batch
-
     from keylane.systems.kafka_access import KafkaAccess
     from keylane.systems.kafka_state import Done
 

@@ -77,7 +77,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What a route came to: records of this run, of all runs into the target, and of this run by stream and lane."""
+    """What a route came to: records of this run, of all runs into the target, and of this run by stream and lane.
+
+    Into Kafka also: where its state is, where dead letters go, and how many records of this run a run before it had
+    written already.
+    """
 
     source: str
     target: str
@@ -86,6 +90,9 @@ class Routed:
     lanes: dict[str, list[int]]
     batches: int
     stopped: bool
+    state: str = ""
+    dead_letters: str = ""
+    repeated: int = 0
 
 
 def route(

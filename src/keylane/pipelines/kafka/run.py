@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.errors import TargetError, UsageError
+from keylane.errors import CountError, TargetError, UsageError
 from keylane.pipelines import route as files
 from keylane.pipelines.batch import Reading, needed_types, query_id
 from keylane.pipelines.kafka.batch import KafkaBatches
@@ -90,7 +90,7 @@ def _route(
         stopped = files.run_query(
             origin.stream(), Gate(body), state.checkpoint, given, running.follow, running.stop_asked
         )
-    return _routed(source, target, before, body.last, stopped=stopped)
+    return _routed(source, target, before, body, stopped=stopped)
 
 
 def _state_path(contract: Contract, target: Address, said: KafkaOptions) -> Path:
@@ -151,14 +151,30 @@ def _topics(
     )
 
 
-def _routed(source: Address, target: Address, before: Done, after: Done, *, stopped: bool) -> Routed:
+def _routed(source: Address, target: Address, before: Done, body: KafkaBatches, *, stopped: bool) -> Routed:
+    after, dead = body.last, body.topics.dead
     lanes = {
         topic: [now - then for now, then in zip(records, before.lanes[topic], strict=True)]
         for topic, records in after.lanes.items()
+        if topic != dead
     }
     counts = (after.total - before.total).checked("this run")
-    batches = after.batch - before.batch
-    return files.Routed(str(source), str(target), counts, after.total, lanes, batches, stopped)
+    if sum(map(sum, lanes.values())) != counts.out:
+        raise CountError.of(
+            "the lanes of this run do not add up", got=sum(map(sum, lanes.values())), allowed=f"{counts.out}"
+        )
+    return files.Routed(
+        str(source),
+        str(target),
+        counts,
+        after.total,
+        lanes,
+        after.batch - before.batch,
+        stopped,
+        str(body.state.path),
+        f"kafka://{target.place}/{dead}",
+        after.repeated - before.repeated,
+    )
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from keylane.errors import KeylaneError
+from keylane.errors import KeylaneError, MissingExtraError
 from keylane.spark.java import OLDEST, find_java
 from keylane.systems import jars
 
@@ -103,9 +103,8 @@ def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = T
         return Part(name, ailing.state, needed, used_for, ailing.found, ailing.mend)
     except KeylaneError as error:
         found, _, hint = str(error).rpartition(" hint: ")
-        return Part(
-            name, "wrong", needed, used_for, found.rstrip(":;") or hint, hint if found else "see what was found"
-        )
+        state: State = "missing" if isinstance(error, MissingExtraError) else "wrong"
+        return Part(name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "as it says")
 
 
 def _python() -> str:

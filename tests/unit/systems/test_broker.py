@@ -29,8 +29,8 @@ def cluster_in(folder: Path, brokers: int = 1, *, tls: bool = False) -> Cluster:
     return designed(folder, brokers, tls=tls, heap="96m")
 
 
-def told(cluster: Cluster, number: int = 1, **extra: str) -> dict[str, str]:
-    text = properties(cluster, cluster.node(number), extra, "secret")
+def told(cluster: Cluster, number: int = 1, extra: dict[str, str] | None = None) -> dict[str, str]:
+    text = properties(cluster, cluster.node(number), extra or {}, "secret")
     return dict(line.split("=", 1) for line in text.splitlines())
 
 
@@ -71,7 +71,7 @@ def test_copies_are_as_many_as_brokers(tmp_path: Path, brokers: int, copies: str
 
 
 def test_what_is_given_wins(tmp_path: Path) -> None:
-    assert told(cluster_in(tmp_path), **{"node.id": "7"})["node.id"] == "7"
+    assert told(cluster_in(tmp_path), extra={"node.id": "7"})["node.id"] == "7"
 
 
 def test_with_tls_nobody_comes_in_without(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,7 +62,7 @@ def test_a_broker_that_is_named_makes_kafka_needed_and_must_answer(monkeypatch: 
 def test_no_java_is_a_finding_with_the_line_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keylane.spark.java._homes", lambda _environ: iter(()))
     part = found()["Java"]
-    assert (part.state, part.found) == ("wrong", "Spark needs Java 17 or later: got 'none'")
+    assert (part.state, part.found) == ("missing", "Spark needs Java 17 or later: got 'none'")
     assert part.mend == "apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
 
 
@@ -76,8 +77,7 @@ def test_a_java_that_does_not_run_is_a_finding(tmp_path: Path, monkeypatch: pyte
     ("installed", "state"), [("2.3.3", "ok"), ("3.0.0", "wrong"), ("2.1.4", "wrong"), ("2.10.0", "ok")]
 )
 def test_a_version_outside_its_bounds_is_wrong(installed: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = doctor.version
-    monkeypatch.setattr(doctor, "version", lambda name: installed if name == "pandas" else real(name))
+    monkeypatch.setattr(doctor, "version", lambda name: installed if name == "pandas" else version(name))
     part = found()["pandas"]
     assert part.state == state
     assert part.mend == (None if state == "ok" else "pip install 'keylane[spark]'")
@@ -137,7 +137,12 @@ def test_a_clock_that_jumps_or_is_behind_is_wrong(
 
 def test_a_pause_between_the_two_clocks_is_not_taken_for_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine stops us anywhere: only the closest of some readings counts."""
-    real, calls = time.time, iter([0.1] * 19)
-    monkeypatch.setattr(time, "time", lambda: (time.sleep(next(calls, 0)), real())[1])
+    real, pauses = time.time, iter([0.1] * 19)
+
+    def slow() -> float:
+        time.sleep(next(pauses, 0))
+        return real()
+
+    monkeypatch.setattr(time, "time", slow)
     wall, counted = doctor._both_clocks()
     assert abs((time.time() - wall) - (time.monotonic() - counted)) < 0.02

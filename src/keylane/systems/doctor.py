@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from keylane.errors import KeylaneError
+from keylane.errors import KeylaneError, MissingExtraError
 from keylane.spark.java import OLDEST, find_java
 from keylane.systems import jars
 
@@ -90,7 +90,7 @@ def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterat
     for library in LIBRARIES:
         needed = kafka or library.used_for != KAFKA
         yield _part(library.name, library.used_for, partial(_library, library), needed=needed)
-    yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=kafka)
+    yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=kafka or bool(spark_jars))
     yield _part("Kafka's own jars", "dev kafka", partial(_kit, "broker", "keylane dev jars broker"), needed=False)
     yield _part("broker", KAFKA, partial(_broker, broker), needed=kafka)
     yield _part("clock", "time windows", _clock)
@@ -102,15 +102,13 @@ def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = T
     except Ailing as ailing:
         return Part(name, ailing.state, needed, used_for, ailing.found, ailing.mend)
     except KeylaneError as error:
-        found, _, hint = str(error).rpartition("; hint: ")
-        return Part(name, "wrong", needed, used_for, found or hint, hint if found else "see above")
+        found, _, hint = str(error).rpartition(" hint: ")
+        state: State = "missing" if isinstance(error, MissingExtraError) else "wrong"
+        return Part(name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "as it says")
 
 
 def _python() -> str:
-    found = f"{'.'.join(map(str, sys.version_info[:3]))} in {sys.prefix}"
-    if sys.version_info < (3, 11):  # pragma: no cover - keylane does not install there
-        raise Ailing("wrong", found, "python3.11 -m venv .venv")
-    return found
+    return f"{'.'.join(map(str, sys.version_info[:3]))} in {sys.prefix}"
 
 
 def _java() -> str:

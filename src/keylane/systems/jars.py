@@ -161,7 +161,7 @@ def connector_in(folder: Path, tell: Tell = untold) -> list[Path]:
     missing = [f"{name}-{_wanted_version(jar)}.jar" for name, jar in wanted.items() if not found[name]]
     if missing:
         hint = "keylane dev jars --to DIR, on a machine with a network"
-        raise JarError.of(f"jars are missing in {folder}", got=", ".join(missing), hint=hint)
+        raise JarError.of(f"{folder} lacks {', '.join(missing)}", hint=hint)
     return [_chosen(jar, found[name], tell) for name, jar in wanted.items()]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     ContractFile = Callable[..., Path]
     DataFile = Callable[..., Path]
 
-COMMANDS = ["explain", "identify", "check"]
+COMMANDS = ["explain", "identify", "check", "doctor", "dev-kafka", "dev-jars"]
 
 
 def validator(command: str) -> Any:
@@ -122,14 +122,26 @@ def test_unplaced_rows_are_counted_by_reason(run: Run, contract_file: ContractFi
     assert found["data"]["unplaced"] == {"null-key": 1, "empty-key": 1}
 
 
+def kafka_document(run: Run, folder: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(run("dev", "kafka", "status", "--dir", folder / "no", "-o", "json")[1])
+    validator("dev-kafka").validate(document)
+    return document
+
+
+def test_the_doctor_that_finds_something_missing_says_so_validly(run: Run, tmp_path: Path) -> None:
+    assert not validated(run, "doctor", "--spark-jars", tmp_path)["ok"]
+
+
 @pytest.fixture
 def documents(run: Run, contract_file: ContractFile, data_file: DataFile) -> dict[str, dict[str, Any]]:
-    """A valid document of each command."""
+    """A valid document of each command that has its fields whatever is there."""
     broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
     return {
         "explain": validated(run, "explain", "TT0124", "-n", 15),
         "identify": validated(run, "identify", data_file("a.parquet"), "-k", "k", "-l", "lane"),
         "check": validated(run, "check", broken, "--data", data_file("a.parquet")),
+        "doctor": validated(run, "doctor"),
+        "dev-kafka": kafka_document(run, data_file("a.parquet").parent),
     }
 
 
@@ -154,6 +166,15 @@ def documents(run: Run, contract_file: ContractFile, data_file: DataFile) -> dic
         ("check", ("findings", 0, "message")),
         ("check", ("fingerprint",)),
         ("check", ("data", "rows")),
+        ("doctor", ("ok",)),
+        ("doctor", ("parts",)),
+        ("doctor", ("parts", 0, "part")),
+        ("doctor", ("parts", 0, "state")),
+        ("doctor", ("parts", 0, "needed")),
+        ("doctor", ("parts", 0, "mend")),
+        ("dev-kafka", ("bootstrap",)),
+        ("dev-kafka", ("running",)),
+        ("dev-kafka", ("brokers",)),
     ],
     ids=str,
 )
@@ -184,6 +205,11 @@ def test_a_document_with_a_missing_field_is_not_valid(
         pytest.param("check", {"findings": []}, id="not ok without an error"),
         pytest.param("check", {"compared": ["a", "b"]}, id="checked and compared"),
         pytest.param("check", {"fingerprint": "abc"}, id="no fingerprint"),
+        pytest.param("doctor", {"ok": False}, id="ailing without an ailment"),
+        pytest.param("doctor", {"parts": []}, id="nothing looked at"),
+        pytest.param("dev-kafka", {"running": True}, id="running nowhere"),
+        pytest.param("dev-kafka", {"bootstrap": "127.0.0.1:1"}, id="somewhere without a broker"),
+        pytest.param("dev-kafka", {"bootstrap": "broker.example.org:1"}, id="not on loopback"),
     ],
 )
 def test_a_document_that_says_something_else_is_not_valid(

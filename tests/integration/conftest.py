@@ -1,0 +1,67 @@
+"""One real broker for all tests of this folder: started when the first of them asks, and gone with the run.
+
+A test that stops, kills or pauses a node starts a cluster of its own: `keylane.systems.broker.running`.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.topics import create_topic
+from tests.route.worlds import quick_conf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from keylane.systems.broker import Cluster
+
+if find_spec("pyspark") is None or find_spec("confluent_kafka") is None:
+    collect_ignore_glob = ["test_*.py"]
+
+ROOT = Path(__file__).parents[2]
+
+with warnings.catch_warnings():
+    # kafka-python reads its schemas by a deprecated name of importlib's, which warns as importlib: once, here.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka  # noqa: F401
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache() -> None:
+    os.environ.setdefault("KEYLANE_CACHE", str(ROOT / "build" / "cache"))
+
+
+@pytest.fixture(scope="session")
+def broker(_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A broker that answers. Its log is in pytest's own temporary folder, which outlives the run."""
+    from keylane.systems.broker import running
+
+    with running(tmp_path_factory.mktemp("broker")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def topic(broker: Cluster) -> Callable[..., str]:
+    """Make a topic with so many lanes, and return its name, which no other test has."""
+    numbers = count(1)
+
+    def topic(lanes: int = 15, name: str = "t", **config: str) -> str:
+        return create_topic(broker, f"{name}-{next(numbers)}", lanes, **config)
+
+    return topic
+
+
+@pytest.fixture(scope="module")
+def spark(_cache: None) -> SparkSession:
+    """The session of this process. Asked for anew by each module: another test may have stopped it."""
+    from keylane.spark import local_session
+
+    return local_session("local[2]", quick_conf(), app="tests")

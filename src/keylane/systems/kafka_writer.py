@@ -241,14 +241,30 @@ def _committed(division: Division, lanes: dict[int, tuple[str, int]]) -> tuple[d
         settings.pop(name, None)
     consumer = Consumer(settings)
     try:
-        found = consumer.committed([TopicPartition(*lane) for lane in lanes.values()], timeout=STEP_SECONDS)
-        for one in found:
-            if one.error is not None:
-                raise WriteError(str(explained(one.error, division.access.brokers)))
+        found = _asked(consumer, [TopicPartition(*lane) for lane in lanes.values()])
         numbers = {slot: (one.offset, one.metadata or "") for slot, one in zip(lanes, found, strict=True)}
         return numbers, consumer.consumer_group_metadata()
     finally:
         consumer.close()
+
+
+def _asked(consumer: Any, lanes: Sequence[Any]) -> Sequence[Any]:
+    """Ask until there is an answer: right after a start, a broker does not know yet that it is the one to ask."""
+    from confluent_kafka import KafkaException
+
+    until = time.monotonic() + STEP_SECONDS
+    while True:
+        try:
+            found = consumer.committed(lanes, timeout=max(1.0, until - time.monotonic()))
+            failed = [one.error for one in found if one.error is not None]
+            if failed:
+                raise KafkaException(failed[0])
+        except KafkaException as error:
+            if time.monotonic() > until or is_permanent(error):
+                raise
+            time.sleep(0.1)
+        else:
+            return list(found)
 
 
 def _told(error: Exception, division: Division, writer: int, listener: Listener, seconds: float) -> WriteError:

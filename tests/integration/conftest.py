@@ -34,6 +34,15 @@ with warnings.catch_warnings():
     import kafka  # noqa: F401
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give Spark its Kafka connector: jars are taken when Java starts, and the first test that starts it may be any."""
+    if any("route_kafka" in item.nodeid for item in items):
+        from keylane.systems.jars import connector_settings
+
+        os.environ.setdefault("KEYLANE_CACHE", str(ROOT / "build" / "cache"))
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {connector_settings()['spark.jars']} pyspark-shell"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _cache() -> None:
     os.environ.setdefault("KEYLANE_CACHE", str(ROOT / "build" / "cache"))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "Listener", "explained", "is_permanent", "open_cluster"]
 
 ANSWER_SECONDS: Final = 15.0
+TURN_SECONDS: Final = 2.0
+#: What no waiting mends.
+HOPELESS: Final = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"})
 #: The name of an error of librdkafka's or a broker's, what it means, and what mends it. `{}` is who was asked.
 WORDS: Final[dict[str, tuple[str, str]]] = {
     "_AUTHENTICATION": ("{} refuses the login", "check sasl.username, sasl.password and sasl.mechanism"),
@@ -117,13 +120,18 @@ class Cluster:
         return len(found.partitions)
 
     def _ask(self, topic: str | None = None) -> Any:
+        """Asked in short turns: a call that can only time out does not say so, and the callback is heard in between."""
         from confluent_kafka import KafkaException
 
-        try:
-            return self.admin.list_topics(topic, timeout=ANSWER_SECONDS)
-        except KafkaException as error:
-            self.admin.poll(0.1)
-            raise explained(error, self.access.brokers, self.listener) from None
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return self.admin.list_topics(topic, timeout=TURN_SECONDS)
+            except KafkaException as error:
+                self.admin.poll(0.1)
+                hopeless = any(_name(one) in HOPELESS for one in self.listener.said)
+                if hopeless or time.monotonic() > until:
+                    raise explained(error, self.access.brokers, self.listener) from None
 
 
 @contextmanager

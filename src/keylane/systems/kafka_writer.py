@@ -99,6 +99,8 @@ def group_name(route: str) -> str:
 
 def write(division: Division, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The work of one task: rows `slot, key, value, time, source, headers` of one writer, in the source's order."""
+    from confluent_kafka import KafkaException
+
     full = (batch for batch in batches if len(batch))
     first = next(full, None)
     if first is None:
@@ -108,9 +110,7 @@ def write(division: Division, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     listener = Listener()
     try:
         yield _written(Transaction.begun(division, writer, listener), chain([first], full))
-    except WriteError:
-        raise
-    except Exception as error:
+    except KafkaException as error:
         raise _told(error, division, writer, listener, time.monotonic() - began) from error
 
 
@@ -252,19 +252,18 @@ def _asked(consumer: Any, lanes: Sequence[Any]) -> Sequence[Any]:
     """Ask until there is an answer: right after a start, a broker does not know yet that it is the one to ask."""
     from confluent_kafka import KafkaException
 
-    until = time.monotonic() + STEP_SECONDS
+    until, found = time.monotonic() + STEP_SECONDS, []
     while True:
         try:
-            found = consumer.committed(lanes, timeout=max(1.0, until - time.monotonic()))
-            failed = [one.error for one in found if one.error is not None]
-            if failed:
-                raise KafkaException(failed[0])
+            found = list(consumer.committed(lanes, timeout=max(1.0, until - time.monotonic())))
+            failed = next((KafkaException(one.error) for one in found if one.error is not None), None)
         except KafkaException as error:
-            if time.monotonic() > until or is_permanent(error):
-                raise
-            time.sleep(0.1)
-        else:
-            return list(found)
+            failed = error
+        if failed is None:
+            return found
+        if time.monotonic() > until or is_permanent(failed):
+            raise failed
+        time.sleep(0.1)
 
 
 def _told(error: Exception, division: Division, writer: int, listener: Listener, seconds: float) -> WriteError:

@@ -145,8 +145,10 @@ class KafkaBatches:
         slots = self._division(plan).slots()
         for slot, (records, _) in found.items():
             topic, lane = slots[slot]
-            lanes[topic][lane] += records
-            dead += records if topic == self.topics.dead else 0
+            if topic == self.topics.dead:
+                dead += records
+            else:
+                lanes[topic][lane] += records
         written = sum(records for records, _ in found.values())
         into = messages.records if messages.records is not None else written + messages.filtered
         counts = Counts(into, written - dead, dead, messages.filtered).checked(f"batch {plan.batch}")

@@ -156,7 +156,6 @@ def _routed(source: Address, target: Address, before: Done, body: KafkaBatches, 
     lanes = {
         topic: [now - then for now, then in zip(records, before.lanes[topic], strict=True)]
         for topic, records in after.lanes.items()
-        if topic != dead
     }
     counts = (after.total - before.total).checked("this run")
     if sum(map(sum, lanes.values())) != counts.out:

@@ -48,17 +48,22 @@ class Topics:
         return self.cluster.access
 
     def for_new_batch(self, say: Say) -> dict[str, int]:
-        """The lane counts of a new batch: those that the route began with, if the topics still have them."""
-        now = self.cluster.lanes(list(self.began))
+        """The lane counts of a new batch: those that the route began with, if the topics still have them.
+
+        Dead letters come last and have the lanes that their topic has now: they keep no order but that of their source.
+        """
+        now = self.cluster.lanes([*self.began, *self.for_dead])
         for topic, began in self.began.items():
-            if not now[topic]:
-                raise BrokerError.of(f"a topic is gone from {self.access.brokers}", got=topic)
-            kept = now[topic] > began and (topic == self.dead or self.on_growth == "keep")
-            if now[topic] != began and not kept:
+            if now[topic] < began or (now[topic] > began and self.on_growth == "stop"):
                 raise _changed(topic, began, now[topic], self.promised)
-            if kept and topic != self.dead:
+            if now[topic] > began:
                 say(f"{topic} has {now[topic]} lanes now; the route keeps to the {began} it began with")
-        return dict(self.began)
+        return {**self.began, **{topic: now[topic] for topic in self.for_dead}}
+
+    @property
+    def for_dead(self) -> list[str]:
+        """The topic of the dead letters, when there may be any."""
+        return [] if self.on_poison == "stop" else [self.dead]
 
     def check_memory(self, plan: Plan) -> None:
         """A batch that may be half there needs the numbers that say so, and a cluster forgets them after some days."""
@@ -93,19 +98,19 @@ def agreed_lanes(
     """The lane count of each topic that a route goes by: as it began, as the contract says, or as the topic has it."""
     promised = contract.spec.lanes if contract.spec.lanes != "live" else lanes
     wanted: dict[str, int | None] = {target.name: promised, **tiers_of(contract)}
-    if said.on_poison != "stop":
-        wanted[dead_topic(target.name, said)] = None
     if known is not None:
         wanted = {topic: known.topics.get(topic, lanes) for topic, lanes in wanted.items()}
-    found = cluster.lanes(list(wanted))
-    return {topic: _agreed(cluster, topic, lanes, found[topic], target.name, said) for topic, lanes in wanted.items()}
+    dead = dead_topic(target.name, said)
+    found = cluster.lanes([*wanted, dead])
+    if said.on_poison != "stop" and not found[dead]:
+        # No key's order is kept there, so one lane will do.
+        _created(cluster, dead, 1, said)
+    return {topic: _agreed(cluster, topic, lanes, found[topic], said) for topic, lanes in wanted.items()}
 
 
-def _agreed(cluster: Cluster, topic: str, wanted: int | None, found: int, target: str, said: KafkaOptions) -> int:
-    if not found:
-        # A topic of dead letters has no lanes of its own to keep: one keeps them all in order.
-        found = _created(cluster, topic, wanted or (None if topic == target else 1), said)
-    grown = wanted is not None and found > wanted and (said.on_growth == "keep" or topic == dead_topic(target, said))
+def _agreed(cluster: Cluster, topic: str, wanted: int | None, found: int, said: KafkaOptions) -> int:
+    found = found or _created(cluster, topic, wanted, said)
+    grown = wanted is not None and found > wanted and said.on_growth == "keep"
     if wanted is not None and found != wanted and not grown:
         hint = "plan the change as a new epoch of the contract"
         more = "; or --on-growth keep, to leave the new lanes empty" if found > wanted else ""

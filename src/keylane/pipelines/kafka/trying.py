@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PythonException
 
 from keylane.errors import BrokerError, KeylaneError
 from keylane.pipelines.failures import translated
@@ -36,9 +36,12 @@ def tried(step: Callable[[], T], batch: int, seconds: float, running: Running) -
         except (KeylaneError, AnalysisException):
             raise
         except Exception as error:
-            told = told_by_writer(str(error)) or translated(error, batch)
+            said = told_by_writer(str(error))
+            told = said or translated(error, batch)
+            # What Python raised in a worker and no broker is the cause of comes again; a worker that died does not.
+            fixed = PERMANENT in str(error) or (said is None and isinstance(error, PythonException))
             stopping = running.stop_asked is not None and running.stop_asked.is_set()
-            if PERMANENT in str(error) or time.monotonic() + pause > until or stopping:
+            if fixed or stopping or time.monotonic() + pause > until:
                 raise told from error
             running.say(f"batch {batch} is tried again: {told}")
         running.probe("again", batch)

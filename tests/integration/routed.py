@@ -90,7 +90,8 @@ def _to_the_end(reader: Consumer, lanes: int) -> Iterator[Record]:
             assert error.code() == KafkaError._PARTITION_EOF, error
             lanes -= 1
             continue
-        headers = tuple((key, _bytes(value)) for key, value in message.headers() or ())
+        pairs: Any = message.headers() or ()
+        headers = tuple((key, _bytes(value)) for key, value in pairs)
         yield Record(
             message.partition() or 0,
             message.offset() or 0,

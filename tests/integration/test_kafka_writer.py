@@ -69,7 +69,9 @@ def numbers(broker: Cluster, division: Division) -> dict[int, tuple[int, str]]:
     try:
         asked = [TopicPartition(division.topics[0][0], lane) for lane in range(4)]
         return {
-            one.partition: (one.offset, one.metadata) for one in reader.committed(asked, timeout=30) if one.offset >= 0
+            one.partition: (one.offset, one.metadata or "")
+            for one in reader.committed(asked, timeout=30)
+            if one.offset >= 0
         }
     finally:
         reader.close()

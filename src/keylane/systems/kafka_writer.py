@@ -60,6 +60,7 @@ SETTINGS: Final = {
     "retry.backoff.max.ms": 200,
     "transaction.timeout.ms": TRANSACTION_MS,
 }
+SOURCE: Final = "keylane.source"
 _POLL_EVERY: Final = 20_000
 
 
@@ -167,19 +168,27 @@ class Transaction:
             self.since_poll = 0
 
     def _produce(self, batch: pa.RecordBatch) -> None:
+        """The hot loop: everything that is the same for all records is made before it."""
         produce, slots, fixed = self.producer.produce, self.slots, list(self.division.headers)
-        rows = zip(
-            *(batch.column(name).to_pylist() for name in ("slot", "key", "value", "time", "source")), strict=True
-        )
-        for (slot, key, value, at, source), own in zip(rows, _headers(batch), strict=True):
+        usual: dict[str, bytes] = {SOURCE: b"", **dict(fixed)}  # copied by each call, so one will do
+        columns = [batch.column(name).to_pylist() for name in ("slot", "key", "value", "time", "source")]
+        for slot, key, value, at, source, own in zip(*columns, _headers(batch), strict=True):
             topic, lane = slots[slot]
-            headers = [*own, ("keylane.source", source), *fixed]
-            while True:
-                try:
-                    produce(topic, value, key, lane, None, None, at or 0, headers)
-                    break
-                except BufferError:
-                    self.producer.poll(0.05)
+            usual[SOURCE] = source
+            headers = [*own, (SOURCE, source), *fixed] if own else usual
+            try:
+                produce(topic, value, key, lane, None, None, at or 0, headers)
+            except BufferError:
+                self._produce_when_there_is_room(topic, value, key, lane, None, None, at or 0, headers)
+
+    def _produce_when_there_is_room(self, *message: Any) -> None:
+        while True:
+            self.producer.poll(0.05)
+            try:
+                self.producer.produce(*message)
+            except BufferError:
+                continue
+            return
 
     def commit(self) -> pa.RecordBatch:
         """Commit records and numbers in one step; what each lane got, and whether it had it before."""

@@ -101,7 +101,7 @@ class KafkaBatches:
             return self._written_plainly(plan, messages)
         seen = Observation()
         counted = messages.frame.observe(seen, F.count(F.lit(1)).alias("records"))
-        rows = to_writers(self._slotted(counted, plan), plan.writers)
+        rows = to_writers(self._slotted(counted, plan, keyed=messages.keyed), plan.writers)
         found = rows.mapInArrow(partial(write, self._division(plan)), WRITTEN).collect()
         written = {row["slot"]: (row["records"], row["repeated"]) for row in found}
         _check_all(int(seen.get["records"]), sum(records for records, _ in written.values()), messages)
@@ -113,12 +113,14 @@ class KafkaBatches:
         self.state.write_plan(replace(plan, attempt=attempt))
         headers = self._division(plan).headers + (((ATTEMPT, b"%d" % attempt),) if attempt > 1 else ())
         slots = self._division(plan).slots()
-        found = write_plainly(self._slotted(messages.frame, plan), self.topics.access, slots, headers)
+        found = write_plainly(
+            self._slotted(messages.frame, plan, keyed=messages.keyed), self.topics.access, slots, headers
+        )
         return {slot: (records, False) for slot, records in found.items()}
 
-    def _slotted(self, frame: DataFrame, plan: Plan) -> DataFrame:
+    def _slotted(self, frame: DataFrame, plan: Plan, *, keyed: bool) -> DataFrame:
         routed = decided(frame, self.router)
-        if self.source.keyed_by_contract:
+        if not keyed:
             routed = routed.withColumn("keylane_key", F.col("routing_key"))
         routed = parked_away(routed, [*self.parked, *plan.parked])
         lanes = [(stream, plan.topics[topic]) for stream, topic in self.topics.streams.items()]

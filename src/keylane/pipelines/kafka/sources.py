@@ -40,22 +40,19 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
 class Messages:
     """The messages of a batch, and where the source stands after it.
 
-    `records` is their number where it is known without the frame; `filtered` are lines that are no records.
+    `records` is their number where it is known without the frame; `filtered` are lines that are no records. Messages
+    that are not `keyed` have no key of their own, and get the routing key for one.
     """
 
     frame: DataFrame
     records: int | None = None
     filtered: int = 0
+    keyed: bool = True
     taken: dict[str, Any] = field(default_factory=dict)
 
 
 class Source(Protocol):
     """What a route into Kafka asks of a source."""
-
-    @property
-    def keyed_by_contract(self) -> bool:
-        """Whether records have no key of their own, and get the routing key for one."""
-        ...
 
     def stream(self) -> DataFrame:
         """The stream of the query."""
@@ -81,7 +78,6 @@ class KafkaSource:
     malformed: Column | None = None
     start: str = "earliest"
     max_records: int = 1_000_000
-    keyed_by_contract: bool = False
 
     def stream(self) -> DataFrame:
         """The topic as the connector reads it: one task for each partition."""
@@ -117,7 +113,6 @@ class FileSource:
     discovered: DataFrame
     folder: Path
     reading: Reading
-    keyed_by_contract: bool = True
 
     def stream(self) -> DataFrame:
         """Names of files as they appear."""
@@ -134,7 +129,8 @@ class FileSource:
             "taken_bytes": last.taken_bytes + sum(file.size for file in files),
             "schema": read.schema.json(),
         }
-        return Messages(from_files(read, [file.name for file in files]), sum(read.records), read.filtered, taken)
+        frame, keyed = from_files(read, [file.name for file in files]), "key" in read.columns
+        return Messages(frame, sum(read.records), read.filtered, keyed, taken)
 
     def where(self) -> dict[str, Column]:
         """File and row."""
@@ -158,8 +154,7 @@ def from_files(read: Batch, names: Sequence[str]) -> DataFrame:
         F.lit(None).cast(HEADERS).alias("keylane_headers"),
         source.cast("binary").alias("keylane_source"),
         F.lit(0).alias("keylane_part"),
-        place.alias("keylane_place"),
-    ).drop(PLACE)
+    )
 
 
 def starting(text: str, topic: str) -> dict[str, str]:

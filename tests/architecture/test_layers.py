@@ -33,7 +33,7 @@ DOORS = ("", "__main__")
 KIT = "testing"
 
 ARRAYS = {"numpy", "pyarrow"}
-SDKS = {"confluent_kafka", "kafka", "aiokafka", "boto3", "botocore"}
+SDKS = {"confluent_kafka", "kafka", "aiokafka", "boto3", "botocore", "google"}
 LIBRARIES: dict[str, set[str]] = {
     "contract": {"pydantic", "pydantic_core", "yaml"},
     "keys": ARRAYS,

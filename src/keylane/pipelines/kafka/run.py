@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import CountError, TargetError, UsageError
 from keylane.pipelines import route as files
-from keylane.pipelines.batch import Reading, needed_types, query_id
+from keylane.pipelines.batch import Reading, query_id
 from keylane.pipelines.kafka.batch import KafkaBatches
 from keylane.pipelines.kafka.sources import FileSource, KafkaSource
 from keylane.pipelines.kafka.topics import Topics, agreed_lanes, dead_topic, tiers_of
+from keylane.pipelines.kafka.values import fields_of
 from keylane.pipelines.session import java_process, session_beside
 from keylane.router import Router
-from keylane.spark.decoding import from_key, from_value
 from keylane.spark.stopping import Gate
 from keylane.systems.address import path_of
 from keylane.systems.jars import connector_settings
@@ -128,9 +128,8 @@ def _source(
     if source.system == "files":
         reading = Reading(spark, head.kind, contract, files.schema_of(spark, given.schema), {})
         return FileSource(files.discovered(spark, head.source, head.pattern, given), Path(head.source), reading)
-    fields, malformed = from_value(contract, said.value, needed_types(contract))
-    own = {**from_key(contract), **fields}
-    return KafkaSource(spark, access.at(source.place), source.name, own, malformed, said.start, said.max_records)
+    fields, unread = fields_of(contract, said)
+    return KafkaSource(spark, access.at(source.place), source.name, fields, unread, said.start, said.max_records)
 
 
 def _topics(

@@ -18,7 +18,7 @@ from keylane.errors import KeylaneError
 
 __all__ = ["cli", "main"]
 
-COMMANDS: Final = ("explain", "identify", "check", "route", "compact", "demo", "completion")
+COMMANDS: Final = ("explain", "identify", "check", "route", "compact", "verify", "demo", "completion")
 
 
 class _LazyGroup(click.Group):

@@ -46,7 +46,9 @@ class Judgement:
     judge: Callable[[pa.Table, Settings], Found]
 
 
-def dealt(judgement: Judgement, batch: pa.RecordBatch, level: int = 0) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+def dealt(
+    judgement: Judgement, batch: pa.RecordBatch, level: int = 0, bits: int = BITS
+) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
     """The rows that a judgement looks at, bucket by bucket, and the bucket of each. Every bucket gets all cut-overs."""
     what = kind_of(batch)
     wanted = np.isin(what, [kind for kind in judgement.kinds if kind != CUTOVER])
@@ -54,22 +56,16 @@ def dealt(judgement: Judgement, batch: pa.RecordBatch, level: int = 0) -> tuple[
         # Where nothing is kept in order there is nothing to judge.
         wanted &= batch.column("scope").is_valid().to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(wanted)
-    mine = batch.select(list(judgement.columns)).take(pa.array(rows)) if len(rows) < len(batch) else batch.select(
-        list(judgement.columns)
-    )
-    bucket = (judgement.hash(mine) >> np.uint64(BITS * level) & np.uint64((1 << BITS) - 1)).astype(np.int64)
-    mine, bucket = _with_cutovers(judgement, batch, what, mine, bucket)
+    narrow = batch.select(list(judgement.columns))
+    mine = narrow.take(pa.array(rows)) if len(rows) < len(batch) else narrow
+    bucket = (judgement.hash(mine) >> np.uint64(bits * level) & np.uint64((1 << bits) - 1)).astype(np.int64)
+    cut = np.flatnonzero(what == CUTOVER) if CUTOVER in judgement.kinds else rows[:0]
+    if len(cut):
+        copies = narrow.take(pa.array(np.repeat(cut, 1 << bits)))
+        mine = pa.Table.from_batches([mine, copies]).combine_chunks().to_batches()[0]
+        bucket = np.concatenate([bucket, np.tile(np.arange(1 << bits), len(cut))])
     by_bucket = np.argsort(bucket.astype(np.uint16), kind="stable")
     return mine.take(pa.array(by_bucket)), bucket[by_bucket]
-
-
-def _with_cutovers(judgement: Judgement, batch: Any, what: Any, mine: Any, bucket: Any) -> tuple[Any, Any]:
-    cut = np.flatnonzero(what == CUTOVER) if CUTOVER in judgement.kinds else what[:0]
-    if not len(cut):
-        return mine, bucket
-    every = np.tile(np.arange(1 << BITS), len(cut))
-    copies = batch.select(list(judgement.columns)).take(pa.array(np.repeat(cut, 1 << BITS)))
-    return pa.Table.from_batches([mine, copies]).combine_chunks().to_batches()[0], np.concatenate([bucket, every])
 
 
 def _by_record(batch: pa.RecordBatch) -> NDArray[np.uint64]:

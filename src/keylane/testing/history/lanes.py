@@ -44,6 +44,8 @@ COLUMNS = (
 )
 #: The end of what still goes on.
 FOREVER: Final = 2**62
+#: In place of an expected lane where nobody asked for one.
+UNASKED: Final = -2
 
 
 def judge_lanes(table: pa.Table, settings: Settings) -> Found:
@@ -106,17 +108,17 @@ def _misrouted(reads: pa.Table) -> Any:
     expected, lane = reads.column("expected_lane"), numbers(reads.column("lane"))
     if expected.null_count == len(reads):
         return np.empty(0, np.intp)
-    wanted = numbers(expected)
+    wanted = numbers(expected, UNASKED)
     elsewhere = pc.not_equal(reads.column("expected_stream"), reads.column("stream").fill_null("")).fill_null(False)  # noqa: FBT003  Arrow's own
-    return np.flatnonzero((wanted >= 0) & ((wanted != lane) | elsewhere.to_numpy()))
+    return np.flatnonzero((wanted != UNASKED) & ((wanted != lane) | elsewhere.to_numpy()))
 
 
 def _promised(reads: pa.Table) -> Any:
     stream, lane = reads.column("expected_stream"), reads.column("expected_lane")
 
     def detail(row: int) -> str:
-        name = stream[row].as_py()
-        return f"the contract says {f'stream {name}, ' if name else ''}lane {lane[row].as_py()}"
+        name, number = stream[row].as_py(), lane[row].as_py()
+        return f"the contract says {f'stream {name}, ' if name else ''}{f'lane {number}' if number >= 0 else 'no lane'}"
 
     return detail
 

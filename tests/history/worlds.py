@@ -13,6 +13,8 @@ from keylane.testing.history import SCHEMA
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from keylane.testing.history import Rule
+
 Row = dict[str, Any]
 WRITERS, KEYS, LANES, RECORDS = 3, 12, 4, 240
 TYPES = {name: SCHEMA.field(name).type for name in SCHEMA.names} | {"what": pa.string(), "outcome": pa.string()}
@@ -234,7 +236,7 @@ def set_aside_and_keep(world: World) -> None:
 def swap_in_a_lane(world: World) -> None:
     """Two records of a key change places."""
     one, other = world.same_key()
-    world.reads = [r for r in world.reads if r is one or r is other or not _same(r, one) and not _same(r, other)]
+    world.reads = [r for r in world.reads if r is one or r is other or (not _same(r, one) and not _same(r, other))]
     one["offset"], other["offset"] = other["offset"], one["offset"]
 
 
@@ -252,7 +254,7 @@ def swap_across_generations(world: World) -> None:
         and (old["key"], old["writer"]) == (new["key"], new["writer"])
     ]
     old, new = world.rng.choice(pairs)
-    world.reads = [r for r in world.reads if r is old or r is new or not _same(r, old) and not _same(r, new)]
+    world.reads = [r for r in world.reads if r is old or r is new or (not _same(r, old) and not _same(r, new))]
     old["seq"], new["seq"] = new["seq"], old["seq"]
 
 
@@ -361,7 +363,7 @@ def hide_a_replay(world: World) -> None:
 
 
 #: Each damage, and the rule that must report it.
-BOTH_MODES: dict[Callable[[World], None], str] = {
+BOTH_MODES: dict[Callable[[World], None], Rule] = {
     lose: "lost",
     lose_a_dead_letter: "lost",
     invent: "invented",
@@ -383,12 +385,12 @@ BOTH_MODES: dict[Callable[[World], None], str] = {
     never_drain: "early_applies",
     cut_over_too_soon: "early_applies",
 }
-ONCE: dict[Callable[[World], None], str] = {
+ONCE: dict[Callable[[World], None], Rule] = {
     **BOTH_MODES,
     duplicate_at_the_end: "duplicated",
     duplicate_a_file: "duplicated",
 }
-REPEATED: dict[Callable[[World], None], str] = {
+REPEATED: dict[Callable[[World], None], Rule] = {
     **BOTH_MODES,
     repeat_in_the_middle: "duplicated",
     leave_a_gap_in_a_rewind: "duplicated",

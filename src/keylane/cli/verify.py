@@ -45,9 +45,9 @@ def verify(
 ) -> tuple[Result, str]:
     r"""Hold DST against SRC, and print a certificate, or the first violations with their positions.
 
-    Every record of SRC has to be in DST once, in its lane or among the dead letters; nothing else may be there; and what
-    the contract keeps in order has to be in the order of SRC. Nothing is changed, and nothing that DST says of itself is
-    believed without counting.
+    Every record of SRC has to be in DST once, in its lane or among the dead letters; nothing else may be there; and
+    what the contract keeps in order has to be in the order of SRC. Nothing is changed, and nothing that DST says of
+    itself is believed without counting.
 
     \b
     keylane verify --source day1/ --target lanes/ --contract payments.yaml
@@ -60,9 +60,7 @@ def verify(
     from keylane.pipelines.verify import verify as run
 
     loaded = load_contract(contract) if contract else None
-    found = run(
-        source, target, loaded, mode=mode, engine=engine, keep=keep, watch=lambda rows: counted(rows, "verify")
-    )
+    found = run(source, target, loaded, mode=mode, engine=engine, keep=keep, watch=lambda rows: counted(rows, "verify"))
     return as_result(found), output
 
 
@@ -93,7 +91,7 @@ def _document(found: Verified) -> dict[str, Any]:
         "records": verdict.records,
         "dead": verdict.facts.get("dead", 0),
         "repeats": verdict.facts.get("repeats", 0),
-        **verdict.counts,
+        **{str(rule): count for rule, count in verdict.counts.items()},
         "violations": [_violation(one.as_json()) for one in verdict.violations],
         "miscounted": list(found.miscounted),
         "not_taken": list(found.not_taken),

@@ -75,7 +75,9 @@ def _tabled(router: Router, scope: pa.Array, base: pa.Array, decided: Decided) -
     width = np.array([len(entry) if entry else 0 for entry in lanes] or [0], np.int64)[coded.indices.to_numpy()]
     width[_is_in(base, list(router.overrides.hot))] = 0
     scope = pc.if_else(pa.array(width == 1), base, scope)
-    return pc.if_else(pa.array(width > 1), _with_sub_key(base, decided, by or ""), scope) if (width > 1).any() else scope
+    return (
+        pc.if_else(pa.array(width > 1), _with_sub_key(base, decided, by or ""), scope) if (width > 1).any() else scope
+    )
 
 
 def _with_sub_key(key: pa.Array, decided: Decided, field: str) -> pa.Array:

@@ -1,8 +1,8 @@
 """The two sides of `verify` as rows of a history: a source's records are sends, a target's are reads or dead letters.
 
-A record is known by its place in the source. Where the target says in which order it took its sources, they count as one
-writer, so that order is judged across them; else each source is a writer of its own. Without Spark: these functions run
-here and in Spark's workers alike.
+A record is known by its place in the source. Where the target says in which order it took its sources, they count as
+one writer, so that order is judged across them; else each source is a writer of its own. Without Spark: these functions
+run here and in Spark's workers alike.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def _identity(plan: Plan, batch: pa.RecordBatch) -> dict[str, pa.Array]:
     source, position = batch.column("source"), batch.column("position")
     if source.null_count or position.null_count:
         hint = "records have to carry their place in the source, as those of `keylane route` do"
-        raise DataError.of("a record does not say where it came from", got=f"{source.null_count} such records", hint=hint)
+        raise DataError.of(
+            "a record does not say where it came from", got=f"{source.null_count} such records", hint=hint
+        )
     coded = plain(source).dictionary_encode()
     names = coded.dictionary.to_pylist()
     rank = np.array([plan.ranks.get(name, -1) for name in names], np.int64)[coded.indices.to_numpy()]
@@ -173,7 +175,7 @@ def _sent_keys(router: Router, batch: pa.RecordBatch) -> BatchKeys | None:
 def _expected(router: Router, decided: Decided, fingerprint: pa.Array) -> dict[str, pa.Array]:
     """Where the contract puts each record: -1 for nowhere, null where its key does not say or another contract does."""
     lane = np.where(decided.reason >= 0, -1, decided.lane)
-    other = pc.not_equal(fingerprint, router.contract.fingerprint).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003  Arrow's own
+    other = pc.not_equal(fingerprint, router.contract.fingerprint).fill_null(False).to_numpy(zero_copy_only=False)
     unasked = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position | other
     streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
     placed = pa.array(lane >= 0)

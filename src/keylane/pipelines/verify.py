@@ -5,8 +5,8 @@
     testing.history, here       rows -> a verdict, on this machine
     spark.history, on Spark     the same rows, dealt out by a shuffle
 
-What a source holds counts as sent, and acknowledged; what is in the lanes of the target counts as read. So a record that
-the target has not taken yet is lost, until it has.
+What a source holds counts as sent, and acknowledged; what is in the lanes of the target counts as read. So a record
+that the target has not taken yet is lost, until it has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from keylane.errors import UsageError
-from keylane.pipelines.sides import Plan, source_of, target_rows, source_rows
+from keylane.pipelines.sides import Plan, source_of, source_rows, target_rows
 from keylane.systems.address import parse_address
 from keylane.systems.streams import open_source, open_target
 from keylane.testing.history import Settings, check
@@ -142,6 +142,10 @@ def _told(verdict: Verdict, plan: Plan, contract: Contract | None) -> Verdict:
     """The verdict with sources by their names, and without what cannot be known when there is no contract."""
     named = tuple(replace(one, **source_of(plan, one.writer, one.seq)) for one in verdict.violations)
     unchecked: dict[Any, str] = dict(verdict.unchecked)
+    for rule in ("two_owners", "early_applies"):
+        unchecked[rule] = "streams do not say who owned a lane or applied a record"
+    if "stale_epochs" in unchecked:
+        unchecked["stale_epochs"] = "the records of the target carry no epochs"
     if contract is None:
         why = "no contract was given, and without one keys are not known"
         unchecked |= {"split_keys": why, "misrouted": why}

@@ -39,7 +39,19 @@ if TYPE_CHECKING:
     #: Told of every step of a commit, by name and batch; tests stop the process there.
     Probe = Callable[[str, int], None]
 
-__all__ = ["DEAD", "OWN", "Target", "dead_file", "hold", "lane_file", "lane_folder", "no_probe", "open_target", "read_head", "read_manifests"]
+__all__ = [
+    "DEAD",
+    "OWN",
+    "Target",
+    "dead_file",
+    "hold",
+    "lane_file",
+    "lane_folder",
+    "no_probe",
+    "open_target",
+    "read_head",
+    "read_manifests",
+]
 
 OWN: Final = "_keylane"
 DEAD: Final = "_dead"

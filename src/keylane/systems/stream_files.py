@@ -1,4 +1,4 @@
-"""Folders as streams to verify: source files of Parquet, JSON lines or CSV; and targets of `route`, lanes and dead letters.
+"""Folders as streams to verify: source files of Parquet, JSON lines or CSV; targets of `route`, dead letters included.
 
 Rows are numbered as `route` numbers them: rows of a Parquet file, lines of the others, blank ones counted and left
 out. Of lines only their numbers are read here, not what is in them. The layout of a target is in `folders`.
@@ -6,7 +6,6 @@ out. Of lines only their numbers are read here, not what is in them. The layout 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from keylane.systems.streams import PLACES, Part, Stream, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from keylane.systems.address import Address
     from keylane.systems.manifest import Manifest
@@ -72,7 +72,9 @@ def source_stream(address: Address, target: Stream) -> Stream:
     path = path_of(address, "the source")
     kind = kind_of(path, target.kind)
     found = source_files(path, None if target.every_name else kind)
-    parts = tuple(Part(str(file), name_in(path, str(file)), end=_rows(file) if kind == "parquet" else None) for file in found)
+    parts = tuple(
+        Part(str(file), name_in(path, str(file)), end=_rows(file) if kind == "parquet" else None) for file in found
+    )
     if kind == "parquet":
         return Stream(str(path), parts, read_parquet, kind=kind)
     remark = f"the source is {kind}: its lines were counted and not parsed, so keys were not compared with it"
@@ -148,9 +150,7 @@ def read_parquet(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
                 batch.column(name) if name in there else pa.repeat(pa.scalar(values.get(name), pa.string()), rows)
                 for name in fields
             ]
-            known = places(
-                rows, source=pa.repeat(part.stream, rows), position=pa.array(np.arange(at, at + rows))
-            )
+            known = places(rows, source=pa.repeat(part.stream, rows), position=pa.array(np.arange(at, at + rows)))
             yield pa.RecordBatch.from_arrays([*known, *columns], names=[*PLACES.names, *fields])
             at += rows
 

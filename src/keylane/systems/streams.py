@@ -59,9 +59,9 @@ class Stream:
     """A stream that was found: what it says of itself, and its parts; no record of it has been read.
 
     `order` are the sources of a target in the order in which it took them, as far as a record's order goes across
-    sources; None where each source has an order of its own, as partitions do. `taken` are the sources that a target says
-    it took, where it says so, and `claimed` is what it says it has come to. `kind` and `every_name` say which files of
-    a folder count. `remarks` are what a reader of the certificate has to know.
+    sources; None where each source has an order of its own, as partitions do. `taken` are the sources that a target
+    says it took, where it says so, and `claimed` is what it says it has come to. `kind` and `every_name` say which
+    files of a folder count. `remarks` are what a reader of the certificate has to know.
     """
 
     address: str
@@ -111,4 +111,7 @@ def _not_yet(address: Address) -> UsageError:
 def places(rows: int, **given: pa.Array | None) -> list[pa.Array]:
     """The columns of `PLACES`, null where nothing is given."""
     columns = {name: column for name, column in given.items() if column is not None}
-    return [columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type) for field in PLACES]
+    return [
+        columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type)
+        for field in PLACES
+    ]

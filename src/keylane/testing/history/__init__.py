@@ -1,7 +1,8 @@
 """A checker of histories, in the manner of Jepsen's Kafka workload, for streams whose *record keys* have an order.
 
-What was sent, read, applied and owned goes in as Arrow batches; a verdict comes out: lost, invented, duplicated, reordered,
-split key, misrouted, inconsistent offsets, stale epochs, two owners, early applies. Each is explained in docs/history.md.
+What was sent, read, applied and owned goes in as Arrow batches; a verdict comes out: lost, invented, duplicated,
+reordered, split key, misrouted, inconsistent offsets, stale epochs, two owners, early applies. docs/history.md explains
+each.
 
     rows         the columns of a history, and how to make rows
     check        the verdict, on this machine
@@ -11,8 +12,8 @@ split key, misrouted, inconsistent offsets, stale epochs, two owners, early appl
     buckets      bounded memory
     found        violations, counts, the verdict
 
-For a history larger than a machine: `keylane.pipelines.verify`, with the same rules. For two streams instead of a history:
-`keylane verify`.
+For a history larger than a machine: `keylane.spark.history`, with the same rules. For two streams instead of a history:
+`keylane.pipelines.verify`, which is `keylane verify`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows dealt to buckets in bounded memory: what is more than the budget waits in temporary Arrow files.
 
-Who belongs in which bucket is `judgements.dealt`'s to say. A bucket that comes out larger than the budget is dealt again
-by other bits of the hash; what cannot be divided, the rows of one key or of one lane, is judged in one piece.
+Who belongs in which bucket is `judgements.dealt`'s to say. A bucket that comes out larger than the budget is dealt
+again by other bits of the hash; what cannot be divided, the rows of one key or of one lane, is judged in one piece.
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ class Buckets:
             yield pa.concat_tables([pa.ipc.open_file(source).read_all(), pa.Table.from_batches(waiting, self._schema)])
 
     def _again(self, number: int) -> Iterator[pa.Table]:
-        smaller = Buckets(
-            self._judgement, self._folder / f"{self._level}-{number:02d}", self._budget, self._level + 1
-        )
+        smaller = Buckets(self._judgement, self._folder / f"{self._level}-{number:02d}", self._budget, self._level + 1)
         with pa.OSFile(str(self._file(number))) as source:
             reader = pa.ipc.open_file(source)
             for n in range(reader.num_record_batches):

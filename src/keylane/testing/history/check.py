@@ -1,7 +1,7 @@
 """`check(batches)`: the verdict on a history, on this machine, in bounded memory.
 
-The same rules over a cluster: `keylane.pipelines.verify`. What the rows are: `rows`; what the rules say: `records`, `order`
-and `lanes`.
+The same rules over a cluster: `keylane.spark.history`. What the rows are: `rows`; what the rules say: `records`,
+`order` and `lanes`.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ def _sized(batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[pa.RecordBa
     """Batches of about one size, whatever size they come in."""
     waiting: list[pa.RecordBatch] = []
     for given in batches:
-        for batch in given.to_batches(AT_ONCE) if isinstance(given, pa.Table) else [given]:
-            waiting.append(normal(batch))
+        waiting += map(normal, given.to_batches(AT_ONCE) if isinstance(given, pa.Table) else [given])
         if sum(map(len, waiting)) >= AT_ONCE:
             yield _joined(waiting)
             waiting = []

@@ -40,20 +40,22 @@ _POSITION: Final = ("generation", "stream", "lane", "offset", "writer", "seq", "
 
 def codes(column: Any) -> Ints:
     """Equal values get equal numbers, null gets -1."""
-    coded = column.dictionary_encode()
-    array = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    if isinstance(array, pa.ChunkedArray):
-        array = array.unify_dictionaries()
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.DictionaryArray.from_arrays(
-            pa.array([], pa.int32()), pa.array([], column.type)
-        )
-    return np.asarray(array.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    indices = plain_codes(column).fill_null(-1)
+    return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)
+
+
+def plain_codes(column: Any) -> pa.Array:
+    """The codes of a column, whether it is in one chunk, in several, or in none."""
+    if isinstance(column, pa.ChunkedArray):
+        chunks = column.chunks
+        column = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
+    return column.dictionary_encode().indices
 
 
 def numbers(column: Any, null: int = -1) -> Ints:
     """A column of whole numbers; `null` where there is none."""
     filled = column.fill_null(null) if column.null_count else column
-    return np.asarray(filled.to_numpy() if isinstance(filled, pa.ChunkedArray) else filled.to_numpy(), np.int64)
+    return np.asarray(filled.to_numpy(), np.int64)
 
 
 def kind_of(table: pa.Table) -> Ints:
@@ -62,8 +64,11 @@ def kind_of(table: pa.Table) -> Ints:
 
 
 def lane_codes(table: pa.Table) -> Ints:
-    """Stream and lane as one number; the lanes of a stream in their order."""
-    return codes(table.column("stream")) << 32 | numbers(table.column("lane"), 0)
+    """Stream and lane as one number, which sorts as they do: the first of several is the same in every bucket."""
+    streams = table.column("stream").fill_null("")
+    known = pc.unique(streams).sort()
+    stream = pc.index_in(streams, value_set=known).to_numpy(zero_copy_only=False).astype(np.int64)
+    return stream << 32 | numbers(table.column("lane"), 0)
 
 
 def begins(*columns: Ints) -> Mask:

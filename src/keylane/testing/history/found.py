@@ -1,6 +1,6 @@
 """What is found in a history: violations with their positions, counts of everything, and the verdict over all of it.
 
-What one bucket came to is `Found`; founds add up, in any order, to the same sum, which is why the local engine and Spark
+What one bucket came to is `Found`; founds add up, in any order, to the same sum, which is why this machine and Spark
 come to the same verdict. The rules that find things are `records`, `order` and `lanes`.
 """
 
@@ -49,8 +49,8 @@ class Settings:
     """How a history is judged.
 
     `mode` is exactly-once, each record once; or at-least-once, where records may repeat, but only as a rewind that goes
-    over the same records of the same lane again without a gap. With `rereads` the same offset may be read many times, by
-    several consumers; without, a log is read once. `keep` is how many violations of each rule are kept with positions.
+    over the same records of the same lane again without a gap. With `rereads` the same offset may be read many times,
+    by several consumers; without, a log is read once. `keep` is how many violations of each rule are kept.
     """
 
     mode: Mode = "exactly-once"
@@ -148,9 +148,7 @@ def added(founds: Iterable[Found], keep: int) -> Found:
 def _add_lane(lanes: dict[tuple[int, str, int], LaneSeen], one: LaneSeen) -> None:
     at = (one.generation, one.stream, one.lane)
     if (before := lanes.get(at)) is not None:
-        one = LaneSeen(
-            *at, before.records + one.records, min(before.first, one.first), max(before.last, one.last)
-        )
+        one = LaneSeen(*at, before.records + one.records, min(before.first, one.first), max(before.last, one.last))
     lanes[at] = one
 
 

@@ -4,11 +4,11 @@
     stale epochs           along a lane's log, and along its ownerships, epochs never go down: a lower one is a zombie's
     misrouted              a record is where the contract puts it
     two owners             ownerships of one lane by two owners do not overlap; to touch is no overlap
-    duplicated             at-least-once only: repeats are a rewind, which goes over the same records of the writer again
-                           without a gap, and, where repeats are marked, are marked
+    duplicated             at-least-once only: repeats are a rewind, which goes over the same records of the writer
+                           again without a gap; and, where repeats are marked, they are marked
 
-Worked example of rewinds, of one writer in one lane: 1 4 7 4 7 9 is one. 1 4 7 9 4 11 is none: after the 4 that is there
-again comes 11, and not 7.
+Worked example of rewinds, of one writer in one lane: 1 4 7 4 7 9 is one. 1 4 7 9 4 11 is none: after the repeated 4
+comes 11, and not 7.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def judge_lanes(table: pa.Table, settings: Settings) -> Found:
 
 
 def _by_log(table: pa.Table) -> pa.Table:
-    order = np.lexsort((numbers(table.column("offset")), lane_codes(table), numbers(table.column("generation"))))
+    by = (numbers(table.column("seq")), numbers(table.column("offset")), lane_codes(table))
+    order = np.lexsort((*by, numbers(table.column("generation"))))
     return table if (np.diff(order) == 1).all() else table.take(order)
 
 
@@ -109,7 +110,7 @@ def _misrouted(reads: pa.Table) -> Any:
     if expected.null_count == len(reads):
         return np.empty(0, np.intp)
     wanted = numbers(expected, UNASKED)
-    elsewhere = pc.not_equal(reads.column("expected_stream"), reads.column("stream").fill_null("")).fill_null(False)  # noqa: FBT003  Arrow's own
+    elsewhere = pc.not_equal(reads.column("expected_stream"), reads.column("stream").fill_null("")).fill_null(False)
     return np.flatnonzero((wanted != UNASKED) & ((wanted != lane) | elsewhere.to_numpy()))
 
 
@@ -127,7 +128,7 @@ def _strays(reads: pa.Table, *, rereads: bool) -> tuple[Any, Any, int]:
     """Repeats that are no rewind, repeats without a mark where there are marks, and how many repeats there are."""
     columns = [numbers(reads.column("generation")), lane_codes(reads), codes(reads.column("writer"))]
     offset, seq = numbers(reads.column("offset")), numbers(reads.column("seq"))
-    rows = np.lexsort((offset, *reversed(columns)))
+    rows = np.lexsort((seq, offset, *reversed(columns)))
     if rereads:
         rows = rows[begins(*(column[rows] for column in (*columns, offset, seq)))]
     keys = [column[rows] for column in columns]
@@ -138,7 +139,7 @@ def _strays(reads: pa.Table, *, rereads: bool) -> tuple[Any, Any, int]:
     same = ~begins(*keys)
     step = np.diff(nth, prepend=0)
     around = repeat | np.concatenate([[False], repeat[:-1]])
-    marked = reads.column("replay").fill_null(True).to_numpy()[rows]  # noqa: FBT003  no mark, no rule
+    marked = reads.column("replay").fill_null(True).to_numpy()[rows]
     return rows[same & around & (step > 1)], rows[repeat & ~marked], int(repeat.sum())
 
 
@@ -172,7 +173,7 @@ def _of_owners(owns: pa.Table) -> list[tuple[Any, pa.Table, Any, Any]]:
 
 
 def _holder(until: Any, longest: Any, first: Any) -> Any:
-    """The row whose end is the latest so far. Whoever overlaps two owners overlaps also this one, or was found before."""
+    """The row whose end is the latest so far: whoever overlaps any other overlaps this one, or they two do."""
     rises = first.copy()
     rises[1:] |= until[1:] > longest[:-1]
     return np.maximum.accumulate(np.where(rises, np.arange(len(until)), 0))
@@ -181,9 +182,7 @@ def _holder(until: Any, longest: Any, first: Any) -> Any:
 def _looked_at(reads: pa.Table, owns: pa.Table) -> Counter[str]:
     epochs = sum(len(table) - table.column("epoch").null_count for table in (reads, owns))
     expected = len(reads) - reads.column("expected_lane").null_count
-    return Counter(
-        inconsistent_offsets=len(reads), stale_epochs=epochs, misrouted=expected, two_owners=len(owns)
-    )
+    return Counter(inconsistent_offsets=len(reads), stale_epochs=epochs, misrouted=expected, two_owners=len(owns))
 
 
 def _seen(reads: pa.Table) -> tuple[LaneSeen, ...]:
@@ -194,6 +193,13 @@ def _seen(reads: pa.Table) -> tuple[LaneSeen, ...]:
     offset = numbers(reads.column("offset"))
     at = reads.select(["generation", "stream", "lane"]).take(pa.array(starts)).to_pylist()
     return tuple(
-        LaneSeen(row["generation"], row["stream"] or "", row["lane"], int(end - start), int(offset[start]), int(offset[end - 1]))
+        LaneSeen(
+            row["generation"],
+            row["stream"] or "",
+            row["lane"],
+            int(end - start),
+            int(offset[start]),
+            int(offset[end - 1]),
+        )
         for row, start, end in zip(at, starts, ends, strict=True)
     )

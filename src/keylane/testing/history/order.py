@@ -71,8 +71,8 @@ class _Columns:
         self.t0, self.t1 = numbers(table.column("t0")), numbers(table.column("t1"))
 
     def sorted(self, rows: Any, *by: str) -> Any:
-        """Rows in the order of these columns, the first of them the most significant."""
-        return rows[np.lexsort([getattr(self, name)[rows] for name in reversed(by)])]
+        """Rows in the order of these columns, the first of them the most significant, and of seq where they tie."""
+        return rows[np.lexsort([self.seq[rows], *(getattr(self, name)[rows] for name in reversed(by))])]
 
 
 def _split(at: _Columns, reads: Any) -> tuple[Any, dict[int, int]]:
@@ -111,7 +111,9 @@ def _out_of_order(at: _Columns, rows: Any) -> Any:
     """Records below the greatest before them in their lane, or below the greatest of all earlier generations."""
     scope, writer, generation, seq = at.scope[rows], at.writer[rows], at.generation[rows], at.seq[rows]
     in_lane = running_max(seq, begins(scope, writer, generation, at.lane[rows]))
-    before = _of_older(running_max(seq, begins(scope, writer)), begins(scope, writer), begins(scope, writer, generation))
+    before = _of_older(
+        running_max(seq, begins(scope, writer)), begins(scope, writer), begins(scope, writer, generation)
+    )
     return rows[(seq < in_lane) | (before.known & (seq < before.values))]
 
 

@@ -5,8 +5,8 @@
     duplicated   exactly-once: any read after the first. At-least-once: a read in another lane than the first; repeats
                  within a lane are judged by `lanes`, which sees whether they are rewinds
 
-A send whose outcome is unknown may be read or not. Worked example: sends 1 ok, 2 unknown, 3 failed; reads 2, 3, 3: then 1
-is lost, 3 is invented, and one read of 3 is a duplicate.
+A send whose outcome is unknown may be read or not. Worked example: sends 1 ok, 2 unknown, 3 failed; reads 2, 3, 3: then
+1 is lost, both reads of 3 are invented, and the second is a duplicate, too.
 """
 
 from __future__ import annotations

@@ -127,8 +127,10 @@ def _normal_column(batch: Any, field: pa.Field) -> pa.Array:
     if name not in batch.schema.names:
         if name == "scope" and "key" in batch.schema.names:
             return _normal_column(batch, SCHEMA.field("key"))
-        return pa.repeat(pa.scalar(0, field.type), len(batch)) if name == "generation" else pa.nulls(
-            len(batch), field.type
+        return (
+            pa.repeat(pa.scalar(0, field.type), len(batch))
+            if name == "generation"
+            else pa.nulls(len(batch), field.type)
         )
     column = plain(batch.column(name))
     if name in ("what", "outcome") and not pa.types.is_integer(column.type):

@@ -26,6 +26,8 @@ __all__ = ["BUDGET", "Buckets", "opened"]
 
 #: Bytes of rows that are held in memory before they go to files, for each judgement.
 BUDGET: Final = 32 << 20
+#: A bucket of so few bytes is not worth dealing again, however small the budget.
+SMALL: Final = 1 << 20
 #: The hash has 64 bits; at 6 a level this many levels are surely different ones.
 DEEPEST: Final = 8
 
@@ -92,7 +94,7 @@ class Buckets:
             if waiting:
                 yield pa.Table.from_batches(waiting, self._schema)
             return
-        if file.stat().st_size > self._budget and self._level < DEEPEST:
+        if file.stat().st_size > max(self._budget, SMALL) and self._level < DEEPEST:
             yield from self._again(number)
             return
         with pa.OSFile(str(file)) as source:

@@ -50,7 +50,7 @@ def judge_order(table: pa.Table, settings: Settings) -> Found:
     told = [
         ("split_keys", split, lambda row: f"in lane {at.number[row]}, and in lane {at.number[torn[row]]} too"),
         ("reordered", late, "comes after a later record of its writer and key"),
-        *(("early_applies", rows, why) for rows, why in early),
+        *(("early_applies", rows, why) for rows, why in _each_once(early)),
     ]
     counts = Counter[str]()
     for rule, rows, _ in told:
@@ -144,6 +144,15 @@ def _early(at: _Columns, reads: Any, applies: Any) -> list[tuple[Any, str]]:
     ]
 
 
+def _each_once(found: list[tuple[Any, str]]) -> list[tuple[Any, str]]:
+    """What is wrong for two reasons is wrong once, for the first of them."""
+    out, seen = [], np.empty(0, np.intp)
+    for rows, why in found:
+        out.append((np.setdiff1d(rows, seen), why))
+        seen = np.union1d(seen, rows)
+    return out
+
+
 def _never_applied(at: _Columns, reads: Any, applies: Any) -> Any:
     """Records of a generation older than the newest that was applied of their scope, and not applied themselves."""
     newest = np.full(int(at.scope.max()) + 1, -1)
@@ -166,7 +175,9 @@ def _never_applied(at: _Columns, reads: Any, applies: Any) -> Any:
 
 def _against_cutovers(at: _Columns, applies: Any) -> list[tuple[Any, str]]:
     out = []
-    for row in np.flatnonzero(at.what == CUTOVER):
+    cut = at.sorted(np.flatnonzero(at.what == CUTOVER), "scope", "generation", "t0")
+    # Cut-overs are copied to every bucket, and buckets that stay small are judged as one.
+    for row in cut[begins(at.scope[cut], at.generation[cut], at.t0[cut])]:
         mine = applies[(at.scope[row] < 0) | (at.scope[applies] == at.scope[row])]
         new = at.generation[mine] >= at.generation[row]
         out.append((mine[new & (at.t0[mine] < at.t0[row])], "applied before its generation was cut over to"))

@@ -131,10 +131,7 @@ def test_the_driver_is_killed_twenty_times(cluster: Cluster, tmp_path: Path) -> 
     rng = random.Random(20)
     with world(cluster, tmp_path, "driver", 200) as (_, routes):
         for number in range(20):
-            if number % 2:
-                process = routes.start(point=rng.choice(POINTS), batch=0)
-            else:
-                process = routes.start()
+            process = routes.start(**({"point": rng.choice(POINTS)} if number % 2 else {}))
             wait_until(lambda: process.poll() is not None or _is_working(routes), 120)  # noqa: B023
             time.sleep(rng.uniform(0, 4))
             kill_group(process)

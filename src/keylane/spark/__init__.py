@@ -10,6 +10,7 @@ decide      the steps in a row, as branches
 arrow       what has no native form
 lines, schemas, files   sources as frames with the place of each record; what they hold, and what is new
 writing     one batch into the lanes of a folder
+history     rows of a history, judged bucket by bucket
 stopping    the end between two batches
 
 The only room that imports pyspark. The decision itself is `keylane.router`; this room is held equal to it by tests.

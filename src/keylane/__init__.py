@@ -15,7 +15,7 @@ The file map, in the order a record travels. A package imports only from those a
     pipelines           read -> steps -> write: one module for each verb that runs on Spark
     report              what a person looks at: one HTML file that asks nothing of the network
     cli                 one file for each command; each returns data, one printer shows it
-    testing             shipped test kit: golden vectors
+    testing             shipped test kit: golden vectors, faults for brokers
 
 The public names below load on first use, so that `keylane explain` never pays for Arrow or pydantic.
 """

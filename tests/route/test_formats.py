@@ -100,7 +100,7 @@ def test_json_columns_that_come_later_are_added_and_none_changes_its_type(spark:
 
 
 def test_many_splits_of_one_file_keep_their_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from keylane.pipelines.route import _private
+    from keylane.pipelines.session import session_beside
     from keylane.spark.files import SourceFile
     from keylane.spark.lines import _numbered
 
@@ -108,7 +108,7 @@ def test_many_splits_of_one_file_keep_their_rows(spark: SparkSession, tmp_path: 
     plain, packed = tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"
     plain.write_text("\n".join(texts))
     packed.write_bytes(gzip.compress("\n".join(texts[:500]).encode()))
-    own = _private(spark)
+    own = session_beside(spark, None, {})
     own.conf.set("spark.sql.files.maxPartitionBytes", "20000")
     files = [SourceFile(str(path), f"file:{path}", path.name, 0, 0) for path in (plain, packed)]
     numbered = _numbered(own, files, header=False)

@@ -16,7 +16,7 @@ from tests.route.worlds import contract, faults, write_files
 
 from keylane.errors import CountError, DataError, KeylaneError, TargetError, UsageError
 from keylane.pipelines import batch
-from keylane.pipelines import route as pipeline
+from keylane.pipelines import session as sessions
 from keylane.pipelines.route import route
 from keylane.spark import writing
 from keylane.systems.compaction import compact
@@ -234,7 +234,7 @@ def test_counts_that_do_not_add_up_fail(spark: SparkSession, tmp_path: Path, mon
 
 def test_spark_connect_is_refused_in_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write_files(tmp_path / "in", range(1))
-    monkeypatch.setattr(pipeline, "is_remote", lambda: True)
+    monkeypatch.setattr(sessions, "is_remote", lambda: True)
     session: Any = object()
     with pytest.raises(UsageError, match="classic Spark session"):
         route(contract(), str(tmp_path / "in"), str(tmp_path / "out"), spark=session)

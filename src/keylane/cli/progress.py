@@ -35,8 +35,8 @@ def counted(batches: Iterable[Any], what: str) -> Iterator[Any]:
 class RouteProgress:
     """Batch, records, rate, lag and the time until the lag is gone, after each batch."""
 
-    def __init__(self, source: str, kind: str | None) -> None:
-        self._source, self._kind = Path(source.removeprefix("file://")), kind
+    def __init__(self, source: str) -> None:
+        self._source = Path(source.removeprefix("file://"))
         self._began = self._looked = time.monotonic()
         self._first: float | None = None
         self._shown = sys.stderr.isatty()
@@ -55,20 +55,25 @@ class RouteProgress:
         if self._first is None:
             self._first, self._bytes = now - done.seconds, done.taken_bytes - done.batch_bytes
         self._records += done.counts.in_
-        self._look(now)
+        self._look(now, done.kind)
         line = progress_line(done, self._records, self._bytes, now - self._first, self._there)
         click.echo(f"\r\x1b[K{line}", nl=False, err=True)
+
+    def say(self, text: str) -> None:
+        """Say something that stays, also where nobody watches."""
+        self.clear()
+        click.echo(f"route: {text}", err=True)
 
     def clear(self) -> None:
         """Leave no line behind."""
         if self._shown and self._records:
             click.echo("\r\x1b[K", nl=False, err=True)
 
-    def _look(self, now: float) -> None:
-        from keylane.systems.sources import kind_of, weigh
+    def _look(self, now: float, kind: str | None) -> None:
+        from keylane.systems.sources import weigh
 
         if self._there is None or now - self._looked > LOOK_SECONDS:
-            self._there = weigh(self._source, None if self._kind else kind_of(self._source, None))
+            self._there = weigh(self._source, kind)
             self._looked = now
 
 

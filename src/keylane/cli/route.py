@@ -51,12 +51,14 @@ def route(
     Exit codes: 0 done, 1 failed, 2 usage or invalid contract, 130 interrupted before the end.
     """
     from keylane.contract.parse import load_contract
+
+    loaded, conf = load_contract(contract), _settings(settings)
+
     from keylane.pipelines.route import Options
     from keylane.pipelines.route import route as run
 
-    loaded = load_contract(contract)
-    given = Options(conf=_settings(settings), **options)
-    stopping, progress = Stopping(), RouteProgress(source, options["kind"])
+    given = Options(conf=conf, **options)
+    stopping, progress = Stopping(), RouteProgress(source)
     try:
         found = run(
             loaded,
@@ -67,6 +69,7 @@ def route(
             stop_asked=stopping.asked,
             ready=stopping.listen,
             tell=progress.show,
+            say=progress.say,
         )
     finally:
         stopping.restore()

@@ -6,17 +6,17 @@ that has happened is known by its manifest, and is not made again.
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.types import LongType, StringType, StructType
 
-from keylane.errors import DataError, KeylaneError, SparkError, TargetError
+from keylane.errors import DataError, TargetError, did_you_mean
+from keylane.pipelines.changes import check_unchanged
+from keylane.pipelines.failures import translated
 from keylane.spark.files import SourceFile, read_parquet
 from keylane.spark.lines import read_csv, read_json
 from keylane.spark.writing import decided, write_dead, write_lanes
@@ -39,14 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Batches", "Done"]
 
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
 _SHARED: Final = "on a cluster, source and target have to be on a file system that all machines share"
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a batch came to, for whoever shows progress."""
+    """What a batch came to, for whoever shows progress. `kind` is of the files that count; None: all of them do."""
 
     batch: int
     counts: Counts
@@ -54,6 +52,7 @@ class Done:
     batch_bytes: int
     taken_files: int
     taken_bytes: int
+    kind: str | None
 
 
 @dataclass(slots=True)
@@ -69,6 +68,9 @@ class Batches:
     given: StructType | None
     probe: Probe
     tell: Callable[[Done], None]
+    say: Callable[[str], None]
+    counted: str | None = None
+    unordered: bool = False
     shapes: dict[str, StructType] = field(default_factory=dict)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -77,10 +79,12 @@ class Batches:
         files = self._files(frame)
         if self._has_happened(batch, files):
             return
+        self._say_if_unordered(files)
         self.probe("begun", batch)
         staging = self.target.staging(batch)
         try:
             manifest = self._staged(batch, files, staging)
+            check_unchanged(files)
             self.probe("staged", batch)
             self.target.commit(manifest, self.probe)
         except Exception as error:
@@ -90,7 +94,9 @@ class Batches:
         weight = manifest.taken_bytes - self.state.taken_bytes
         self.state = manifest
         seconds = time.monotonic() - began
-        self.tell(Done(batch, manifest.counts, seconds, weight, manifest.taken_files, manifest.taken_bytes))
+        self.tell(
+            Done(batch, manifest.counts, seconds, weight, manifest.taken_files, manifest.taken_bytes, self.counted)
+        )
 
     def _files(self, frame: DataFrame) -> list[SourceFile]:
         """The files of a batch, oldest first, as Spark's source takes them; by name where they are of one age."""
@@ -116,7 +122,10 @@ class Batches:
         return True
 
     def _staged(self, batch: int, files: Sequence[SourceFile], staging: Path) -> Manifest:
+        if not files:
+            return self._nothing(batch, staging)
         read = self._read(files)
+        self._check_columns(read)
         frame = decided(read, self.router)
         names = [file.name for file in files]
         lanes = write_lanes(frame, read, names, self.state.next, staging / "lanes")
@@ -130,6 +139,25 @@ class Batches:
             placed.append(Placed(dead[0].relative_to(staging).as_posix(), dead_file(batch), dead[1]))
         counts = Counts(sum(read.records), out, dead[1] if dead else 0, read.filtered)
         return self._manifest(batch, files, read, placed, counts.checked(f"batch {batch}", _SHARED), lanes, staging)
+
+    def _say_if_unordered(self, files: Sequence[SourceFile]) -> None:
+        """Spark takes files by age. Those of one age that it has cut into two batches may not be in order by name."""
+        before = {one.name for one in self.state.taken if files and one.modified == files[0].modified}
+        if before and files[0].name < max(before) and not self.unordered:
+            self.unordered = True
+            self.say(f"{files[0].name} and {max(before)} are of one age, and were not taken in order of their names")
+
+    def _nothing(self, batch: int, staging: Path) -> Manifest:
+        """A batch of files without a byte: Spark counts them, and passes them over."""
+        query = query_id(self.target.checkpoint)
+        return replace(self.state, batch=batch, query=query, staging=staging.name, counts=Counts(), placed=(), taken=())
+
+    def _check_columns(self, read: Batch) -> None:
+        for name in needed_types(self.router.contract):
+            if name not in read.columns:
+                words = "the source lacks a column that the key is made of"
+                hint = did_you_mean(name, read.columns)
+                raise DataError.of(words, got=name, allowed=", ".join(read.columns), hint=hint)
 
     def _read(self, files: Sequence[SourceFile]) -> Batch:
         known = StructType.fromJson(json.loads(self.state.schema)) if self.state.schema else self.given
@@ -190,23 +218,3 @@ def query_id(checkpoint: Path) -> str:
         return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError):
         return ""
-
-
-def translated(error: Exception, batch: int | None = None) -> Exception:
-    """An error of Spark or of the disk in keylane's words; its own errors as they are."""
-    if isinstance(error, KeylaneError):
-        return error
-    text = str(error)
-    what = "the route" if batch is None else f"batch {batch}"
-    if (isinstance(error, OSError) and error.errno in _FULL) or any(words in text for words in _FULL_WORDS):
-        hint = "make room and run again: it goes on from the last batch that is complete"
-        return TargetError.of(f"the disk is full; {what} has not happened, and nothing is harmed", hint=hint)
-    if isinstance(error, AnalysisException):
-        return DataError.of(f"Spark cannot read the records of {what}", got=_first_line(text))
-    if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
-        return SparkError.of(f"Spark failed in {what}, which has not happened", got=_first_line(text))
-    return error
-
-
-def _first_line(text: str) -> str:
-    return next((line for line in text.splitlines() if line.strip()), text)

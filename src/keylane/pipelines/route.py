@@ -13,19 +13,21 @@ What happens when a process is killed at any point is in `systems.folders` and d
 from __future__ import annotations
 
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql.utils import is_remote
 
 from keylane.errors import TargetError, UsageError
-from keylane.pipelines.batch import Batches, Done, query_id, translated
+from keylane.pipelines.batch import Batches, Done, query_id
+from keylane.pipelines.changes import changed_since
+from keylane.pipelines.failures import translated
+from keylane.pipelines.session import java_process, session_beside, warn
 from keylane.router import Router
-from keylane.spark.session import local_session
 from keylane.spark.stopping import Gate, finish, stop
 from keylane.systems.address import parse_address, path_of
 from keylane.systems.folders import no_probe, open_target, read_head
@@ -36,11 +38,12 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
     from keylane.contract.model import Contract
+    from keylane.pipelines.session import Say
     from keylane.systems.folders import Probe, Target
 
 __all__ = ["Done", "Options", "Routed", "route"]
@@ -49,6 +52,7 @@ __all__ = ["Done", "Options", "Routed", "route"]
 _ANY_AGE: Final = "36500d"
 _FILE_COLUMNS: Final = "path string, modificationTime timestamp, length bigint, content binary"
 _POLL_SECONDS: Final = 0.05
+_EVERY: Final = re.compile(r"\d{1,9} (milli)?seconds?|\d{1,9} (minute|hour|day)s?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +97,38 @@ def route(
     stop_asked: threading.Event | None = None,
     ready: Callable[[], None] = lambda: None,
     tell: Callable[[Done], None] = lambda _: None,
+    say: Say = warn,
     probe: Probe = no_probe,
 ) -> Routed:
     """Route all there is and end, or, with `follow`, go on until `stop_asked` is set.
 
     Run again, either way, it goes on where the last run ended, whether that was finished, stopped or killed. A session
     that is given is used as it is; its own settings are left alone. `ready` is called once Spark is up, `tell` after
-    each batch, `probe` at the steps of a batch.
+    each batch, `say` with what is no error and should be known, `probe` at the steps of a batch.
     """
     given = options or Options()
+    _check_every(given.every)
     router = Router(contract, lanes=given.lanes, stream=given.stream)
     came_from, going_to = _paths(source, target)
     head = _head(router, came_from, *_kind(came_from, going_to, given))
     with open_target(going_to, head) as held:
         before = held.recover() or Manifest.before_all(head)
         _check_checkpoint(held, before)
-        session = _private(spark or _session(given))
-        held.lock.note_java(_java(session))
+        for text in changed_since(held, came_from):
+            say(text)
+        session = session_beside(spark, given.master, given.conf, say)
+        held.lock.note_java(java_process(session))
         schema = _schema(session, given.schema)
         ready()
-        body = Batches(session, router, came_from, head.kind, held, before, schema, probe, tell)
+        counted = None if head.pattern == pattern_of(head.kind, head.kind) else head.kind
+        body = Batches(session, router, came_from, head.kind, held, before, schema, probe, tell, say, counted)
         stopped = _run(_discovered(session, head, given), Gate(body), held, given, follow, stop_asked)
         return _routed(held, before, body.state, str(came_from), stopped=stopped)
+
+
+def _check_every(text: str) -> None:
+    if not _EVERY.fullmatch(text):
+        raise UsageError.of("not a length of time", got=text, allowed="a number and a unit: 500 milliseconds, 1 minute")
 
 
 def _paths(source: str, target: str) -> tuple[Path, Path]:
@@ -160,40 +174,11 @@ def _check_checkpoint(target: Target, before: Manifest) -> None:
         raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(target.checkpoint))
 
 
-def _session(given: Options) -> SparkSession:
-    """A session of keylane's own; the one that `spark-submit` has set up, when it did."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ and given.master is None:
-        return SparkSession.builder.config(map=dict(given.conf)).getOrCreate()
-    return local_session(given.master, given.conf)
-
-
-def _private(spark: SparkSession) -> SparkSession:
-    """A session beside the given one, on the same cluster, with settings of its own."""
-    if is_remote():
-        raise UsageError.of("route needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
-    own = spark.newSession()
-    cores = str(spark.sparkContext.defaultParallelism)
-    settings = {
-        "spark.sql.adaptive.enabled": "false",  # one task for each lane, whatever their sizes
-        "spark.sql.caseSensitive": "true",
-        "spark.sql.files.maxRecordsPerFile": "0",  # one file for each lane
-        "spark.sql.files.minPartitionNum": cores,  # lines are counted and numbered in the same splits
-        "spark.sql.json.enablePartialResults": "false",  # a record that does not fit is dead, not half
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the type that every reader knows
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": cores,
-    }
-    for name, value in settings.items():
-        own.conf.set(name, value)
-    return own
-
-
-def _java(spark: SparkSession) -> int:
-    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
-
-
 def _schema(spark: SparkSession, text: str | None) -> StructType | None:
-    return None if text is None else spark.createDataFrame([], text).schema
+    try:
+        return None if text is None else spark.createDataFrame([], text).schema
+    except PySparkException as error:
+        raise UsageError.of("not a list of columns and types", got=text, allowed="'id bigint, at timestamp'") from error
 
 
 def _discovered(spark: SparkSession, head: Head, given: Options) -> DataFrame:
@@ -216,14 +201,15 @@ def _run(
     """Run the query to its end; whether it was stopped before it."""
     trigger: dict[str, Any] = {"processingTime": given.every} if follow else {"availableNow": True}
     writer = files.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{target.checkpoint}")
-    query = writer.trigger(**trigger).start()
+    query = None
     try:
+        query = writer.trigger(**trigger).start()
         stopped = _wait(query, gate, stop_asked)
         finish(query, gate)
     except Exception as error:
         raise translated(error) from error
     finally:
-        if query.isActive:
+        if query is not None and query.isActive:
             query.stop()
     return stopped
 

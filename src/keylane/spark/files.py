@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from keylane.errors import DataError
+from keylane.errors import DataError, first_line
 from keylane.spark.schemas import merged
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def read_parquet(
     schema = known or StructType()
     for (_, shape), file in zip(footers, files, strict=True):
         if shape not in memo:
-            memo[shape] = spark.read.parquet(address(file)).schema
+            memo[shape] = _columns(spark, file)
         schema = merged(schema, memo[shape], file.name)
     rows = tuple(count for count, _ in footers)
     read = spark.read.schema(schema).parquet(*(address(file) for file in files))
@@ -137,6 +138,13 @@ def read_parquet(
         .drop("keylane_url", "keylane_file", "keylane_row")
     )
     return finished(frame, files, schema, rows, rows, before)
+
+
+def _columns(spark: SparkSession, file: SourceFile) -> StructType:
+    try:
+        return spark.read.parquet(address(file)).schema
+    except AnalysisException as error:
+        raise DataError.of(f"Spark does not know the columns of {file.path}", got=first_line(str(error))) from error
 
 
 def finished(

@@ -9,12 +9,14 @@ several lines is not one. Parquet is read in `files`.
 from __future__ import annotations
 
 import csv
+import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from keylane.errors import DataError
 from keylane.spark.files import (
@@ -98,22 +100,60 @@ def read_csv(
         fields = [StructField(name, needed.get(name, StringType())) for name in names]
         schema = widened(schema, checked_columns(StructType(fields), file.name))
     assert isinstance(schema, StructType)
+    if not any(headers):
+        schema = StructType([*schema.fields, *(StructField(n, k) for n, k in needed.items() if n not in schema.names)])
     lines = _numbered(spark, files, header=True)
     frame = _csv_records(lines.frame, schema, headers)
     records = tuple(max(0, rows - 1) for rows in lines.rows)
-    return finished(frame, files, schema, lines.rows, records, before, filtered=lines.blank)
+    # A file of blank lines has one where others have their header, which is no record.
+    filtered = lines.blank - sum(not names and rows > 0 for names, rows in zip(headers, lines.rows, strict=True))
+    return finished(frame, files, schema, lines.rows, records, before, filtered=filtered)
 
 
 def _json_schema(
     spark: SparkSession, files: Sequence[SourceFile], known: StructType | None, needed: Mapping[str, DataType]
 ) -> StructType:
-    read = spark.read.option("columnNameOfCorruptRecord", _CORRUPT)
-    found = read.json([address(file) for file in files]).schema
+    found = _inferred(spark, [address(file) for file in files])
     found = checked_columns(StructType([f for f in found.fields if f.name != _CORRUPT]), files[0].name)
+    found = StructType([StructField(f.name, _key_type(f.dataType, needed.get(f.name))) for f in found.fields])
     schema = widened(known or found, found)
     assert isinstance(schema, StructType)
     missing = [StructField(name, kind) for name, kind in needed.items() if name not in schema.names]
     return StructType(schema.fields + missing)
+
+
+def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
+    """The columns that Spark finds in JSON lines. Given lines, not files, it does not mind a name that is there twice.
+
+    One such record would else stop all others. Of two values under one name the last one counts, as in most parsers.
+    """
+    reader: Any = spark.read.option("columnNameOfCorruptRecord", _CORRUPT)
+    lines: Any = spark.read.text(addresses)
+    strings = getattr(lines._jdf, "as")(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
+    found = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001
+    single = _single_names(StructType.fromJson(found))
+    assert isinstance(single, StructType)
+    return single
+
+
+def _single_names(kind: DataType) -> DataType:
+    """Each name once, as text where its values are of several types."""
+    if isinstance(kind, ArrayType):
+        return ArrayType(_single_names(kind.elementType))
+    if not isinstance(kind, StructType):
+        return kind
+    kinds: dict[str, DataType] = {}
+    for field in kind.fields:
+        mine = _single_names(field.dataType)
+        kinds[field.name] = mine if kinds.get(field.name, mine) == mine else StringType()
+    return StructType([StructField(name, mine) for name, mine in kinds.items()])
+
+
+def _key_type(found: DataType, needed: DataType | None) -> DataType:
+    """The type of a field that a key is made of: one odd record must not give all others a type that is no key's."""
+    if needed is None or (isinstance(needed, StringType) and isinstance(found, StringType | LongType)):
+        return found
+    return needed
 
 
 def _numbered(spark: SparkSession, files: Sequence[SourceFile], *, header: bool) -> _Lines:
@@ -177,14 +217,16 @@ def _split_table(
 
 
 def _header(file: SourceFile) -> tuple[str, ...]:
-    """The names in a CSV file's first line; none when the file is empty."""
+    """The names in a CSV file's first line; none when the file is empty or blank."""
     try:
         with pa.input_stream(file.path, compression="detect") as stream:
             head = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError.of(f"{file.path} cannot be read as CSV", got=str(error).splitlines()[0]) from error
-    names = tuple(next(csv.reader([head.splitlines()[0]]), [])) if head else ()
-    if head and (len(set(names)) < len(names) or not all(names)):
+    # The line ends that Spark knows: `splitlines` would cut a name at other signs.
+    line = re.split(r"\r\n|\r|\n", head, maxsplit=1)[0]
+    names = tuple(next(csv.reader([line]), []))
+    if head.strip() and (not names or len(set(names)) < len(names) or not all(names) or line.count('"') % 2):
         raise DataError.of(f"{file.path} has no usable header line", got=names, allowed="one name for each column")
     return names
 

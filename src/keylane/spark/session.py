@@ -8,16 +8,20 @@ quick: `archive`.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from keylane.errors import SparkError, cause
 from keylane.spark.archive import archive_options
 from keylane.spark.calls import TRIED
 from keylane.spark.java import find_java
@@ -25,7 +29,7 @@ from keylane.spark.java import find_java
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["local_session", "missing_in"]
+__all__ = ["existing_session", "is_submitted", "local_session", "missing_in"]
 
 GIB: Final = 2**30
 QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
@@ -35,6 +39,7 @@ OPTIONS: Final = "spark.driver.extraJavaOptions"
 NOISE: Final = b"WARNING: Using incubator modules"
 #: These print the Java stack of every error, also of one that is caught.
 CHATTY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_ON_EVERY_MACHINE: Final = "to a Python that has keylane on every machine"
 
 
 def local_session(
@@ -42,22 +47,50 @@ def local_session(
 ) -> SparkSession:
     """The session of this process: the one it has, or a new one on this machine (or on `master`).
 
-    `conf` goes before everything that is set here, except Java options, which are added to.
+    Under `spark-submit` the new one is as that was told. Else `conf` goes before everything that is set here, except
+    Java options, which are added to.
     """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+    existing = existing_session()
+    if existing is not None:
+        return existing
+    try:
+        return _submitted_session(master, conf or {}) if is_submitted() else _new_session(master, conf or {}, app)
+    except (PySparkException, Py4JError) as error:
+        hint = "look at the master and the settings; Java's own words are above"
+        raise SparkError.of("Spark does not start", got=cause(str(error)), hint=hint) from error
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` runs this process, and has set Spark up."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    """As `spark-submit` was told, and nothing else."""
+    builder = SparkSession.builder.config(map=dict(conf))
+    return (builder.master(master) if master else builder).getOrCreate()
+
+
+def _new_session(master: str | None, conf: Mapping[str, str], app: str) -> SparkSession:
     target = master or f"local[{_cores()}]"
     _environment(on_this_machine=_is_near(target))
     for name in CHATTY:
         PySparkLogger.getLogger(name).disabled = True
-    settings = _settings(target, dict(conf or {}))
+    settings = _settings(target, dict(conf))
     builder = SparkSession.builder.appName(app)
-    if not _is_launched():
+    if SparkContext._gateway is None:  # noqa: SLF001  no Java of an earlier session of this process
         _launch(SparkConf().setAppName(app).setAll(list(settings.items())))
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def existing_session() -> SparkSession | None:
+    """The session that this process has, also when another thread made it; its settings stay as they are."""
+    active = SparkSession.getActiveSession()
+    if active is not None or SparkContext._active_spark_context is None:  # noqa: SLF001
+        return active
+    return SparkSession.builder.getOrCreate()
 
 
 def missing_in(spark: SparkSession) -> list[str]:
@@ -76,16 +109,25 @@ def _missing_anywhere(spark: SparkSession) -> list[str]:
 
 
 def _missing_in_classic(spark: SparkSession) -> list[str]:
-    context, out = spark.sparkContext, []
-    workers = os.environ.get("PYSPARK_PYTHON")
-    if workers is None and Path(sys.executable) != Path(str(context.pythonExec)):
-        out.append(
-            f"Python workers run {context.pythonExec!r} from the path, and not this Python; "
-            f"set PYSPARK_PYTHON={sys.executable} before the session is made"
-        )
-    if str(context.master).startswith("local") and spark.conf.get("spark.sql.shuffle.partitions") == "200":
+    context = spark.sparkContext
+    local = str(context.master).startswith("local")
+    out = _other_python(str(context.pythonExec), on_this_machine=local)
+    if local and spark.conf.get("spark.sql.shuffle.partitions") == "200":
         out.append("200 shuffle partitions on one machine make every small step slow; set spark.sql.shuffle.partitions")
     return out
+
+
+def _other_python(workers: str, *, on_this_machine: bool) -> list[str]:
+    """Python workers that are not this Python. On a cluster a path that somebody has set is theirs to know."""
+    found = Path(shutil.which(workers) or workers)
+    # `python` and `python3` of one environment are one Python; of two they may be links to one, and yet differ.
+    is_this = (found.parent, found.resolve()) == (Path(sys.executable).parent, Path(sys.executable).resolve())
+    if is_this or (not on_this_machine and os.environ.get("PYSPARK_PYTHON")):
+        return []
+    which = f"={sys.executable}" if on_this_machine else f" {_ON_EVERY_MACHINE}"
+    return [
+        f"Python workers run {workers!r}, and not this Python; set PYSPARK_PYTHON{which} before the session is made"
+    ]
 
 
 def _settings(target: str, given: dict[str, str]) -> dict[str, str]:
@@ -122,11 +164,6 @@ def _environment(*, on_this_machine: bool) -> None:
 
 def _is_near(target: str) -> bool:
     return target.startswith("local") or "//127.0.0.1" in target or "//localhost" in target
-
-
-def _is_launched() -> bool:
-    """Whether there is a Java already: of `spark-submit`, or of an earlier session of this process."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None  # noqa: SLF001
 
 
 def _launch(conf: SparkConf) -> None:

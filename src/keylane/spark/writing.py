@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from keylane.errors import CountError
 from keylane.records import Reason
 from keylane.spark.files import LINE, MALFORMED, PLACE, POSITION, file_of, picked, row_of
-from keylane.spark.frames import route
+from keylane.spark.frames import ADDED, route
 from keylane.spark.kinds import column_named
 
 if TYPE_CHECKING:
@@ -61,11 +61,22 @@ class LaneFile:
 
 def decided(batch: Batch, router: Router) -> DataFrame:
     """The records with their lane, or the reason why they have none."""
-    frame = route(batch.frame, router.contract, lanes=router.lane_count, stream=router.stream, position=POSITION)
+    source = batch.frame.withColumnsRenamed({name: _aside(name) for name in batch.columns})
+    frame = route(source, router.contract, lanes=router.lane_count, stream=router.stream, position=POSITION)
     if MALFORMED not in frame.columns:
         return frame
     unread = F.when(F.col(MALFORMED), F.lit(str(Reason.MALFORMED_RECORD)))
     return frame.withColumn("reason", F.coalesce(unread, F.col("reason")))
+
+
+def _aside(name: str) -> str:
+    """The name of a source's column on its way: one that is called as routing's own steps aside until it is written."""
+    return f"keylane_its_{name}" if name.lower() in ADDED else name
+
+
+def _own(columns: Sequence[str]) -> list[Column]:
+    """The columns of the source under their own names."""
+    return [column_named(_aside(name)).alias(name) for name in columns]
 
 
 def write_lanes(
@@ -78,7 +89,7 @@ def write_lanes(
     offset = picked(firsts, "bigint", F.spark_partition_id()) + in_task
     sorted_lanes = (
         frame.where(F.col("reason").isNull())
-        .select(*map(column_named, batch.columns), PLACE, _slot(starts).alias("keylane_slot"))
+        .select(*_own(batch.columns), PLACE, _slot(starts).alias("keylane_slot"))
         .repartitionById(len(slots), F.col("keylane_slot"))
         .sortWithinPartitions(PLACE)
     )
@@ -140,7 +151,7 @@ def _original(batch: Batch) -> Column:
 
 
 def _as_json(columns: Sequence[str]) -> Column:
-    return F.to_json(F.struct(*map(column_named, columns)), {"ignoreNullFields": "false"})
+    return F.to_json(F.struct(*_own(columns)), {"ignoreNullFields": "false"})
 
 
 def _message(batch: Batch, router: Router) -> Column:

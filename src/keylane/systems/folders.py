@@ -103,6 +103,10 @@ class Target:
         batches = self._batches()
         return self.manifest(batches[-1]) if batches else None
 
+    def manifests(self) -> Iterator[Manifest]:
+        """Those that are kept, oldest first."""
+        yield from (found for batch in self._batches() if (found := self.manifest(batch)) is not None)
+
     def staging(self, batch: int) -> Path:
         """A new folder for the files of a batch; no two attempts share one, so a straggler of the last harms nobody."""
         folder = self.own / "staging" / f"{batch:010d}-{uuid4().hex[:12]}"

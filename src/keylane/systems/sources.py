@@ -52,11 +52,11 @@ def pattern_of(kind: str, given: str | None) -> str:
 
 
 def source_files(path: Path, kind: str | None) -> Iterator[Path]:
-    """The files of a source, hidden ones and markers left out, as Spark leaves them out."""
+    """The files of a source, hidden ones and markers left out and links followed, as Spark does it."""
     if path.is_file():
         yield path
         return
-    for folder, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path, followlinks=True):
         folders[:] = sorted(name for name in folders if _is_shown(name))
         yield from (Path(folder, n) for n in sorted(names) if _is_shown(n) and (kind is None or _is_of(n, kind)))
 

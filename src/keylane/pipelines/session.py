@@ -1,0 +1,102 @@
+"""The session that a pipeline runs in: the user's, `spark-submit`'s or a new one, and beside it one of its own.
+
+A session that somebody else made keeps its settings. The pipeline works in a session beside it, on the same cluster, so
+that what the records need is set for them alone; what cannot be set there is said (`say`), and so is every option that
+comes too late. How a new session is made, and what is looked for in others: `keylane.spark.session`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.utils import is_remote
+
+from keylane.errors import UsageError
+from keylane.spark.session import existing_session, is_submitted, local_session, missing_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    #: What tells the user something that is no error.
+    Say = Callable[[str], None]
+
+__all__ = ["Say", "java_process", "session_beside", "warn"]
+
+ZONE: Final = "spark.sql.session.timeZone"
+#: What the records need. Each of these would else change records, lose them, or split a lane's file.
+NEEDED: Final = {
+    "spark.sql.adaptive.enabled": "false",  # one task for each lane, whatever their sizes
+    "spark.sql.ansi.enabled": "true",  # as the columns were tried
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",  # half a file is not a file
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.maxRecordsPerFile": "0",  # one file for each lane
+    "spark.sql.json.enablePartialResults": "false",  # a record that does not fit is dead, not half
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the type that every reader knows
+    ZONE: "UTC",
+}
+
+
+def warn(text: str) -> None:
+    """Say it as Python does."""
+    warnings.warn(f"keylane: {text}", stacklevel=4)  # whoever called the pipeline
+
+
+def session_beside(
+    spark: SparkSession | None, master: str | None, conf: Mapping[str, str], say: Say = warn
+) -> SparkSession:
+    """A session with what the records need, beside the given one; or beside the one there is; or on a new one."""
+    if is_remote():
+        raise UsageError.of("route needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
+    theirs = spark or existing_session()
+    base = theirs or local_session(master, conf)
+    own = base.newSession()
+    _set(own, conf)
+    for text in _overruled(conf):
+        say(text)
+    if theirs or is_submitted():
+        for text in (*_too_late(base, master, conf if theirs else {}), *_missing(base, own)):
+            say(text)
+    return own
+
+
+def java_process(spark: SparkSession) -> int:
+    """The number of Spark's Java process."""
+    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def _set(own: SparkSession, conf: Mapping[str, str]) -> None:
+    """Set what is needed, after what was given and can be set."""
+    cores = str(own.sparkContext.defaultParallelism)
+    # Lines are counted and numbered in the same splits, whatever becomes of the cluster meanwhile.
+    sizes = {"spark.sql.files.minPartitionNum": cores, "spark.sql.shuffle.partitions": cores}
+    for name, value in {**sizes, **conf, **NEEDED}.items():
+        if own.conf.isModifiable(name):
+            own.conf.set(name, value)
+
+
+def _overruled(conf: Mapping[str, str]) -> Iterator[str]:
+    for name, value in conf.items():
+        if NEEDED.get(name, value).lower() != value.lower():
+            yield f"{name}={value} is not used: route needs {NEEDED[name]}"
+
+
+def _too_late(spark: SparkSession, master: str | None, conf: Mapping[str, str]) -> Iterator[str]:
+    """Options that only a new session could have taken."""
+    context = spark.sparkContext
+    if master not in {None, context.master}:
+        yield f"master {master} is not used: this session is there already, on {context.master}"
+    for name, value in conf.items():
+        if not spark.conf.isModifiable(name) and context.getConf().get(name) != value:
+            yield f"{name}={value} is not used: it is set when a session is made, and this one is there already"
+
+
+def _missing(theirs: SparkSession, own: SparkSession) -> Iterator[str]:
+    """What the session lacks, and what of that the one beside it makes good."""
+    zone = theirs.conf.get(ZONE)
+    if zone != own.conf.get(ZONE):
+        yield f"time zone is {zone}; route reads and writes times in UTC all the same"
+    yield from missing_in(own)

@@ -40,22 +40,30 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $@
 
 .PHONY: run
-run: $(STAMP) ## Set up, then show keylane at work; ends with a page to look at
+run: $(STAMP) java ## Set up, then show keylane at work; ends with a page to look at
 	scripts/run.sh
+
+.PHONY: kafka
+kafka: $(STAMP) java ## Start a real Kafka on loopback; `keylane dev kafka down` stops it
+	$(BIN)/keylane dev kafka up
 
 ##@ Check
 
+.PHONY: java
+java: ## Find a Java for Spark, or install one by apt-get
+	scripts/java.sh
+
 .PHONY: browser
-browser: ## Install chromium by apt-get if it is missing: the tests of pages look at them in it
+browser: ## Find chromium, or install it by apt-get: the tests look at pages in it
 	scripts/browser.sh
 
 .PHONY: test
-test: $(STAMP) browser ## Run the tests
+test: $(STAMP) java browser ## Run the tests
 	echo "test: pytest $(ARGS)"
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: test-faults
-test-faults: $(STAMP) ## Run the long tests: the properties on many more random cases
+test-faults: $(STAMP) java ## Run the long tests: the properties on many more random cases
 	echo "test-faults: pytest tests/properties --hypothesis-profile=explore $(ARGS)"
 	$(BIN)/python -m pytest tests/properties --hypothesis-profile=explore $(ARGS)
 
@@ -69,7 +77,7 @@ lint: $(STAMP) ## Check style, formatting and types; change nothing
 	$(BIN)/mypy --no-error-summary
 
 .PHONY: bench
-bench: $(STAMP) ## Run the benchmarks and print their figures
+bench: $(STAMP) java ## Run the benchmarks and print their figures
 	echo "bench: python -m benchmarks $(ARGS)"
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -89,10 +97,10 @@ docs: $(STAMP) ## Build the documentation into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log >&2; exit 1; }
 
 .PHONY: picture
-picture: $(STAMP) browser ## Take the picture of the demo's page that the README shows
-	echo "picture: keylane demo --to build/picture"
-	$(BIN)/keylane demo --to build/picture > /dev/null
-	scripts/picture.sh build/picture/index.html docs/images/demo.png
+picture: $(STAMP) java browser ## Take the picture of the demo's page that the README shows
+	echo "picture: keylane demo --to build/demo"
+	$(BIN)/keylane demo --to build/demo > /dev/null
+	scripts/picture.sh build/demo/index.html docs/images/demo.png
 
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON Schemas of the contract

@@ -1,35 +1,15 @@
 #!/bin/sh
-# Makes sure that the tests of pages have a browser: Debian's chromium with its driver. Keeps what is there.
+# Makes sure that there is a browser to look at pages with: chromium and its driver. Keeps what is there.
 #
 #   scripts/browser.sh
 #
-# Without apt-get or the right to use it, it says so and ends well: those tests are then skipped, and say why.
+# Without one it fails: a page that nobody opened is not a tested page.
 set -eu
 
-packages="chromium chromium-driver fonts-inter"
+has_browser() { command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1; }
 
-say() { printf 'browser: %s\n' "$*"; }
-
-if command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1; then
-    exit 0
-fi
-by_hand="install chromium and chromedriver by hand to run the tests of pages, or go without: they are skipped"
-if ! command -v apt-get >/dev/null 2>&1; then
-    say "no chromium here, and no apt-get to install it; $by_hand"
-    exit 0
-fi
-if [ "$(id -u)" = 0 ]; then
-    as_root=
-elif sudo -n true >/dev/null 2>&1; then
-    as_root="sudo -n"
-else
-    say "no chromium here, and no right to install it (sudo apt-get install $packages); $by_hand"
-    exit 0
-fi
-apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -qq"
-say "installing $packages by apt-get"
-# shellcheck disable=SC2086  # words are meant to split
-# A fresh image has empty package lists: hence update, and once more.
-$apt install --no-install-recommends $packages >/dev/null 2>&1 ||
-    { $apt update && $apt install --no-install-recommends $packages; } >/dev/null 2>&1 ||
-    say "apt-get could not install $packages; $by_hand"
+if has_browser; then exit 0; fi
+# The typeface is the first choice of the page's style, so that its picture is the same everywhere.
+"$(dirname "$0")/apt_install.sh" browser chromium chromium-driver fonts-inter && has_browser && exit 0
+echo "browser: no chromium and chromedriver on the path; install them (Debian: chromium chromium-driver)" >&2
+exit 1

@@ -1,4 +1,4 @@
-"""What every test may use: a contract from a few words, and how hard hypothesis tries.
+"""What every test may use: a contract from a few words, one Spark session, and how hard hypothesis tries.
 
 pytest                                  the same examples every time
 pytest --hypothesis-profile=explore     new examples every time, and many
@@ -6,7 +6,9 @@ pytest --hypothesis-profile=explore     new examples every time, and many
 
 from __future__ import annotations
 
+import os
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,13 +18,20 @@ from hypothesis import settings
 from keylane.contract.parse import parse_contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
 
 settings.register_profile("steady", deadline=None, max_examples=40, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
+
+#: Java's quick compiler alone: a session of a test lives for minutes, and starting is what costs.
+QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+#: Small frames would otherwise be computed by the optimizer itself, and the generated code never run.
+COMPILED = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"}
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +50,20 @@ def contract() -> Callable[..., Contract]:
         return parse(yaml.safe_dump(document, allow_unicode=True))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def start_up_archive() -> None:
+    """One for all sessions of all runs, kept in build/."""
+    os.environ.setdefault("KEYLANE_CACHE", str(Path(__file__).parents[1] / "build" / "cache"))
+
+
+@pytest.fixture(scope="session")
+def spark(start_up_archive: None) -> Iterator[SparkSession]:
+    """The one Spark session of the whole run, on two cores; started when the first test asks, and left as it was."""
+    from keylane.spark import local_session
+
+    conf = {"spark.driver.extraJavaOptions": QUICK, "spark.driver.memory": "1g", **COMPILED}
+    session = local_session("local[2]", conf, app="tests")
+    yield session
+    session.stop()

@@ -8,6 +8,7 @@ was got, what is allowed and what to do. `exit_code` is what the command line en
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Self
 
@@ -30,6 +31,7 @@ __all__ = [
     "UnknownNameError",
     "UnplacedError",
     "UsageError",
+    "cause",
     "did_you_mean",
     "first_line",
 ]
@@ -74,6 +76,15 @@ def shorten(value: object, most: int = 120) -> str:
 def first_line(text: str) -> str:
     """The first line that says something: what comes below it in an error of Java is its stack."""
     return next((line.strip() for line in text.splitlines() if line.strip()), text)
+
+
+def cause(text: str) -> str:
+    """What a long error of Java has at the bottom of it, or of a Python that Java ran; else its first line."""
+    lines = text.splitlines()
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    python = [line for line in lines if re.match(r"\w*(Error|Exception): ", line)]
+    told = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return next((found[-1] for found in (python, causes, told) if found), first_line(text))
 
 
 class UsageError(KeylaneError, ValueError):

@@ -34,6 +34,10 @@ class DemoRun:
     err: str
 
     @property
+    def page(self) -> Path:
+        return self.folder / "index.html"
+
+    @property
     def figures(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "figures.json").read_text(encoding="utf-8"))
         return found
@@ -64,6 +68,12 @@ class Browser:
         for log in ("browser", "performance"):
             self._log(log)
         self.driver.get(page.as_uri())
+        return self
+
+    def loaded(self) -> Browser:
+        """Wait until the page is there and two frames have passed, whatever its script did."""
+        frames = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done(true)))"
+        self.driver.execute_async_script(frames)
         return self
 
     def drawn(self) -> Browser:
@@ -100,12 +110,18 @@ class Browser:
         self.driver.execute_cdp_cmd(command, parameters)
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """One chromium for all tests; without one they are skipped, and say how to get it."""
+def browser_programs() -> tuple[str, str]:
+    """Where chromium and its driver are."""
     chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not chromedriver:
-        pytest.skip("no chromium and chromedriver here; `make browser` installs them")
+        pytest.fail("no chromium and chromedriver on the path; `make browser` installs them", pytrace=False)
+    return chromium, chromedriver
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One chromium for all tests; without one they fail: a page that nobody opened is not a tested page."""
+    chromium, chromedriver = browser_programs()
     options = ChromeOptions()
     options.binary_location = chromium
     # A container's root has no sandbox, and its /dev/shm is small.

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.browser.conftest import browser_programs
 
 from keylane.report.demo import demo_page
 
@@ -24,7 +25,7 @@ return [...document.querySelectorAll(".map")].map((map) => {
   const colours = new Set();
   for (let i = 0; i < pixels.length; i += 4) colours.add(pixels.slice(i, i + 3).join());
   return {columns: canvas.width, rows: canvas.height, width: box.width, height: box.height, colours: colours.size,
-          label: canvas.getAttribute("aria-label"), bars: map.querySelector(".totals path").getBBox().height};
+          label: canvas.getAttribute("aria-label"), bars: map.querySelector(".totals path")?.getBBox().height ?? 0};
 });
 """
 FIRST_PIXELS = '[...document.querySelector("canvas").getContext("2d").getImageData(0, 0, 48, 1).data].join()'
@@ -32,34 +33,94 @@ FIRST_PIXELS = '[...document.querySelector("canvas").getContext("2d").getImageDa
 
 @pytest.fixture(scope="module")
 def page(demo_run: DemoRun) -> Path:
-    return demo_run.folder / "index.html"
+    return demo_run.page
 
 
 def planted(page: Path, folder: Path, what: str, *, policy: bool = True) -> Path:
     """The page with something at the end of its body, with or without the policy that would forbid it."""
     text = page.read_text(encoding="utf-8").replace("</body>", f"{what}</body>")
-    if not policy:
-        text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
     made = folder / "planted.html"
-    made.write_text(text, encoding="utf-8")
+    made.write_text(text if policy else without_policy(text), encoding="utf-8")
     return made
+
+
+def undrawn(maps: list[dict[str, Any]], rows: int = 64) -> list[str]:
+    """What is wrong with the heat maps of a page."""
+    wrong = [] if len(maps) == 6 else [f"{len(maps)} maps"]
+    for i, one in enumerate(maps):
+        if (one["columns"], one["rows"]) != (48, rows):
+            wrong.append(f"map {i} has {one['columns']} by {one['rows']} cells")
+        if one["width"] / 48 <= 5 or one["height"] / rows <= 4:
+            wrong.append(f"map {i} has cells too small to see")
+        if one["colours"] <= 10 or one["bars"] <= 90:
+            wrong.append(f"map {i} is blank")
+    return wrong
+
+
+def complaints(browser: Browser, page: Path) -> list[str]:
+    """Everything that may not be of a page that was opened and given time: blank, errors, requests."""
+    blank = undrawn(browser.run(MAPS))
+    errors, asked = browser.errors(), browser.requests()
+    return [*blank, *errors, *(f"asks for {url}" for url in asked if url != page.as_uri())]
 
 
 def test_every_heat_map_is_drawn(browser: Browser, page: Path) -> None:
     maps = browser.open(page).drawn().run(MAPS)
-    assert [(one["columns"], one["rows"]) for one in maps] == [(48, 64)] * 6
-    assert all(one["width"] / 48 > 5 and one["height"] / 64 > 4 for one in maps), "cells large enough to see"
-    assert all(one["colours"] > 10 for one in maps)
-    assert all(one["bars"] > 90 for one in maps)
+    assert undrawn(maps) == []
     assert all("64 lanes: the fullest holds" in one["label"] for one in maps)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_it_logs_no_error_and_asks_for_itself_alone(browser: Browser, page: Path, width: int, scheme: str) -> None:
+def test_it_draws_logs_no_error_and_asks_for_itself_alone(
+    browser: Browser, page: Path, width: int, scheme: str
+) -> None:
     browser.open(page, width=width, scheme=scheme).drawn()
-    assert browser.errors() == []
-    assert browser.requests() == [page.as_uri()]
+    assert complaints(browser, page) == []
+
+
+def broken(page: Path, folder: Path, good: str, bad: str) -> Path:
+    """The page with a fault in its own script, and without the policy, which would not let a changed script run."""
+    text = page.read_text(encoding="utf-8")
+    assert good in text
+    made = folder / "broken.html"
+    made.write_text(without_policy(text).replace(good, bad), encoding="utf-8")
+    return made
+
+
+def without_policy(text: str) -> str:
+    return re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "complaint"),
+    [
+        ("context.putImageData(image, 0, 0);", "", "map 0 is blank"),
+        ("canvas.height = rows.length;", "canvas.height = 1;", "map 0 has 48 by 1 cells"),
+        ("function shade(share, colours) {", "function shade(share, colours) { undefined.stop;", "TypeError"),
+        ("drawAll();", 'drawAll(); fetch("http://127.0.0.1:9/who");', "asks for http://127.0.0.1:9/who"),
+        ("drawAll();", 'drawAll(); console.error("planted");', "planted"),
+    ],
+    ids=["draws nothing", "draws one row", "script error", "asks the network", "logs an error"],
+)
+def test_a_fault_in_the_script_is_noticed(
+    browser: Browser, page: Path, tmp_path: Path, good: str, bad: str, complaint: str
+) -> None:
+    made = broken(page, tmp_path, good, bad)
+    browser.open(made).loaded()
+    assert any(complaint in found for found in complaints(browser, made))
+
+
+def test_taking_the_policy_off_is_not_what_is_noticed(browser: Browser, page: Path, tmp_path: Path) -> None:
+    made = broken(page, tmp_path, "drawAll();", "drawAll(); ")
+    browser.open(made).loaded()
+    assert complaints(browser, made) == []
+
+
+def test_no_browser_is_a_failure_and_not_a_gap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match="make browser"):
+        browser_programs()
 
 
 def test_a_planted_request_is_refused_by_the_policy_and_noticed(browser: Browser, page: Path, tmp_path: Path) -> None:
@@ -75,11 +136,6 @@ def test_a_planted_request_without_the_policy_is_noticed(browser: Browser, page:
 def test_a_planted_script_does_not_run(browser: Browser, page: Path, tmp_path: Path) -> None:
     browser.open(planted(page, tmp_path, "<script>window.harm = 1</script>")).drawn()
     assert browser.run("return window.harm") is None
-
-
-def test_a_planted_error_is_noticed(browser: Browser, page: Path, tmp_path: Path) -> None:
-    browser.open(planted(page, tmp_path, '<script>throw new Error("planted")</script>', policy=False)).drawn()
-    assert any("planted" in error for error in browser.errors())
 
 
 def test_light_and_dark_have_colours_of_their_own_and_follow_the_reader(browser: Browser, page: Path) -> None:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -18,6 +25,7 @@ from keylane.router import Router
 from keylane.systems.files import open_data
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.browser.conftest import DemoRun
@@ -49,11 +57,33 @@ def test_it_ends_well_and_says_where_the_page_is(demo_run: DemoRun) -> None:
 
 def test_json_is_the_figures_without_the_cells(demo_run: DemoRun) -> None:
     document = json.loads(demo_run.out)
-    schema = json.loads(files("keylane").joinpath("schemas", "demo.json").read_text("utf-8"))
+    schema = schema_of_demo()
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(document)
     assert document["page"] == str(demo_run.folder / "index.html")
     assert as_result(demo_run.figures, demo_run.folder / "index.html").document == document
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda document: document.pop("drift"),
+        lambda document: document.update(extra=1),
+        lambda document: document["drift"][0].pop("expected"),
+        lambda document: document["cases"][0]["trials"][0].update(cells=[[1]]),
+        lambda document: document["cases"][0]["trials"][0].update(lanes="64"),
+    ],
+    ids=["no drift", "something more", "a drift without its field", "with cells", "lanes as text"],
+)
+def test_another_document_is_not_valid(demo_run: DemoRun, plant: Callable[[dict[str, Any]], object]) -> None:
+    document = json.loads(demo_run.out)
+    plant(document)
+    assert not Draft202012Validator(schema_of_demo()).is_valid(document)
+
+
+def schema_of_demo() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(files("keylane").joinpath("schemas", "demo.json").read_text("utf-8"))
+    return found
 
 
 def test_every_record_has_a_lane_under_every_contract(demo_run: DemoRun) -> None:
@@ -74,6 +104,39 @@ def test_spark_counts_what_the_router_counts(demo_run: DemoRun, name: str) -> No
     assert kept.per_lane.tolist() == [sum(row) for row in trial["cells"]]
     assert trial["max_over_mean"] == pytest.approx(kept.per_lane.max() / kept.per_lane.mean(), abs=1e-4)
     assert trial["fingerprint"] == contract.fingerprint
+
+
+@pytest.mark.parametrize("stream", ["payments", "rides", "queries"])
+def test_every_figure_of_the_comparison_is_what_the_router_finds_over_arrow(demo_run: DemoRun, stream: str) -> None:
+    """Again from the files, without Spark: cells, records on a new lane, keys and sub-keys on several lanes, shares."""
+    case = next(case for case in demo_run.figures["cases"] if case["name"] == stream)
+    day = pq.read_table(demo_run.folder / "source" / stream)
+    placed = [lanes_under(demo_run, day, trial["name"]) for trial in case["trials"]]
+    half_hour = (pc.hour(day["ts"]).to_numpy() * 2 + pc.minute(day["ts"]).to_numpy() // 30).astype(int)
+    for trial, lanes in zip(case["trials"], placed, strict=True):
+        cells = np.zeros((trial["lanes"], 48), int)
+        np.add.at(cells, (lanes, half_hour), 1)
+        assert trial["cells"] == cells.tolist()
+        assert trial["moved"] == pytest.approx((lanes != placed[0]).mean(), abs=1e-5)
+        assert trial["keys"] == on_several(day[case["key"]], lanes)
+        if case["sub_key"]:
+            assert trial["sub_keys"] == on_several(day[case["sub_key"]], lanes)
+        assert trial["fullest_share"] == pytest.approx(cells.sum(axis=1).max() / len(day), abs=1e-5)
+    for hot in case["hot_keys"]:
+        rows = pc.equal(day[case["key"]], hot["key"]).to_numpy()
+        assert hot["share"] == pytest.approx(rows.mean(), abs=1e-5)
+        assert [hot["before"], hot["after"]] == [sorted(set(lanes[rows].tolist())) for lanes in (placed[0], placed[-1])]
+
+
+def lanes_under(run: DemoRun, day: pa.Table, name: str) -> Any:
+    return Router(load_contract(run.folder / "contracts" / f"{name}.yaml")).lanes(day).to_numpy()
+
+
+def on_several(groups: Any, lanes: Any) -> dict[str, int]:
+    """How many groups there are, and how many have records on more than one lane."""
+    ranges = pa.table({"group": groups, "lane": lanes}).group_by("group").aggregate([("lane", "min_max")])
+    ends = ranges["lane_min_max"].combine_chunks()
+    return {"groups": len(ranges), "parted": int((ends.field("min").to_numpy() != ends.field("max").to_numpy()).sum())}
 
 
 @pytest.mark.parametrize("stream", ["payments", "rides", "queries"])
@@ -137,3 +200,16 @@ def test_an_old_page_does_not_stand_for_a_new_run(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("old")
     ready(tmp_path)
     assert not (tmp_path / "index.html").exists()
+
+
+def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
+    """In a process of its own, which sees no Java: not in the environment, not on the path, nowhere else."""
+    script = "import keylane.spark.java as java; java.USUAL = (); from keylane.cli.main import main; main()"
+    environ = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    command = [sys.executable, "-c", script, "demo", "--to", str(tmp_path / "demo")]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "error: Spark needs Java 17 or later: got 'none'" in done.stderr
+    assert "openjdk-17-jre-headless" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "demo" / "index.html").exists()

@@ -9,24 +9,19 @@ import os
 import warnings
 from importlib.util import find_spec
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.topics import create_topic
-from tests.route.worlds import quick_conf
+from tests.route.worlds import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from pyspark.sql import SparkSession
 
     from keylane.systems.broker import Cluster
 
 if find_spec("pyspark") is None or find_spec("confluent_kafka") is None:
     collect_ignore_glob = ["test_*.py"]
-
-ROOT = Path(__file__).parents[2]
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas by a deprecated name of importlib's, which warns as importlib: once, here.
@@ -44,8 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _cache() -> None:
-    os.environ.setdefault("KEYLANE_CACHE", str(ROOT / "build" / "cache"))
+def _cache(start_up_archive: None) -> None:
+    """Jars are kept beside the start-up archive, for commands in processes of their own too."""
 
 
 @pytest.fixture(scope="session")
@@ -66,11 +61,3 @@ def topic(broker: Cluster) -> Callable[..., str]:
         return create_topic(broker, f"{name}-{next(numbers)}", lanes, **config)
 
     return topic
-
-
-@pytest.fixture(scope="module")
-def spark(_cache: None) -> SparkSession:
-    """The session of this process. Asked for anew by each module: another test may have stopped it."""
-    from keylane.spark import local_session
-
-    return local_session("local[2]", quick_conf(), app="tests")

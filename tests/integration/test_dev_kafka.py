@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from tests.integration.topics import create_topic, read_back
 
 import keylane
-from keylane.systems.broker import find, librdkafka_settings, nodes
+from keylane.errors import BrokerError
+from keylane.systems.broker import find, librdkafka_settings, nodes, up
 from keylane.systems.broker.ready import answers, brokers_at
 from keylane.systems.process import started
 from keylane.testing.brokers import kill9, paused, restart
@@ -121,6 +122,14 @@ def test_no_password_is_in_any_output_log_or_argument(begun: Ended, cluster: Clu
     shown += [Path(f"/proc/{pid}/cmdline").read_text() for pid in pids]
     assert all(len(text) > 20 for text in shown[:2] + shown[-3:])
     assert not any(password in text for password in passwords for text in shown)
+
+
+def test_a_node_that_does_not_start_says_why_and_leaves_only_its_log(tmp_path: Path) -> None:
+    with pytest.raises(BrokerError, match=r"node 1 ended while it started: .*[Hh]eap.*; its log is .*node-1\.log"):
+        up(tmp_path / "k", heap="1k")
+    assert sorted(path.name for path in (tmp_path / "k").iterdir()) == [".keylane-kafka", "logs"]
+    with pytest.raises(BrokerError, match=r"could not format its folder: .*Invalid value x for configuration"):
+        up(tmp_path / "k", extra={"node.id": "x"})
 
 
 def test_the_jars_it_is_made_of_are_there_and_whole(cluster: Cluster) -> None:

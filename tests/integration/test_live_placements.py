@@ -55,8 +55,9 @@ class Java:
     """Kafka's own Java client in Spark's Java. Its classes are loaded from the pinned jar, whatever Spark was given."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self.gateway: Any = spark.sparkContext._gateway
-        self.jvm = self.gateway.jvm
+        gateway: Any = spark.sparkContext._gateway
+        self.gateway = gateway
+        self.jvm = gateway.jvm
         jar = next(path for path in fetched("connector") if path.name.startswith("kafka-clients-"))
         urls = self.array(self.jvm.java.net.URL, self.jvm.java.io.File(str(jar)).toURI().toURL())
         self.thread = self.jvm.java.lang.Thread.currentThread()

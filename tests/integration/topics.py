@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from keylane.systems.broker import librdkafka_settings
 
@@ -28,7 +29,7 @@ class Read(NamedTuple):
 
 def create_topic(cluster: Cluster, name: str, lanes: int, **config: str) -> str:
     """Make a topic and wait until it is there; underscores in the names of settings are dots."""
-    client = AdminClient(librdkafka_settings(cluster))
+    client = AdminClient({**librdkafka_settings(cluster)})
     dotted = {key.replace("_", "."): value for key, value in config.items()}
     (made,) = client.create_topics([NewTopic(name, lanes, config=dotted)], operation_timeout=SECONDS).values()
     made.result(SECONDS)

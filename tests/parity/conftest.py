@@ -1,136 +1,141 @@
-"""The ways a record can be placed, one name each. All must agree with `one_by_one`, to the last bit.
+"""Spark for the parity tests: each case once, many in one query, on the session of the run and over Spark Connect.
 
-A way is a function from contract, records, positions and Arrow types to outcomes. Another backend is one more entry of
-WAYS, and then runs every case there is.
+The cases that will be asked for are known when the tests are collected. They are sent off together, in groups, when
+the first one is asked for; those for Connect, which has a server and a client process of its own, at the very start,
+and they run beside the other tests. Where a group fails, its cases are placed one by one, so that one is to blame.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import pickle
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
-
-from keylane.errors import UnplacedError
-from keylane.records import Reason
-from keylane.router import Router
+from tests.conftest import QUICK
+from tests.parity.cases import CASES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from keylane.contract.model import Contract
+    from pyspark.sql import SparkSession
+    from tests.parity.cases.case import Case
+    from tests.parity.ways import Outcome
 
-    Record = Mapping[str, Any]
+    Placing = Callable[[Sequence[Case]], list[list[Outcome]]]
 
+if find_spec("pyspark") is None:
+    collect_ignore_glob = ["test_spark*.py"]
 
-class Outcome(NamedTuple):
-    stream: str
-    lane: int | None
-    routing_key: bytes | None
-    reason: str | None
-
-
-class Way(Protocol):
-    def __call__(
-        self,
-        contract: Contract,
-        records: Sequence[Record],
-        positions: Sequence[int] | None = None,
-        types: Mapping[str, pa.DataType] | None = None,
-    ) -> list[Outcome]: ...
+ROOT = Path(__file__).parents[2]
+GROUP = 12
 
 
-def by_record(
-    contract: Contract,
-    records: Sequence[Record],
-    positions: Sequence[int] | None = None,
-    types: Mapping[str, pa.DataType] | None = None,
-) -> list[Outcome]:
-    """`Router.place`, record by record; `Router.lane` must say the same."""
-    router = Router(contract)
-    at: Sequence[int | None] = positions or [None] * len(records)
-    placed = [router.place(record, position) for record, position in zip(records, at, strict=True)]
-    lanes = [_lane_or_reason(router, record, position) for record, position in zip(records, at, strict=True)]
-    silent = (None, Reason.NO_POSITION)
-    assert lanes == [p.lane if p.reason in silent else p.reason for p in placed], "lane and place differ"
-    return [Outcome(p.stream, p.lane, p.routing_key, p.reason and str(p.reason)) for p in placed]
+class Grouped:
+    """A way that places the named cases in groups, each once, and hands them out one by one."""
+
+    def __init__(self, place: Placing, names: Sequence[str]) -> None:
+        self.place = place
+        self.groups = [names[start : start + GROUP] for start in range(0, len(names), GROUP)]
+        self.thread = ThreadPoolExecutor(1)
+        self.found: dict[str, Future[list[Outcome]]] = {}
+
+    def send(self) -> None:
+        """Ask for all of them now, and for their outcomes later."""
+        for names in self.groups:
+            group = self.thread.submit(self.place, [CASES[name] for name in names])
+            for at, name in enumerate(names):
+                self.found[name] = self.thread.submit(self._one, group, at, CASES[name])
+
+    def _one(self, group: Future[list[list[Outcome]]], at: int, case: Case) -> list[Outcome]:
+        return self.place([case])[0] if group.exception() else group.result()[at]
+
+    def __call__(self, name: str) -> list[Outcome]:
+        if not self.found:
+            self.send()
+        return self.found[name].result()
+
+    def close(self) -> None:
+        self.thread.shutdown(cancel_futures=True)
 
 
-def _lane_or_reason(router: Router, record: Record, position: int | None) -> int | Reason | None:
-    try:
-        return router.lane(record, position)
-    except UnplacedError as error:
-        return error.reason
+class Connect:
+    """A Spark Connect server, and a client process that places cases through it."""
+
+    def __init__(self) -> None:
+        self.parts = ExitStack()
+        self.client: Any = None
+
+    def __call__(self, asked: Sequence[Case] | str) -> Any:
+        client = self.client = self.client or self._start()
+        pickle.dump(asked, client.stdin)
+        client.stdin.flush()
+        answer = pickle.load(client.stdout)
+        if isinstance(answer, str) and asked != "way":
+            raise AssertionError(answer)
+        return answer
+
+    def _start(self) -> Any:
+        from benchmarks.spark_server import connect_server, own_environment
+
+        url = self.parts.enter_context(connect_server("local[2]", _server_conf()))
+        command = [sys.executable, "-m", "tests.parity.connect_client", url]
+        client = subprocess.Popen(
+            command, cwd=ROOT, env=own_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        return self.parts.enter_context(client)
 
 
-def by_batch(lay_out: Callable[[pa.Table], Any]) -> Way:
-    """`Router.placements` over the records in one layout of Arrow; `Router.lanes` must say the same."""
+def _server_conf() -> dict[str, str]:
+    from keylane.spark.archive import archive_options
+    from keylane.spark.java import find_java
+    from keylane.spark.session import QUIET_LOG
 
-    def place(
-        contract: Contract,
-        records: Sequence[Record],
-        positions: Sequence[int] | None = None,
-        types: Mapping[str, pa.DataType] | None = None,
-    ) -> list[Outcome]:
-        batch = lay_out(_table(records, types or {}))
-        placed = Router(contract).placements(batch, positions).to_pylist()
-        lanes = Router(contract).lanes(batch, positions).to_pylist()
-        assert lanes == [row["lane"] for row in placed], "lanes and placements differ"
-        return [Outcome(**row) for row in placed]
-
-    return place
+    # Its class path is that of every session, so it can share the archive; making one would hold up its end.
+    archive = [option for option in archive_options(find_java()) if "AtExit" not in option]
+    options = [QUICK, f"-Dlog4j2.configurationFile={QUIET_LOG.as_uri()}", *archive]
+    return {"spark.driver.extraJavaOptions": " ".join(options), "spark.driver.memory": "1g"}
 
 
-def _table(records: Sequence[Record], types: Mapping[str, pa.DataType]) -> pa.Table:
-    names = list(dict.fromkeys(name for record in records for name in record))
-    return pa.table({name: pa.array([record[name] for record in records], types.get(name)) for name in names})
-
-
-def _batch(table: pa.Table) -> pa.RecordBatch:
-    return table.combine_chunks().to_batches()[0]
-
-
-def _wide(table: pa.Table) -> pa.RecordBatch:
-    wider = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-    return _batch(table.cast(pa.schema([field.with_type(wider.get(field.type, field.type)) for field in table.schema])))
-
-
-def _views(table: pa.Table) -> pa.RecordBatch:
-    views = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
-    return _batch(table.cast(pa.schema([field.with_type(views.get(field.type, field.type)) for field in table.schema])))
-
-
-def _dictionaries(table: pa.Table) -> pa.RecordBatch:
-    arrays = [column if pa.types.is_null(column.type) else column.dictionary_encode() for column in table.columns]
-    return _batch(pa.table(arrays, names=table.column_names))
-
-
-def _slice(table: pa.Table) -> pa.RecordBatch:
-    doubled = _batch(pa.concat_tables([table, table]))
-    return doubled.slice(len(table), len(table))
-
-
-def _chunks(table: pa.Table) -> pa.Table:
-    return pa.concat_tables([table.slice(0, 1), table.slice(1)])
-
-
-WAYS: dict[str, Way] = {
-    "batch": by_batch(_batch),
-    "wide batch": by_batch(_wide),
-    "batch of views": by_batch(_views),
-    "batch of dictionaries": by_batch(_dictionaries),
-    "slice": by_batch(_slice),
-    "table of chunks": by_batch(_chunks),
-}
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
-    """Each way in turn."""
-    return WAYS[request.param]
+def _asked_for(request: pytest.FixtureRequest, fixture: str) -> list[str]:
+    """The names of the cases that tests of this run will ask of a fixture."""
+    asking = [item for item in request.session.items if fixture in getattr(item, "fixturenames", ())]
+    calls = [getattr(item, "callspec", None) for item in asking]
+    return list(dict.fromkeys(call.params["name"] for call in calls if call and "name" in call.params))
 
 
 @pytest.fixture(scope="session")
-def one_by_one() -> Way:
-    """What every way is held against."""
-    return by_record
+def on_spark(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Grouped]:
+    from tests.parity.ways import by_spark
+
+    way = Grouped(lambda cases: by_spark(spark, cases), _asked_for(request, "on_spark"))
+    yield way
+    way.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _connect_early(request: pytest.FixtureRequest, start_up_archive: None) -> Iterator[tuple[Connect, Grouped]]:
+    connect, names = Connect(), _asked_for(request, "on_connect")
+    way = Grouped(connect, names)
+    if names:
+        way.send()
+    yield connect, way
+    way.close()
+    connect.parts.close()
+
+
+@pytest.fixture(scope="session")
+def on_connect(_connect_early: tuple[Connect, Grouped]) -> Grouped:
+    return _connect_early[1]
+
+
+@pytest.fixture(scope="session")
+def way_over_connect(_connect_early: tuple[Connect, Grouped]) -> str:
+    """How a session of Spark Connect calls Java."""
+    connect, way = _connect_early
+    return str(way.thread.submit(connect, "way").result())

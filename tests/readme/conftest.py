@@ -77,7 +77,7 @@ class Page:
         for command, shown, code in _commands(block.text):
             self.run_blocks += 1
             done = subprocess.run(
-                [*KEYLANE, *shlex.split(command)[2:]], capture_output=True, text=True, check=False, timeout=60
+                [*KEYLANE, *shlex.split(command)[2:]], capture_output=True, text=True, check=False, timeout=300
             )
             if done.returncode != code:
                 self.complaints.append(f"`{command}` ends with {done.returncode}, not {code}: {done.stderr}")

@@ -10,7 +10,6 @@ from keylane.spark import calls
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tests.spark.conftest import Connect
 
 
 def asked_anew(spark: SparkSession) -> str:
@@ -38,7 +37,3 @@ def test_where_reflection_is_forbidden_arrow_is_left(spark: SparkSession, monkey
     monkeypatch.setattr(calls, "TRIED", ("9.9.",))
     monkeypatch.setattr(calls, "MURMUR2", "no.such.Class")
     assert asked_anew(spark) == "arrow"
-
-
-def test_connect_chooses_reflection_by_itself(connect: Connect) -> None:
-    assert connect("way") == "reflect"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from tests.spark.cases import CASES, Case, hot, key, many, of, window
+from tests.parity.cases import CASES
+from tests.parity.cases.case import Case, hot, key, many, of, window
 
 from keylane.errors import DataError, LaneCountError
 from keylane.router import Router
@@ -43,7 +44,7 @@ def plan_of(frame: DataFrame) -> str:
 
 
 def routed(spark: SparkSession, case: Case) -> DataFrame:
-    return route(spark.createDataFrame(case.table), case.contract, position="at" if case.positions else None)
+    return route(spark.createDataFrame(case.frame), case.contract, position="at" if case.positions else None)
 
 
 @pytest.mark.parametrize("name", NATIVE)
@@ -86,7 +87,7 @@ def test_the_columns_have_their_types(spark: SparkSession) -> None:
 
 def test_a_stream_of_the_contract_can_be_chosen(spark: SparkSession) -> None:
     case = Case({"streams": ["one", "two"]}, of(["a"]))
-    rows = route(spark.createDataFrame(case.table), case.contract, stream="two").collect()
+    rows = route(spark.createDataFrame(case.frame), case.contract, stream="two").collect()
     assert [row["stream"] for row in rows] == ["two"]
 
 
@@ -94,11 +95,11 @@ def test_a_stream_of_the_contract_can_be_chosen(spark: SparkSession) -> None:
 def test_no_value_stops_the_rest(spark: SparkSession, ansi: str) -> None:
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        rows = routed(spark, CASES["whole seconds, by index"]).collect()
+        rows = routed(spark, CASES["windows of 5m as index, of whole s"]).collect()
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
     assert {row["reason"] for row in rows} == {None, "malformed-key"}
-    assert len(rows) == len(CASES["whole seconds, by index"].table)
+    assert len(rows) == len(CASES["windows of 5m as index, of whole s"].table)
 
 
 def test_text_that_is_no_utf8_is_placed_by_its_bytes_or_not_at_all(
@@ -117,8 +118,8 @@ def test_text_that_is_no_utf8_is_placed_by_its_bytes_or_not_at_all(
 @pytest.mark.parametrize("name", ["kafka-java", "sarama-hash", "a large table", "many behaviours"])
 def test_a_streaming_frame_is_routed_as_a_batch_is(spark: SparkSession, tmp_path: Path, name: str) -> None:
     case = CASES[name]
-    spark.createDataFrame(case.table).coalesce(1).write.parquet(str(tmp_path / "in"))
-    source = spark.readStream.schema(spark.createDataFrame(case.table).schema).parquet(str(tmp_path / "in"))
+    spark.createDataFrame(case.frame).coalesce(1).write.parquet(str(tmp_path / "in"))
+    source = spark.readStream.schema(spark.createDataFrame(case.frame).schema).parquet(str(tmp_path / "in"))
     stream = route(source, case.contract, position="at")
     assert stream.isStreaming
     sink = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "state"))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
-from tests.spark.cases import TEXTS, Case, key, of
+from tests.parity.cases.case import Case, key, of
+from tests.parity.cases.partitioners import TEXTS
 
 from keylane.spark import route
 from keylane.spark.hashes import murmur2
@@ -55,7 +56,7 @@ def keys() -> list[bytes]:
 
 def lanes_on_spark(spark: SparkSession, keys: list[bytes], lanes: int, partitioner: str = "kafka-java") -> list[int]:
     case = Case({**key("raw"), "lanes": lanes, "partitioner": partitioner}, of(keys))
-    return [row["lane"] for row in route(spark.createDataFrame(case.table), case.contract).collect()]
+    return [row["lane"] for row in route(spark.createDataFrame(case.frame), case.contract).collect()]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_every_lane_is_that_of_kafkas_own_partitioner(
 
 def test_the_hash_is_that_of_kafkas_own_utils(spark: SparkSession, kafka: Any, keys: list[bytes]) -> None:
     utils = method_of(kafka("org.apache.kafka.common.utils.Utils"), "murmur2", 1)
-    frame = spark.createDataFrame(Case({}, of(keys)).table)
+    frame = spark.createDataFrame(Case({}, of(keys)).frame)
     found = [row[0] for row in frame.select(murmur2(Bytes(F.col("k")), "static")).collect()]
     assert found == [called(spark, utils, key) for key in keys]
 

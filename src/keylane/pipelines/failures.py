@@ -11,9 +11,9 @@ from typing import Final
 
 from pyspark.errors import AnalysisException, PySparkException
 
-from keylane.errors import DataError, KeylaneError, SparkError, TargetError, first_line
+from keylane.errors import DataError, KeylaneError, SparkError, TargetError, cause, first_line
 
-__all__ = ["cause", "translated"]
+__all__ = ["translated"]
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
@@ -38,15 +38,6 @@ def translated(error: Exception, batch: int | None = None) -> Exception:
     if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
         return SparkError.of(f"Spark failed in {what}, which has not happened", got=cause(text), hint=_hint(text))
     return error
-
-
-def cause(text: str) -> str:
-    """What an error of Java has at the bottom of it; of Python, its last line."""
-    lines = text.splitlines()
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    python = [line for line in lines if re.match(r"\w*(Error|Exception): ", line)]
-    told = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
-    return next((found[-1] for found in (python, causes, told) if found), first_line(text))
 
 
 def _hint(text: str) -> str:

@@ -100,11 +100,12 @@ def _map(at: int, i: int, trial: dict[str, Any], head: Markup) -> Markup:
 
 def _contracts(case: Case, words: Words) -> Markup:
     worst = max(max(trial["before_noon"], trial["after_noon"]) for trial in case["trials"])
-    heads = ("Contract", "Rules", "Fullest lane before noon", "after noon", "Fullest half hour", "Idle lanes")
+    fullness = ("Fullest lane, before noon", "Fullest lane, after noon", "Fullest half hour")
+    heads = ("Contract", "Rules", *fullness, "Idle lanes", "Records on a new lane", "Order")
     rows = [
         _contract_row(trial, worst, chosen=i == case["chosen"], words=words) for i, trial in enumerate(case["trials"])
     ]
-    head = tag("tr", *(tag("th", text, scope="col") for text in (*heads, "Records on a new lane", "Order")))
+    head = tag("tr", *(tag("th", text, scope="col") for text in heads))
     return tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll", tabindex=0)
 
 
@@ -120,7 +121,7 @@ def _contract_row(trial: dict[str, Any], worst: float, *, chosen: bool, words: W
         _fullness(trial["after_noon"], worst, kind, "out of sample" if learned else ""),
         tag("td", times(trial["fullest_half_hour"], 1), class_="n"),
         tag("td", count(trial["idle_lanes"]), class_="n"),
-        tag("td", percent(trial["moved"]), class_="n"),
+        tag("td", percent(trial["moved"]) if trial["moved"] else "–", class_="n"),
         tag("td", order_line(trial, words)),
         class_="chosen" if chosen else None,
     )

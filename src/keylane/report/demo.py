@@ -58,13 +58,19 @@ def _drawn(document: Document) -> Document:
 
 def _top(document: Document) -> Markup:
     cases, words = document["cases"], said("demo")["page"]
-    before = _listed([times(case["trials"][0]["after_noon"], 1) for case in cases])
-    after = _listed([times(case["trials"][case["chosen"]]["after_noon"], 1) for case in cases])
-    verdict = ("Same records, same lanes: the fullest lane went from ", tag("em", before, class_="before"))
+    before = times(max(case["trials"][0]["after_noon"] for case in cases), 1)
+    after = times(max(case["trials"][case["chosen"]]["after_noon"] for case in cases), 1)
     return tag(
         "header",
         tag("p", tag("b", "keylane"), " demo", class_="brand"),
-        tag("h1", *verdict, " the mean to ", tag("em", after, class_="after"), "."),
+        tag(
+            "h1",
+            "Same records, same lanes: the fullest lane held up to ",
+            tag("em", before, class_="before"),
+            " the mean, and now holds at most ",
+            tag("em", after, class_="after"),
+            ".",
+        ),
         tag("p", words["sub"].format(**_sums(cases)), class_="sub"),
         tag("nav", *(_card(case) for case in cases), class_="cards", aria_label="Streams"),
         tag(
@@ -87,10 +93,6 @@ def _sums(cases: list[Document]) -> dict[str, str]:
         "contracts": count(sum(len(case["trials"]) for case in cases)),
         "accounted": f"{count(unplaced)} placements found no lane." if unplaced else "Every one of them got a lane.",
     }
-
-
-def _listed(parts: list[str]) -> str:
-    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
 def _card(case: Document) -> Markup:
@@ -120,7 +122,7 @@ def _totals(trial: Document) -> list[int]:
 def _drift(document: Document) -> Markup:
     words = said("demo")["drift"]
     rows = [_drift_row(row) for row in document["drift"]]
-    heads = ("Lanes", "Keys that move", "", "Formula", "Records of the day that move")
+    heads = ("Lanes", "Often expected", "Keys that really move", "", "Their number", "Formula", "Records of the day")
     head = tag("tr", *(tag("th", text, scope="col") for text in heads))
     return tag(
         "section",
@@ -132,15 +134,22 @@ def _drift(document: Document) -> Markup:
 
 
 def _drift_row(row: Document) -> Markup:
-    label = f"{percent(row['keys'], 2)} of keys move, the formula says {percent(row['formula'], 2)}"
+    label = f"{percent(row['keys'], 2)} of keys move, {percent(row['expected'], 1)} are often expected to"
     return tag(
         "tr",
         tag("th", f"{row['old']} → {row['new']}", scope="row"),
-        tag("td", percent(row["keys"], 2), class_="n"),
-        tag("td", bar(row["keys"], label, kind="before", mark=row["formula"]), class_="wide"),
-        tag("td", percent(row["formula"], 2), class_="n"),
-        tag("td", percent(row["records"], 2), class_="n"),
+        tag("td", percent(row["expected"])),
+        tag("td", percent(row["keys"], 2), tag("small", _times_expected(row)), class_="n"),
+        tag("td", bar(row["keys"], label, kind="before", mark=row["expected"]), class_="wide"),
+        tag("td", count(row["moved"])),
+        tag("td", percent(row["formula"], 2)),
+        tag("td", percent(row["records"], 2)),
     )
+
+
+def _times_expected(row: Document) -> str:
+    ratio = row["keys"] / row["expected"]
+    return "as expected" if round(ratio, 1) == 1 else f"{ratio:.0f} times that"
 
 
 def _how(document: Document) -> Markup:
@@ -168,7 +177,7 @@ def _commands(document: Document) -> list[str]:
     case = document["cases"][0]
     chosen = f"contracts/{case['trials'][case['chosen']]['name']}.yaml"
     return [
-        f"keylane demo --seed {document['seed']}",
+        f"keylane demo --seed {document['seed']} --scale {document['scale']:g} --to again",
         f"keylane check contracts/{case['trials'][0]['name']}.yaml --data source/{case['name']}",
         f"keylane check {chosen} --data source/{case['name']}",
         f"keylane route {chosen} --from source/{case['name']} --to streams",

@@ -86,7 +86,11 @@ def legend(mean: float, most: int, name: str) -> Markup:
             role="img",
             aria_label=f"Colour scale: 1× is {count(round(mean))} records a lane and half hour.",
         ),
-        tag("figcaption", f"1× = {count(round(mean))} records in one lane and half hour, the mean before"),
+        tag(
+            "figcaption",
+            f"1× = {count(round(mean))} records in one lane and half hour, the mean. ",
+            "Bars beside a map: each lane's whole day; the dashed line is their mean.",
+        ),
         class_="legend",
     )
 

@@ -13,41 +13,49 @@ from pyspark.sql import functions as F
 
 from keylane.records import Reason
 from keylane.spark.hashes import murmur2
-from keylane.spark.keys import sub_key
-from keylane.spark.lanes import by_position, by_sub_key, fold, keyless_lane, lane_set
+from keylane.spark.keys import read_sub_key
+from keylane.spark.lanes import among, by_position, by_sub_key, fold, keyless_lane
 from keylane.spark.overrides import behaviours, range_of
 from keylane.spark.ranges import range_lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import Column
     from pyspark.sql.types import StructType
 
-    from keylane.placement.overrides import HotRule
+    from keylane.placement.overrides import HotRule, Overrides
     from keylane.router import Router
     from keylane.spark.calls import JavaWay
     from keylane.spark.keys import Keys
     from keylane.spark.overrides import LookedUp
 
-__all__ = ["Decision", "Given", "decide"]
+__all__ = ["Decision", "Given", "SubKey", "decide", "divided_by", "sub_keys"]
+
+
+@dataclass(frozen=True, slots=True)
+class SubKey:
+    """What divides a key among lanes: murmur2 of a field, and which rows hold bytes that are no text, if any can."""
+
+    hash: Column
+    misfit: Column | None
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
     """Everything a decision looks at.
 
-    `hash` is None for clients that ignore keys; `position`, when rows have none; `schema`, while nobody knows the
-    frame.
+    `hash` is None for clients that ignore keys; `position`, when rows have none. `sub_keys` are those of the fields
+    that the frame has.
     """
 
     router: Router
     keys: Keys
     hash: Column | None
     found: LookedUp
+    sub_keys: Mapping[str, SubKey]
     position: Column | None
     way: JavaWay
-    schema: StructType | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,31 +177,55 @@ def _behave(given: Given, rule: HotRule) -> Outcome:
     home = _home(given, lanes)
     if rule.spread is None:
         return Outcome(home, stream=rule.stream)
-    among = lane_set(rule.spread, home, lanes)
     if rule.spread.by is not None:
-        return _divided(given, rule.spread.by, among, rule.stream)
+        return _divided(
+            given, rule.spread.by, lambda sub: by_sub_key(sub, rule.spread, home, lanes, given.way), rule.stream
+        )
     if given.position is None:
         return Outcome(reason=F.lit(str(Reason.NO_POSITION)), stream=rule.stream)
-    return _at_position(given.position, by_position(given.position, among), rule.stream)
+    return _at_position(given.position, by_position(given.position, rule.spread, home, lanes), rule.stream)
 
 
-def _divided(given: Given, by: str, among: Column, stream: str | None = None) -> Outcome:
+def _divided(given: Given, by: str, place: Callable[[Column], Column], stream: str | None = None) -> Outcome:
     """One of several lanes, by sub-key."""
-    if given.schema is not None and by not in given.schema.names:
+    sub = given.sub_keys.get(by)
+    if sub is None:
         return Outcome(reason=F.lit(str(Reason.MISSING_FIELD)), stream=stream)
-    sub, misfit = sub_key(by, given.schema, checked=given.way == "reflect")
-    lane = by_sub_key(murmur2(sub, given.way), among)
-    if misfit is None:
+    lane = place(sub.hash)
+    if sub.misfit is None:
         return Outcome(lane, stream=stream)
-    return Outcome(F.when(~misfit, lane), F.when(misfit, F.lit(str(Reason.MALFORMED_KEY))), stream)
+    return Outcome(F.when(~sub.misfit, lane), F.when(sub.misfit, F.lit(str(Reason.MALFORMED_KEY))), stream)
 
 
 def _tabled(given: Given) -> Iterator[Branch]:
     found, overrides = given.found, given.router.overrides
     if found.table_lanes is not None:
-        yield Branch(found.table_lanes.isNotNull(), _divided(given, overrides.table_by or "", found.table_lanes))
+        lanes = found.table_lanes
+        yield Branch(
+            lanes.isNotNull(), _divided(given, overrides.table_by or "", lambda sub: among(sub, lanes, given.way))
+        )
     if found.table_lane is not None:
         yield Branch(found.table_lane.isNotNull(), Outcome(found.table_lane))
     lane = range_of(overrides.table, given.keys.base) if overrides.table else None
     if lane is not None:
         yield Branch(lane.isNotNull(), Outcome(lane))
+
+
+def sub_keys(overrides: Overrides, schema: StructType | None, way: JavaWay) -> dict[str, SubKey]:
+    """The sub-keys that a frame has, by field; all of them while nobody knows the frame."""
+    fields = {rule.spread.by for rule in behaviours(overrides) if rule.spread} | {overrides.table_by}
+    known = [field for field in fields if field and (schema is None or field in schema.names)]
+    return {field: _sub_key(field, schema, way) for field in sorted(known)}
+
+
+def _sub_key(field: str, schema: StructType | None, way: JavaWay) -> SubKey:
+    key, misfit = read_sub_key(field, schema, checked=way == "reflect")
+    return SubKey(murmur2(key, way), misfit)
+
+
+def divided_by(field: str, overrides: Overrides, found: LookedUp) -> Column:
+    """Which rows a sub-key divides: no other has to pay for its hash."""
+    numbers = [i for i, rule in enumerate(behaviours(overrides)) if rule.spread and rule.spread.by == field]
+    spread = found.behaviour.isin(numbers) if found.behaviour is not None and numbers else F.lit(False)
+    tabled = found.table_lanes is not None and overrides.table_by == field
+    return spread | found.table_lanes.isNotNull() if tabled else spread

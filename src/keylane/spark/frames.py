@@ -17,19 +17,20 @@ from keylane.errors import DataError, did_you_mean
 from keylane.router import Router
 from keylane.spark.arrow import placed
 from keylane.spark.calls import java_way
-from keylane.spark.decide import Given, decide
+from keylane.spark.decide import Given, SubKey, decide, divided_by, sub_keys
 from keylane.spark.hashes import hash_column
 from keylane.spark.keys import Bytes, Keys, read_keys
 from keylane.spark.kinds import column_named
 from keylane.spark.overrides import PREFIX, by_joins, by_literals, few_enough
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
     from keylane.contract.model import Contract
     from keylane.spark.calls import JavaWay
+    from keylane.spark.overrides import LookedUp
 
 __all__ = ["ADDED", "lane", "route"]
 
@@ -52,7 +53,8 @@ def lane(contract: Contract, *, lanes: int | None = None, position: str | None =
     way = java_way(SparkSession.active())
     keys = read_keys(contract.spec.key, None, way, checked=_checked(router, way))
     found = by_literals(router.overrides, keys.base.binary)
-    given = Given(router, keys, _hash(router, keys, way), found, at, way, None)
+    subs = sub_keys(router.overrides, None, way)
+    given = Given(router, keys, _hash(router, keys, way), found, subs, at, way)
     return decide(given).lane_column().alias("lane")
 
 
@@ -79,7 +81,8 @@ def route(
     frame, keys = _staged(df, keys)
     frame, found = by_joins(frame, router.overrides, keys.base.binary)
     frame, hashed = _hash_staged(frame, _hash(router, keys, way))
-    decision = decide(Given(router, keys, hashed, found, at, way, schema))
+    frame, subs = _subs_staged(frame, router, found, sub_keys(router.overrides, schema, way))
+    decision = decide(Given(router, keys, hashed, found, subs, at, way))
     added = (decision.stream_column(), decision.lane_column(), keys.routing.binary, decision.reason_column())
     return _with_added(frame, added)
 
@@ -93,6 +96,18 @@ def _hash_staged(frame: DataFrame, hashed: Column | None) -> tuple[DataFrame, Co
     if hashed is None:
         return frame, None
     return frame.select("*", hashed.alias(f"{PREFIX}hash")), F.col(f"{PREFIX}hash")
+
+
+def _subs_staged(
+    frame: DataFrame, router: Router, found: LookedUp, subs: Mapping[str, SubKey]
+) -> tuple[DataFrame, dict[str, SubKey]]:
+    """The same for the hashes of sub-keys: each lane of a spread looks at it."""
+    names = {field: f"{PREFIX}sub_{number}" for number, field in enumerate(subs)}
+    made = [
+        F.when(divided_by(field, router.overrides, found), sub.hash).alias(names[field]) for field, sub in subs.items()
+    ]
+    staged = {field: SubKey(F.col(names[field]), sub.misfit) for field, sub in subs.items()}
+    return frame.select("*", *made), staged
 
 
 def needed(contract: Contract) -> list[str]:

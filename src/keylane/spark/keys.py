@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keylane.spark.calls import JavaWay
     from keylane.spark.kinds import Field, Kind
 
-__all__ = ["Bytes", "Keys", "read_keys", "sub_key"]
+__all__ = ["Bytes", "Keys", "read_keys", "read_sub_key"]
 
 UUID: Final = r"\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z"
 #: The text of a cell: its number has bit 59 set and no higher one, so that its first digit is 8 or more.
@@ -81,7 +81,7 @@ def read_keys(key: Key, schema: StructType | None, way: JavaWay, *, checked: boo
     return Keys(base, _joined([base, part], key.joined_by), _any(misfits))
 
 
-def sub_key(name: str, schema: StructType | None, *, checked: bool = False) -> tuple[Bytes, Column | None]:
+def read_sub_key(name: str, schema: StructType | None, *, checked: bool = False) -> tuple[Bytes, Column | None]:
     """A sub-key's text, null as the empty text; and which rows hold bytes that are no text, if any can."""
     field = field_of(name, schema)
     part = _utf8(field, checked)

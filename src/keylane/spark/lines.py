@@ -129,7 +129,7 @@ def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
     """
     reader: Any = spark.read.option("columnNameOfCorruptRecord", _CORRUPT)
     lines: Any = spark.read.text(addresses)
-    strings = lines._jdf.as_(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
+    strings = getattr(lines._jdf, "as")(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
     found = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001
     single = _single_names(StructType.fromJson(found))
     assert isinstance(single, StructType)

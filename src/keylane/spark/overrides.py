@@ -84,11 +84,13 @@ def by_joins(frame: DataFrame, overrides: Overrides, base: Column) -> tuple[Data
     """Few keys inside the expression, many by a join of the frame with a small table that every worker holds."""
     found = LookedUp()
     for look_up in _look_ups(overrides):
-        if len(look_up.values) <= FEW:
-            column = _literal(look_up, base)
+        name = f"{PREFIX}{look_up.name}"
+        if len(look_up.values) > FEW:
+            frame = _joined(frame, look_up, base, name)
         else:
-            frame, column = _joined(frame, look_up, base)
-        found = replace(found, **{look_up.name: column})
+            # A column of its own too: every branch asks, and Spark shares nothing between branches.
+            frame = frame.select("*", _literal(look_up, base).alias(name))
+        found = replace(found, **{look_up.name: F.col(name)})
     return frame, found
 
 
@@ -107,12 +109,12 @@ def _literal_value(value: Any) -> Column:
     return F.array(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
 
 
-def _joined(frame: DataFrame, look_up: _LookUp, base: Column) -> tuple[DataFrame, Column]:
-    key, name = f"{PREFIX}{look_up.name}_key", f"{PREFIX}{look_up.name}"
+def _joined(frame: DataFrame, look_up: _LookUp, base: Column, name: str) -> DataFrame:
+    key = f"{name}_key"
     values = pa.array(look_up.values.values(), look_up.kind)
     table = pa.table({key: pa.array(look_up.values.keys(), pa.binary()), name: values})
     small = F.broadcast(frame.sparkSession.createDataFrame(table))
-    return frame.join(small, base == F.col(key), "left").drop(key), F.col(name)
+    return frame.join(small, base == F.col(key), "left").drop(key)
 
 
 def range_of(table: LaneTable, base: Bytes) -> Column | None:

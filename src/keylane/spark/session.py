@@ -21,7 +21,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from keylane.errors import SparkError, first_line
+from keylane.errors import SparkError, cause
 from keylane.spark.archive import archive_options
 from keylane.spark.calls import TRIED
 from keylane.spark.java import find_java
@@ -57,7 +57,7 @@ def local_session(
         return _submitted_session(master, conf or {}) if is_submitted() else _new_session(master, conf or {}, app)
     except (PySparkException, Py4JError) as error:
         hint = "look at the master and the settings; Java's own words are above"
-        raise SparkError.of("Spark does not start", got=first_line(str(error)), hint=hint) from error
+        raise SparkError.of("Spark does not start", got=cause(str(error)), hint=hint) from error
 
 
 def is_submitted() -> bool:

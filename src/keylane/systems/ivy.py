@@ -7,6 +7,7 @@ with a mirror; without it Ivy asks where it always asks.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -73,10 +74,11 @@ def _failed(jars: Sequence[Jar], told: str) -> JarError:
 
 
 def _complaint(told: str) -> str:
-    """The lines in which Ivy says what went wrong; it says a great deal else."""
-    lines = [line.strip(" \t:") for line in told.splitlines()]
-    telling = [line for line in lines if any(word in line.lower() for word in ("not found", "exception", "error"))]
-    return "; ".join(dict.fromkeys(telling))[-400:] or told.strip()[-400:]
+    """Why, in Ivy's words: what it could not reach, then what it did not find; it says a great deal else."""
+    reached = re.findall(r"[\w.]+(?:Exception|Error): [^)\n]+", told)
+    found = re.findall(r"(?:module not found|not found|download failed): *(\S+)", told)
+    why = [*dict.fromkeys(reached)][:1] + [f"not found: {name}" for name in [*dict.fromkeys(found)][:1]]
+    return "; ".join(why) or told.strip()[-200:]
 
 
 def _wanted(jars: Sequence[Jar]) -> str:

@@ -13,6 +13,7 @@ Who uses them: `connector_settings` gives a Spark session the connector; `broker
 from __future__ import annotations
 
 import hashlib
+import shutil
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -25,7 +26,7 @@ from keylane.spark.cache import cache_folder
 from keylane.systems.ivy import retrieve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     Tell = Callable[[str], None]
 
@@ -95,14 +96,25 @@ def _jar(coordinate: str, sha256: str, kits: str) -> Jar:
 def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold) -> list[Path]:
     """The paths of a kit's jars in `folder` (default: the cache); those that are not there are fetched first."""
     wanted, folder = kit(name), folder or jar_folder()
-    away = lacking(wanted, folder)
-    if away:
+    _copy_from_cache(lacking(wanted, folder), folder)
+    if away := lacking(wanted, folder):
         tell(f"fetching {len(away)} jar(s) of the {name}, once, into {folder}")
         folder.mkdir(parents=True, exist_ok=True)
         retrieve(away, folder, check)
     for jar in wanted:
         check(jar, folder / jar.file)
     return [folder / jar.file for jar in wanted]
+
+
+def _copy_from_cache(jars: Sequence[Jar], folder: Path) -> None:
+    """What was fetched before need not be fetched for another folder."""
+    kept = (cache_folder() or folder.parent) / "jars"
+    for jar in jars:
+        if kept != folder and (kept / jar.file).exists():
+            check(jar, kept / jar.file)
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(kept / jar.file, folder / f".{jar.file}.new")
+            (folder / f".{jar.file}.new").replace(folder / jar.file)
 
 
 def lacking(jars: Iterable[Jar], folder: Path) -> list[Jar]:

@@ -6,11 +6,24 @@ import json
 
 import numpy as np
 import pytest
+from aiokafka.partitioner import murmur2
 
 from keylane.pipelines.demo import figures
 from keylane.pipelines.demo.choose import rides_choices
 from keylane.pipelines.demo.tally import BUCKETS, NOON, KeyCounts, LaneCounts, Parted
 from keylane.pipelines.demo.traffic import all_merchants
+
+#: Keys of 200,000 that change lane under Kafka's murmur2.
+MOVED = {
+    (6, 8): 149_868,
+    (10, 11): 181_955,
+    (12, 18): 133_208,
+    (12, 24): 99_795,
+    (50, 60): 166_506,
+    (64, 65): 196_978,
+    (64, 96): 133_533,
+    (64, 128): 99_913,
+}
 
 
 def test_max_over_mean() -> None:
@@ -43,13 +56,30 @@ def test_keys_of_equal_weight_have_one_order() -> None:
     assert KeyCounts(["b", "a"], np.array([1, 1]), np.array([1, 1])).heaviest(2) == ["a", "b"]
 
 
-def test_drift_of_two_hundred_thousand_merchants_is_the_formula_within_a_quarter_point() -> None:
+def test_drift_of_two_hundred_thousand_merchants_is_what_another_murmur2_says() -> None:
+    """aiokafka's own murmur2, key by key: no line of it is keylane's."""
     keys = all_merchants(200_000).to_pylist()
+    hashes = np.array([murmur2(key.encode()) & 0x7FFFFFFF for key in keys])
     found = figures.drift(keys, np.ones(len(keys), int))
-    assert [(row.old, row.new) for row in found] == [(12, 24), (12, 18), (6, 8), (10, 11), (50, 60), (64, 96)]
-    assert [row.formula for row in found] == pytest.approx([1 / 2, 2 / 3, 3 / 4, 10 / 11, 5 / 6, 2 / 3])
-    assert all(abs(row.keys - row.formula) < 0.0025 for row in found)
+    assert [row.moved for row in found] == [int((hashes % row.old != hashes % row.new).sum()) for row in found]
+    assert [row.keys for row in found] == [row.moved / 200_000 for row in found]
     assert all(row.records == row.keys for row in found)
+
+
+def test_the_drift_table_s_numbers() -> None:
+    """Written down, so that neither the keys nor the table change unnoticed."""
+    keys = all_merchants(200_000).to_pylist()
+    found = {(row.old, row.new): row for row in figures.drift(keys, np.ones(len(keys), int))}
+    assert {change: row.moved for change, row in found.items()} == MOVED
+    assert found[64, 65].formula == pytest.approx(64 / 65)
+    assert found[64, 65].expected == pytest.approx(1 / 65)
+    assert [row.formula for row in found.values()] == pytest.approx(
+        [3 / 4, 10 / 11, 2 / 3, 1 / 2, 5 / 6, 64 / 65, 2 / 3, 1 / 2]
+    )
+    assert [row.expected for row in found.values()] == pytest.approx(
+        [1 / 4, 1 / 11, 1 / 3, 1 / 2, 1 / 6, 1 / 65, 1 / 3, 1 / 2]
+    )
+    assert all(abs(row.keys - row.formula) < 0.0025 for row in found.values())
 
 
 def test_records_that_move_follow_the_weight_of_their_keys() -> None:
@@ -58,5 +88,5 @@ def test_records_that_move_follow_the_weight_of_their_keys() -> None:
 
 
 def test_a_document_is_plain_and_short() -> None:
-    drift = figures.Drift(6, 8, 2 / 3, 0.123456789, 0.5)
+    drift = figures.Drift(6, 8, 0.25, 2 / 3, 12, 0.123456789, 0.5)
     assert json.loads(json.dumps(figures.as_document(drift)))["keys"] == 0.12346

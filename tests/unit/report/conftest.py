@@ -27,7 +27,7 @@ def document() -> Callable[..., dict[str, Any]]:
         lists = (choose.payments_choices(VOLUMES), choose.rides_choices(), choose.queries_choices(VOLUMES))
         cases = [_case(rng, stream, choices, counts) for stream, choices in zip(STREAMS, lists, strict=True)]
         drift = figures.drift([f"m{i}" for i in range(1_000)], np.ones(1_000, int))
-        demo = figures.Demo(figures.SCHEMA, "0.1.0", "4.2.0", 7, "2026-03-12", cases, 1_000, drift)
+        demo = figures.Demo(figures.SCHEMA, "0.1.0", "4.2.0", 7, 1.0, "2026-03-12", cases, 1_000, drift)
         made: dict[str, Any] = figures.as_document(demo)
         return made
 

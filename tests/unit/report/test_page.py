@@ -125,7 +125,7 @@ def test_hashes_of_keys_differ_from_page_to_page(document: Document) -> None:
 def test_the_verdict_comes_first_and_every_part_is_there(document: Document) -> None:
     text = demo_page(document())
     headings = re.findall(r"<h[12]>(.*?)</h[12]>", text)
-    assert headings[0].startswith("Same records, same lanes: the fullest lane went from")
+    assert headings[0].startswith("Same records, same lanes: the fullest lane held up to")
     assert [found["id"] for tag, found in read(text).elements if tag == "section"] == [
         "payments",
         "rides",

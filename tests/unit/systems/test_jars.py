@@ -96,6 +96,16 @@ def test_only_what_is_missing_is_fetched(world: Path, folder: Path) -> None:
     assert len(jars.fetched("broker")) == 2
 
 
+def test_another_folder_gets_what_the_cache_has_without_a_fetch(world: Path, folder: Path, tmp_path: Path) -> None:
+    put(folder, jar("a"), jar("b"))
+    assert names(jars.fetched("broker", tmp_path / "site" / "jars")[0].parent) == ["a-1.0.jar", "b-1.0.jar"]
+    assert times_asked(world) == 0
+    (folder / "a-1.0.jar").write_bytes(b"another")
+    with pytest.raises(JarError, match=r"a-1\.0\.jar is not the pinned one"):
+        jars.fetched("broker", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_broken_download_leaves_nothing(world: Path, folder: Path) -> None:
     put(world, jar("a"), jar("b"))
     (world / "b-1.0.jar").write_bytes(b"half an arch")
@@ -105,12 +115,14 @@ def test_a_broken_download_leaves_nothing(world: Path, folder: Path) -> None:
 
 
 def test_no_network_says_so_and_leaves_nothing(world: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMPLAINT", "UNRESOLVED DEPENDENCY: org.example#a;1.0: not found")
+    monkeypatch.setenv(
+        "COMPLAINT", "Server access error (java.net.ConnectException: refused) module not found: a#a;1.0"
+    )
     with pytest.raises(
         JarError, match=r"a-1\.0\.jar, b-1\.0\.jar could not be fetched; nothing was changed: got "
     ) as info:
         jars.fetched("broker")
-    assert "org.example#a;1.0: not found" in str(info.value)
+    assert "got 'java.net.ConnectException: refused; not found: a#a;1.0'" in str(info.value)
     assert "hint: is there a network?" in str(info.value)
     assert names(folder) == []
 

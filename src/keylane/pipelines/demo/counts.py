@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from keylane.pipelines.demo.tally import BUCKETS, NOON, KeyCounts, LaneCounts, Parted
@@ -43,11 +44,20 @@ def lanes_under(day: DataFrame, contracts: Sequence[Contract], groups: Sequence[
     return day.select(*groups, _bucket().alias("bucket"), *map(_lane, range(len(contracts))))
 
 
-def lane_counts(routed: DataFrame, i: int, lanes: int) -> LaneCounts:
-    """Count the records of each lane and half hour under contract `i`, and those on another lane under the first."""
-    moved = F.sum((F.col(_lane(i)) != F.col(_lane(0))).cast("int"))
-    grouped = routed.groupBy(F.col(_lane(i)).alias("lane"), "bucket")
+def lane_counts(routed: DataFrame, lanes: Sequence[int]) -> list[LaneCounts]:
+    """Count, under each contract, the records of each lane and half hour, and those on another lane under the first.
+
+    `lanes` are the lane counts of the contracts. One pass: every record stands once for each contract.
+    """
+    moved = F.sum((F.col("lane") != F.col(_lane(0))).cast("int"))
+    each = F.posexplode(F.array(*(_lane(i) for i in range(len(lanes))))).alias("contract", "lane")
+    grouped = routed.select("bucket", _lane(0), each).groupBy("contract", "lane", "bucket")
     table = grouped.agg(F.count("*").alias("records"), moved.alias("moved")).toArrow()
+    contract = table["contract"].to_numpy()
+    return [_lane_counts(table.filter(pa.array(contract == i)), count) for i, count in enumerate(lanes)]
+
+
+def _lane_counts(table: pa.Table, lanes: int) -> LaneCounts:
     lane = table["lane"].fill_null(-1).to_numpy()
     records, placed = table["records"].to_numpy(), lane >= 0
     cells = np.zeros((lanes, BUCKETS), np.int64)

@@ -40,7 +40,7 @@ __all__ = [
 
 SCHEMA: Final = "keylane.demo/1"
 #: Changes of lane count that people make.
-CHANGES: Final = ((12, 24), (12, 18), (6, 8), (10, 11), (50, 60), (64, 96))
+CHANGES: Final = ((6, 8), (10, 11), (12, 18), (12, 24), (50, 60), (64, 65), (64, 96), (64, 128))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,17 @@ class HotKey:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What really moves when a lane count changes, and what the formula says."""
+    """What really moves when a lane count changes: how many keys, and the shares of keys and records.
+
+    `expected` is the share that the new lanes take, which is what many expect to move and the least that must;
+    `formula` is what `hash mod n` moves.
+    """
 
     old: int
     new: int
+    expected: float
     formula: float
+    moved: int
     keys: float
     records: float
 
@@ -116,6 +122,7 @@ class Demo:
     version: str
     spark: str
     seed: int
+    scale: float
     day: str
     cases: list[Case]
     merchants: int
@@ -182,7 +189,8 @@ def drift(keys: Sequence[str], records: NDArray[np.int64]) -> list[Drift]:
     for old, new in CHANGES:
         moves = rule.hashed_lanes(routing_keys, old) != rule.hashed_lanes(routing_keys, new)
         formula = float(moved_share("kafka-java", old, new) or 0)
-        out.append(Drift(old, new, formula, float(moves.mean()), float(records[moves].sum() / total)))
+        share = float(records[moves].sum() / total)
+        out.append(Drift(old, new, 1 - old / new, formula, int(moves.sum()), float(moves.mean()), share))
     return out
 
 

@@ -7,20 +7,23 @@ The page is made from what it returns, by `keylane.report.demo`.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from keylane import __version__
-from keylane.errors import DataError
+from keylane.errors import DataError, KeylaneError, SparkError, TargetError
 from keylane.pipelines.demo import choose, counts, figures, traffic
 from keylane.pipelines.demo.figures import SCHEMA, Case, Demo
 from keylane.pipelines.demo.order import order_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "told"]
 
 #: How many heavy keys are shown.
 SHOWN: Final = 8
@@ -58,6 +61,20 @@ STREAMS: Final = (
 )
 
 
+@contextmanager
+def told(to: Path) -> Iterator[None]:
+    """Errors of the disk and of Spark in keylane's words. The next run replaces whatever is there of this one."""
+    try:
+        yield
+    except KeylaneError:
+        raise
+    except OSError as error:
+        hint = "make room, or --to another folder; the next run replaces what is there"
+        raise TargetError.of(f"the demo cannot write: {error.strerror or error}", got=str(to), hint=hint) from error
+    except (PySparkException, Py4JError) as error:
+        raise SparkError.of("Spark failed in the demo", got=str(error).partition("\n")[0]) from error
+
+
 def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say: Say) -> Demo:
     """Run every step; `say` hears of each. The folder must be there."""
     days = [(stream, _written(to, stream, seed, sizes, say)) for stream in STREAMS]
@@ -70,7 +87,8 @@ def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say
         if stream.name == "payments":
             drift = _drift(tallied, sizes.merchants)
             say(f"drift: {len(drift)} changes of lane count for {sizes.merchants:,} merchants")
-    demo = Demo(SCHEMA, __version__, spark.version, seed, f"{traffic.DAY:%Y-%m-%d}", cases, sizes.merchants, drift)
+    made = (SCHEMA, __version__, spark.version, seed, sizes.scale, f"{traffic.DAY:%Y-%m-%d}")
+    demo = Demo(*made, cases, sizes.merchants, drift)
     (to / "figures.json").write_text(json.dumps(figures.as_document(demo)), encoding="utf-8")
     return demo
 
@@ -116,13 +134,13 @@ def _trials(
     stream: _Stream, choices: list[Choice], routed: DataFrame, tallied: KeyCounts, say: Say
 ) -> list[figures.Trial]:
     trials = []
+    lanes = counts.lane_counts(routed, [int(choice.contract.spec.lanes) for choice in choices])
     keys = counts.parted(routed, stream.key, len(choices))
     sub_keys = counts.parted(routed, stream.sub_key, len(choices)) if stream.sub_key else [None] * len(choices)
     for i, choice in enumerate(choices):
-        lanes = counts.lane_counts(routed, i, int(choice.contract.spec.lanes))
-        _adds_up(choice, int(lanes.cells.sum()) + lanes.unplaced, int(tallied.day.sum()))
+        _adds_up(choice, int(lanes[i].cells.sum()) + lanes[i].unplaced, int(tallied.day.sum()))
         scopes = order_kept(choice.contract, tallied.of_day)
-        trials.append(figures.trial(choice, lanes, scopes, keys[i], sub_keys[i]))
+        trials.append(figures.trial(choice, lanes[i], scopes, keys[i], sub_keys[i]))
         say(f"{choice.name}: the fullest lane holds {trials[i].max_over_mean:.2f} times the mean")
     return trials
 

@@ -47,10 +47,11 @@ class Sizes:
     """How much of each there is in the day."""
 
     merchants: int = 200_000
-    orders: int = 300_000
-    rides: int = 110_000
+    orders: int = 220_000
+    rides: int = 80_000
     queries: int = 8_000
-    query_events: int = 350_000
+    query_events: int = 320_000
+    scale: float = 1.0
 
     def scaled(self, by: float) -> Sizes:
         """As many keys, but fewer or more records."""
@@ -59,6 +60,7 @@ class Sizes:
             orders=max(1, round(self.orders * by)),
             rides=max(1, round(self.rides * by)),
             query_events=max(1, round(self.query_events * by)),
+            scale=self.scale * by,
         )
 
 

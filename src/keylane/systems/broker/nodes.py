@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker.layout import Cluster
 
-__all__ = ["end", "format_nodes", "launch", "log_tail", "process_of", "send"]
+__all__ = ["complaint", "end", "format_nodes", "last_words", "launch", "process_of", "send"]
 
 #: A broker for tests: little memory, and compiled quickly rather than well.
 SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError")
@@ -51,7 +51,7 @@ def format_nodes(cluster: Cluster, jars: Sequence[Path]) -> None:
     )
     arguments.unlink()
     if done.returncode:
-        raise BrokerError.of("Kafka could not format its folder", got=(done.stdout + done.stderr).strip()[-500:])
+        raise BrokerError(f"Kafka could not format its folder: {complaint(done.stdout + done.stderr)}")
     for node in cluster.nodes[1:]:
         _format_after(cluster, first, node.number)
 
@@ -116,12 +116,25 @@ def end(cluster: Cluster, number: int, seconds: float = END_SECONDS) -> bool:
     return True
 
 
-def log_tail(cluster: Cluster, number: int, size: int = 600) -> str:
-    """The last that a node has said."""
-    try:
-        return cluster.log(number).read_text(encoding="utf-8", errors="replace").strip()[-size:]
-    except OSError:
-        return ""
+def last_words(cluster: Cluster, number: int) -> str:
+    """Why a node does not do what it should, as far as its log tells, and where that is."""
+    log = cluster.log(number)
+    told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return f"{complaint(told) or 'it says nothing'}; its log is {log}"
+
+
+def complaint(told: str) -> str:
+    r"""What a Java program says went wrong: the last line that names an error, and the next, without the stack.
+
+    >>> complaint("fine\nError occurred\nToo small a heap\n\tat a.B.c(B.java:1)\nbye\n")
+    'Error occurred: Too small a heap'
+    """
+    lines = [line.strip() for line in told.splitlines() if line.strip() and not line.startswith("\t")]
+    named = [
+        i for i, line in enumerate(lines) if any(word in line for word in ("Exception", "Error", "ERROR", "FATAL"))
+    ]
+    first = named[-1] if named else max(0, len(lines) - 2)
+    return ": ".join(lines[first : first + 2])[:300]
 
 
 def _reap(pid: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from keylane.errors import BrokerError, MissingExtraError
 from keylane.systems.broker.layout import HOST
-from keylane.systems.broker.nodes import log_tail, process_of
+from keylane.systems.broker.nodes import last_words, process_of
 from keylane.systems.broker.tls import librdkafka_settings
 
 if TYPE_CHECKING:
@@ -63,18 +63,11 @@ def wait_until_ready(cluster: Cluster, numbers: Sequence[int], seconds: float) -
         while (brokers_at(settings, 1.0) or 0) < len(numbers):
             _check_alive(cluster, numbers)
             if time.monotonic() > until:
-                there = settings["bootstrap.servers"]
-                raise BrokerError.of(
-                    "a broker does not answer", got=f"{there}, after {seconds:.0f} s: {_said(cluster, number)}"
-                )
+                raise BrokerError(f"node {number} gave no answer in {seconds:.0f} s: {last_words(cluster, number)}")
             time.sleep(0.1)
 
 
 def _check_alive(cluster: Cluster, numbers: Sequence[int]) -> None:
     for number in numbers:
         if process_of(cluster, number) is None:
-            raise BrokerError.of(f"node {number} ended while it started", got=_said(cluster, number))
-
-
-def _said(cluster: Cluster, number: int) -> str:
-    return log_tail(cluster, number) or f"nothing in {cluster.log(number)}"
+            raise BrokerError(f"node {number} ended while it started: {last_words(cluster, number)}")

@@ -40,7 +40,8 @@ def find(folder: Path) -> Cluster | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise BrokerError.of("the state of this cluster cannot be read", got=f"{folder / STATE}: {error!r}") from None
+        got, hint = f"{folder / STATE}: {error!r}", "end its Java processes, then remove the folder"
+        raise BrokerError.of("the state of this cluster cannot be read", got=got, hint=hint) from None
 
 
 def write(cluster: Cluster) -> None:

@@ -1,8 +1,9 @@
 """A process that places cases over Spark Connect: one process can speak to Spark in one way only.
 
-    python -m tests.spark.connect_client sc://127.0.0.1:PORT
+    python -m tests.parity.connect_client sc://127.0.0.1:PORT
 
-Reads pickled cases, writes their pickled rows, or the text of what went wrong. The case "way" asks how it calls Java.
+Reads pickled lists of cases, writes their pickled outcomes, or the text of what went wrong. The word "way" asks how it
+calls Java.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.spark.ways import by_spark
+from tests.parity.ways import by_spark
 
 from keylane.spark.calls import java_way
 
@@ -24,11 +25,11 @@ def main(url: str) -> None:
     spark = SparkSession.builder.remote(url).getOrCreate()
     while True:
         try:
-            case = pickle.load(sys.stdin.buffer)
+            asked = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            answer: Any = java_way(spark) if case == "way" else by_spark(spark, case)
+            answer: Any = java_way(spark) if asked == "way" else by_spark(spark, asked)
         except Exception as error:  # noqa: BLE001 - whatever it is, the test that asked must see it
             answer = f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers)

@@ -1,0 +1,121 @@
+"""Every case on Spark and over Spark Connect, as records are placed alone, to the last bit; and with bugs planted in.
+
+The other ways that a session may have to call Java take one case of each kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+from tests.parity.cases import CASES
+from tests.parity.conftest import Grouped
+from tests.parity.test_ways import PLANTED
+from tests.parity.ways import by_record, by_spark, expected
+
+from keylane.spark import calls, frames, hashes, lanes
+from keylane.spark.keys import read_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+    from keylane.spark.calls import JavaWay
+    from keylane.spark.keys import Bytes
+
+#: One case for each thing that differs between the ways to call Java.
+DIFFER = [
+    "kafka-java",
+    "pulsar-murmur3",
+    "kinesis-md5",
+    "utf8 of binary",
+    "int32be",
+    "int64be",
+    "raw",
+    "two fields, mixed",
+    "a window after a fixed width",
+    "null random, empty round_robin",
+    "spread over many lanes",
+    "tier with a spread by sub-key",
+    "spread, sub-keys of bytes",
+    "few-lane accounts",
+]
+JAVA = CASES["kafka-java"]
+FIT = [name for name, case in CASES.items() if case.fits_spark]
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_spark_places_as_records_are_placed_alone(on_spark: Grouped, name: str) -> None:
+    assert on_spark(name) == expected(CASES[name])
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_connect_places_as_records_are_placed_alone(on_connect: Grouped, name: str) -> None:
+    assert on_connect(name) == expected(CASES[name])
+
+
+def test_what_does_not_fit_spark_really_does_not(spark: SparkSession) -> None:
+    assert len(FIT) > 200
+    for name in CASES.keys() - set(FIT):
+        with pytest.raises(PySparkException, match=r"[Uu]nsupported"):
+            spark.createDataFrame(CASES[name].frame)
+
+
+@pytest.mark.parametrize("way", ["on_spark", "on_connect"])
+def test_a_frame_that_is_placed_otherwise_would_be_caught(request: pytest.FixtureRequest, way: str) -> None:
+    grouped: Grouped = request.getfixturevalue(way)
+    wrong, right = zip(*PLANTED.values(), strict=True)
+    placed = grouped.thread.submit(grouped.place, wrong).result()
+    assert [found == by_record(case) for found, case in zip(placed, right, strict=True)] == [False] * len(PLANTED)
+
+
+def test_a_group_that_fails_does_not_take_the_others_along(on_spark: Grouped) -> None:
+    def fails_in_company(cases: Any) -> Any:
+        assert len(cases) == 1
+        return on_spark.place(cases)
+
+    lonely = Grouped(fails_in_company, ["kafka-java", "table"])
+    assert lonely("table") == expected(CASES["table"])
+    lonely.close()
+
+
+def test_connect_calls_java_by_reflection(way_over_connect: str) -> None:
+    assert way_over_connect == "reflect"
+
+
+@pytest.mark.parametrize("way", ["reflect", "arrow"])
+def test_a_session_without_private_calls_places_equally(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, way: JavaWay
+) -> None:
+    monkeypatch.setattr(frames, "java_way", lambda _: way)
+    placed = by_spark(spark, [CASES[name] for name in DIFFER])
+    assert dict(zip(DIFFER, placed, strict=True)) == {name: expected(CASES[name]) for name in DIFFER}
+
+
+def test_another_hash_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(key: Bytes, _way: JavaWay) -> Column:
+        return calls.static_call(hashes.MURMUR3, "hash32x86", "integer", key.binary)
+
+    monkeypatch.setitem(hashes._NATIVE, "murmur2", wrong)
+    assert by_spark(spark, [JAVA]) != [expected(JAVA)]
+
+
+def test_another_fold_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(lanes._FOLDS, "masked", lanes._absolute)
+    assert by_spark(spark, [JAVA]) != [expected(JAVA)]
+
+
+@pytest.mark.parametrize("name", ["spread by sub-key", "spread over many lanes"])
+def test_another_score_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(lanes, "STEP", lanes.STEP + 2)
+    assert by_spark(spark, [CASES[name]]) != [expected(CASES[name])]
+
+
+def test_a_lane_that_differs_from_route_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_another_field(key: Any, schema: Any, way: JavaWay, *, checked: bool = False) -> Any:
+        read = key.model_copy(update={"fields": ("at",)}) if schema is None else key
+        return read_keys(read, schema, way, checked=checked)
+
+    monkeypatch.setattr(frames, "read_keys", of_another_field)
+    with pytest.raises(AssertionError, match="lane and route differ"):
+        by_spark(spark, [JAVA])

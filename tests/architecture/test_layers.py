@@ -42,7 +42,7 @@ LIBRARIES: dict[str, set[str]] = {
     "measure": ARRAYS,
     "spark": ARRAYS | {"pyspark", "py4j"},
     "systems": ARRAYS | SDKS,
-    "pipelines": ARRAYS | {"pyspark"},
+    "pipelines": ARRAYS | {"pyspark", "py4j"},
     "cli": {"click"},
     "testing": ARRAYS,
 }

@@ -22,6 +22,7 @@ from keylane.pipelines.kafka.poison import newly_parked, parked_away, refuse_any
 from keylane.pipelines.kafka.trying import tried
 from keylane.spark.messages import dead_headers, decided, slotted, to_writers
 from keylane.spark.writing import MESSAGE_LENGTH, explained
+from keylane.systems.folders import no_probe
 from keylane.systems.kafka_state import Plan
 from keylane.systems.kafka_writer import WRITTEN, Division, write
 from keylane.systems.manifest import Counts
@@ -136,10 +137,11 @@ class KafkaBatches:
         return {**why, **self.source.where(), **{name: F.lit(text) for name, text in told.items()}}
 
     def _division(self, plan: Plan) -> Division:
+        """What the writers are told. A probe may have another one for them, which has to be sent there."""
         contract, head = self.router.contract, self.state.head
         epoch = str(contract.metadata.epoch).encode()
         headers = (("keylane.contract", contract.fingerprint.encode()), ("keylane.epoch", epoch))
-        topics, probe = tuple(plan.topics.items()), self.running.probe
+        topics, probe = tuple(plan.topics.items()), getattr(self.running.probe, "in_workers", no_probe)
         return Division(self.topics.access, head.route, plan.batch, topics, plan.writers, headers, probe)
 
     def _done(self, plan: Plan, messages: Messages, found: Written) -> Done:

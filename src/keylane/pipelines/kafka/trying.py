@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors.exceptions.captured import CapturedException
 
 from keylane.errors import BrokerError, KeylaneError
 from keylane.pipelines.failures import translated
@@ -38,15 +40,23 @@ def tried(step: Callable[[], T], batch: int, seconds: float, running: Running) -
         except Exception as error:
             said = told_by_writer(str(error))
             told = said or translated(error, batch)
-            # What Python raised in a worker and no broker is the cause of comes again; a worker that died does not.
-            fixed = PERMANENT in str(error) or (said is None and isinstance(error, PythonException))
             stopping = running.stop_asked is not None and running.stop_asked.is_set()
-            if fixed or stopping or time.monotonic() + pause > until:
+            if not _passes(error, said) or stopping or time.monotonic() + pause > until:
                 raise told from error
             running.say(f"batch {batch} is tried again: {told}")
         running.probe("again", batch)
         time.sleep(pause)
         pause = min(pause * 2, PAUSE_SECONDS[1])
+
+
+def _passes(error: Exception, said: BrokerError | None) -> bool:
+    """Whether another try may do better: after what a writer said of its broker, or when a job broke from outside.
+
+    What Python raised in a worker for another reason comes again, and so does what never became a job.
+    """
+    if said is not None:
+        return PERMANENT not in str(error)
+    return isinstance(error, Py4JJavaError | CapturedException) and not isinstance(error, PythonException)
 
 
 def told_by_writer(text: str) -> BrokerError | None:

@@ -9,6 +9,7 @@ timestamps: records get the time at which they are written.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Observation
@@ -23,15 +24,20 @@ if TYPE_CHECKING:
 
     from keylane.systems.kafka_access import KafkaAccess
 
-__all__ = ["ATTEMPT", "write_plainly"]
+__all__ = ["ATTEMPT", "SESSION", "write_plainly"]
 
 ATTEMPT: Final = "keylane.attempt"
+#: What a session needs: of Spark's two ways into Kafka only the newer one tells what was observed on the way.
+SESSION: Final = {"spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text"}
 
 
 def write_plainly(
     frame: DataFrame, access: KafkaAccess, slots: Sequence[tuple[str, int]], headers: Sequence[tuple[str, bytes]]
 ) -> dict[int, int]:
-    """Write messages that have a slot; the count of each slot's records, taken as they pass."""
+    """Write messages that have a slot; the count of each slot's records, taken as they pass.
+
+    A histogram with room for every slot merges none with another, so that its counts are exact; they come in parts.
+    """
     seen, first = Observation(), _firsts(slots)
     counted = frame.observe(seen, F.histogram_numeric("keylane_slot", F.lit(len(slots) + 1)).alias("slots"))
     rows = counted.select(
@@ -41,8 +47,11 @@ def write_plainly(
         F.col("keylane_value").alias("value"),
         _headers(headers).alias("headers"),
     )
-    rows.write.format("kafka").options(**access.java()).option("includeHeaders", "true").save()
-    return {int(one["x"]): int(one["y"]) for one in seen.get["slots"] or []}
+    rows.write.format("kafka").options(**access.java()).option("includeHeaders", "true").mode("append").save()
+    counts: Counter[int] = Counter()
+    for one in seen.get["slots"] or []:
+        counts[int(one["x"])] += int(one["y"])
+    return dict(counts)
 
 
 def _firsts(slots: Sequence[tuple[str, int]]) -> dict[str, int]:

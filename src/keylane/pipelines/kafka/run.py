@@ -20,6 +20,7 @@ from keylane.errors import CountError, TargetError, UsageError
 from keylane.pipelines import route as files
 from keylane.pipelines.batch import Reading, query_id
 from keylane.pipelines.kafka.batch import KafkaBatches
+from keylane.pipelines.kafka.plain import SESSION
 from keylane.pipelines.kafka.sources import FileSource, KafkaSource
 from keylane.pipelines.kafka.topics import Topics, agreed_lanes, dead_topic, tiers_of
 from keylane.pipelines.kafka.values import fields_of
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.pipelines.kafka.options import KafkaOptions, Running
-    from keylane.pipelines.kafka.sources import Source
+    from keylane.pipelines.kafka.plain import SESSION
+from keylane.pipelines.kafka.sources import Source
     from keylane.pipelines.route import Options, Routed
     from keylane.systems.address import Address
     from keylane.systems.kafka_access import KafkaAccess
@@ -83,6 +85,8 @@ def _route(
     _check_checkpoint(state, before)
     with session_with_login(given, running, cluster.access) as session:
         state.lock.note_java(java_process(session))
+        for name, value in SESSION.items():
+            session.conf.set(name, value)
         origin = _source(session, router, source, cluster.access, given, state.head)
         topics = _topics(session, router, target, given.kafka, cluster, state.head)
         body = KafkaBatches(router, origin, topics, state, before, running, state.parked())

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.pipelines.kafka.options import KafkaOptions, Running
-    from keylane.pipelines.kafka.plain import SESSION
-from keylane.pipelines.kafka.sources import Source
+    from keylane.pipelines.kafka.sources import Source
     from keylane.pipelines.route import Options, Routed
     from keylane.systems.address import Address
     from keylane.systems.kafka_access import KafkaAccess

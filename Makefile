@@ -63,9 +63,11 @@ test: $(STAMP) java browser ## Run the tests
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: test-faults
-test-faults: $(STAMP) java ## Run the long tests: the properties on many more random cases
+test-faults: $(STAMP) java ## Run the long tests: many more random cases, and routes that are killed at random points
 	echo "test-faults: pytest tests/properties --hypothesis-profile=explore $(ARGS)"
 	$(BIN)/python -m pytest tests/properties --hypothesis-profile=explore $(ARGS)
+	echo "test-faults: pytest -m faults $(ARGS)"
+	$(BIN)/python -m pytest -m faults $(ARGS)
 
 .PHONY: lint
 lint: $(STAMP) ## Check style, formatting and types; change nothing

@@ -1,7 +1,9 @@
 """How the lane column compares with the hash that Spark has anyway, `pmod(xxhash64(key), n)`, classic and Connect.
 
 20 M keys of 15 bytes in Parquet, read, hashed and thrown away (Spark's noop sink): the ratio holds the reading of both
-sides. `python -m benchmarks.spark_columns URL FOLDER` is the Connect side, which needs a process of its own.
+sides. A spread is held against the same frame routed without it; half of its records are of the one key.
+
+`python -m benchmarks.spark_columns URL FOLDER` is the Connect side, which needs a process of its own.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from benchmarks.timing import Figure, best
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 20_000_000
 ROUNDS = 7
 MASTER = "local[2]"
-OVER_CONNECT = ("xxhash64", "murmur2", "md5_64", "xxhash64_long", "long")
+OVER_CONNECT = ("xxhash64", "murmur2", "md5_64", "xxhash64_long", "long", "routed", "spread")
+SPREAD = "\n  hot_keys: [{keys: [merchant_000042], spread: {over: 8, by: merchant_id}}]"
 
 
 def run() -> Iterator[Figure]:
@@ -50,6 +53,7 @@ def _classic(path: str) -> Iterator[Figure]:
     yield _against(seconds, "md5_4096", "MD5 range lane on Spark, 4,096 shards", 1 / 4.5)
     yield _against(seconds, "crc32", "CRC32 lane on Spark")
     yield _against(seconds, "long", "murmur2 lane of 8-byte keys on Spark", peer="xxhash64_long")
+    yield _spread(seconds, "half the records spread over 8 lanes by sub-key")
 
 
 def _connect(path: str) -> Iterator[Figure]:
@@ -62,6 +66,7 @@ def _connect(path: str) -> Iterator[Figure]:
     yield _against(seconds, "murmur2", "murmur2 lane over Spark Connect", 1 / 4)
     yield _against(seconds, "md5_64", "MD5 range lane over Spark Connect, 64 shards")
     yield _against(seconds, "long", "murmur2 lane of 8-byte keys over Spark Connect", peer="xxhash64_long")
+    yield _spread(seconds, "the same spread over Spark Connect")
 
 
 def _against(
@@ -70,18 +75,23 @@ def _against(
     return Figure(f"{name}, against xxhash64", seconds[peer] / seconds[side], "of its speed", at_least=at_least)
 
 
+def _spread(seconds: dict[str, float], name: str) -> Figure:
+    return Figure(f"{name}, against none", seconds["routed"] / seconds["spread"], "of its speed")
+
+
 def _write(spark: SparkSession, path: str) -> None:
     from pyspark.sql import functions as F
 
     key = F.format_string("merchant_%06d", F.col("id") % 1_000_000)
-    frame = spark.range(ROWS, numPartitions=4).select(key.alias("merchant_id"), (F.col("id") * 7919).alias("n"))
-    frame.write.parquet(path)
+    hot = F.when(F.col("id") % 2 == 0, F.lit("merchant_000042")).otherwise(key)
+    columns = key.alias("merchant_id"), hot.alias("hot_id"), (F.col("id") * 7919).alias("n")
+    spark.range(ROWS, numPartitions=4).select(*columns).write.parquet(path)
 
 
 def _sides(spark: SparkSession, path: str) -> dict[str, Callable[[], None]]:
     from pyspark.sql import functions as F
 
-    from keylane.spark import lane
+    from keylane.spark import lane, route
 
     key, number = F.col("merchant_id"), F.col("n")
     columns = {
@@ -94,11 +104,15 @@ def _sides(spark: SparkSession, path: str) -> dict[str, Callable[[], None]]:
         "long": lane(payments(key="{fields: [n], encoding: int64be}")),
     }
     frame = spark.read.parquet(path)
-    return {name: partial(_run, frame, column) for name, column in columns.items()}
+    frames = {name: frame.select(column.alias("lane")) for name, column in columns.items()}
+    hot = "{fields: [hot_id]}"
+    frames["routed"] = route(frame, payments(key=hot)).select("lane")
+    frames["spread"] = route(frame, payments(key=hot + SPREAD)).select("lane")
+    return {name: partial(_run, routed) for name, routed in frames.items()}
 
 
-def _run(frame: DataFrame, column: Column) -> None:
-    frame.select(column.alias("lane")).write.format("noop").mode("overwrite").save()
+def _run(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def _client(url: str, path: str) -> None:

@@ -61,6 +61,7 @@ def start_up_archive() -> None:
 @pytest.fixture(scope="session")
 def spark(start_up_archive: None) -> Iterator[SparkSession]:
     """The one Spark session of the whole run, on two cores; started when the first test asks, and left as it was."""
+    pytest.importorskip("pyspark")
     from keylane.spark import local_session
 
     conf = {"spark.driver.extraJavaOptions": QUICK, "spark.driver.memory": "1g", **COMPILED}

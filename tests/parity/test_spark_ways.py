@@ -14,7 +14,8 @@ from tests.parity.conftest import Grouped
 from tests.parity.test_ways import PLANTED
 from tests.parity.ways import by_record, by_spark, expected
 
-from keylane.spark import calls, frames, hashes, lanes
+from keylane.placement.spread import STEP
+from keylane.spark import calls, frames, hashes, lanes, spread
 from keylane.spark.keys import read_keys
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def test_another_fold_would_be_caught(spark: SparkSession, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("name", ["spread by sub-key", "spread over many lanes"])
 def test_another_score_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(lanes, "STEP", lanes.STEP + 2)
+    monkeypatch.setattr(spread, "STEP", STEP + 2)
     assert by_spark(spark, [CASES[name]]) != [expected(CASES[name])]
 
 

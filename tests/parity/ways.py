@@ -148,7 +148,8 @@ def by_spark(spark: SparkSession, cases: Sequence[Case]) -> list[list[Outcome]]:
 def _routed(spark: SparkSession, case: Case, number: int) -> DataFrame:
     from pyspark.sql import functions as F
 
-    from keylane.spark.frames import ADDED, lane, route
+    from keylane.spark import lane, route
+    from keylane.spark.checks import ADDED
 
     given: dict[str, Any] = {"lanes": case.lanes, "position": "at" if case.positions else None}
     frame = route(spark.createDataFrame(case.frame), case.contract, **given)

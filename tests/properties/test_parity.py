@@ -1,72 +1,40 @@
-"""One record or a batch of them, under contracts that use everything at once: the same placement."""
+"""Any contract over any batch: record by record, as Arrow and on Spark, the same placement. See tests/parity."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
-
-from keylane.router import Router
+from tests.parity.ways import LAYOUTS, by_record, by_spark
+from tests.properties.drawn import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import pytest
+    from pyspark.sql import SparkSession
+    from tests.parity.cases.case import Case
 
-    from keylane.contract.model import Contract
-
-SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64()), ("t", pa.int64()), ("order", pa.string())])
-records = st.lists(
-    st.fixed_dictionaries(
-        {
-            "k": st.none() | st.sampled_from(["a", "b", "c", ""]) | st.text(max_size=6),
-            "n": st.none() | st.sampled_from([7, -1, 2**31]) | st.integers(-(2**63), 2**63 - 1),
-            "t": st.none() | st.integers(-(2**45), 2**45),
-            "order": st.none() | st.text(max_size=3),
-        }
-    ),
-    max_size=25,
-)
-SPREAD = {"over": 3, "by": "order"}
-SPECS: dict[str, dict[str, Any]] = {
-    "hot text": {
-        "hot_keys": [
-            {"keys": ["a"], "pin": {"lanes": [3]}},
-            {"keys": ["b"], "spread": SPREAD},
-            {"keys": ["c"], "tier": {"stream": "vip", "lanes": 5, "spread": {"over": 2, "by_position": True}}},
-        ]
-    },
-    "text and number in a window": {
-        "key": {"fields": ["k", "n"], "window": {"field": "t", "size": "5m"}},
-        "hot_keys": [{"keys": [["a", 7]], "spread": SPREAD}],
-    },
-    "numbers in a table": {
-        "key": {"fields": ["n"], "encoding": "int32be", "on_null": "round_robin"},
-        "table": {
-            "values": {7: [3, 1, 9]},
-            "ranges": [{"below": 0, "lane": 2}, {"from": 100, "lane": 4}],
-            "by": "order",
-            "otherwise": "reject",
-        },
-    },
-    "numbers in a window, by spark": {
-        "partitioner": "spark-hash",
-        "key": {"fields": ["n"], "encoding": "int64be", "window": {"field": "t", "size": "1d", "as": "index"}},
-    },
-    "text by md5": {"partitioner": "kinesis-md5", "lanes": 7},
-}
+#: Cases in one query, and queries: a query costs what many cases cost.
+TOGETHER, QUERIES = 10, max(settings().max_examples // 8, 1)
 
 
-@pytest.mark.parametrize("name", SPECS)
-@given(drawn=records, positioned=st.booleans())
-def test_a_batch_places_every_record_as_it_is_placed_alone(
-    contract: Callable[..., Contract], name: str, drawn: list[dict[str, Any]], positioned: bool
-) -> None:
-    router = Router(contract(**SPECS[name]))
-    at = list(range(0, 100 * len(drawn), 100)) if positioned and drawn else None
-    alone = [router.place(record, at[i] if at else None) for i, record in enumerate(drawn)]
-    batch = pa.RecordBatch.from_pylist(drawn, schema=SCHEMA)
-    assert [tuple(row.values()) for row in router.placements(batch, at).to_pylist()] == [
-        (p.stream, p.lane, p.routing_key, p.reason) for p in alone
-    ]
+@settings(max_examples=5 * settings().max_examples)
+@given(case=cases())
+def test_a_batch_places_every_record_as_it_is_placed_alone(case: Case) -> None:
+    right = by_record(case)
+    assert LAYOUTS["batch"](case) == right
+    assert LAYOUTS["slice"](case) == right
+
+
+@settings(max_examples=QUERIES)
+@given(drawn=st.lists(cases(), min_size=TOGETHER, max_size=TOGETHER))
+def test_spark_places_every_record_as_it_is_placed_alone(spark: SparkSession, drawn: list[Case]) -> None:
+    for case, placed in zip(drawn, by_spark(spark, drawn), strict=True):
+        assert placed == by_record(case)
+
+
+def test_a_fault_in_a_rare_branch_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every divided row of a batch on the first lane of its set: wrong only where a spread by sub-key is drawn."""
+    monkeypatch.setattr("keylane.batches.by_sub_keys", lambda _, among: among.reshape(-1, among.shape[-1])[:, 0])
+    effort = settings(max_examples=1000, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    find(cases(), lambda case: LAYOUTS["batch"](case) != by_record(case), settings=effort)

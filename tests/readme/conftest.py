@@ -104,7 +104,13 @@ def root() -> Path:
 
 
 @pytest.fixture
-def run_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Page]:
-    """Run a page's text in an empty folder."""
+def run_page(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Page]:
+    """Run a page's text in an empty folder. A page that asks for a Spark session gets that of the whole run."""
     monkeypatch.chdir(tmp_path)
-    return lambda text: Page().run(text)
+
+    def run(text: str) -> Page:
+        if "local_session()" in text:
+            request.getfixturevalue("spark")
+        return Page().run(text)
+
+    return run

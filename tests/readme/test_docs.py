@@ -151,6 +151,13 @@ def test_every_public_name_is_a_heading_with_an_example() -> None:
     assert [name for name in keylane.__all__ if "```python" not in told.get(f"`{name}`", "")] == []
 
 
+def test_every_name_of_the_spark_room_is_a_heading_with_an_example() -> None:
+    import keylane.spark
+
+    told = sections(text("api.md"))
+    assert [name for name in keylane.spark.__all__ if "```python" not in told.get(f"`keylane.spark.{name}`", "")] == []
+
+
 def test_a_public_name_left_out_is_noticed() -> None:
     told = sections(text("api.md").replace("## `evolve`", "## evolving"))
     assert [name for name in keylane.__all__ if f"`{name}`" not in told] == ["evolve"]

@@ -12,7 +12,7 @@ import pytest
 from tests.route.worlds import contract
 
 from keylane import Router
-from keylane.errors import DataError
+from keylane.errors import DataError, TargetError
 from keylane.pipelines.route import Options, route
 from keylane.testing.folders import dead_letters, lanes_of
 
@@ -236,3 +236,77 @@ def test_a_tier_is_a_stream_of_its_own(spark: SparkSession, tmp_path: Path) -> N
     assert sum(found.lanes["vip"]) == 2
     vip = [(stream, lane, table["n"].to_pylist()) for stream, lane, table in lanes_of(target) if stream == "vip"]
     assert [numbers for _, _, numbers in vip] == [[0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("empty.jsonl", b"", (0, 0, 0, 0)),
+        ("blank.jsonl", b"\n \n\n", (3, 0, 0, 3)),
+        ("blank.csv", b"\n\n", (1, 0, 0, 1)),
+        ("header.csv", b"k,n\n", (0, 0, 0, 0)),
+        ("mark.jsonl", b'\xef\xbb\xbf{"k":"a"}\n{"k":"b"}', (2, 2, 0, 0)),
+        ("mark.csv", b"\xef\xbb\xbfk,n\na,1\n", (1, 1, 0, 0)),
+        ("separator.csv", "k,a\u2028b\nx,1\n".encode(), (1, 1, 0, 0)),
+        ("twice.jsonl", b'{"k":"a","k":"b"}\n{"k":"c","x":{"a":1,"a":"2"}}\n', (2, 2, 0, 0)),
+        ("half.jsonl", b'{"k":5}\n{"k":1.5}\n{"k":7}\n', (3, 3, 0, 0)),
+        ("deep.jsonl", b'{"k":"a","x":' + b"[" * 1200 + b"]" * 1200 + b'}\n{"k":"b"}\n', (2, 1, 1, 0)),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_odd_files(
+    spark: SparkSession, tmp_path: Path, name: str, content: bytes, expected: tuple[int, int, int, int]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(content)
+    assert counts(route(contract(), str(tmp_path / "in"), str(tmp_path / "out"), spark=spark)) == expected
+
+
+def test_of_two_values_under_one_name_the_last_counts(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"k":"a","k":"b","n":1}\n')
+    route(contract(), str(tmp_path / "in.jsonl"), str(tmp_path / "out"), spark=spark)
+    (row,) = records(tmp_path / "out")
+    assert row["k"] == "b"
+    assert row["lane"] == Router(contract()).lane({"k": "b"})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", b"\nk,n\na,1\n", "no usable header line"),
+        ("a.csv", b'k,"n\nx,1\n', "no usable header line"),
+        ("a.csv", b"k,k\nx,1\n", "no usable header line"),
+        ("a.csv", b"z\n1\n", "lacks a column that the key is made of: got 'k'; allowed: z"),
+        ("a.jsonl.gz", gzip.compress(b'{"k":"a"}\n' * 5000)[:-30], r"a\.jsonl\.gz cannot be read"),
+    ],
+)
+def test_files_that_stop_a_route_in_words(
+    spark: SparkSession, tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(content)
+    with pytest.raises(DataError, match=words) as caught:
+        route(contract(), str(tmp_path / "in"), str(tmp_path / "out"), spark=spark)
+    assert "\n" not in str(caught.value)
+    assert not list((tmp_path / "out").glob("stream=*"))
+
+
+def test_columns_called_as_routing_calls_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"k":"a","reason":"r","routing_key":"z"}\n{"reason":"none"}\n')
+    found = route(contract(), str(tmp_path / "in.jsonl"), str(tmp_path / "out"), spark=spark)
+    assert counts(found) == (2, 1, 1, 0)
+    (row,) = records(tmp_path / "out")
+    assert (row["reason"], row["routing_key"]) == ("r", "z")
+
+
+def test_lanes_and_stream_by_option(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"k":"key-{n}"}}\n' for n in range(40)))
+    several = contract(**{"lanes: 4": "lanes: live", "streams: [orders]": "streams: [orders, refunds]"})
+    given = Options(lanes=5, stream="refunds")
+    found = route(several, str(tmp_path / "in.jsonl"), str(tmp_path / "out"), options=given, spark=spark)
+    assert {name: len(lanes) for name, lanes in found.lanes.items()} == {"refunds": 5}
+    router = Router(several, lanes=5, stream="refunds")
+    assert all(router.lane(row) == row["lane"] for row in records(tmp_path / "out"))
+    other = Options(lanes=6, stream="refunds")
+    with pytest.raises(TargetError, match="belongs to another contract"):
+        route(several, str(tmp_path / "in.jsonl"), str(tmp_path / "out"), options=other, spark=spark)

@@ -22,6 +22,7 @@ from tests.route.worlds import (
 )
 
 from keylane.pipelines.route import Options, route
+from keylane.systems.manifest import Counts
 from keylane.testing.folders import dead_letters, seen
 
 if TYPE_CHECKING:
@@ -64,10 +65,18 @@ def test_killed_before_and_after_a_batch_has_happened(spark: SparkSession, tmp_p
     assert ["begun", 1] in run_and_die(source, target, point="renamed", batch=1, times=2)
     assert spark_logs(target) == ({"0", "1"}, {"0"})
     middle = seen(target)
-    last = run_to_the_end(source, target)
-    assert ["begun", 1] not in last, "a batch that has happened is moved, not made again"
+    begun: list[int] = []
+    last = route(
+        contract(),
+        str(source),
+        str(target),
+        options=Options(max_files=2),
+        spark=spark,
+        probe=lambda point, batch: begun.append(batch) if point == "begun" else None,
+    )
+    assert begun == [2], "a batch that has happened is moved, not made again"
     assert early < middle < seen(target)
-    assert last[-1]["total"] == {"in": 600, "out": 588, "dead": 12, "filtered": 0}
+    assert last.total == Counts(600, 588, 12, 0)
     same(target, other)
     assert faults(target, source) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,39 +140,68 @@ def test_a_frame_that_has_such_a_column_is_refused(spark: SparkSession, name: st
 @pytest.mark.parametrize(
     ("spec", "options", "lacks"),
     [
-        (key(fields=("K",)), {}, "K"),
-        (key(fields=("k", "m")), {}, "m"),
-        (key(**window("1h")), {}, "t"),
-        ({}, {"position": "offset"}, "offset"),
+        (key(fields=("K",)), {}, "column: got 'K'; allowed: k, s; hint: did you mean"),
+        (key(fields=("k", "m")), {}, "column: got 'm'; allowed: k, s"),
+        (key(fields=("m", "merchant")), {"position": "offset"}, "columns: got 'm, merchant, offset'; allowed: k, s"),
+        (key(**window("1h")), {}, "column: got 't'"),
+        ({}, {"position": "offset"}, "column: got 'offset'"),
+        (key(fields=("s.inner",)), {}, "column: got 's.inner'; .* hint: make it one: withColumn"),
     ],
-    ids=["another case", "second field", "time", "position"],
+    ids=["another case", "second field", "several", "time", "position", "inside a struct"],
 )
 def test_a_frame_that_lacks_a_column_is_refused(
     spark: SparkSession, spec: dict[str, Any], options: dict[str, Any], lacks: str
 ) -> None:
-    with pytest.raises(DataError, match=f"the frame lacks a column: got '{lacks}'; allowed: k"):
-        route(spark.createDataFrame([("a",)], "k string"), Case(spec, of(["a"])).contract, **options)
+    with pytest.raises(DataError, match=f"the frame lacks {lacks}"):
+        route(spark.createDataFrame([], "k string, s struct<inner: string>"), Case(spec, of(["a"])).contract, **options)
+
+
+@pytest.mark.parametrize("columns", [["k", "k"], ["k", "K"]], ids=["the same", "by case alone"])
+def test_a_key_that_is_there_twice_is_refused(spark: SparkSession, columns: list[str]) -> None:
+    frame = spark.createDataFrame([("a", "b")], "x string, y string").toDF(*columns)
+    with pytest.raises(DataError, match=f"a column more than once: got '{', '.join(dict.fromkeys(columns))}'; hint: r"):
+        route(frame, Case({}, of(["a"])).contract)
+
+
+def test_columns_that_no_placement_looks_at_may_be_there_twice(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("a", 1, 2)], "k string, x int, y int").toDF("k", "n", "n")
+    assert route(frame, Case({}, of(["a"])).contract).collect()[0][:3] == ("a", 1, 2)
+
+
+def test_names_that_differ_by_case_are_told_apart_where_spark_does(spark: SparkSession) -> None:
+    contract = Case({}, of(["a"])).contract
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        frame = spark.createDataFrame([("b", "a")], "x string, y string").toDF("K", "k")
+        assert route(frame, contract).collect()[0]["lane"] == Router(contract).lane({"k": "a"})
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
 
 
 @pytest.mark.parametrize(
-    ("encoding", "kind", "allowed"),
+    ("encoding", "allowed", "kinds"),
     [
-        ("utf8", "double", "string, integer, binary"),
-        ("utf8", "boolean", "string, integer, binary"),
-        ("int64be", "string", "integer"),
-        ("int32be", "binary", "integer"),
-        ("uuid", "bigint", "string, binary"),
-        ("h3", "binary", "integer, string"),
-        ("raw", "string", "binary"),
+        (
+            "utf8",
+            "string, integer, binary",
+            ["double", "boolean", "date", "timestamp", "array<string>"],
+        ),
+        ("int64be", "integer", ["string", "decimal(10,0)", "boolean", "binary"]),
+        ("int32be", "integer", ["binary", "float", "struct<a:int>"]),
+        ("uuid", "string, binary", ["bigint", "array<tinyint>"]),
+        ("h3", "integer, string", ["binary", "decimal(20,0)"]),
+        ("raw", "binary", ["string", "array<tinyint>"]),
     ],
 )
-def test_a_column_that_holds_no_such_keys_is_refused(
-    spark: SparkSession, encoding: str, kind: str, allowed: str
+def test_columns_that_hold_no_such_keys_are_refused(
+    spark: SparkSession, encoding: str, allowed: str, kinds: list[str]
 ) -> None:
     contract = Case(key(encoding), of(["a"])).contract
-    with pytest.raises(DataError, match=f"column 'k' holds no {encoding} keys: got .*; allowed: {allowed}"):
-        route(spark.createDataFrame([], f"k {kind}"), contract)
-    some = spark.range(1).select(F.lit(None).cast(kind).alias("k"))
+    for kind in kinds:
+        told = f"column 'k' holds no {encoding} keys: got {kind!r}; allowed: {allowed}"
+        with pytest.raises(DataError, match=re.escape(told)):
+            route(spark.createDataFrame([], f"k {kind}"), contract)
+    some = spark.range(1).select(F.lit(None).cast(kinds[0]).alias("k"))
     with pytest.raises(PySparkException, match=f"holds no {encoding} keys|cannot cast"):
         some.select(lane(contract)).collect()
 

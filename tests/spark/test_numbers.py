@@ -14,8 +14,8 @@ from keylane.placement.ranges import range_lane as right_lane
 from keylane.spark.hashes import low32, murmur2_of_long
 from keylane.spark.hashes import murmur2 as murmur2_column
 from keylane.spark.keys import Bytes
-from keylane.spark.lanes import scores
 from keylane.spark.ranges import _by_halves, range_lane
+from keylane.spark.spread import scores
 from keylane.spark.windows import floor_divided
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +64,44 @@ def test_what_is_missing_in_another_is_said_and_not_changed(
     other.conf.set("spark.sql.shuffle.partitions", "200")
     monkeypatch.delenv("PYSPARK_PYTHON")
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "python3")
+    monkeypatch.setenv("PATH", "/nowhere")
     zone, python, shuffle = missing_in(other)
     assert zone.startswith("time zone is Asia/Kolkata")
-    assert python.startswith("Python workers run 'python3'")
+    assert python.startswith(f"Python workers run 'python3', and not this Python; set PYSPARK_PYTHON={sys.executable}")
     assert shuffle.startswith("200 shuffle partitions")
     assert other.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+
+
+def test_which_python_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    this = sys.executable
+    (tmp_path / "python").symlink_to(Path(this).resolve())
+    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "python"))
+    assert session._other_python(this, on_this_machine=True) == []
+    assert session._other_python(str(Path(this).with_name("python3")), on_this_machine=True) == []
+    assert session._other_python(str(tmp_path / "python"), on_this_machine=True) != [], "of another environment"
+    assert session._other_python("./env/bin/python", on_this_machine=False) == [], "somebody has set it"
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    (told,) = session._other_python("some-python", on_this_machine=False)
+    assert told.endswith("set PYSPARK_PYTHON to a Python that has keylane on every machine before the session is made")
+
+
+def test_a_session_of_another_thread_is_found(spark: SparkSession) -> None:
+    found: list[Any] = []
+    worker = threading.Thread(target=lambda: found.append(session.existing_session()))
+    worker.start()
+    worker.join()
+    assert found[0].sparkContext is spark.sparkContext
+    assert found[0].conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_spark_that_does_not_start_is_one_line() -> None:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    program = "from keylane.spark import local_session\nlocal_session('local[no]', {'spark.driver.memory': '1g'})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=own)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("keylane.errors.SparkError: Spark does not start: got ")
+    assert "local[no]" in last
 
 
 def test_another_version_of_spark_is_said(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from keylane.pipelines.changes import check_unchanged
 from keylane.pipelines.failures import translated
 from keylane.spark.files import SourceFile, read_parquet
 from keylane.spark.lines import read_csv, read_json
+from keylane.spark.session import active_session_kept
 from keylane.spark.writing import decided, write_dead, write_lanes
 from keylane.systems.folders import dead_file, lane_file
 from keylane.systems.manifest import Counts, Manifest, Placed, Taken
@@ -75,6 +76,10 @@ class Batches:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Make one batch happen, unless it has."""
+        with active_session_kept():
+            self._make(frame, batch)
+
+    def _make(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
         files = files_of(frame, self.source)
         if self._has_happened(batch, files):

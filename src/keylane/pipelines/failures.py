@@ -17,7 +17,7 @@ __all__ = ["translated"]
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
-_UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?:file://)?(\S+?)\.? ")
+_UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file://)?(.+?)\. +SQLSTATE")
 _MENDED: Final = "put a readable file in its place: the route has seen this name already, and goes on from it"
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, NullType, StructType
 
 from keylane.errors import TargetError, UsageError
 from keylane.pipelines.batch import Batches, Done, query_id
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
     from keylane.contract.model import Contract
     from keylane.pipelines.session import Say
@@ -132,7 +132,7 @@ def route(
             say(text)
         session = session_beside(spark, given.master, given.conf, say)
         held.lock.note_java(java_process(session))
-        schema = schema_of(session, given.schema)
+        schema = schema_of(given.schema)
         ready()
         counted = None if head.pattern == pattern_of(head.kind, head.kind) else head.kind
         body = Batches(session, router, came_from, head.kind, held, before, schema, probe, tell, say, counted)
@@ -195,11 +195,15 @@ def check_checkpoint(target: Target, before: Manifest) -> None:
         raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(target.checkpoint))
 
 
-def schema_of(spark: SparkSession, text: str | None) -> StructType | None:
+def schema_of(text: str | None) -> StructType | None:
+    """Columns and types as given. Spark reads them, so it has to be up."""
     try:
-        return None if text is None else spark.createDataFrame([], text).schema
-    except PySparkException as error:
-        raise UsageError.of("not a list of columns and types", got=text, allowed="'id bigint, at timestamp'") from error
+        found = None if text is None else DataType.fromDDL(text)
+    except PySparkException:
+        found = NullType()
+    if found is None or isinstance(found, StructType):
+        return found
+    raise UsageError.of("not a list of columns and types", got=text, allowed="'id bigint, at timestamp'")
 
 
 def discovered(spark: SparkSession, source: str, pattern: str, given: Options) -> DataFrame:

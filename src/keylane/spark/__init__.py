@@ -1,15 +1,16 @@
 """Lanes on Spark: the router's decision as columns of a frame, and a local session that is right by itself.
 
 session     a local session, and what a session of the user's own lacks; `java`, `archive` and `cache` are its parts
-frames      `route` and `lane`: where a frame meets a contract
+frames      `route` and `lane`: where a frame meets a contract; `checks` says what it must be
 keys        the key fields as columns; `kinds` and `windows` are its parts
 hashes      routing key -> number; `calls` are the Java methods behind some of them
-lanes       number -> lane; `ranges` for 128-bit digests
+lanes       number -> lane; `ranges` for 128-bit digests, `spread` for one key over several lanes
 overrides   hot keys and tables as look-ups
 decide      the steps in a row, as branches
 arrow       what has no native form
 lines, schemas, files   sources as frames with the place of each record; what they hold, and what is new
 writing     one batch into the lanes of a folder
+messages    Kafka records as frames; `decoding` for the fields of their values
 history     rows of a history, judged bucket by bucket
 stopping    the end between two batches
 

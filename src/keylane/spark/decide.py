@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 from keylane.records import Reason
 from keylane.spark.hashes import murmur2
 from keylane.spark.keys import read_sub_key
-from keylane.spark.lanes import among, by_position, by_sub_key, fold, keyless_lane
-from keylane.spark.overrides import behaviours, range_of
+from keylane.spark.lanes import fold, keyless_lane
+from keylane.spark.overrides import behaviours
 from keylane.spark.ranges import range_lane
+from keylane.spark.spread import by_position, by_sub_key, by_sub_key_among, most_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +47,7 @@ class Given:
     """Everything a decision looks at.
 
     `hash` is None for clients that ignore keys; `position`, when rows have none. `sub_keys` are those of the fields
-    that the frame has.
+    that the frame has. `written_out`: whether sets of lanes are (`spread`).
     """
 
     router: Router
@@ -56,6 +57,7 @@ class Given:
     sub_keys: Mapping[str, SubKey]
     position: Column | None
     way: JavaWay
+    written_out: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +177,19 @@ def _behave(given: Given, rule: HotRule) -> Outcome:
     """A tier, a spread, or a spread inside a tier."""
     lanes = rule.lanes or given.router.lane_count
     home = _home(given, lanes)
-    if rule.spread is None:
+    spread = rule.spread
+    if spread is None:
         return Outcome(home, stream=rule.stream)
-    if rule.spread.by is not None:
+    if spread.by is not None:
         return _divided(
-            given, rule.spread.by, lambda sub: by_sub_key(sub, rule.spread, home, lanes, given.way), rule.stream
+            given,
+            spread.by,
+            lambda sub: by_sub_key(sub, spread, home, lanes, given.way, written_out=given.written_out),
+            rule.stream,
         )
     if given.position is None:
         return Outcome(reason=F.lit(str(Reason.NO_POSITION)), stream=rule.stream)
-    return _at_position(given.position, by_position(given.position, rule.spread, home, lanes), rule.stream)
+    return _at_position(given.position, by_position(given.position, spread, home, lanes), rule.stream)
 
 
 def _divided(given: Given, by: str, place: Callable[[Column], Column], stream: str | None = None) -> Outcome:
@@ -200,15 +206,17 @@ def _divided(given: Given, by: str, place: Callable[[Column], Column], stream: s
 def _tabled(given: Given) -> Iterator[Branch]:
     found, overrides = given.found, given.router.overrides
     if found.table_lanes is not None:
-        lanes = found.table_lanes
-        yield Branch(
-            lanes.isNotNull(), _divided(given, overrides.table_by or "", lambda sub: among(sub, lanes, given.way))
+        lanes, most = found.table_lanes, most_lanes(overrides)
+        outcome = _divided(
+            given,
+            overrides.table_by or "",
+            lambda sub: by_sub_key_among(sub, lanes, most, given.way, written_out=given.written_out),
         )
+        yield Branch(lanes.isNotNull(), outcome)
     if found.table_lane is not None:
         yield Branch(found.table_lane.isNotNull(), Outcome(found.table_lane))
-    lane = range_of(overrides.table, given.keys.base) if overrides.table else None
-    if lane is not None:
-        yield Branch(lane.isNotNull(), Outcome(lane))
+    if found.table_range is not None:
+        yield Branch(found.table_range.isNotNull(), Outcome(found.table_range))
 
 
 def sub_keys(overrides: Overrides, schema: StructType | None, way: JavaWay) -> dict[str, SubKey]:
@@ -227,5 +235,6 @@ def divided_by(field: str, overrides: Overrides, found: LookedUp) -> Column:
     """Which rows a sub-key divides: no other has to pay for its hash."""
     numbers = [i for i, rule in enumerate(behaviours(overrides)) if rule.spread and rule.spread.by == field]
     spread = found.behaviour.isin(numbers) if found.behaviour is not None and numbers else F.lit(False)
-    tabled = found.table_lanes is not None and overrides.table_by == field
-    return spread | found.table_lanes.isNotNull() if tabled else spread
+    if found.table_lanes is None or overrides.table_by != field:
+        return spread
+    return spread | found.table_lanes.isNotNull()

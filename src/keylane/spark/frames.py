@@ -7,21 +7,21 @@ Writing a frame to its lanes is not done here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 
-from keylane.errors import DataError, did_you_mean
 from keylane.router import Router
 from keylane.spark.arrow import placed
 from keylane.spark.calls import java_way
+from keylane.spark.checks import ADDED, PREFIX, check_frame, needed
 from keylane.spark.decide import Given, SubKey, decide, divided_by, sub_keys
 from keylane.spark.hashes import hash_column
 from keylane.spark.keys import Bytes, Keys, read_keys
 from keylane.spark.kinds import column_named
-from keylane.spark.overrides import PREFIX, by_joins, by_literals, few_enough
+from keylane.spark.overrides import by_joins, by_literals, few_enough
+from keylane.spark.spread import WRITTEN_OUT, divided_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,18 +32,15 @@ if TYPE_CHECKING:
     from keylane.spark.calls import JavaWay
     from keylane.spark.overrides import LookedUp
 
-__all__ = ["ADDED", "lane", "route"]
-
-#: The columns that `route` adds, in this order.
-ADDED: Final = ("stream", "lane", "routing_key", "reason")
+__all__ = ["lane", "route"]
 
 
 def lane(contract: Contract, *, lanes: int | None = None, position: str | None = None) -> Column:
     """The lane of each row as an int column; null where there is none, and only `route` says why.
 
     `lanes` as in `Router`; `position` names an integer column with the record's place in the source, which keyless
-    rules and position spreads read. Needs an active session. A window over a `timestamp_ntz` column needs `route`,
-    which knows the frame's types.
+    rules and position spreads read. Needs an active session. A column alone cannot know the frame: one that lacks a
+    field is Spark's own error, and a window over a `timestamp_ntz` column needs `route`.
     """
     router = Router(contract, lanes=lanes)
     at = None if position is None else column_named(position).cast("bigint")
@@ -52,9 +49,9 @@ def lane(contract: Contract, *, lanes: int | None = None, position: str | None =
         return placed(router, fields, [column_named(name) for name in fields], at)["lane"].alias("lane")
     way = java_way(SparkSession.active())
     keys = read_keys(contract.spec.key, None, way, checked=_checked(router, way))
-    found = by_literals(router.overrides, keys.base.binary)
+    found = by_literals(router.overrides, keys.base)
     subs = sub_keys(router.overrides, None, way)
-    given = Given(router, keys, _hash(router, keys, way), found, subs, at, way)
+    given = Given(router, keys, _hash(router, keys, way), found, subs, at, way, written_out=False)
     return decide(given).lane_column().alias("lane")
 
 
@@ -72,17 +69,18 @@ def route(
     record's place in the source; rows that need it and have none get the reason `no-position`.
     """
     router = Router(contract, lanes=lanes, stream=stream)
-    _check(df, router, position)
+    check_frame(df, contract, position)
     at = None if position is None else column_named(position).cast("bigint")
     if not few_enough(router.overrides, joins=True):
         return _over_arrow(df, router, at)
     way, schema = java_way(df.sparkSession), df.schema
     keys = read_keys(contract.spec.key, schema, way, checked=_checked(router, way))
     frame, keys = _staged(df, keys)
-    frame, found = by_joins(frame, router.overrides, keys.base.binary)
+    frame, found = by_joins(frame, router.overrides, keys.base)
     frame, hashed = _hash_staged(frame, _hash(router, keys, way))
     frame, subs = _subs_staged(frame, router, found, sub_keys(router.overrides, schema, way))
-    decision = decide(Given(router, keys, hashed, found, subs, at, way))
+    few = way == "static" and divided_lanes(router.overrides) <= WRITTEN_OUT
+    decision = decide(Given(router, keys, hashed, found, subs, at, way, written_out=few))
     added = (decision.stream_column(), decision.lane_column(), keys.routing.binary, decision.reason_column())
     return _with_added(frame, added)
 
@@ -110,38 +108,9 @@ def _subs_staged(
     return frame.select("*", *made), staged
 
 
-def needed(contract: Contract) -> list[str]:
-    """The fields that a placement may look at."""
-    spec = contract.spec
-    spreads = [rule.spread or (rule.tier.spread if rule.tier else None) for rule in spec.hot_keys]
-    names = [*spec.key.fields, spec.key.window.field if spec.key.window else None]
-    names += [*(spread.by for spread in spreads if spread), spec.table.by if spec.table else None]
-    return list(dict.fromkeys(name for name in names if name))
-
-
 def _checked(router: Router, way: JavaWay) -> bool:
     """Whether Java will read the key's text."""
     return way == "reflect" and router.facts.hash == "murmur2"
-
-
-def _check(df: DataFrame, router: Router, position: str | None) -> None:
-    key, columns = router.contract.spec.key, df.columns
-    for name in (*key.fields, *((key.window.field,) if key.window else ()), *((position,) if position else ())):
-        if name not in columns:
-            raise DataError.of(
-                "the frame lacks a column", got=name, allowed=", ".join(columns), hint=did_you_mean(name, columns)
-            )
-    # Spark tells names apart by more than their case only when it is told to.
-    taken = [name for name in columns if name.lower() in ADDED or name.startswith(PREFIX)]
-    if taken:
-        hint = "rename or drop them first"
-        raise DataError.of("the frame has columns that routing adds", got=", ".join(taken), hint=hint)
-    if position is not None and not isinstance(df.schema[position].dataType, _INTEGERS):
-        kind = df.schema[position].dataType.simpleString()
-        raise DataError.of(f"column {position!r} holds no positions", got=kind, allowed="integers")
-
-
-_INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 
 
 def _staged(df: DataFrame, keys: Keys) -> tuple[DataFrame, Keys]:

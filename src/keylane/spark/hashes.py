@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from keylane.spark.calls import JavaWay
     from keylane.spark.keys import Bytes
 
-__all__ = ["hash_column", "low32", "murmur2", "murmur2_of_long"]
+__all__ = ["bound", "hash_column", "low32", "murmur2", "murmur2_of_long"]
 
 MURMUR3: Final = "org.apache.commons.codec.digest.MurmurHash3"
 U32: Final = 0xFFFFFFFF
@@ -58,7 +58,7 @@ def murmur2_of_long(number: Column, way: JavaWay) -> Column:
     """murmur2 of a number's eight big-endian bytes, short enough to stand in one branch of many."""
     if way == "static":
         return static_call(MURMUR2, "hash32", "integer", big_endian(number, 8, way), F.lit(8))
-    return _closed_form(number, _bound)
+    return _closed_form(number, bound)
 
 
 def _closed_form(number: Column, let: Callable[[Column, Callable[[Column], Column]], Column]) -> Column:
@@ -83,7 +83,7 @@ def _in_place(value: Column, body: Callable[[Column], Column]) -> Column:
     return body(value)
 
 
-def _bound(value: Column, body: Callable[[Column], Column]) -> Column:
+def bound(value: Column, body: Callable[[Column], Column]) -> Column:
     """Bound to a name by way of an array of one: slower, and short. Spark shares nothing between branches."""
     return F.get(F.transform(F.array(value), body), F.lit(0))
 

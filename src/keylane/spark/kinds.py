@@ -35,33 +35,35 @@ if TYPE_CHECKING:
 
 __all__ = ["Field", "Kind", "choose", "column_named", "field_of"]
 
-Kind: TypeAlias = Literal["string", "binary", "integer", "timestamp", "timestamp_ntz", "other"]
+Kind: TypeAlias = Literal["string", "binary", "integer", "timestamp", "timestamp_ntz", "void", "other"]
 
-#: A column of nothing but nulls counts as text: each of its values is a null key.
 _TYPES: Final[dict[Kind, tuple[type[DataType], ...]]] = {
-    "string": (StringType, CharType, VarcharType, NullType),
+    "string": (StringType, CharType, VarcharType),
     "binary": (BinaryType,),
     "integer": (ByteType, ShortType, IntegerType, LongType),
     "timestamp": (TimestampType,),
     "timestamp_ntz": (TimestampNTZType,),
+    "void": (NullType,),
 }
 #: The same as Spark writes them; a collation stands after the word `string`.
 _WRITTEN: Final[dict[Kind, str]] = {
-    "string": "string( collate .*)?|char.*|varchar.*|void",
+    "string": "string( collate .*)?|char.*|varchar.*",
     "binary": "binary",
     "integer": "tinyint|smallint|int|bigint",
     "timestamp": "timestamp",
     "timestamp_ntz": "timestamp_ntz",
+    "void": "void",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that a contract names, and its kind: None while only Spark can tell."""
+    """A column that a contract names, its kind (None while only Spark can tell), and its type as Spark writes it."""
 
     name: str
     column: Column
     kind: Kind | None
+    written: str = ""
 
 
 def column_named(name: str) -> Column:
@@ -71,8 +73,10 @@ def column_named(name: str) -> Column:
 
 def field_of(name: str, schema: StructType | None) -> Field:
     """A field of a frame, or of a frame to come."""
-    kind = None if schema is None else _kind(schema[name].dataType)
-    return Field(name, column_named(name), kind)
+    if schema is None:
+        return Field(name, column_named(name), None)
+    held = schema[name].dataType
+    return Field(name, column_named(name), _kind(held), held.simpleString())
 
 
 def _kind(data_type: DataType) -> Kind:
@@ -80,17 +84,22 @@ def _kind(data_type: DataType) -> Kind:
 
 
 def choose(field: Field, wanted: str, choices: Mapping[Kind, Column]) -> Column:
-    """The choice for the field's kind. `wanted` is what an error says it does not hold."""
+    """The choice for the field's kind. `wanted` is what an error says it does not hold.
+
+    A column of nothing but nulls fits every choice: each of its values is null.
+    """
     if field.kind is None:
         return _chosen_by_spark(field, wanted, choices)
+    if field.kind == "void":
+        return next(iter(choices.values()))
     if field.kind not in choices:
-        raise DataError.of(f"column {field.name!r} holds no {wanted}", got=field.kind, allowed=", ".join(choices))
+        raise DataError.of(f"column {field.name!r} holds no {wanted}", got=field.written, allowed=", ".join(choices))
     return choices[field.kind]
 
 
 def _chosen_by_spark(field: Field, wanted: str, choices: Mapping[Kind, Column]) -> Column:
     kind = F.typeof(field.column)
     out = F.raise_error(F.lit(f"column {field.name!r} holds no {wanted}: allowed: {', '.join(choices)}"))
-    for name, choice in choices.items():
+    for name, choice in {**choices, "void": next(iter(choices.values()))}.items():
         out = F.when(kind.rlike(f"^({_WRITTEN[name]})$"), choice).otherwise(out)
     return out

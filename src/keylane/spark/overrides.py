@@ -6,12 +6,13 @@ alone (`lane`) cannot join; `few_enough` says whether it can do without. What a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from keylane.spark.checks import PREFIX
 from keylane.spark.ranges import constant_texts
 
 if TYPE_CHECKING:
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
     from keylane.placement.table import LaneTable
     from keylane.spark.keys import Bytes
 
-__all__ = ["LookedUp", "behaviours", "by_joins", "by_literals", "few_enough", "range_of"]
+__all__ = ["LookedUp", "behaviours", "by_joins", "by_literals", "few_enough"]
 
 #: Keys up to which a look-up is written into the expression.
 FEW: Final = 64
 #: Different behaviours of hot keys up to which each gets a branch of the expression.
 FEW_BEHAVIOURS: Final = 32
-PREFIX: Final = "__keylane_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class LookedUp:
     behaviour: Column | None = None
     table_lane: Column | None = None
     table_lanes: Column | None = None
+    table_range: Column | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +76,28 @@ def _look_ups(overrides: Overrides) -> list[_LookUp]:
     return [look_up for look_up in found if look_up.values]
 
 
-def by_literals(overrides: Overrides, base: Column) -> LookedUp:
+def by_literals(overrides: Overrides, base: Bytes) -> LookedUp:
     """Every look-up inside the expression."""
-    return LookedUp(**{look_up.name: _literal(look_up, base) for look_up in _look_ups(overrides)})
+    listed = {look_up.name: _literal(look_up, base.binary) for look_up in _look_ups(overrides)}
+    return LookedUp(**listed, table_range=_range_of(overrides.table, base))
 
 
-def by_joins(frame: DataFrame, overrides: Overrides, base: Column) -> tuple[DataFrame, LookedUp]:
-    """Few keys inside the expression, many by a join of the frame with a small table that every worker holds."""
-    found = LookedUp()
-    for look_up in _look_ups(overrides):
-        name = f"{PREFIX}{look_up.name}"
-        if len(look_up.values) > FEW:
-            frame = _joined(frame, look_up, base, name)
-        else:
-            # A column of its own too: every branch asks, and Spark shares nothing between branches.
-            frame = frame.select("*", _literal(look_up, base).alias(name))
-        found = replace(found, **{look_up.name: F.col(name)})
-    return frame, found
+def by_joins(frame: DataFrame, overrides: Overrides, base: Bytes) -> tuple[DataFrame, LookedUp]:
+    """Few keys inside the expression, many by a join of the frame with a small table that every worker holds.
+
+    Each is a column of its own either way: every branch asks, and Spark shares nothing between branches.
+    """
+    look_ups = _look_ups(overrides)
+    made = {look_up.name: _literal(look_up, base.binary) for look_up in look_ups if len(look_up.values) <= FEW}
+    in_range = _range_of(overrides.table, base)
+    if in_range is not None:
+        made["table_range"] = in_range
+    frame = frame.select("*", *(column.alias(f"{PREFIX}{name}") for name, column in made.items()))
+    for look_up in look_ups:
+        if look_up.name not in made:
+            frame = _joined(frame, look_up, base.binary)
+    names = {*made, *(look_up.name for look_up in look_ups)}
+    return frame, LookedUp(**{name: F.col(f"{PREFIX}{name}") for name in names})
 
 
 def _literal(look_up: _LookUp, base: Column) -> Column:
@@ -109,20 +115,20 @@ def _literal_value(value: Any) -> Column:
     return F.array(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
 
 
-def _joined(frame: DataFrame, look_up: _LookUp, base: Column, name: str) -> DataFrame:
-    key = f"{name}_key"
+def _joined(frame: DataFrame, look_up: _LookUp, base: Column) -> DataFrame:
+    key, name = f"{PREFIX}{look_up.name}_key", f"{PREFIX}{look_up.name}"
     values = pa.array(look_up.values.values(), look_up.kind)
     table = pa.table({key: pa.array(look_up.values.keys(), pa.binary()), name: values})
     small = F.broadcast(frame.sparkSession.createDataFrame(table))
     return frame.join(small, base == F.col(key), "left").drop(key)
 
 
-def range_of(table: LaneTable, base: Bytes) -> Column | None:
+def _range_of(table: LaneTable | None, base: Bytes) -> Column | None:
     """The lane of the range that a key lies in: bisection over constant arrays, so that 10,000 ranges are 14 steps.
 
     Keys and bounds are compared as hex text, which has the order of the bytes; numbers are shifted to be above zero.
     """
-    if not table.range_lanes:
+    if table is None or not table.range_lanes:
         return None
     key = _comparable(table, base)
     starts = constant_texts("" if start is None else _as_text(start) for start in table.starts)

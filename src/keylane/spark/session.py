@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,9 +28,9 @@ from keylane.spark.calls import TRIED
 from keylane.spark.java import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["existing_session", "is_submitted", "local_session", "missing_in"]
+__all__ = ["active_session_kept", "existing_session", "is_submitted", "local_session", "missing_in"]
 
 GIB: Final = 2**30
 QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
@@ -91,6 +92,16 @@ def existing_session() -> SparkSession | None:
     if active is not None or SparkContext._active_spark_context is None:  # noqa: SLF001
         return active
     return SparkSession.builder.getOrCreate()
+
+
+@contextmanager
+def active_session_kept() -> Iterator[None]:
+    """Leave the session that is active in Python as it was: PySpark lets each one that makes a frame take its place."""
+    before = SparkSession._activeSession  # noqa: SLF001
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = before  # noqa: SLF001
 
 
 def missing_in(spark: SparkSession) -> list[str]:

@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 
 from keylane.errors import CountError
 from keylane.records import Reason
+from keylane.spark.checks import ADDED
 from keylane.spark.files import LINE, MALFORMED, PLACE, POSITION, file_of, picked, row_of
-from keylane.spark.frames import ADDED, route
+from keylane.spark.frames import route
 from keylane.spark.kinds import column_named
 
 if TYPE_CHECKING:

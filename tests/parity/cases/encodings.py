@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 from tests.parity.cases.case import Case, crossed, key, of
 from tests.parity.cases.partitioners import BYTES, LONGS
@@ -26,8 +28,7 @@ TYPES = {
     "utf8 of int16": Case(key("utf8"), of([0, -7, 32767, None], pa.int16())),
     "utf8 of uint64": Case(key("utf8"), of([0, 2**64 - 1, None], pa.uint64())),
     "utf8 of fixed size": Case(key("utf8"), of([b"ab", b"\xff\xff", None], pa.binary(2))),
-    "a column of nulls": Case(key("utf8"), of([None, None])),
-    "a column of nulls, of numbers": Case(key("int64be"), of([None, None], pa.int64())),
+    "nulls of numbers": Case(key("int64be"), of([None, None], pa.int64())),
     "int32be": Case(key("int32be"), of(LONGS)),
     "int32be of int8": Case(key("int32be"), of([0, 127, -128, None], pa.int8())),
     "int32be of int16": Case(key("int32be"), of([0, -1, 32767, None], pa.int16())),
@@ -50,14 +51,20 @@ TYPES = {
     "raw of fixed size": Case(key("raw"), of([b"ab", b"\xff\xff", None], pa.binary(2))),
 }
 
+NULLS = {
+    f"nothing but nulls as {encoding}": Case(key(encoding), of([None, None]))
+    for encoding in ("utf8", "int32be", "int64be", "uuid", "h3", "raw")
+}
+
+TYPED: dict[str, list[Any]] = {
+    "int32be": LONGS,
+    "h3": CELLS,
+    "uuid": [*UUIDS, "x"],
+    "utf8": ["a", "ab", "abc", "abcd", "abcde", "", "Zoë", None],
+}
 BY_SPARK = {
     f"{encoding}, spark-hash": Case({**key(encoding), "partitioner": "spark-hash"}, of(values))
-    for encoding, values in {
-        "int32be": LONGS,
-        "h3": CELLS,
-        "uuid": [*UUIDS, "x"],
-        "utf8": ["a", "ab", "abc", "abcd", "abcde", "", "Zoë", None],
-    }.items()
+    for encoding, values in TYPED.items()
 }
 OTHERS = {
     "h3, abs-long-hashcode": Case({**key("h3"), "partitioner": "abs-long-hashcode", "lanes": 60}, of(CELLS)),
@@ -86,12 +93,13 @@ FIELDS = {
 
 HEADED = [b"\0\0\0\0\x07key", b"\0\0\0\0\x08key", b"\0\0\0\0\x07", None]
 HEADERLESS = [b"", b"\0", b"\0\0\0\0", b"key", b"a longer key", b"\x01\0\0\0\x07key"]
+SOME: dict[str, list[Any]] = {"all": HEADED, "some": [*HEADED, *HEADERLESS], "none": HEADERLESS}
 STRIPPED = {
     f"registry header of {which}, null and empty {rule}": Case(
         key("raw", registry_header="strip", on_null=rule, on_empty=rule), of(values)
     )
-    for which, values in {"all": HEADED, "some": HEADED + HEADERLESS, "none": HEADERLESS}.items()
+    for which, values in SOME.items()
     for rule in ("client", "reject")
 }
 
-CASES = {**TYPES, **BY_SPARK, **OTHERS, **FIELDS, **STRIPPED}
+CASES = {**TYPES, **NULLS, **BY_SPARK, **OTHERS, **FIELDS, **STRIPPED}

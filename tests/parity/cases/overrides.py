@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.parity.cases.case import Case, crossed, hot, key, many, of
+from tests.parity.cases.case import Case, Spec, crossed, hot, key, many, of
 from tests.parity.cases.partitioners import LONGS
 
 ORDERS = [None, "", "o-1", "o-2", "o-3", "Zoë", "😀"]
@@ -109,15 +109,16 @@ def _sub_keys() -> dict[str, Case]:
 
 NUMBERED = crossed(n=[*LONGS, -6, -5, 999, 1000], order=["o-1", "o-2", None])
 NUMBER_RANGES = [{"below": -5, "lane": 1}, {"from": -5, "below": 0, "lane": 2}, {"from": 1000, "lane": 3}]
+NUMBER_RULES: dict[str, Spec] = {
+    "pins": {"hot_keys": [{"keys": [-1, 7], "pin": {"lanes": [3, 0]}}]},
+    "values": {"table": {"values": {-1: 4, 7: [2, 5]}, "by": "order", "otherwise": "reject"}},
+    "ranges": {"table": {"ranges": NUMBER_RANGES, "otherwise": "reject"}},
+    "ranges and values": {"table": {"values": {-6: 9}, "ranges": NUMBER_RANGES}},
+}
 NUMBERS = {
     f"{name} of {encoding}": Case({**key(encoding, fields=("n",)), **spec}, NUMBERED)
     for encoding in ("int32be", "int64be")
-    for name, spec in {
-        "pins": {"hot_keys": [{"keys": [-1, 7], "pin": {"lanes": [3, 0]}}]},
-        "values": {"table": {"values": {-1: 4, 7: [2, 5]}, "by": "order", "otherwise": "reject"}},
-        "ranges": {"table": {"ranges": NUMBER_RANGES, "otherwise": "reject"}},
-        "ranges and values": {"table": {"values": {-6: 9}, "ranges": NUMBER_RANGES}},
-    }.items()
+    for name, spec in NUMBER_RULES.items()
 }
 
 TABLES = {

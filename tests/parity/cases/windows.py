@@ -95,6 +95,7 @@ PARTS = {
     "a window of no time at all": Case(
         key(**window("1h")), {"k": pa.array(["a", "", None]), "t": pa.array([None] * 3, pa.int64())}
     ),
+    "a window of nothing but nulls": Case(key(**window("1h")), {"k": pa.array(["a", "", None]), "t": pa.nulls(3)}),
     "an empty key with no time": Case(
         key(on_null="reject", on_empty="hash", **window("1h")), crossed(k=["", "a"], t=[None, 5])
     ),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keylane.cli import progress
 from keylane.cli.progress import RouteProgress, counted, progress_line
 from keylane.pipelines.batch import Done
 from keylane.systems.manifest import Counts
@@ -58,7 +57,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RouteProgress:
     """A route that a terminal watches, over a source of which one file in three counts."""
     for name, size in (("a.csv", 3_000_000), ("b.parquet", 50), ("_hidden.csv", 70)):
         (tmp_path / name).write_bytes(bytes(size))
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     return RouteProgress(str(tmp_path))
 
 

@@ -37,7 +37,7 @@ def test_a_full_disk_is_said_with_the_folder(monkeypatch: pytest.MonkeyPatch, tm
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(run.pq, "write_table", full)
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
     said, say = steps()
     with (
         pytest.raises(TargetError, match=f"No space left on device: got {str(tmp_path)!r}.*make room"),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from keylane import __version__
@@ -71,7 +70,9 @@ def told(to: Path) -> Iterator[None]:
     except OSError as error:
         hint = "make room, or --to another folder; the next run replaces what is there"
         raise TargetError.of(f"the demo cannot write: {error.strerror or error}", got=str(to), hint=hint) from error
-    except (PySparkException, Py4JError) as error:
+    except Exception as error:
+        if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j"):
+            raise
         raise SparkError.of("Spark failed in the demo", got=str(error).partition("\n")[0]) from error
 
 

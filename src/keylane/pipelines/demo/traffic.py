@@ -48,9 +48,9 @@ class Sizes:
 
     merchants: int = 200_000
     orders: int = 220_000
-    rides: int = 80_000
+    rides: int = 50_000
     queries: int = 8_000
-    query_events: int = 320_000
+    query_events: int = 400_000
     scale: float = 1.0
 
     def scaled(self, by: float) -> Sizes:

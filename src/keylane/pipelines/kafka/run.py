@@ -129,7 +129,7 @@ def _source(
 ) -> Source:
     contract, said = router.contract, given.kafka
     if source.system == "files":
-        reading = Reading(spark, head.kind, contract, files.schema_of(spark, given.schema), {})
+        reading = Reading(spark, head.kind, contract, files.schema_of(given.schema), {})
         return FileSource(files.discovered(spark, head.source, head.pattern, given), Path(head.source), reading)
     fields, unread = fields_of(contract, said)
     return KafkaSource(spark, access.at(source.place), source.name, fields, unread, said.start, said.max_records)

@@ -1,0 +1,139 @@
+"""One key over several lanes, as columns: what `placement.spread` does, by sub-key or by position.
+
+By sub-key, the lane with the highest score wins. No two lanes of a set score the same, because their marks differ and
+murmur3's finaliser gives different numbers different results; so there is no tie to break, and a score packed into one
+number with its lane, or with its place in the set, is all that has to be compared.
+
+Few lanes are written out one by one, and compile. Spark interprets what runs over arrays, which takes many times as
+long: many lanes get it, and sessions that cannot call Java. Only rows of spread keys pay for either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from keylane.placement.spread import STEP
+from keylane.spark.calls import static_call
+from keylane.spark.hashes import MURMUR3, U32, bound, low32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import Column
+
+    from keylane.contract.model import Spread
+    from keylane.placement.overrides import Overrides
+    from keylane.spark.calls import JavaWay
+
+__all__ = ["WRITTEN_OUT", "by_position", "by_sub_key", "by_sub_key_among", "divided_lanes", "most_lanes", "scores"]
+
+#: Lanes that all spreads of a contract may have together to be written out: Java leaves a method of more than 8,000
+#: bytes to its interpreter, and each of these takes more than 500.
+WRITTEN_OUT: Final = 10
+#: 17 bits hold every lane number there can be; 8 bits, every place in a set.
+LANE, PLACE = 17, 8
+
+
+def divided_lanes(overrides: Overrides) -> int:
+    """How many lanes there are to choose from by sub-key, over all rules of a contract."""
+    rules = {rule.where: rule.spread for rule in overrides.hot.values() if rule.spread and rule.spread.by}
+    return sum(_count(spread) for spread in rules.values()) + most_lanes(overrides)
+
+
+def most_lanes(overrides: Overrides) -> int:
+    """The most lanes that one key of the table has; 0 if none has several."""
+    sets = overrides.table.values.values() if overrides.table else ()
+    return max((len(lanes) for lanes in sets if len(lanes) > 1), default=0)
+
+
+def _count(spread: Spread) -> int:
+    return len(spread.lanes) if spread.lanes is not None else spread.over or 1
+
+
+def by_position(position: Column, spread: Spread, home: Column, lanes: int) -> Column:
+    """Round robin over the set by place in the source."""
+    turn = F.pmod(position, F.lit(_count(spread)))
+    if spread.lanes is not None:
+        return F.get(_listed(spread.lanes), turn.cast("int"))
+    # Counted upwards from home, the set goes past the last lane; in ascending order what went past it stands first.
+    past = F.greatest(home + (_count(spread) - lanes), F.lit(0))
+    return F.when(turn < past, turn).otherwise(home + turn - past)
+
+
+def by_sub_key(
+    sub_hash: Column, spread: Spread, home: Column, lanes: int, way: JavaWay, *, written_out: bool
+) -> Column:
+    """The lane of a spread with the highest score. `written_out`: home and hash are columns, and the lanes are few."""
+    if spread.lanes is not None:
+        return by_sub_key_among(sub_hash, _listed(spread.lanes), len(spread.lanes), way, written_out=written_out)
+    over, home = _count(spread), home.cast("int")
+    if written_out:
+        return _of_few(sub_hash, over, lambda place: (home + place) % lanes)
+    steps = F.sequence(F.lit(0), F.lit(over - 1))
+    among = bound(home, lambda first: F.transform(steps, lambda step: (first + step) % lanes))
+    return _of_many(sub_hash, among, way)
+
+
+def by_sub_key_among(sub_hash: Column, among: Column, most: int, way: JavaWay, *, written_out: bool) -> Column:
+    """The same for arrays of lanes, none of which has more than so many."""
+    # Past the end of an array `get` is null, and the greatest of several numbers is that of those there are.
+    if written_out:
+        return _of_few(sub_hash, most, lambda place: F.get(among, place))
+    return _of_many(sub_hash, among, way)
+
+
+def _of_few(sub_hash: Column, count: int, lane_at: Callable[[Column], Column]) -> Column:
+    number = low32(sub_hash)
+    places = [F.lit(place) for place in range(count)]
+    best = F.greatest(*(_packed(_score(number, lane_at(place)), place, PLACE) for place in places))
+    return lane_at(best.bitwiseAND(F.lit(2**PLACE - 1)).cast("int"))
+
+
+def _of_many(sub_hash: Column, among: Column, way: JavaWay) -> Column:
+    def best(number: Column) -> Column:
+        if way == "static":
+            return F.array_max(F.transform(among, lambda lane: _packed(_score(number, lane), lane, LANE)))
+        marked = F.transform(among, lambda lane: _marked(number, lane))
+        return F.array_max(F.zip_with(scores(marked), among, lambda score, lane: _packed(score, lane, LANE)))
+
+    return bound(low32(sub_hash), best).bitwiseAND(F.lit(2**LANE - 1))
+
+
+def _listed(lanes: Sequence[int]) -> Column:
+    return F.array(*(F.lit(lane) for lane in sorted(lanes)))
+
+
+def _packed(score: Column, beside: Column, bits: int) -> Column:
+    return F.shiftleft(score, bits).bitwiseOR(beside.cast("bigint"))
+
+
+def _marked(number: Column, lane: Column) -> Column:
+    return number.bitwiseXOR((lane.cast("bigint") * F.lit(STEP)).bitwiseAND(F.lit(U32)))
+
+
+def _score(number: Column, lane: Column) -> Column:
+    """murmur3's finaliser of the marked number: what murmur3 makes of no bytes at all, begun at that number.
+
+    Java's own conversions from and to 32 bits, because Spark's casts look at the value first.
+    """
+    begun = static_call("java.lang.Long", "hashCode", "integer", _marked(number, lane))
+    score = static_call(MURMUR3, "hash32x86", "integer", F.lit(b""), F.lit(0), F.lit(0), begun)
+    return static_call("java.lang.Integer", "toUnsignedLong", "long", score)
+
+
+def scores(numbers: Column) -> Column:
+    """The finaliser of every 32-bit number in an array, in steps that each have the number before them by name."""
+    numbers = F.transform(numbers, lambda number: _times(_folded(number, 16), 0x85EBCA6B))
+    numbers = F.transform(numbers, lambda number: _times(_folded(number, 13), 0xC2B2AE35))
+    return F.transform(numbers, lambda number: _folded(number, 16))
+
+
+def _folded(number: Column, by: int) -> Column:
+    return number.bitwiseXOR(F.shiftright(number, by))
+
+
+def _times(number: Column, by: int) -> Column:
+    """The low 32 bits of a product of 32-bit numbers. Less 2**32 the factor has the same, and the product fits."""
+    return (number * F.lit(by - 2**32)).bitwiseAND(F.lit(U32))

@@ -1,0 +1,137 @@
+"""A session that the user brings: used as it is, left as it is, and what is missing in it is said."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.route.worlds import contract, faults, write_files
+
+from keylane.errors import DataError, UsageError
+from keylane.pipelines import session as sessions
+from keylane.pipelines.route import Options, route
+from keylane.pipelines.session import session_beside
+from keylane.testing.folders import seen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ZONE = "spark.sql.session.timeZone"
+
+
+def said(spark: SparkSession, master: str | None = None, **conf: str) -> list[str]:
+    told: list[str] = []
+    session_beside(spark, master, {name.replace("__", "."): value for name, value in conf.items()}, told.append)
+    return told
+
+
+def test_nothing_is_said_of_one_that_lacks_nothing(spark: SparkSession) -> None:
+    assert said(spark) == []
+    assert said(spark, str(spark.sparkContext.master), spark__sql__session__timeZone="UTC") == []
+
+
+def test_its_time_zone_is_said_and_left(spark: SparkSession, tmp_path: Path) -> None:
+    write_files(tmp_path / "in", range(1))
+    theirs = spark.newSession()
+    theirs.conf.set(ZONE, "Asia/Kolkata")
+    words = "keylane: time zone is Asia/Kolkata; route reads and writes times in UTC all the same"
+    with pytest.warns(UserWarning, match=words) as warned:
+        route(contract(), str(tmp_path / "in"), str(tmp_path / "out"), spark=theirs)
+    assert theirs.conf.get(ZONE) == "Asia/Kolkata"
+    assert warned[0].filename == __file__, "the warning points at whoever gave the session"
+    assert faults(tmp_path / "out", tmp_path / "in") == []
+
+
+def test_the_active_session_stays_the_users(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("k,n\na,1\n")
+    given = Options(schema="n int")
+    before = SparkSession.getActiveSession()
+    assert before is not None
+    route(contract(), str(tmp_path / "in.csv"), str(tmp_path / "out"), options=given, spark=spark)
+    assert SparkSession.getActiveSession() is before
+    assert before.conf.get("spark.sql.caseSensitive") == "false"
+
+
+@pytest.mark.parametrize("schema", ["n banana", "bigint", ""])
+def test_a_schema_that_is_none(spark: SparkSession, tmp_path: Path, schema: str) -> None:
+    (tmp_path / "in.csv").write_text("k,n\na,1\n")
+    with pytest.raises(UsageError, match="not a list of columns and types"):
+        route(contract(), str(tmp_path / "in.csv"), str(tmp_path / "o"), options=Options(schema=schema), spark=spark)
+
+
+def test_its_python_is_said(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/elsewhere/python")
+    (told,) = said(spark)
+    assert told.startswith("Python workers run '/elsewhere/python', and not this Python; set PYSPARK_PYTHON=")
+    assert sys.executable in told
+
+
+def test_options_that_come_too_late_are_said(spark: SparkSession) -> None:
+    master, memory = said(spark, "spark://elsewhere:1", spark__executor__memory="4g")
+    assert master.startswith("master spark://elsewhere:1 is not used")
+    assert memory.startswith("spark.executor.memory=4g is not used: it is set when a session is made")
+
+
+def test_options_against_what_the_records_need_are_said(spark: SparkSession) -> None:
+    assert said(spark, spark__sql__adaptive__enabled="true") == [
+        "spark.sql.adaptive.enabled=true is not used: route needs false"
+    ]
+    own = session_beside(spark, None, {"spark.sql.files.maxPartitionBytes": "12345"})
+    assert own.conf.get("spark.sql.files.maxPartitionBytes") == "12345"
+    assert spark.conf.get("spark.sql.files.maxPartitionBytes") != "12345"
+
+
+def test_what_would_lose_records_is_set_back(spark: SparkSession) -> None:
+    theirs = spark.newSession()
+    theirs.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    own = session_beside(theirs, None, {"spark.sql.files.ignoreMissingFiles": "false"})
+    for name, value in sessions.NEEDED.items():
+        assert own.conf.get(name) == value
+    assert theirs.conf.get("spark.sql.files.ignoreCorruptFiles") == "true"
+
+
+def test_a_file_that_changes_while_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    (source / "a.jsonl").write_text('{"k":"a"}\n')
+
+    def grow(point: str, _batch: int) -> None:
+        if point == "begun":
+            with (source / "a.jsonl").open("a") as file:
+                file.write('{"k":"b"}\n')
+
+    with pytest.raises(DataError, match=r"a.jsonl has changed while it was read: got '20 bytes .*; allowed: 10 bytes"):
+        route(contract(), str(source), str(target), spark=spark, probe=grow)
+    assert seen(target) == set(), "the batch has not happened"
+    assert route(contract(), str(source), str(target), spark=spark).counts.out == 2
+
+
+def test_a_file_that_has_changed_since_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = tmp_path / "in", tmp_path / "out"
+    write_files(source, range(2))
+    route(contract(), str(source), str(target), spark=spark)
+    told: list[str] = []
+    route(contract(), str(source), str(target), spark=spark, say=told.append)
+    assert told == []
+    write_files(source, range(1), rows=200)
+    (source / "f001.parquet").unlink()
+    route(contract(), str(source), str(target), spark=spark, say=told.append)
+    (line,) = told
+    assert line.startswith("changed since they were routed, and not read again: f000.parquet (")
+    assert "f001" not in line, "one that is gone has done its work"
+
+
+def test_files_of_one_age_in_two_batches_are_said(spark: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    write_files(source, range(40), rows=2, nulls=False)
+    for path in source.iterdir():
+        os.utime(path, (1_700_000_000,) * 2)
+    told: list[str] = []
+    out = route(contract(), str(source), str(tmp_path / "a"), spark=spark, say=told.append)
+    assert (out.counts.out, told) == (80, []), "one batch is in order of the names"
+    route(contract(), str(source), str(tmp_path / "b"), options=Options(max_files=10), spark=spark, say=told.append)
+    in_order = faults(tmp_path / "b", source, rows=2) == []
+    assert in_order == (told == []), "said when it is so, and only then"

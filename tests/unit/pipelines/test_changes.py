@@ -1,0 +1,58 @@
+"""Source files that change under a route, without Spark."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from keylane.errors import DataError
+from keylane.pipelines.changes import changed_since, check_unchanged
+from keylane.spark.files import SourceFile
+from keylane.systems.manifest import Taken
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> SourceFile:
+    path = tmp_path / "a.csv"
+    path.write_text("k\n")
+    os.utime(path, ns=(0, 1_700_000_000_123_456_789))
+    return SourceFile(str(path), path.as_uri(), "a.csv", 2, 1_700_000_000_123)
+
+
+def test_a_file_that_is_as_it_was(file: SourceFile) -> None:
+    check_unchanged([file, file])
+
+
+@pytest.mark.parametrize("change", ["grown", "touched", "gone"])
+def test_one_that_is_not(file: SourceFile, tmp_path: Path, change: str) -> None:
+    path = tmp_path / "a.csv"
+    if change == "gone":
+        path.unlink()
+    else:
+        path.write_text("k\n" if change == "touched" else "k\na\n")
+    with pytest.raises(
+        DataError, match=r"has changed while it was read.*allowed: 2 bytes of 1700000000.123; hint: write"
+    ):
+        check_unchanged([file])
+
+
+def target(*taken: Taken) -> Any:
+    return SimpleNamespace(manifests=lambda: [SimpleNamespace(taken=[one]) for one in taken])
+
+
+def test_what_was_taken_and_has_changed_is_told(file: SourceFile, tmp_path: Path) -> None:
+    same, gone = Taken("a.csv", file.size, file.modified, 1), Taken("gone.csv", 5, 5, 1)
+    assert list(changed_since(target(same, gone), tmp_path)) == []
+    other = Taken("a.csv", 1, file.modified, 1)
+    (told,) = changed_since(target(same, other, other, other, other), tmp_path)
+    assert told.startswith(
+        "changed since they were routed, and not read again: a.csv (1 bytes of 1700000000.123 then, 2"
+    )
+    assert "and 1 more; write a file elsewhere" in told
+    assert list(changed_since(target(same), tmp_path / "a.csv")) == [], "a source that is one file"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from tests.integration.routed import read_committed
+from tests.integration.routed import BASE, read_committed
 
 from keylane.systems import kafka_writer
 from keylane.systems.broker import librdkafka_settings
@@ -42,7 +42,7 @@ def rows(slots: Sequence[int], values: Sequence[int]) -> pa.RecordBatch:
         pa.array(slots, pa.int32()),
         pa.array(texts, pa.binary()),
         pa.array(texts, pa.binary()),
-        pa.array([1_700_000_000_000] * len(texts), pa.int64()),
+        pa.array([BASE] * len(texts), pa.int64()),
         pa.array([b"src/0/" + text for text in texts], pa.binary()),
         pa.nulls(len(texts), HEADERS),
     ]
@@ -161,7 +161,7 @@ def test_records_keep_key_value_time_and_headers(broker: Cluster, divided: Calla
     tombstone = batch.set_column(5, "headers", mine).set_column(2, "value", nothing)
     written(divided(0), tombstone)
     (record,) = read_committed(broker, divided(0).topics[0][0])
-    assert (record.key, record.value, record.time) == (b"5", None, 1_700_000_000_000)
+    assert (record.key, record.value, record.time) == (b"5", None, BASE)
     assert record.headers == (("h", b"1"), ("h", None), ("keylane.source", b"src/0/5"), ("keylane.epoch", b"1"))
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from tests.integration.routed import contract, faults, numbered, read_committed, send
+from tests.integration.routed import BASE, contract, faults, numbered, read_committed, send
 
 from keylane import Router
 from keylane.errors import DataError, LaneCountError, TargetError, UsageError
@@ -91,7 +91,7 @@ def test_headers_times_and_tombstones_are_kept(world: World) -> None:
     world.route(given)
     first, second = read_committed(world.broker, world.target)
     assert (first.value, second.value) == (b"1", None)
-    assert (first.time, second.time) == (1_700_000_000_000, 1_700_000_000_001)
+    assert (first.time, second.time) == (BASE, BASE + 1)
     assert first.headers == (
         ("trace", b"abc"),
         ("keylane.source", f"{world.source}/1/0".encode()),

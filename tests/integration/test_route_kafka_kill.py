@@ -29,16 +29,15 @@ def test_killed_in_a_transaction_and_between_the_logs(
     # Writer 3 has sent and not committed; others may have committed their lanes of the same batch.
     routes.die_at("sent 3", 1)
     assert routes.spark_logs() == ({"0", "1"}, {"0"}), "the kill was not between the two logs"
-    early = read_committed(broker, target)
+    early, noted = read_committed(broker, target), routes.taken()
     steps = routes.die_at("written", 1)
     assert [at for at, batch in steps if batch == 1 and at == "planned"] == ["planned"]
     assert routes.spark_logs() == ({"0", "1"}, {"0"})
-    assert routes.taken() == 200, "the batch was written and not noted"
+    assert routes.taken() == noted, "the batch was written, and not noted"
     middle = read_committed(broker, target)
     last = routes.to_the_end()[-1]
     assert last["total"] == {"in": 600, "out": 600, "dead": 0, "filtered": 0}
-    assert last["repeated"] == 200, "the batch that was there is passed over, whole"
+    assert last["repeated"] == len(middle) - noted > 0, "the batch that was there is passed over, whole"
     found = read_committed(broker, target)
     assert set(early) <= set(middle) <= set(found), "what a reader has seen never goes and never changes"
-    assert len(middle) == 400
     assert faults(read_committed(broker, source), found, contract(target)) == []

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from keylane.errors import UsageError
-from keylane.spark.frames import needed
+from keylane.spark.checks import needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

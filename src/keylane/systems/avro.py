@@ -32,7 +32,8 @@ _KEYS: Final = ("string", "bytes", "int", "long", "enum", "fixed", "null")
 
 def reader(schema: str, names: Sequence[str]) -> Callable[[bytes], tuple[Any, ...]]:
     """A function that reads these fields of a record."""
-    tree, known = _parsed(schema), {}
+    tree = _parsed(schema)
+    known: dict[str, Step] = {}
     fields = {field["name"]: field["type"] for field in tree["fields"]}
     for name in names:
         if name not in fields:

@@ -56,8 +56,7 @@ WRITERS_A_CORE: Final = 2
 
 def route_kafka(contract: Contract, source: Address, target: Address, given: Options, running: Running) -> Routed:
     """Route between topics, or between files and a topic; arguments as `route.route`."""
-    if "kinesis" in {source.system, target.system}:
-        path_of(source if source.system == "kinesis" else target, "a route")
+    _check_systems(source, target)
     if source == target:
         raise UsageError.of("source and target are one topic", got=str(source))
     access = kafka_access(target.place, given.kafka.properties)
@@ -69,6 +68,15 @@ def route_kafka(contract: Contract, source: Address, target: Address, given: Opt
         router = Router(contract, lanes=live, stream=given.stream)
         with open_state(path, _head(router, source, target, lanes, given)) as state:
             return _route(router, source, target, given, running, cluster, state)
+
+
+def _check_systems(source: Address, target: Address) -> None:
+    """Refuse, before anything is contacted, what this version does not route between."""
+    for address in (source, target):
+        if address.system == "kinesis":
+            path_of(address, "a route")
+    if target.system == "files":
+        path_of(source, "the source of a folder")
 
 
 def _route(

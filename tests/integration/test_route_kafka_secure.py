@@ -6,9 +6,10 @@ The canary is the password itself: it is looked for in everything that a run pri
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,6 @@ from keylane.systems.broker.tls import USER, password_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from keylane.systems.broker import Cluster
 
@@ -70,15 +70,14 @@ def test_a_route_that_logs_in_leaves_no_trace_of_its_password(guarded: Cluster, 
     secret = password_file(guarded).read_text().strip()
     send(guarded, "src", numbered(0, 300))
     process = keylane(tmp_path, guarded, KAFKA_PASSWORD=secret)
-    arguments = open(f"/proc/{process.pid}/cmdline").read()  # noqa: PTH123, SIM115
+    arguments = Path(f"/proc/{process.pid}/cmdline").read_text()
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert json.loads(out)["out"] == 300
     assert faults(read_committed(guarded, "src"), read_committed(guarded, "dst"), contract("dst")) == []
     assert any((tmp_path / "events").rglob("*")), "Spark's own log of what it did was not looked at"
     assert traces(secret, tmp_path, out, err, arguments) == []
-    left = [path for path in os.listdir("/tmp") if path.startswith("keylane-login-")]  # noqa: PTH208
-    assert left == []
+    assert [path.name for path in Path(gettempdir()).glob("keylane-login-*")] == []
 
 
 def test_twin_a_secret_that_is_written_is_found(tmp_path: Path) -> None:

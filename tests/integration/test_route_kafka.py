@@ -171,6 +171,24 @@ def test_files_go_into_a_topic(world: World) -> None:
     assert (letter.header("__keylane.errors.file"), letter.header("__keylane.errors.row")) == ("f.parquet", "2")
 
 
+def test_a_topic_goes_into_a_folder(world: World) -> None:
+    send(world.broker, world.source, [*numbered(0, 60), (1, None, b"bad")])
+    target, given = world.folder / "lanes", contract(world.target)
+    options = Options(kafka=KafkaOptions(max_records=40))
+    found = run(given, world.address(world.source), str(target), options=options, spark=world.spark)
+    assert found.counts.as_json() == {"in": 61, "out": 60, "dead": 1, "filtered": 0}
+    assert found.batches > 1
+    router = Router(given)
+    for file in target.glob("stream=*/lane=*/*.parquet"):
+        for row in pq.read_table(file, partitioning=None).to_pylist():
+            assert file.parent.name == f"lane={router.lane({'key': row['key']})}"
+            assert row["keylane_source"]["file"].startswith(f"{world.source}/")
+    (letter,) = [row for file in target.glob("_dead/*.dead") for row in pq.read_table(file).to_pylist()]
+    assert (letter["reason"], letter["original"]) == ("null-key", b"bad")
+    again = run(given, world.address(world.source), str(target), options=options, spark=world.spark)
+    assert again.counts.in_ == 0
+
+
 def test_another_number_of_writers_repeats_nothing(world: World) -> None:
     """A batch keeps the division of its plan; the next one has the new one."""
     send(world.broker, world.source, numbered(0, 100))

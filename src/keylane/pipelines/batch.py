@@ -81,7 +81,7 @@ class Batches:
 
     def _make(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
-        files = files_of(frame, self.source)
+        files = self._taken(frame)
         if self._has_happened(batch, files):
             return
         self._say_if_unordered(files)
@@ -89,7 +89,7 @@ class Batches:
         staging = self.target.staging(batch)
         try:
             manifest = self._staged(batch, files, staging)
-            check_unchanged(files)
+            self._check_unchanged(files)
             self.probe("staged", batch)
             self.target.commit(manifest, self.probe)
         except Exception as error:
@@ -102,6 +102,16 @@ class Batches:
         self.tell(
             Done(batch, manifest.counts, seconds, weight, manifest.taken_files, manifest.taken_bytes, self.counted)
         )
+
+    def _taken(self, frame: DataFrame) -> list[SourceFile]:
+        return files_of(frame, self.source)
+
+    def _names(self, files: Sequence[SourceFile]) -> list[str]:
+        """What the positions of records call them."""
+        return [file.name for file in files]
+
+    def _check_unchanged(self, files: Sequence[SourceFile]) -> None:
+        check_unchanged(files)
 
     def _has_happened(self, batch: int, files: Sequence[SourceFile]) -> bool:
         """Whether a batch is in the target already. If so it has to be the same, or the checkpoint is another's."""
@@ -121,7 +131,7 @@ class Batches:
             return self._nothing(batch, staging)
         read = self._read(files)
         frame = decided(read, self.router)
-        names = [file.name for file in files]
+        names = self._names(files)
         lanes = write_lanes(frame, read, names, self.state.next, staging / "lanes")
         out = sum(file.records for file in lanes)
         dead = None

@@ -118,7 +118,7 @@ def route(
     given = options or Options()
     _check_every(given.every)
     addresses = parse_address(source), parse_address(target)
-    if "kafka" in {address.system for address in addresses}:
+    if {"kafka", "kinesis"} & {address.system for address in addresses}:
         from keylane.pipelines.kafka.run import route_kafka
 
         return route_kafka(contract, *addresses, given, Running(follow, spark, stop_asked, ready, tell, say, probe))

@@ -21,6 +21,7 @@ from keylane.pipelines.kafka.plain import ATTEMPT, write_plainly
 from keylane.pipelines.kafka.poison import newly_parked, parked_away, refuse_any
 from keylane.pipelines.kafka.trying import tried
 from keylane.spark.messages import dead_headers, decided, slotted, to_writers
+from keylane.spark.session import active_session_kept
 from keylane.spark.writing import MESSAGE_LENGTH, explained
 from keylane.systems.folders import no_probe
 from keylane.systems.kafka_state import Plan
@@ -56,8 +57,11 @@ class KafkaBatches:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Make one batch happen, unless it has."""
-        if batch <= self.last.batch:
-            return
+        if batch > self.last.batch:
+            with active_session_kept():
+                self._make(frame, batch)
+
+    def _make(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
         messages = self.source.messages(frame, self.last)
         plan = self.state.plan(batch)

@@ -10,32 +10,28 @@ From files into a folder: `keylane.pipelines.route`, which comes here when an ad
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from keylane.errors import CountError, TargetError, UsageError
 from keylane.pipelines import route as files
 from keylane.pipelines.batch import Reading, query_id
 from keylane.pipelines.kafka.batch import KafkaBatches
+from keylane.pipelines.kafka.folder import route_to_folder
+from keylane.pipelines.kafka.login import session_with_login
 from keylane.pipelines.kafka.plain import SESSION
 from keylane.pipelines.kafka.sources import FileSource, KafkaSource
 from keylane.pipelines.kafka.topics import Topics, agreed_lanes, dead_topic, tiers_of
 from keylane.pipelines.kafka.values import fields_of
-from keylane.pipelines.session import java_process, session_beside
+from keylane.pipelines.session import java_process
 from keylane.router import Router
 from keylane.spark.stopping import Gate
 from keylane.systems.address import path_of
-from keylane.systems.jars import connector_settings
 from keylane.systems.kafka_access import kafka_access
 from keylane.systems.kafka_cluster import open_cluster
 from keylane.systems.kafka_state import RouteHead, open_state, read_head, state_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
@@ -47,16 +43,19 @@ if TYPE_CHECKING:
     from keylane.systems.kafka_cluster import Cluster
     from keylane.systems.kafka_state import Done, RouteState
 
-__all__ = ["route_kafka", "session_with_login"]
+__all__ = ["route_kafka"]
 
-LOGIN: Final = "java.security.auth.login.config"
 #: Writers for each core: one that waits for its commit leaves the core to another.
 WRITERS_A_CORE: Final = 2
 
 
 def route_kafka(contract: Contract, source: Address, target: Address, given: Options, running: Running) -> Routed:
     """Route between topics, or between files and a topic; arguments as `route.route`."""
-    _check_systems(source, target)
+    for address in (source, target):
+        if address.system == "kinesis":
+            path_of(address, "a route")
+    if target.system == "files":
+        return route_to_folder(contract, source, target, given, running)
     if source == target:
         raise UsageError.of("source and target are one topic", got=str(source))
     access = kafka_access(target.place, given.kafka.properties)
@@ -68,15 +67,6 @@ def route_kafka(contract: Contract, source: Address, target: Address, given: Opt
         router = Router(contract, lanes=live, stream=given.stream)
         with open_state(path, _head(router, source, target, lanes, given)) as state:
             return _route(router, source, target, given, running, cluster, state)
-
-
-def _check_systems(source: Address, target: Address) -> None:
-    """Refuse, before anything is contacted, what this version does not route between."""
-    for address in (source, target):
-        if address.system == "kinesis":
-            path_of(address, "a route")
-    if target.system == "files":
-        path_of(source, "the source of a folder")
 
 
 def _route(
@@ -184,30 +174,3 @@ def _routed(source: Address, target: Address, before: Done, body: KafkaBatches, 
         f"kafka://{target.place}/{dead}",
         after.repeated - before.repeated,
     )
-
-
-@contextmanager
-def session_with_login(given: Options, running: Running, access: KafkaAccess) -> Iterator[SparkSession]:
-    """A session with Spark's connector, whose Java can log in.
-
-    Java reads the login from a file that only this user can read, and that is gone afterwards: no option of Spark's
-    holds it.
-    """
-    has_jars = running.spark is not None or {"spark.jars", "spark.jars.packages"} & set(given.conf)
-    connector = {} if has_jars else connector_settings(given.kafka.jars, given.kafka.packages, running.say)
-    session = session_beside(running.spark, given.master, {**connector, **given.conf}, running.say)
-    text = access.jaas()
-    if text is None:
-        yield session
-        return
-    java: Any = session.sparkContext._jvm  # noqa: SLF001
-    handle, name = tempfile.mkstemp(prefix="keylane-login-")
-    try:
-        os.write(handle, text.encode())
-        os.close(handle)
-        java.java.lang.System.setProperty(LOGIN, name)
-        java.javax.security.auth.login.Configuration.setConfiguration(None)
-        yield session
-    finally:
-        Path(name).unlink(missing_ok=True)
-        java.java.lang.System.clearProperty(LOGIN)

@@ -10,11 +10,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.integration.routed import BASE, read_committed
 
-from keylane.systems import kafka_writer
+from keylane.systems import kafka_units, kafka_writer
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka_access import KafkaAccess
 from keylane.systems.kafka_cluster import Listener
-from keylane.systems.kafka_writer import PERMANENT, Division, Transaction, WriteError, group_name, write
+from keylane.systems.kafka_units import PERMANENT, Division, WriteError
+from keylane.systems.kafka_writer import Transaction, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,18 +26,18 @@ ROUTES = count(1)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-@pytest.fixture
-def divided(broker: Cluster, topic: Callable[..., str]) -> Callable[..., Division]:
+@pytest.fixture(params=[1, 0], ids=["by lane", "by part"])
+def divided(broker: Cluster, topic: Callable[..., str], request: pytest.FixtureRequest) -> Callable[..., Division]:
     """Divisions of one route's batches over a topic of four lanes."""
     route, name = f"t{next(ROUTES)}", topic(4)
 
-    def divided(batch: int, writers: int = 1) -> Division:
+    def divided(batch: int, writers: int = request.param) -> Division:
         return Division(KafkaAccess(broker.bootstrap), route, batch, ((name, 4),), writers, (("keylane.epoch", b"1"),))
 
     return divided
 
 
-def rows(slots: Sequence[int], values: Sequence[int]) -> pa.RecordBatch:
+def rows(slots: Sequence[int], values: Sequence[int], part: int = 0) -> pa.RecordBatch:
     texts = [b"%d" % value for value in values]
     columns = [
         pa.array(slots, pa.int32()),
@@ -45,8 +46,17 @@ def rows(slots: Sequence[int], values: Sequence[int]) -> pa.RecordBatch:
         pa.array([BASE] * len(texts), pa.int64()),
         pa.array([b"src/0/" + text for text in texts], pa.binary()),
         pa.nulls(len(texts), HEADERS),
+        pa.array([part] * len(texts), pa.int32()),
     ]
-    return pa.RecordBatch.from_arrays(columns, ["slot", "key", "value", "time", "source", "headers"])
+    return pa.RecordBatch.from_arrays(columns, ["slot", "key", "value", "time", "source", "headers", "part"])
+
+
+def begun(division: Division, first: pa.RecordBatch) -> Transaction:
+    """A writer that has sent everything, and has not committed."""
+    found = Transaction.begun(division, division.units(first), Listener())
+    found.send(first)
+    found.producer.flush(30)
+    return found
 
 
 def written(division: Division, *batches: pa.RecordBatch) -> list[tuple[int, int, bool]]:
@@ -63,8 +73,8 @@ def values(broker: Cluster, division: Division) -> dict[int, list[int]]:
 
 
 def numbers(broker: Cluster, division: Division) -> dict[int, tuple[int, str]]:
-    """The numbers of batches that the lanes have committed, with the counts beside them."""
-    own = {"group.id": group_name(division.route), "isolation.level": "read_committed"}
+    """The numbers of batches that are committed, with the counts beside them: by lane, or in the place of lane 0."""
+    own = {"group.id": division.units(rows([0], [0])).group, "isolation.level": "read_committed"}
     reader = Consumer({**librdkafka_settings(broker), **own})
     try:
         asked = [TopicPartition(division.topics[0][0], lane) for lane in range(4)]
@@ -80,7 +90,8 @@ def numbers(broker: Cluster, division: Division) -> dict[int, tuple[int, str]]:
 def test_records_and_numbers_are_there_together(broker: Cluster, divided: Callable[..., Division]) -> None:
     assert written(divided(0), rows([0, 2, 0], [1, 2, 3])) == [(0, 2, False), (2, 1, False)]
     assert values(broker, divided(0)) == {0: [1, 3], 2: [2]}
-    assert numbers(broker, divided(0)) == {0: (1, "2"), 2: (1, "1")}, "a lane without records has no number"
+    by_lane = {0: (1, "2"), 2: (1, "1")}
+    assert numbers(broker, divided(0)) == (by_lane if divided(0).writers else {0: (1, "3")})
 
 
 def test_a_batch_that_is_there_is_passed_over(broker: Cluster, divided: Callable[..., Division]) -> None:
@@ -94,13 +105,13 @@ def test_a_batch_that_is_there_is_passed_over(broker: Cluster, divided: Callable
 def test_twin_without_the_numbers_a_replay_is_there_twice(
     broker: Cluster, divided: Callable[..., Division], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = kafka_writer._committed
+    honest = kafka_units.committed_numbers
 
-    def forgetful(division: Division, lanes: Any) -> Any:
-        found, group = honest(division, lanes)
+    def forgetful(*asked: Any) -> Any:
+        found, group = honest(*asked)
         return dict.fromkeys(found, (-1001, "")), group
 
-    monkeypatch.setattr(kafka_writer, "_committed", forgetful)
+    monkeypatch.setattr(kafka_writer, "committed_numbers", forgetful)
     for _ in range(2):
         written(divided(0), rows([0], [1]))
     assert values(broker, divided(0)) == {0: [1, 1]}
@@ -114,11 +125,24 @@ def test_only_the_lanes_that_lack_a_batch_get_it(broker: Cluster, divided: Calla
     assert values(broker, divided(0)) == {0: [1], 1: [3], 2: [2], 3: [4]}
 
 
+def test_only_the_partitions_that_lack_a_batch_get_it(broker: Cluster, divided: Callable[..., Division]) -> None:
+    """The same by part: two partitions write to one lane, and one of them was killed."""
+    written(divided(0, 0), rows([0, 1], [1, 2], part=0))
+    assert written(divided(0, 0), rows([0, 1], [1, 2], part=0)) == [(0, 1, True), (1, 1, True)]
+    assert written(divided(0, 0), rows([0, 2], [3, 4], part=7)) == [(0, 1, False), (2, 1, False)]
+    assert values(broker, divided(0)) == {0: [1, 3], 1: [2], 2: [4]}
+
+
+def test_a_task_with_two_partitions_is_refused(broker: Cluster, divided: Callable[..., Division]) -> None:
+    """One of them would be written by a writer that nobody fences."""
+    with pytest.raises(WriteError, match=f"{PERMANENT}: a task has records of two partitions"):
+        written(divided(0, 0), rows([0], [1], part=0), rows([0], [2], part=1))
+    assert values(broker, divided(0)) == {}
+
+
 def test_a_writer_that_was_overtaken_cannot_commit(broker: Cluster, divided: Callable[..., Division]) -> None:
     """Speculation, or a process that was thought dead: two attempts at one batch, both with everything sent."""
-    slow = Transaction.begun(divided(0), 0, Listener())
-    slow.send(rows([0, 1], [1, 2]))
-    slow.producer.flush(30)
+    slow = begun(divided(0), rows([0, 1], [1, 2]))
     assert written(divided(0), rows([0, 1], [1, 2])) == [(0, 1, False), (1, 1, False)]
     with pytest.raises(KafkaException):
         slow.commit()
@@ -135,9 +159,7 @@ def test_a_writer_that_comes_late_finds_everything_there(broker: Cluster, divide
 
 
 def test_what_a_dead_writer_left_open_is_ended(broker: Cluster, divided: Callable[..., Division]) -> None:
-    dead = Transaction.begun(divided(0), 0, Listener())
-    dead.send(rows([0, 3], [7, 8]))
-    dead.producer.flush(30)
+    begun(divided(0), rows([0, 3], [7, 8]))
     assert written(divided(0), rows([0], [1])) == [(0, 1, False)]
     assert values(broker, divided(0)) == {0: [1]}
 
@@ -165,7 +187,7 @@ def test_records_keep_key_value_time_and_headers(broker: Cluster, divided: Calla
     assert record.headers == (("h", b"1"), ("h", None), ("keylane.source", b"src/0/5"), ("keylane.epoch", b"1"))
 
 
-def test_a_broker_that_is_not_there_is_said(divided: Callable[..., Division], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_writer, "STEP_SECONDS", 2.0)
     away = Division(KafkaAccess("127.0.0.1:1"), "away", 0, (("t", 1),), 1)
     with pytest.raises(WriteError, match=r"no broker answers at 127\.0\.0\.1:1"):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.faults
 
 RECORDS, KEYS, PARTITIONS, LANES = 200_000, 20_000, 8, 32
-POINTS = ["planned", "fenced 1", "sent 0", "sent 2", "committed 1", "written", "done"]
+POINTS = ["planned", "fenced p1", "sent p0", "sent p2", "committed p1", "written", "done"]
 
 
 class Live:
@@ -66,7 +66,7 @@ def world(broker: Cluster, folder: Path, name: str, seconds: float, **kafka: Any
     """Topics, a live producer and routes; at the end the routes have taken everything, whatever it takes."""
     source, target = create_topic(broker, f"{name}-src", PARTITIONS), create_topic(broker, f"{name}-dst", LANES)
     create_topic(broker, f"{target}.dlq", 1)
-    said = {"max_records": 20_000, "writers": 4, **kafka}
+    said = {"max_records": 20_000, **kafka}
     routes = Routes(broker, source, target, folder / name, lanes=LANES, follow=True, kafka=said)
     live = Live(broker, source, seconds)
     live.thread.start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.integration.kills import Routes
 from tests.integration.routed import contract, faults, numbered, read_committed, send
 from tests.integration.topics import create_topic
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
     from keylane.systems.broker import Cluster
 
 
+@pytest.mark.parametrize(("writers", "point"), [(None, "sent p1"), (4, "sent 3")], ids=["by part", "by lane"])
 def test_killed_in_a_transaction_and_between_the_logs(
-    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path, writers: int | None, point: str
 ) -> None:
     source, target = topic(2, "src"), topic(4, "dst")
     create_topic(broker, f"{target}.dlq", 1)
-    routes = Routes(broker, source, target, tmp_path / "state", kafka={"max_records": 200, "writers": 4})
+    routes = Routes(broker, source, target, tmp_path / "state", kafka={"max_records": 200, "writers": writers})
     send(broker, source, numbered(0, 600))
-    # Writer 3 has sent and not committed; others may have committed their lanes of the same batch.
-    routes.die_at("sent 3", 1)
+    # This writer has sent and not committed; others may have committed their part of the same batch.
+    routes.die_at(point, 1)
     assert routes.spark_logs() == ({"0", "1"}, {"0"}), "the kill was not between the two logs"
     early, noted = read_committed(broker, target), routes.taken()
     steps = routes.die_at("written", 1)

@@ -37,7 +37,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="Records of a topic in one batch.",
     ),
     click.option(
-        "--writers", type=click.IntRange(1, 1000), help="Transactions of one batch; default: two for each core."
+        "--writers", type=click.IntRange(1, 1000), help="Divide by lane among so many; default: by source partition."
     ),
     click.option("--dead-letters", metavar="TOPIC", help="Where records without a lane go; default: <topic>.dlq."),
     click.option(

@@ -47,7 +47,7 @@ DEAD_PREFIX: Final = "__keylane.errors."
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 SLOT: Final = "keylane_slot"
 #: What a writer gets, in this order.
-WRITER_COLUMNS: Final = ("slot", "key", "value", "time", "source", "headers")
+WRITER_COLUMNS: Final = ("slot", "key", "value", "time", "source", "headers", "part")
 #: What a message stands at in its source; ascending is the order that is kept.
 ORDER: Final = ("keylane_part", "keylane_place")
 
@@ -104,8 +104,13 @@ def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
 
 
 def to_writers(frame: DataFrame, writers: int) -> DataFrame:
-    """Every slot's messages in one task, in the order of the source: what `kafka_writer.write` is mapped over."""
+    """What `kafka_writer.write` is mapped over: by part (0 writers) as the source reads them, else by lane.
+
+    By lane, every slot's messages are in one task, in the order of the source.
+    """
     given = [F.col(f"keylane_{name}").alias(name) for name in WRITER_COLUMNS]
+    if not writers:
+        return frame.select(*given)
     return (
         frame.select(*given, *ORDER)
         .repartitionById(writers, F.pmod("slot", F.lit(writers)).cast("int"))

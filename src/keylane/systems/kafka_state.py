@@ -74,7 +74,7 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch is, beside its records: lane counts, writers, and the keys it sets aside.
+    """What a batch is, beside its records: lane counts, writers (0: one for each source partition), keys it sets aside.
 
     `attempt` counts the tries of a batch that is written at least once; the others do not differ.
     """

@@ -1,47 +1,46 @@
-"""Records of one batch -> their lanes in one Kafka transaction: exactly once for readers at `read_committed`.
+"""Records of one batch -> their lanes in Kafka transactions: exactly once for readers at `read_committed`.
 
-The rule. A batch is divided among W writers; a lane has one writer. A writer opens the transaction of its name
-(`keylane-ROUTE-WRITER`), which ends every earlier holder of that name and whatever it had open: from then on no zombie
-can commit. Only then does it read, for each of its lanes, the number that was last committed; a lane whose number is
-beyond this batch has its records already, and is passed over. The rest is sent, and in the same transaction each lane
-that got records commits `batch + 1`, with the count of its records, as the offset of the group `keylane-ROUTE`, which
-nobody joins. Records and number are there together or not at all.
+The rule. A batch falls into units, and a writer has some of them for itself. It opens the transaction of its name: that
+ends every earlier holder of that name and whatever it had open: from then on no zombie can commit. Only then does it
+read, for each of its units, the number that was last committed; a unit whose number is beyond this batch is there
+already, and is passed over. The rest is sent, and in the same transaction each unit that had records commits
+`batch + 1`, with the count of its records, as an offset of a group that nobody joins. Records and number are there
+together or not at all.
 
     batch 7, lanes 0 and 2 of writer 0      committed {0: 8, 2: 7}    lane 0 has batch 7, lane 2 has not
     -> lane 0 passed over; lane 2 sent; commit {2: 8}                 a third run would find {0: 8, 2: 8}
 
-A lane without records commits nothing: its number says how far it has come, and a replay has no records for it either.
-More lanes than writers share transactions. Another lane count or number of writers makes another division, which is
-safe only from one batch to the next: so both are written down before a batch begins (`kafka_state`). Do not use this
-where two routes write one lane: each is exactly once by itself, and their records mix.
+What a unit is, is the division's to say (`units`): a partition of the source, whose task reads it in order and writes
+it to whichever lanes, with nothing to shuffle; or a lane, whose records come from everywhere, shuffled and sorted. A
+unit without records commits nothing: its number says how far it has come, and a replay has no records for it either.
+Another lane count or another division is safe only from one batch to the next, so both are written down before a batch
+begins (`kafka_state`). Do not use this where two routes write one lane and their records must not mix.
 
-Which rows come to a writer, and in which order, is said in `keylane.spark.messages`; the run is `pipelines.kafka`.
+Which rows come to a writer is said in `keylane.spark.messages`; the run is `pipelines.kafka`.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from keylane.systems.folders import no_probe
 from keylane.systems.kafka_cluster import Listener, explained, is_permanent
+from keylane.systems.kafka_units import PERMANENT, WriteError, committed_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from keylane.systems.folders import Probe
-    from keylane.systems.kafka_access import KafkaAccess
+    from keylane.systems.kafka_units import Division, Units
 
-__all__ = ["PERMANENT", "WRITTEN", "Division", "WriteError", "group_name", "transaction_name", "write"]
+__all__ = ["WRITTEN", "Transaction", "write"]
 
 #: What a writer says of each lane, as Spark spells it.
 WRITTEN: Final = "slot int, records bigint, repeated boolean"
-PERMANENT: Final = "not to be tried again"
 #: Well above what a batch takes; a broker allows 15 minutes unless it is told otherwise.
 TRANSACTION_MS: Final = 300_000
 #: How long a step of a transaction may take. A broker that is paused or started anew is waited for, not given up.
@@ -62,57 +61,22 @@ SETTINGS: Final = {
 }
 SOURCE: Final = "keylane.source"
 _POLL_EVERY: Final = 20_000
-
-
-class WriteError(Exception):
-    """A transaction that did not happen, or of which nobody knows. Its text crosses from a worker to the driver."""
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """How a batch is divided: its topics with their lanes in order (a slot is a lane's number in it), and its writers.
-
-    `headers` are those that every record of the batch gets beside its own.
-    """
-
-    access: KafkaAccess
-    route: str
-    batch: int
-    topics: tuple[tuple[str, int], ...]
-    writers: int
-    headers: tuple[tuple[str, bytes], ...] = ()
-    probe: Probe = field(default=no_probe)
-
-    def slots(self) -> list[tuple[str, int]]:
-        """Topic and lane of each slot."""
-        return [(topic, lane) for topic, lanes in self.topics for lane in range(lanes)]
-
-
-def transaction_name(route: str, writer: int) -> str:
-    """The name that fences: one for each writer of a route."""
-    return f"keylane-{route}-{writer}"
-
-
-def group_name(route: str) -> str:
-    """The group whose offsets are the numbers of batches."""
-    return f"keylane-{route}"
+_COLUMNS: Final = ("slot", "key", "value", "time", "source")
 
 
 def write(division: Division, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The work of one task: rows `slot, key, value, time, source, headers` of one writer, in the source's order."""
+    """The work of one task: rows of one writer, in the source's order. Says what each lane got."""
     from confluent_kafka import KafkaException
 
     full = (batch for batch in batches if len(batch))
     first = next(full, None)
     if first is None:
         return
-    writer = first.column("slot")[0].as_py() % division.writers
-    began = time.monotonic()
-    listener = Listener()
+    began, listener, units = time.monotonic(), Listener(), division.units(first)
     try:
-        yield _written(Transaction.begun(division, writer, listener), chain([first], full))
+        yield _written(Transaction.begun(division, units, listener), chain([first], full))
     except KafkaException as error:
-        raise _told(error, division, writer, listener, time.monotonic() - began) from error
+        raise _told(error, division, units.writer, listener, time.monotonic() - began) from error
 
 
 def _written(transaction: Transaction, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
@@ -130,7 +94,7 @@ class Transaction:
     """A writer's transaction of one batch, from the fence to the commit."""
 
     division: Division
-    writer: int
+    units: Units
     producer: Any
     group: Any
     slots: list[tuple[str, int]]
@@ -139,39 +103,41 @@ class Transaction:
     since_poll: int = 0
 
     @classmethod
-    def begun(cls, division: Division, writer: int, listener: Listener) -> Transaction:
-        """Fence every earlier holder of the name, then read how far each lane is: the other order proves nothing."""
+    def begun(cls, division: Division, units: Units, listener: Listener) -> Transaction:
+        """Fence every earlier holder of the name, then read how far each unit is: the other order proves nothing."""
         from confluent_kafka import Producer
 
-        name = transaction_name(division.route, writer)
         settings = {**SETTINGS, **division.access.librdkafka()}
-        producer = Producer({**settings, "transactional.id": name, "error_cb": listener})
+        producer = Producer({**settings, "transactional.id": units.name, "error_cb": listener})
         producer.init_transactions(STEP_SECONDS)
-        division.probe(f"fenced {writer}", division.batch)
-        slots = division.slots()
-        own = range(writer, len(slots), division.writers)
-        committed, group = _committed(division, {slot: slots[slot] for slot in own})
+        division.probe(f"fenced {units.writer}", division.batch)
+        committed, group = committed_numbers(division.access, units, STEP_SECONDS)
         producer.begin_transaction()
-        return cls(division, writer, producer, group, slots, committed, np.zeros(len(slots), np.int64))
+        slots = division.slots()
+        return cls(division, units, producer, group, slots, committed, np.zeros(len(slots), np.int64))
 
     def send(self, batch: pa.RecordBatch) -> None:
-        """Send rows to their lanes, except those of lanes that have them already."""
+        """Send rows to their lanes, except those of units that are there already."""
         slots = batch.column("slot").to_numpy()
+        self.units.check(batch)
         self.counts += np.bincount(slots, minlength=len(self.slots))
-        has = [slot for slot, (number, _) in self.committed.items() if number > self.division.batch]
-        if has:
-            batch = batch.filter(pa.array(~np.isin(slots, has)))
+        there = self.units.slots_of(unit for unit in self.committed if self._is_there(unit))
+        if there:
+            batch = batch.filter(pa.array(~np.isin(slots, there)))
         self._produce(batch)
         self.since_poll += len(batch)
         if self.since_poll > _POLL_EVERY:
             self.producer.poll(0)
             self.since_poll = 0
 
+    def _is_there(self, unit: int) -> bool:
+        return self.committed[unit][0] > self.division.batch
+
     def _produce(self, batch: pa.RecordBatch) -> None:
         """The hot loop: everything that is the same for all records is made before it."""
         produce, slots, fixed = self.producer.produce, self.slots, list(self.division.headers)
         usual: dict[str, bytes] = {SOURCE: b"", **dict(fixed)}  # copied by each call, so one will do
-        columns = [batch.column(name).to_pylist() for name in ("slot", "key", "value", "time", "source")]
+        columns = [batch.column(name).to_pylist() for name in _COLUMNS]
         for slot, key, value, at, source, own in zip(*columns, _headers(batch), strict=True):
             topic, lane = slots[slot]
             usual[SOURCE] = source
@@ -194,19 +160,24 @@ class Transaction:
         """Commit records and numbers in one step; what each lane got, and whether it had it before."""
         from confluent_kafka import TopicPartition
 
-        batch, touched = self.division.batch, [int(slot) for slot in np.flatnonzero(self.counts)]
-        repeated = [self.committed[slot][0] > batch for slot in touched]
-        self._check_repeated()
-        new = [slot for slot, again in zip(touched, repeated, strict=True) if not again]
-        self.division.probe(f"sent {self.writer}", batch)
+        batch, counts = self.division.batch, self.units.counted(self.counts)
+        self._check_repeated(counts)
+        new = {unit: records for unit, records in counts.items() if records and not self._is_there(unit)}
+        self.division.probe(f"sent {self.units.writer}", batch)
         if new:
-            numbers = [TopicPartition(*self.slots[slot], batch + 1, metadata=str(self.counts[slot])) for slot in new]
+            places = self.units.places
+            numbers = [TopicPartition(*places[unit], batch + 1, metadata=str(n)) for unit, n in new.items()]
             self.producer.send_offsets_to_transaction(numbers, self.group, STEP_SECONDS)
             self.producer.commit_transaction(STEP_SECONDS)
         else:
             self.abort()
-        self.division.probe(f"committed {self.writer}", batch)
-        columns = [pa.array(touched, pa.int32()), pa.array(self.counts[touched]), pa.array(repeated, pa.bool_())]
+        self.division.probe(f"committed {self.units.writer}", batch)
+        return self._told()
+
+    def _told(self) -> pa.RecordBatch:
+        touched = np.flatnonzero(self.counts)
+        there = self.units.slots_of(unit for unit in self.committed if self._is_there(unit))
+        columns = [pa.array(touched, pa.int32()), pa.array(self.counts[touched]), pa.array(np.isin(touched, there))]
         return pa.RecordBatch.from_arrays(columns, ["slot", "records", "repeated"])
 
     def abort(self) -> None:
@@ -218,14 +189,13 @@ class Transaction:
         except KafkaException:
             self.producer.purge()
 
-    def _check_repeated(self) -> None:
-        """A lane that has this very batch must have as many records of it as there are now, or a batch has changed."""
-        for slot, (number, records) in self.committed.items():
-            if number == self.division.batch + 1 and records and int(records) != self.counts[slot]:
-                topic, lane = self.slots[slot]
+    def _check_repeated(self, counts: dict[int, int]) -> None:
+        """A unit that has this very batch must have as many records of it as there are now, or a batch has changed."""
+        for unit, (number, records) in self.committed.items():
+            if number == self.division.batch + 1 and records and int(records) != counts[unit]:
                 raise WriteError(
-                    f"{PERMANENT}: batch {self.division.batch} was committed to {topic} lane {lane} with {records} "
-                    f"records and has {self.counts[slot]} now: the source has changed under it"
+                    f"{PERMANENT}: batch {self.division.batch} of {self.units.shown(unit)} was committed with "
+                    f"{records} records and has {counts[unit]} now: the source has changed under it"
                 )
 
 
@@ -237,45 +207,7 @@ def _headers(batch: pa.RecordBatch) -> Sequence[Sequence[tuple[str, bytes | None
     return [[(h["key"], h["value"]) for h in own] if own else () for own in column.to_pylist()]
 
 
-def _committed(division: Division, lanes: dict[int, tuple[str, int]]) -> tuple[dict[int, tuple[int, str]], Any]:
-    """The number and the count that each slot has committed; and the group, as a transaction wants it named.
-
-    Read at `read_committed`, which waits for numbers that a transaction of another name still holds open.
-    """
-    from confluent_kafka import Consumer, TopicPartition
-
-    own = {"group.id": group_name(division.route), "isolation.level": "read_committed", "enable.auto.commit": False}
-    settings = division.access.librdkafka(**own)
-    for name in ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size"):
-        settings.pop(name, None)
-    consumer = Consumer(settings)
-    try:
-        found = _asked(consumer, [TopicPartition(*lane) for lane in lanes.values()])
-        numbers = {slot: (one.offset, one.metadata or "") for slot, one in zip(lanes, found, strict=True)}
-        return numbers, consumer.consumer_group_metadata()
-    finally:
-        consumer.close()
-
-
-def _asked(consumer: Any, lanes: Sequence[Any]) -> Sequence[Any]:
-    """Ask until there is an answer: right after a start, a broker does not know yet that it is the one to ask."""
-    from confluent_kafka import KafkaException
-
-    until, found = time.monotonic() + STEP_SECONDS, []
-    while True:
-        try:
-            found = list(consumer.committed(lanes, timeout=max(1.0, until - time.monotonic())))
-            failed = next((KafkaException(one.error) for one in found if one.error is not None), None)
-        except KafkaException as error:
-            failed = error
-        if failed is None:
-            return found
-        if time.monotonic() > until or is_permanent(failed):
-            raise failed
-        time.sleep(0.1)
-
-
-def _told(error: Exception, division: Division, writer: int, listener: Listener, seconds: float) -> WriteError:
+def _told(error: Exception, division: Division, writer: str, listener: Listener, seconds: float) -> WriteError:
     words = explained(error, division.access.brokers, listener)
     allowed = dict(division.access.properties).get("transaction.timeout.ms", str(TRANSACTION_MS))
     late = seconds * 1000 > int(allowed)

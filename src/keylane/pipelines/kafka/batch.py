@@ -25,10 +25,13 @@ from keylane.spark.session import active_session_kept
 from keylane.spark.writing import MESSAGE_LENGTH, explained
 from keylane.systems.folders import no_probe
 from keylane.systems.kafka_state import Plan
-from keylane.systems.kafka_writer import WRITTEN, Division, write
+from keylane.systems.kafka_units import Division
+from keylane.systems.kafka_writer import WRITTEN, write
 from keylane.systems.manifest import Counts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import Column, DataFrame
 
     from keylane.pipelines.kafka.options import Running
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaBatches"]
 
-#: Records of a slot, and whether they were in the topic before.
-Written = dict[int, tuple[int, bool]]
+#: Records of a slot, and how many of them were in the topic before.
+Written = dict[int, tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -108,7 +111,7 @@ class KafkaBatches:
         counted = messages.frame.observe(seen, F.count(F.lit(1)).alias("records"))
         rows = to_writers(self._slotted(counted, plan, keyed=messages.keyed), plan.writers)
         found = rows.mapInArrow(partial(write, self._division(plan)), WRITTEN).collect()
-        written = {row["slot"]: (row["records"], row["repeated"]) for row in found}
+        written = _by_slot(found)
         _check_all(int(seen.get["records"]), sum(records for records, _ in written.values()), messages)
         return written
 
@@ -121,7 +124,7 @@ class KafkaBatches:
         found = write_plainly(
             self._slotted(messages.frame, plan, keyed=messages.keyed), self.topics.access, slots, headers
         )
-        return {slot: (records, False) for slot, records in found.items()}
+        return {slot: (records, 0) for slot, records in found.items()}
 
     def _slotted(self, frame: DataFrame, plan: Plan, *, keyed: bool) -> DataFrame:
         routed = decided(frame, self.router)
@@ -162,7 +165,16 @@ class KafkaBatches:
         counts = Counts(into, written - dead, dead, messages.filtered).checked(f"batch {plan.batch}")
         after: dict[str, Any] = {"batch": plan.batch, "counts": counts, "total": self.last.total + counts}
         after |= {"query": query_id(self.state.checkpoint), "lanes": lanes, **messages.taken}
-        return replace(self.last, repeated=self.last.repeated + sum(n for n, again in found.values() if again), **after)
+        return replace(self.last, repeated=self.last.repeated + sum(again for _, again in found.values()), **after)
+
+
+def _by_slot(rows: Iterable[Any]) -> Written:
+    """What the writers said, added up: several may have written to one lane."""
+    out: Written = {}
+    for row in rows:
+        records, again = out.get(row["slot"], (0, 0))
+        out[row["slot"]] = records + row["records"], again + (row["records"] if row["repeated"] else 0)
+    return out
 
 
 def _check_all(seen: int, written: int, messages: Messages) -> None:

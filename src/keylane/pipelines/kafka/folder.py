@@ -1,8 +1,8 @@
 """A topic as the source of a folder: the batches of `pipelines.batch`, with partitions where files would be.
 
 A record's position is `topic/partition` and its offset. Key, value, timestamp and headers are columns of the lanes;
-what the contract needs of the value is decoded for the decision and not written. Each batch is read twice: once to count
-what it has, without which nobody could say that it is all there, and once to write it.
+what the contract needs of the value is decoded for the decision and not written. Each batch is read twice: once to
+count what it has, without which nobody could say that it is all there, and once to write it.
 """
 
 from __future__ import annotations

@@ -143,12 +143,17 @@ def _topics(
         dead_topic(target.name, said),
         head.topics,
         router.contract.spec.lanes,
-        said.writers or WRITERS_A_CORE * spark.sparkContext.defaultParallelism,
+        _writers(spark, head, said),
         said.delivery == "exactly-once",
         said.on_growth,
         said.on_poison,
         said.try_seconds,
     )
+
+
+def _writers(spark: SparkSession, head: RouteHead, said: KafkaOptions) -> int:
+    """As given; else none for a topic, which is divided by its own partitions, and some for files."""
+    return said.writers or (WRITERS_A_CORE * spark.sparkContext.defaultParallelism if head.kind else 0)
 
 
 def _routed(source: Address, target: Address, before: Done, body: KafkaBatches, *, stopped: bool) -> Routed:

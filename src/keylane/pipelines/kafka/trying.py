@@ -15,7 +15,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from keylane.errors import BrokerError, KeylaneError
 from keylane.pipelines.failures import translated
-from keylane.systems.kafka_writer import PERMANENT, WriteError
+from keylane.systems.kafka_units import PERMANENT, WriteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

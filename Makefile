@@ -43,6 +43,10 @@ $(STAMP): requirements.lock pyproject.toml
 run: $(STAMP) java ## Set up, then show keylane at work; ends with a page to look at
 	scripts/run.sh
 
+.PHONY: kafka
+kafka: $(STAMP) java ## Start a real Kafka on loopback; `keylane dev kafka down` stops it
+	$(BIN)/keylane dev kafka up
+
 ##@ Check
 
 .PHONY: java

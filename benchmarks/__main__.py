@@ -23,6 +23,7 @@ QUESTIONS = (
     "spark_startup",
     "spark_columns",
     "route",
+    "kafka",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

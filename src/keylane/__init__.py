@@ -10,12 +10,12 @@ The file map, in the order a record travels. A package imports only from those a
     placement           number -> lane: folds, ranges, keyless, tables, hot keys, the named partitioners
     router, batches     the four steps on one page, for a record; the same over an Arrow batch
     measure             what data says: who wrote it (identify), whether it keeps its promise (check)
+    testing             shipped test kit: history checker, auditor of folders, golden vectors
     spark               the same decision as columns of a frame; a session that is right by itself
     systems             files, kafka, kinesis: the only rooms that know an SDK
     pipelines           read -> steps -> write: one module for each verb that runs on Spark
     report              what a person looks at: one HTML file that asks nothing of the network
     cli                 one file for each command; each returns data, one printer shows it
-    testing             shipped test kit: golden vectors
 
 The public names below load on first use, so that `keylane explain` never pays for Arrow or pydantic.
 """

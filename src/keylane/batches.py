@@ -81,9 +81,11 @@ class Decided:
             self.settle(rows, keyless_lanes(rule, self.positions[rows], lanes))
 
 
-def decide(router: Router, batch: pa.RecordBatch | pa.Table, positions: Any = None) -> Decided:
-    """Decide every row of a batch."""
-    keys = read_batch(batch, router.contract.spec.key)
+def decide(
+    router: Router, batch: pa.RecordBatch | pa.Table, positions: Any = None, keys: BatchKeys | None = None
+) -> Decided:
+    """Decide every row of a batch; `keys` are those of records whose keys are bytes already."""
+    keys = keys or read_batch(batch, router.contract.spec.key)
     rows = len(keys.routing)
     lane = np.zeros(rows, np.int32) if router.partitioner.hash is None else _hashed(router, keys.routing)
     state = Decided(

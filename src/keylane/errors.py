@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from keylane.records import Finding, Reason
 
 __all__ = [
+    "BrokerError",
     "ContractError",
     "CountError",
     "DataError",
+    "JarError",
     "KeylaneError",
     "LaneCountError",
     "MissingExtraError",
@@ -149,3 +151,11 @@ class CountError(KeylaneError, ArithmeticError):
 
 class SparkError(KeylaneError, RuntimeError):
     """Spark that cannot start, or a job of it that failed for a reason outside the data."""
+
+
+class JarError(KeylaneError, OSError):
+    """A Java archive that cannot be had, or that is not the one that was pinned."""
+
+
+class BrokerError(KeylaneError, ConnectionError):
+    """A broker that does not start, does not answer, or is not ours to touch."""

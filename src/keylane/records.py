@@ -26,6 +26,7 @@ class Reason(StrEnum):
     NOT_IN_TABLE = "not-in-table"
     NO_POSITION = "no-position"
     MALFORMED_RECORD = "malformed-record"
+    PARKED_KEY = "parked-key"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+import click
 import pytest
 from pydantic import BaseModel
 
@@ -193,16 +194,21 @@ def test_every_command_has_its_page() -> None:
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in SHELL_ONLY])
 def test_every_option_of_a_command_is_on_its_page(command: str) -> None:
-    import click
-
     from keylane.cli.main import cli
 
     found = cli.get_command(click.Context(cli), command)
     assert found is not None
-    options = [max(one.opts, key=len) for one in found.params if isinstance(one, click.Option)]
+    options = options_of(found)
     told = text(f"commands/{command}.md")
     assert options
     assert [option for option in options if not re.search(rf"`{option}\b", told)] == []
+
+
+def options_of(command: click.Command) -> list[str]:
+    """The options of a command, or of all commands of a group."""
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    own = [max(one.opts, key=len) for one in command.params if isinstance(one, click.Option)]
+    return [*own, *(option for one in inner for option in options_of(one))]
 
 
 def test_every_page_is_in_the_navigation(root: Path) -> None:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
-from scripts.fetch_jars import FetchError, fetch
 from tests.parity.cases.case import Case, key, of
 from tests.parity.cases.partitioners import TEXTS
 
 from keylane.spark import route
 from keylane.spark.hashes import murmur2
 from keylane.spark.keys import Bytes
+from keylane.systems.jars import fetched
 from keylane.testing.golden import client_placements, hash_vectors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JARS = Path(__file__).parents[2] / "build" / "jars"
 LANES = [1, 15, 64]
 
 
 @pytest.fixture(scope="module")
 def kafka(spark: SparkSession) -> Any:
     """A function from the name of a class of kafka-clients to that class."""
-    jar = fetch("kafka-clients", JARS)
+    jar = next(path for path in fetched("connector") if path.name.startswith("kafka-clients-"))
     gateway: Any = spark.sparkContext._gateway
     jvm = gateway.jvm
     urls = gateway.new_array(jvm.java.net.URL, 1)
@@ -88,14 +86,3 @@ def test_another_partitioner_would_be_caught(
 ) -> None:
     for wrong in ("librdkafka-consistent", "murmur2-big-endian", "spark-hash"):
         assert lanes_on_spark(spark, keys, 64, wrong) != kafkas_lanes[64]
-
-
-def test_a_jar_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "kafka-clients-3.9.2.jar").write_bytes(b"not a jar")
-    with pytest.raises(FetchError, match=r"kafka-clients-3\.9\.2\.jar is not the pinned one: got SHA-256"):
-        fetch("kafka-clients", tmp_path)
-
-
-def test_an_unknown_jar_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match="no such jar: got 'nope'; allowed: kafka-clients"):
-        fetch("nope", tmp_path)

@@ -14,8 +14,9 @@ import pytest
 
 from keylane.errors import MissingExtraError
 from keylane.spark import local_session, session
-from keylane.spark.archive import archive_options, cache_folder
+from keylane.spark.archive import archive_options
 from keylane.spark.arrow import arrow_udf
+from keylane.spark.cache import cache_folder
 from keylane.spark.java import Java, _asked, find_java
 from keylane.spark.session import missing_in
 
@@ -172,15 +173,25 @@ def test_memory_is_half_of_what_there_is(
 WITHOUT = """
 import sys
 sys.modules["pyspark"] = None
+import keylane.spark.java, keylane.spark.cache
 try:
-    import keylane.spark
+    {imported}
 except Exception as error:
     print(type(error).__name__, error)
 """
 
 
-def test_without_pyspark_the_extra_is_named() -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "from keylane.spark import local_session",
+        "import keylane.spark; keylane.spark.route",
+        "import keylane.pipelines.route",
+    ],
+)
+def test_without_pyspark_the_extra_is_named(imported: str) -> None:
+    script = WITHOUT.format(imported=imported)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "MissingExtraError pyspark is not installed: hint: pip install 'keylane[spark]'\n"
 
 

@@ -18,7 +18,10 @@ from keylane.errors import KeylaneError
 
 __all__ = ["cli", "main"]
 
-COMMANDS: Final = ("explain", "identify", "check", "route", "compact", "demo", "completion")
+COMMANDS: Final = (
+    *("explain", "identify", "check", "route", "compact", "verify"),
+    *("demo", "doctor", "dev", "completion"),
+)
 
 
 class _LazyGroup(click.Group):

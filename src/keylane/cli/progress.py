@@ -84,6 +84,5 @@ def progress_line(done: Done, records: int, bytes_before: int, seconds: float, t
     lag, left = max(0, files - done.taken_files), max(0, size - done.taken_bytes)
     speed = (done.taken_bytes - bytes_before) / seconds if seconds > 0 else 0.0
     eta = f", ETA {left / speed:,.0f} s" if left and speed else ""
-    return (
-        f"route: batch {done.batch}, {records:,} records, {rate:,.0f}/s, lag {lag:,} file(s) {left / 1e6:,.1f} MB{eta}"
-    )
+    begun = f"route: batch {done.batch}, {records:,} records, {rate:,.0f}/s"
+    return f"{begun}, lag {lag:,} file(s) {left / 1e6:,.1f} MB{eta}" if done.taken_files else begun

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keylane.cli.kafka_options import kafka_options, taken_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import RouteProgress
 
@@ -22,17 +23,18 @@ INTERRUPTED = 130
 
 @click.command(short_help="Put every record in its lane, batch or stream, exactly once.")
 @click.argument("contract", type=click.Path())
-@click.option("--from", "source", required=True, metavar="SRC", help="Where the records are: a file or folder.")
-@click.option("--to", "target", required=True, metavar="DST", help="The folder that gets the lanes.")
+@click.option("--from", "source", required=True, metavar="SRC", help="A file, a folder, kafka://host:port/topic.")
+@click.option("--to", "target", required=True, metavar="DST", help="The folder or topic that gets the lanes.")
 @click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped.")
 @click.option("--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings.")
 @click.option("--schema", metavar="DDL", help="Types of columns of JSON lines or CSV: 'id bigint, at timestamp'.")
 @click.option("--lanes", "-n", type=int, help="The lane count, where the contract says live.")
 @click.option("--stream", help="The stream, where the contract has several; default: its first.")
 @click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files in one batch.")
-@click.option("--every", default="1 second", show_default=True, help="How often --follow looks for new files.")
+@click.option("--every", default="1 second", show_default=True, help="How often --follow looks for more.")
 @click.option("--master", help="A Spark master; default: this machine's cores.")
 @click.option("--conf", "-c", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable.")
+@kafka_options
 @output_option
 def route(
     contract: str, source: str, target: str, follow: bool, settings: tuple[str, ...], output: str, **options: Any
@@ -46,18 +48,21 @@ def route(
     keylane route payments.yaml --from day1/ --to lanes/
     keylane route payments.yaml --from inbox/ --to lanes/ --follow
     keylane route payments.yaml --from day1/ --to lanes/ --master spark://host:7077 --conf spark.executor.memory=4g
+    keylane route payments.yaml --from kafka://broker:9092/raw --to kafka://broker:9092/payments --follow
 
-    DST gets stream=NAME/lane=N/, which Spark, DuckDB and pandas read as it is. What has no lane is kept in DST/_dead.
+    A folder gets stream=NAME/lane=N/, which Spark, DuckDB and pandas read as it is, and what has no lane in _dead. A
+    topic is written by transactions, for readers at read_committed; what has no lane goes to TOPIC.dlq.
     Exit codes: 0 done, 1 failed, 2 usage or invalid contract, 130 interrupted before the end.
     """
     from keylane.contract.parse import load_contract
 
     loaded, conf = load_contract(contract), _settings(settings)
+    kafka = taken_from(options)
 
     from keylane.pipelines.route import Options
     from keylane.pipelines.route import route as run
 
-    given = Options(conf=conf, **options)
+    given = Options(conf=conf, kafka=kafka, **options)
     stopping, progress = Stopping(), RouteProgress(source)
     try:
         found = run(
@@ -132,6 +137,9 @@ def as_result(found: Routed, contract: Contract, seconds: float, *, follow: bool
         "stopped": found.stopped,
         "seconds": round(seconds, 3),
         "total": found.total.as_json(),
+        "state": found.state or None,
+        "dead_letters": found.dead_letters or f"{found.target}/_dead",
+        "repeated": found.repeated,
     }
     interrupted = found.stopped and not follow
     columns = ("stream", "lane", "records")
@@ -142,8 +150,10 @@ def _lines(found: Routed, document: dict[str, Any]) -> list[str]:
     lines = [f"{_shown(document)} in {found.batches} batch(es), {document['seconds']:.1f} s"]
     if found.total != found.counts:
         lines.append(f"all runs: {_shown(document['total'])}")
+    if found.state:
+        lines.append(f"state: {found.state}; {found.repeated:,} record(s) of this run were there already")
     if found.counts.dead:
-        lines.append(f"dead letters: {found.target}/_dead")
+        lines.append(f"dead letters: {found.dead_letters or f'{found.target}/_dead'}")
     return lines
 
 

@@ -1,5 +1,15 @@
-"""Read -> steps -> write: one short module for each verb that runs on Spark.
+"""Read -> steps -> write: one short module for each verb that runs on Spark, or can.
 
 route, batch   every record of a source in its lane: the run, and one batch of it
+verify, sides  a target held against its source; and both as rows of a history
 demo           a seeded day, routed under several contracts, and its figures
 """
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from keylane.errors import MissingExtraError
+
+if find_spec("pyspark") is None:
+    raise MissingExtraError.named("spark", "pyspark")

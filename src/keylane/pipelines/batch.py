@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from keylane.spark.writing import LaneFile
     from keylane.systems.folders import Probe, Target
 
-__all__ = ["Batches", "Done"]
+__all__ = ["Batches", "Done", "Reading", "files_of", "needed_types", "query_id", "read_files"]
 
 _SHARED: Final = "on a cluster, source and target have to be on a file system that all machines share"
 
@@ -81,7 +81,7 @@ class Batches:
 
     def _make(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
-        files = self._files(frame)
+        files = self._taken(frame)
         if self._has_happened(batch, files):
             return
         self._say_if_unordered(files)
@@ -89,7 +89,7 @@ class Batches:
         staging = self.target.staging(batch)
         try:
             manifest = self._staged(batch, files, staging)
-            check_unchanged(files)
+            self._check_unchanged(files)
             self.probe("staged", batch)
             self.target.commit(manifest, self.probe)
         except Exception as error:
@@ -103,15 +103,15 @@ class Batches:
             Done(batch, manifest.counts, seconds, weight, manifest.taken_files, manifest.taken_bytes, self.counted)
         )
 
-    def _files(self, frame: DataFrame) -> list[SourceFile]:
-        """The files of a batch, oldest first, as Spark's source takes them; by name where they are of one age."""
-        found = sorted({tuple(row) for row in frame.collect()}, key=lambda row: (row[1], row[0]))
-        return [self._file(*row) for row in found]
+    def _taken(self, frame: DataFrame) -> list[SourceFile]:
+        return files_of(frame, self.source)
 
-    def _file(self, path: str, modified: int, size: int, url: str) -> SourceFile:
-        local = "/" + path.removeprefix("file:").lstrip("/")
-        name = name_in(self.source, local)
-        return SourceFile(local, url, name, size, modified, path_values(name))
+    def _names(self, files: Sequence[SourceFile]) -> list[str]:
+        """What the positions of records call them."""
+        return [file.name for file in files]
+
+    def _check_unchanged(self, files: Sequence[SourceFile]) -> None:
+        check_unchanged(files)
 
     def _has_happened(self, batch: int, files: Sequence[SourceFile]) -> bool:
         """Whether a batch is in the target already. If so it has to be the same, or the checkpoint is another's."""
@@ -130,9 +130,8 @@ class Batches:
         if not files:
             return self._nothing(batch, staging)
         read = self._read(files)
-        self._check_columns(read)
         frame = decided(read, self.router)
-        names = [file.name for file in files]
+        names = self._names(files)
         lanes = write_lanes(frame, read, names, self.state.next, staging / "lanes")
         out = sum(file.records for file in lanes)
         dead = None
@@ -157,20 +156,10 @@ class Batches:
         query = query_id(self.target.checkpoint)
         return replace(self.state, batch=batch, query=query, staging=staging.name, counts=Counts(), placed=(), taken=())
 
-    def _check_columns(self, read: Batch) -> None:
-        for name in needed_types(self.router.contract):
-            if name not in read.columns:
-                words = "the source lacks a column that the key is made of"
-                hint = did_you_mean(name, read.columns)
-                raise DataError.of(words, got=name, allowed=", ".join(read.columns), hint=hint)
-
     def _read(self, files: Sequence[SourceFile]) -> Batch:
         known = StructType.fromJson(json.loads(self.state.schema)) if self.state.schema else self.given
-        before = self.state.next_position
-        if self.kind == "parquet":
-            return read_parquet(self.spark, files, known, before, self.shapes)
-        read = read_json if self.kind == "json" else read_csv
-        return read(self.spark, files, known, before, needed_types(self.router.contract))
+        read = Reading(self.spark, self.kind, self.router.contract, known, self.shapes)
+        return read_files(read, files, self.state.next_position)
 
     def _manifest(
         self,
@@ -201,6 +190,43 @@ class Batches:
             taken_bytes=self.state.taken_bytes + sum(file.size for file in files),
             schema=read.schema.json(),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read: their kind, what is known of their columns, and what the contract needs of them."""
+
+    spark: SparkSession
+    kind: str
+    contract: Contract
+    known: StructType | None
+    shapes: dict[str, StructType]
+
+
+def files_of(frame: DataFrame, source: Path) -> list[SourceFile]:
+    """The files of a batch, oldest first, as Spark's source takes them; by name where they are of one age."""
+    found = sorted({tuple(row) for row in frame.collect()}, key=lambda row: (row[1], row[0]))
+    return [_file(source, *row) for row in found]
+
+
+def _file(source: Path, path: str, modified: int, size: int, url: str) -> SourceFile:
+    local = "/" + path.removeprefix("file:").lstrip("/")
+    name = name_in(source, local)
+    return SourceFile(local, url, name, size, modified, path_values(name))
+
+
+def read_files(how: Reading, files: Sequence[SourceFile], before: int) -> Batch:
+    """The records of files; `before` is the position of the first."""
+    if how.kind == "parquet":
+        read = read_parquet(how.spark, files, how.known, before, how.shapes)
+    else:
+        lines = read_json if how.kind == "json" else read_csv
+        read = lines(how.spark, files, how.known, before, needed_types(how.contract))
+    for name in needed_types(how.contract):
+        if name not in read.columns:
+            words = "the source lacks a column that the key is made of"
+            raise DataError.of(words, got=name, allowed=", ".join(read.columns), hint=did_you_mean(name, read.columns))
+    return read
 
 
 def _placed(file: LaneFile, batch: int, staging: Path) -> Placed:

@@ -27,6 +27,7 @@ from keylane.errors import TargetError, UsageError
 from keylane.pipelines.batch import Batches, Done, query_id
 from keylane.pipelines.changes import changed_since
 from keylane.pipelines.failures import translated
+from keylane.pipelines.kafka.options import KafkaOptions, Running
 from keylane.pipelines.session import java_process, session_beside, warn
 from keylane.router import Router
 from keylane.spark.stopping import Gate, finish, stop
@@ -71,11 +72,16 @@ class Options:
     every: str = "1 second"
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What a route came to: records of this run, of all runs into the target, and of this run by stream and lane."""
+    """What a route came to: records of this run, of all runs into the target, and of this run by stream and lane.
+
+    Into Kafka also: where its state is, where dead letters go, and how many records of this run a run before it had
+    written already.
+    """
 
     source: str
     target: str
@@ -84,6 +90,9 @@ class Routed:
     lanes: dict[str, list[int]]
     batches: int
     stopped: bool
+    state: str = ""
+    dead_letters: str = ""
+    repeated: int = 0
 
 
 def route(
@@ -108,22 +117,34 @@ def route(
     """
     given = options or Options()
     _check_every(given.every)
+    addresses = parse_address(source), parse_address(target)
+    if {"kafka", "kinesis"} & {address.system for address in addresses}:
+        from keylane.pipelines.kafka.run import route_kafka
+
+        return route_kafka(contract, *addresses, given, Running(follow, spark, stop_asked, ready, tell, say, probe))
     router = Router(contract, lanes=given.lanes, stream=given.stream)
     came_from, going_to = _paths(source, target)
-    head = _head(router, came_from, *_kind(came_from, going_to, given))
+    head = head_of(router, came_from, *kind_and_pattern(came_from, going_to, given))
     with open_target(going_to, head) as held:
         before = held.recover() or Manifest.before_all(head)
-        _check_checkpoint(held, before)
+        check_checkpoint(held, before)
         for text in changed_since(held, came_from):
             say(text)
         session = session_beside(spark, given.master, given.conf, say)
         held.lock.note_java(java_process(session))
-        schema = _schema(given.schema)
+        schema = schema_of(given.schema)
         ready()
         counted = None if head.pattern == pattern_of(head.kind, head.kind) else head.kind
         body = Batches(session, router, came_from, head.kind, held, before, schema, probe, tell, say, counted)
-        stopped = _run(_discovered(session, head, given), Gate(body), held, given, follow, stop_asked)
-        return _routed(held, before, body.state, str(came_from), stopped=stopped)
+        stopped = run_query(
+            discovered(session, head.source, head.pattern, given),
+            Gate(body),
+            held.checkpoint,
+            given,
+            follow,
+            stop_asked,
+        )
+        return routed(held, before, body.state, str(came_from), stopped=stopped)
 
 
 def _check_every(text: str) -> None:
@@ -143,7 +164,7 @@ def _paths(source: str, target: str) -> tuple[Path, Path]:
     return came_from, going_to
 
 
-def _kind(source: Path, target: Path, given: Options) -> tuple[str, str]:
+def kind_and_pattern(source: Path, target: Path, given: Options) -> tuple[str, str]:
     """The kind and which names count: as the target remembers, as given, or as the files' endings tell."""
     found = read_head(target)
     if found is not None and given.kind in {None, found.kind}:
@@ -152,7 +173,7 @@ def _kind(source: Path, target: Path, given: Options) -> tuple[str, str]:
     return kind, pattern_of(kind, given.kind)
 
 
-def _head(router: Router, source: Path, kind: str, pattern: str) -> Head:
+def head_of(router: Router, source: Path, kind: str, pattern: str) -> Head:
     contract = router.contract
     tiers = {rule.tier.stream: rule.tier.lanes for rule in contract.spec.hot_keys if rule.tier}
     streams = {router.stream: router.lane_count, **tiers}
@@ -160,7 +181,7 @@ def _head(router: Router, source: Path, kind: str, pattern: str) -> Head:
     return Head(meta.name, meta.epoch, contract.fingerprint, streams, str(source), kind, pattern)
 
 
-def _check_checkpoint(target: Target, before: Manifest) -> None:
+def check_checkpoint(target: Target, before: Manifest) -> None:
     """A target that has taken records needs the checkpoint that says which."""
     found = query_id(target.checkpoint)
     if before.batch >= 0 and found != before.query:
@@ -174,7 +195,7 @@ def _check_checkpoint(target: Target, before: Manifest) -> None:
         raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(target.checkpoint))
 
 
-def _schema(text: str | None) -> StructType | None:
+def schema_of(text: str | None) -> StructType | None:
     """Columns and types as given. Spark reads them, so it has to be up."""
     try:
         found = None if text is None else DataType.fromDDL(text)
@@ -185,26 +206,26 @@ def _schema(text: str | None) -> StructType | None:
     raise UsageError.of("not a list of columns and types", got=text, allowed="'id bigint, at timestamp'")
 
 
-def _discovered(spark: SparkSession, head: Head, given: Options) -> DataFrame:
+def discovered(spark: SparkSession, source: str, pattern: str, given: Options) -> DataFrame:
     """Files as they appear: names, ages and sizes. Their contents are not read here, and not even asked for."""
     return (
         spark.readStream.format("binaryFile")
         .schema(_FILE_COLUMNS)
         .option("recursiveFileLookup", value=True)
-        .option("pathGlobFilter", head.pattern)
+        .option("pathGlobFilter", pattern)
         .option("maxFilesPerTrigger", given.max_files)
         .option("maxFileAge", _ANY_AGE)
-        .load(f"file://{head.source}")
+        .load(f"file://{source}")
         .select("path", F.unix_millis("modificationTime"), "length", F.col("_metadata.file_path"))
     )
 
 
-def _run(
-    files: DataFrame, gate: Gate, target: Target, given: Options, follow: bool, stop_asked: threading.Event | None
+def run_query(
+    files: DataFrame, gate: Gate, checkpoint: Path, given: Options, follow: bool, stop_asked: threading.Event | None
 ) -> bool:
     """Run the query to its end; whether it was stopped before it."""
     trigger: dict[str, Any] = {"processingTime": given.every} if follow else {"availableNow": True}
-    writer = files.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{target.checkpoint}")
+    writer = files.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{checkpoint}")
     query = None
     try:
         query = writer.trigger(**trigger).start()
@@ -227,7 +248,7 @@ def _wait(query: StreamingQuery, gate: Gate, stop_asked: threading.Event | None)
     return False
 
 
-def _routed(target: Target, before: Manifest, after: Manifest, source: str, *, stopped: bool) -> Routed:
+def routed(target: Target, before: Manifest, after: Manifest, source: str, *, stopped: bool) -> Routed:
     lanes = {
         stream: [now - then for now, then in zip(offsets, before.next[stream], strict=True)]
         for stream, offsets in after.next.items()

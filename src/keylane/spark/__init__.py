@@ -1,6 +1,6 @@
 """Lanes on Spark: the router's decision as columns of a frame, and a local session that is right by itself.
 
-session     a local session, and what a session of the user's own lacks; `java` and `archive` are its parts
+session     a local session, and what a session of the user's own lacks; `java`, `archive` and `cache` are its parts
 frames      `route` and `lane`: where a frame meets a contract; `checks` says what it must be
 keys        the key fields as columns; `kinds` and `windows` are its parts
 hashes      routing key -> number; `calls` are the Java methods behind some of them
@@ -10,6 +10,8 @@ decide      the steps in a row, as branches
 arrow       what has no native form
 lines, schemas, files   sources as frames with the place of each record; what they hold, and what is new
 writing     one batch into the lanes of a folder
+messages    Kafka records as frames; `decoding` for the fields of their values
+history     rows of a history, judged bucket by bucket
 stopping    the end between two batches
 
 The only room that imports pyspark. The decision itself is `keylane.router`; this room is held equal to it by tests.
@@ -17,14 +19,25 @@ The only room that imports pyspark. The decision itself is `keylane.router`; thi
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
 from keylane.errors import MissingExtraError
 
-try:
-    import pyspark as _pyspark  # noqa: F401
-except ImportError as error:  # pragma: no cover - the suite has pyspark
-    raise MissingExtraError.named("spark", "pyspark") from error
-
-from keylane.spark.frames import lane, route
-from keylane.spark.session import local_session
+if TYPE_CHECKING:
+    from keylane.spark.frames import lane, route
+    from keylane.spark.session import local_session
 
 __all__ = ["lane", "local_session", "route"]
+
+_HOME = {"lane": "frames", "local_session": "session", "route": "frames"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load on first use: `java` and `cache` must answer where there is no pyspark, so that `doctor` can say so."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if find_spec("pyspark") is None:
+        raise MissingExtraError.named("spark", "pyspark")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -4,7 +4,7 @@ The first session writes the classes it used into a file in the user's cache fol
 ended; every later one maps that file instead of reading, checking and linking thousands of classes. It changes
 nothing but time: a Java that does not like the file ignores it.
 
-KEYLANE_CACHE names another folder, and an empty one turns the archive off.
+Which folder: `cache`.
 """
 
 from __future__ import annotations
@@ -17,26 +17,19 @@ from typing import TYPE_CHECKING, Final
 
 import pyspark
 
+from keylane.spark.cache import cache_folder
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from keylane.spark.java import Java
 
-__all__ = ["archive_options", "cache_folder"]
+__all__ = ["archive_options"]
 
 #: Java warns of every class it leaves out; nobody can act on that. Errors are still said.
 QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 #: A part that is this old was left by a Java that died while writing it.
 STALE: Final = 3600.0
-
-
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Where the archive lives; None when the user wants none."""
-    own = environ.get("KEYLANE_CACHE")
-    if own is not None:
-        return Path(own) if own else None
-    home = environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "keylane"
 
 
 def archive_options(java: Java, class_path: str = "", environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:

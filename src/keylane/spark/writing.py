@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from keylane.router import Router
     from keylane.spark.files import Batch
 
-__all__ = ["MESSAGE_LENGTH", "LaneFile", "decided", "write_dead", "write_lanes"]
+__all__ = ["MESSAGE_LENGTH", "LaneFile", "decided", "explained", "write_dead", "write_lanes"]
 
 #: The last 33 bits of Spark's increasing id count the rows of a task.
 _ROW_IN_TASK: Final = (1 << 33) - 1
@@ -46,7 +46,8 @@ _MESSAGES: Final = {
     Reason.MISSING_FIELD: "a field that the lane depends on is missing",
     Reason.NOT_IN_TABLE: "the contract's table does not know this key",
     Reason.NO_POSITION: "the lane depends on the source position, and there is none",
-    Reason.MALFORMED_RECORD: "the line is not one whole record of this source",
+    Reason.MALFORMED_RECORD: "the record cannot be read as one of this source",
+    Reason.PARKED_KEY: "an earlier record of this key is a dead letter, and the route parks such keys",
 }
 
 
@@ -157,11 +158,16 @@ def _as_json(columns: Sequence[str]) -> Column:
 
 def _message(batch: Batch, router: Router) -> Column:
     """What is wrong, with the key that was got; without control characters, and never long."""
+    keys = [name for name in router.contract.spec.key.fields if name in batch.columns]
+    return explained(keys, _line_shown(batch))
+
+
+def explained(keys: Sequence[str], whole: Column) -> Column:
+    """Why a record has no lane, with what was got: the fields of its key, or the whole of one that cannot be read."""
     text = F.col("reason")
     for reason, words in _MESSAGES.items():
         text = F.when(F.col("reason") == str(reason), F.lit(words)).otherwise(text)
-    keys = [name for name in router.contract.spec.key.fields if name in batch.columns]
-    got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), _line_shown(batch)).otherwise(_as_json(keys))
+    got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), whole).otherwise(_as_json(keys))
     plain = F.regexp_replace(F.concat(text, F.lit(": got "), got), r"[\p{Cntrl}\p{Cf}\u2028\u2029]+", " ")
     return F.left(plain, F.lit(MESSAGE_LENGTH))
 

@@ -39,7 +39,19 @@ if TYPE_CHECKING:
     #: Told of every step of a commit, by name and batch; tests stop the process there.
     Probe = Callable[[str, int], None]
 
-__all__ = ["DEAD", "Target", "dead_file", "hold", "lane_file", "lane_folder", "no_probe", "open_target", "read_head"]
+__all__ = [
+    "DEAD",
+    "OWN",
+    "Target",
+    "dead_file",
+    "hold",
+    "lane_file",
+    "lane_folder",
+    "no_probe",
+    "open_target",
+    "read_head",
+    "read_manifests",
+]
 
 OWN: Final = "_keylane"
 DEAD: Final = "_dead"
@@ -194,6 +206,12 @@ def read_head(path: Path) -> Head | None:
     """The head of a target, without its lock; None when there is no such target."""
     found = path / OWN / "target.json"
     return Head.from_json(_read_json(found)) if found.exists() else None
+
+
+def read_manifests(path: Path) -> list[Manifest]:
+    """The manifests of a target that are kept, oldest first, without its lock."""
+    files = sorted((path / OWN / "batches").glob("[0-9]*.json"))
+    return [Manifest.from_json(_read_json(file)) for file in files]
 
 
 def _check_free(path: Path) -> None:

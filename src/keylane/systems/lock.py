@@ -13,13 +13,14 @@ import socket
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import TargetError
+from keylane.systems.process import started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = ["Lock", "locked"]
 
@@ -41,12 +42,12 @@ class Lock:
 
     def note_java(self, pid: int) -> None:
         """Write down the Java process too, so that a later route can wait for its end."""
-        self.note(java=pid, java_started=_started(pid))
+        self.note(java=pid, java_started=started(pid))
 
 
 @contextmanager
 def locked(path: Path, orphan_seconds: float = ORPHAN_SECONDS) -> Iterator[Lock]:
-    """Hold the lock file at `path`; a second holder is refused at once."""
+    """Hold the lock file at `path`, two folders below what it guards; a second holder is refused at once."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         _take(handle, path)
@@ -87,21 +88,7 @@ def _wait_for_orphan(holder: dict[str, Any], seconds: float) -> None:
     if java is None or holder.get("host") != socket.gethostname():
         return
     until = time.monotonic() + seconds
-    while _started(java) is not None and _started(java) == holder.get("java_started"):
+    while started(java) is not None and started(java) == holder.get("java_started"):
         if time.monotonic() > until:
             raise TargetError.of("the Java process of an earlier route is still running", got=java, hint=f"kill {java}")
         time.sleep(0.2)
-
-
-def _started(pid: int) -> str | None:
-    """When a process started, in the system's own count; None when it is gone, a zombie, or not to be seen."""
-    fields = _stat(pid)
-    return None if not fields or fields[0] == "Z" else fields[19]
-
-
-def _stat(pid: int) -> list[str]:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return []
-    return text[text.rindex(")") + 2 :].split()

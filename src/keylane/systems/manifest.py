@@ -6,7 +6,7 @@ docs/stream-folders.md.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Self
 
 from keylane.errors import CountError, TargetError
@@ -72,6 +72,10 @@ class Head:
         if given.get("format") != FORMAT:
             raise TargetError.of("a target of another form", got=given.get("format"), allowed=FORMAT)
         return cls(**{f.name: given[f.name] for f in fields(cls)})
+
+    def at(self, source: str) -> Self:
+        """The same for another source."""
+        return replace(self, source=source)
 
     def differences(self, other: Head) -> list[str]:
         """What differs, in words: this one's value, then the other's."""

@@ -89,7 +89,7 @@ def test_source_and_target(run: Run, contract_file: ContractFile, source: Path, 
     assert (code, "within each other" in err) == (2, True), "a link does not hide it"
     code, _, err = run("route", contract, "--from", tmp_path / "nowhere", "--to", tmp_path / "out")
     assert (code, "no such source" in err) == (1, True)
-    code, _, err = run("route", contract, "--from", "kafka://h:1/t", "--to", tmp_path / "out")
+    code, _, err = run("route", contract, "--from", "kinesis://eu-west-1/s", "--to", tmp_path / "out")
     assert (code, "nothing was contacted" in err) == (2, True)
     assert not (tmp_path / "out").exists()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     ContractFile = Callable[..., Path]
     DataFile = Callable[..., Path]
 
-COMMANDS = ["explain", "identify", "check"]
+COMMANDS = ["explain", "identify", "check", "doctor", "dev-kafka", "dev-jars"]
 
 
 def validator(command: str) -> Any:
@@ -122,15 +122,31 @@ def test_unplaced_rows_are_counted_by_reason(run: Run, contract_file: ContractFi
     assert found["data"]["unplaced"] == {"null-key": 1, "empty-key": 1}
 
 
+def kafka_document(run: Run, folder: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(run("dev", "kafka", "status", "--dir", folder / "no", "-o", "json")[1])
+    validator("dev-kafka").validate(document)
+    return document
+
+
+def test_the_doctor_that_finds_something_missing_says_so_validly(run: Run, tmp_path: Path) -> None:
+    assert not validated(run, "doctor", "--spark-jars", tmp_path)["ok"]
+
+
 @pytest.fixture
-def documents(run: Run, contract_file: ContractFile, data_file: DataFile) -> dict[str, dict[str, Any]]:
-    """A valid document of each command."""
-    broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
-    return {
-        "explain": validated(run, "explain", "TT0124", "-n", 15),
-        "identify": validated(run, "identify", data_file("a.parquet"), "-k", "k", "-l", "lane"),
-        "check": validated(run, "check", broken, "--data", data_file("a.parquet")),
-    }
+def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_path: Path) -> Callable[[str], Any]:
+    """A valid document of a command."""
+
+    def document(command: str) -> dict[str, Any]:
+        if command == "explain":
+            return validated(run, "explain", "TT0124", "-n", 15)
+        if command == "identify":
+            return validated(run, "identify", data_file("a.parquet"), "-k", "k", "-l", "lane")
+        if command == "check":
+            broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
+            return validated(run, "check", broken, "--data", data_file("a.parquet"))
+        return validated(run, "doctor") if command == "doctor" else kafka_document(run, tmp_path)
+
+    return document
 
 
 @pytest.mark.parametrize(
@@ -154,18 +170,27 @@ def documents(run: Run, contract_file: ContractFile, data_file: DataFile) -> dic
         ("check", ("findings", 0, "message")),
         ("check", ("fingerprint",)),
         ("check", ("data", "rows")),
+        ("doctor", ("ok",)),
+        ("doctor", ("parts",)),
+        ("doctor", ("parts", 0, "part")),
+        ("doctor", ("parts", 0, "state")),
+        ("doctor", ("parts", 0, "needed")),
+        ("doctor", ("parts", 0, "mend")),
+        ("dev-kafka", ("bootstrap",)),
+        ("dev-kafka", ("running",)),
+        ("dev-kafka", ("brokers",)),
     ],
     ids=str,
 )
 def test_a_document_with_a_missing_field_is_not_valid(
-    command: str, path: tuple[Any, ...], documents: dict[str, dict[str, Any]]
+    command: str, path: tuple[Any, ...], document: Callable[[str], Any]
 ) -> None:
-    document = deepcopy(documents[command])
-    inner: Any = document
+    changed = deepcopy(document(command))
+    inner: Any = changed
     for part in path[:-1]:
         inner = inner[part]
     del inner[path[-1]]
-    assert not validator(command).is_valid(document)
+    assert not validator(command).is_valid(changed)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +209,14 @@ def test_a_document_with_a_missing_field_is_not_valid(
         pytest.param("check", {"findings": []}, id="not ok without an error"),
         pytest.param("check", {"compared": ["a", "b"]}, id="checked and compared"),
         pytest.param("check", {"fingerprint": "abc"}, id="no fingerprint"),
+        pytest.param("doctor", {"ok": False}, id="ailing without an ailment"),
+        pytest.param("doctor", {"parts": []}, id="nothing looked at"),
+        pytest.param("dev-kafka", {"running": True}, id="running nowhere"),
+        pytest.param("dev-kafka", {"bootstrap": "127.0.0.1:1"}, id="somewhere without a broker"),
+        pytest.param("dev-kafka", {"bootstrap": "broker.example.org:1"}, id="not on loopback"),
     ],
 )
 def test_a_document_that_says_something_else_is_not_valid(
-    command: str, change: dict[str, Any], documents: dict[str, dict[str, Any]]
+    command: str, change: dict[str, Any], document: Callable[[str], Any]
 ) -> None:
-    assert not validator(command).is_valid({**documents[command], **change})
+    assert not validator(command).is_valid({**document(command), **change})

@@ -1,0 +1,181 @@
+"""`keylane dev`: what development needs on one machine: a real Kafka, and the jars for sites without a network."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keylane.cli.output import Result, Section, output_option
+
+if TYPE_CHECKING:
+    from keylane.systems.broker import Cluster
+    from keylane.systems.jars import Jar
+
+__all__ = ["dev"]
+
+KIT_NAMES = ("connector", "broker", "tools")
+_folder = click.option(
+    "--dir", "folder", metavar="DIR", type=click.Path(), help="Its folder; default: in the user's cache."
+)
+
+
+@click.group(short_help="A real Kafka on this machine, and the jars it is made of.")
+def dev() -> None:
+    """What development needs on one machine."""
+
+
+@dev.group(short_help="A real Kafka on loopback: up, down, status.")
+def kafka() -> None:
+    """A real Kafka on loopback, made of pinned jars that are fetched once. Its data is temporary; its logs are kept."""
+
+
+@kafka.command(short_help="Start it, and return when it answers.")
+@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="How many.")
+@click.option("--tls", is_flag=True, help="TLS for everybody; clients log in by password or by certificate.")
+@_folder
+@output_option
+def up(brokers: str, tls: bool, folder: str | None, output: str) -> tuple[Result, str]:
+    """Start Kafka on loopback, on free ports, and return when every broker answers.
+
+    It goes on when this command has ended: `keylane dev kafka down` stops it. Where one runs already, says where.
+
+    \b
+    keylane dev kafka up
+    keylane dev kafka up --brokers 3 -o json
+    """
+    from keylane.systems.broker import up as start
+
+    cluster, is_new = start(_place(folder), int(brokers), tls=tls, tell=_told)
+    said = "Kafka answers" if is_new else "Kafka was already running"
+    return as_result(cluster.folder, cluster, f"{said} at {cluster.bootstrap}", is_new=is_new), output
+
+
+@kafka.command(short_help="Stop it, and remove its data.")
+@_folder
+@output_option
+def down(folder: str | None, output: str) -> tuple[Result, str]:
+    """Stop the Kafka that `up` started, all of it, and remove its data. The logs stay. Fine when nothing runs."""
+    from keylane.systems.broker import down as stop
+
+    place = _place(folder)
+    there = stop(place)
+    said = f"stopped; logs are in {place / 'logs'}" if there else f"nothing ran in {place}"
+    return as_result(place, None, said), output
+
+
+@kafka.command(short_help="Say whether it runs, and where.")
+@_folder
+@output_option
+def status(folder: str | None, output: str) -> tuple[Result, str]:
+    """Say whether Kafka runs and answers, and where. Exit codes: 0 every broker answers, 1 it does not."""
+    from keylane.systems.broker import find
+
+    place = _place(folder)
+    there = find(place)
+    said = f"Kafka is at {there.bootstrap}" if there else f"no Kafka in {place}; start one: keylane dev kafka up"
+    found = as_result(place, there, said)
+    return replace(found, exit_code=0 if found.document["running"] else 1), output
+
+
+def as_result(folder: Path, cluster: Cluster | None, said: str, *, is_new: bool = False) -> Result:
+    """A cluster, or that there is none."""
+    rows = [_row(cluster, node.number) for node in cluster.nodes] if cluster else []
+    runs = bool(rows) and all(row["state"] == "answers" for row in rows)
+    document = {
+        "schema": "keylane.dev-kafka/1",
+        "bootstrap": cluster.bootstrap if cluster else None,
+        "running": runs,
+        "new": is_new,
+        "folder": str(folder),
+        "brokers": rows,
+        "tls": _tls(cluster) if cluster and cluster.tls else None,
+    }
+    lines = [said, *(_security_lines(cluster) if cluster and cluster.tls else [])]
+    lines += [f"stop it: keylane dev kafka down{_dir_option(folder)}"] if is_new else []
+    return Result(document, [Section(("node", "state", "port", "pid", "log"), rows)], lines)
+
+
+def _row(cluster: Cluster, number: int) -> dict[str, Any]:
+    from keylane.systems.broker.nodes import process_of
+    from keylane.systems.broker.ready import answers
+
+    pid = process_of(cluster, number)
+    state = "ended" if pid is None else "answers" if answers(cluster, number) else "silent"
+    port = cluster.node(number).port
+    return {"node": number, "state": state, "port": port, "pid": pid, "log": str(cluster.log(number))}
+
+
+def _tls(cluster: Cluster) -> dict[str, Any]:
+    """Where clients find what they need; the password itself is shown nowhere."""
+    from keylane.systems.broker.tls import MECHANISM, USER, password_file
+
+    folder = cluster.folder / "tls"
+    return {
+        "mechanism": MECHANISM,
+        "user": USER,
+        "password_file": str(password_file(cluster)),
+        "ca": str(folder / "ca.pem"),
+        "mtls_bootstrap": cluster.mtls_bootstrap,
+        "client_certificate": str(folder / "client.pem"),
+    }
+
+
+def _security_lines(cluster: Cluster) -> list[str]:
+    told = _tls(cluster)
+    return [
+        f"SASL_SSL, {told['mechanism']}, user {told['user']}, password in {told['password_file']}, trust {told['ca']}",
+        f"by certificate: {told['mtls_bootstrap']}, with {told['client_certificate']}",
+    ]
+
+
+@dev.command(short_help="Fetch the pinned jars, or copy them for a site without a network.")
+@click.argument("kit", type=click.Choice(KIT_NAMES), default="connector")
+@click.option("--to", "folder", metavar="DIR", type=click.Path(), help="Into this folder; default: the user's cache.")
+@output_option
+def jars(kit: Any, folder: str | None, output: str) -> tuple[Result, str]:
+    """Fetch the jars of KIT, each pinned by version and SHA-256; those that are there and whole are not fetched again.
+
+    KIT is connector (Spark's Kafka connector, the default), broker (Kafka itself) or tools (its command-line tools).
+    For a site without a network: fetch with --to, carry the folder there, and give it as --spark-jars.
+
+    \b
+    keylane dev jars
+    keylane dev jars --to jars/
+    """
+    from keylane.systems.jars import fetched
+    from keylane.systems.jars import kit as kit_of
+
+    paths = fetched(kit, Path(folder) if folder else None, tell=_told)
+    return jars_result(kit, paths[0].parent.absolute(), kit_of(kit)), output
+
+
+def jars_result(name: str, folder: Path, found: tuple[Jar, ...]) -> Result:
+    """The jars of a kit, all there."""
+    rows = [{"file": jar.file, "coordinate": jar.coordinate, "sha256": jar.sha256} for jar in found]
+    document = {"schema": "keylane.dev-jars/1", "kit": name, "folder": str(folder), "jars": rows}
+    said = f"{len(rows)} jars of the {name} in {folder}, checksums as pinned"
+    return Result(document, [Section(("file", "coordinate", "sha256"), rows)], [said])
+
+
+def _place(folder: str | None) -> Path:
+    from keylane.systems.broker import default_folder
+
+    return Path(folder).absolute() if folder else default_folder().absolute()
+
+
+def _dir_option(folder: Path) -> str:
+    from keylane.systems.broker import default_folder
+
+    try:
+        usual = folder == default_folder().absolute()
+    except OSError:
+        usual = False
+    return "" if usual else f" --dir {shlex.quote(str(folder))}"
+
+
+def _told(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,50 @@
+"""`keylane doctor`: what is there, what is missing, and the one line that mends it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from keylane.cli.output import Result, Section, output_option
+
+if TYPE_CHECKING:
+    from keylane.systems.doctor import Part
+
+__all__ = ["doctor"]
+
+
+@click.command(short_help="What is there, what is missing, and the one line that mends it.")
+@click.option("--broker", metavar="HOST:PORT", help="Ask this broker too; what Kafka needs is then needed.")
+@click.option("--spark-jars", metavar="DIR", type=click.Path(), help="Look for Spark's Kafka connector here.")
+@output_option
+def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Result, str]:
+    """Say what of all that keylane can use is here, what is missing, and the one line that mends it.
+
+    Looks by using: imports each library, runs Java, hashes the jars, asks the broker. Changes and fetches nothing.
+
+    \b
+    keylane doctor
+    keylane doctor --broker 127.0.0.1:9092
+
+    Exit codes: 0 everything needed is there, 1 something needed is missing or wrong.
+    """
+    from keylane.systems.doctor import examined
+
+    return as_result(list(examined(broker, spark_jars))), output
+
+
+def as_result(parts: list[Part]) -> Result:
+    """All parts as a table; below it what to do, the needed first."""
+    from keylane.systems.doctor import is_well
+
+    rows = [asdict(part) for part in parts]
+    fine = is_well(parts)
+    document = {"schema": "keylane.doctor/1", "ok": fine, "parts": rows}
+    shown = [{**row, "state": row["state"] if row["needed"] or row["state"] == "ok" else "optional"} for row in rows]
+    ailing = sorted((part for part in parts if part.mend), key=lambda part: not part.needed)
+    lines = [f"{'needed' if part.needed else 'optional'}: {part.part}: {part.mend}" for part in ailing]
+    verdict = "everything needed is there" if fine else "something needed is not there"
+    columns = ("part", "state", "used_for", "found")
+    return Result(document, [Section(columns, shown)], [verdict, *lines], 0 if fine else 1)

@@ -1,0 +1,152 @@
+"""`keylane verify`: are the records of a source each where they belong in a target? A certificate, or what is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from keylane.cli.output import Result, Section, output_option
+
+if TYPE_CHECKING:
+    from keylane.pipelines.verify import Verified
+
+__all__ = ["verify"]
+
+BROKEN: Final = 4
+#: Lanes that a table shows; all of them are in the JSON.
+SHOWN_LANES: Final = 32
+
+
+@click.command(short_help="Is every record of a source once, in order and in its lane in a target?")
+@click.option("--source", required=True, metavar="SRC", help="Where the records came from: a file or folder.")
+@click.option("--target", required=True, metavar="DST", help="Where they went: a folder that route made.")
+@click.option("--contract", "-c", type=click.Path(), help="Check lanes and keys too, against this contract.")
+@click.option(
+    "--mode",
+    type=click.Choice(["exactly-once", "at-least-once"]),
+    default="exactly-once",
+    show_default=True,
+    help="Whether records may repeat, as rewinds without a gap.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "local", "spark"]),
+    default="auto",
+    show_default=True,
+    help="Where to judge; auto: here, and on Spark from ten million records on.",
+)
+@click.option(
+    "--keep", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Violations of each rule to show."
+)
+@output_option
+def verify(
+    source: str, target: str, contract: str | None, mode: Any, engine: Any, keep: int, output: str
+) -> tuple[Result, str]:
+    r"""Hold DST against SRC, and print a certificate, or the first violations with their positions.
+
+    Every record of SRC has to be in DST once, in its lane or among the dead letters; nothing else may be there; and
+    what the contract keeps in order has to be in the order of SRC. Nothing is changed, and nothing that DST says of
+    itself is believed without counting.
+
+    \b
+    keylane verify --source day1/ --target lanes/ --contract payments.yaml
+    keylane verify --source day1/ --target lanes/ -o json
+
+    Exit codes: 0 certified, 1 cannot be read, 2 usage or another contract's target, 4 broken.
+    """
+    from keylane.cli.progress import counted
+    from keylane.contract.parse import load_contract
+    from keylane.pipelines.verify import verify as run
+
+    loaded = load_contract(contract) if contract else None
+    found = run(source, target, loaded, mode=mode, engine=engine, keep=keep, watch=lambda rows: counted(rows, "verify"))
+    return as_result(found), output
+
+
+def as_result(found: Verified) -> Result:
+    """The certificate as data, and as a person reads it."""
+    document = _document(found)
+    columns = ("rule", "stream", "lane", "offset", "source", "position", "key", "detail")
+    sections = [Section(columns, document["violations"]), Section(("rule", "found", "checked"), _rules(found))]
+    if len(document["lanes"]) <= SHOWN_LANES:
+        sections.append(Section(("stream", "lane", "records", "first", "last"), document["lanes"]))
+    return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN)
+
+
+def _document(found: Verified) -> dict[str, Any]:
+    verdict = found.verdict
+    return {
+        "schema": "keylane.verify/1",
+        "ok": found.ok,
+        "mode": verdict.mode,
+        "engine": found.engine,
+        "source": found.source,
+        "target": found.target,
+        "contract": found.contract,
+        "fingerprint": found.fingerprint,
+        "epoch": found.epoch,
+        "sent": verdict.facts.get("ok", 0),
+        "unvouched": verdict.facts.get("unknown", 0),
+        "records": verdict.records,
+        "dead": verdict.facts.get("dead", 0),
+        "repeats": verdict.facts.get("repeats", 0),
+        **{str(rule): count for rule, count in verdict.counts.items()},
+        "violations": [_violation(one.as_json()) for one in verdict.violations],
+        "miscounted": list(found.miscounted),
+        "not_taken": list(found.not_taken),
+        "checked": [rule for rule in verdict.counts if rule not in verdict.unchecked],
+        "unchecked": dict(verdict.unchecked),
+        "claimed": found.claimed.as_json() if found.claimed else None,
+        "lanes": [
+            {"stream": one.stream, "lane": one.lane, "records": one.records, "first": one.first, "last": one.last}
+            for one in verdict.lanes
+        ],
+        "remarks": list(found.remarks),
+    }
+
+
+def _violation(told: dict[str, Any]) -> dict[str, Any]:
+    names = {"writer": "source", "seq": "position"}
+    return {names.get(name, name): value for name, value in told.items() if name != "generation"}
+
+
+def _rules(found: Verified) -> list[dict[str, Any]]:
+    unchecked = found.verdict.unchecked
+    return [
+        {"rule": rule, "found": None if rule in unchecked else count, "checked": unchecked.get(rule, "yes")}
+        for rule, count in found.verdict.counts.items()
+    ]
+
+
+def _lines(found: Verified, document: dict[str, Any]) -> list[str]:
+    counts = ", ".join(f"{document[name]:,} {words}" for name, words in _COUNTS.items() if document[name])
+    lines = [f"{found.source} -> {found.target}: {counts or 'nothing'}"]
+    if found.fingerprint:
+        lines.append(f"contract {found.contract}, epoch {found.epoch}, {found.fingerprint}")
+    if found.claimed:
+        claimed = ", ".join(f"{name} {count:,}" for name, count in found.claimed.as_json().items())
+        lines.append(f"the target says: {claimed}")
+    lines += [f"miscounted: {text}" for text in found.miscounted]
+    if found.not_taken:
+        some = ", ".join(found.not_taken[:3]) + (", …" if len(found.not_taken) > 3 else "")
+        lines.append(f"not taken yet: {len(found.not_taken)} source file(s), whose records count as lost: {some}")
+    lines += [f"note: {remark}" for remark in found.remarks]
+    return [*lines, _last(found)]
+
+
+_COUNTS: Final = {
+    "sent": "records sent",
+    "unvouched": "of sources that are gone",
+    "records": "in lanes",
+    "dead": "dead letters",
+    "repeats": "repeats",
+}
+
+
+def _last(found: Verified) -> str:
+    broken = [f"{rule} {count:,}" for rule, count in found.verdict.counts.items() if count]
+    if found.ok:
+        skipped = len(found.verdict.unchecked)
+        return f"certified, {found.verdict.mode}" + (f"; {skipped} rule(s) not checked" if skipped else "")
+    return "broken: " + ", ".join([*broken, *(["miscounted"] if found.miscounted else [])])

@@ -1,0 +1,184 @@
+"""One batch of a route into Kafka: a plan that is written down, a job of writers, and what it came to.
+
+Called by `run` through `spark.stopping.Gate`. Why a batch that is run again changes nothing: `systems.kafka_writer`
+for the records, `systems.kafka_state` for everything else. Records without a lane: `poison`. At least once: `plain`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+from keylane.errors import CountError
+from keylane.pipelines.batch import Done as Told
+from keylane.pipelines.batch import query_id
+from keylane.pipelines.kafka.plain import ATTEMPT, write_plainly
+from keylane.pipelines.kafka.poison import newly_parked, parked_away, refuse_any
+from keylane.pipelines.kafka.trying import tried
+from keylane.spark.messages import dead_headers, decided, slotted, to_writers
+from keylane.spark.session import active_session_kept
+from keylane.spark.writing import MESSAGE_LENGTH, explained
+from keylane.systems.folders import no_probe
+from keylane.systems.kafka_state import Plan
+from keylane.systems.kafka_units import Division
+from keylane.systems.kafka_writer import WRITTEN, write
+from keylane.systems.manifest import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column, DataFrame
+
+    from keylane.pipelines.kafka.options import Running
+    from keylane.pipelines.kafka.sources import Messages, Source
+    from keylane.pipelines.kafka.topics import Topics
+    from keylane.router import Router
+    from keylane.systems.kafka_state import Done, Parked, RouteState
+
+__all__ = ["KafkaBatches"]
+
+#: Records of a slot, and how many of them were in the topic before.
+Written = dict[int, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class KafkaBatches:
+    """The body of the query: what it works with, and where it stands."""
+
+    router: Router
+    source: Source
+    topics: Topics
+    state: RouteState
+    last: Done
+    running: Running
+    parked: list[Parked] = field(default_factory=list)
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Make one batch happen, unless it has."""
+        if batch > self.last.batch:
+            with active_session_kept():
+                self._make(frame, batch)
+
+    def _make(self, frame: DataFrame, batch: int) -> None:
+        began = time.monotonic()
+        messages = self.source.messages(frame, self.last)
+        plan = self.state.plan(batch)
+        if plan is None:
+            plan = self._planned(batch, messages)
+        else:
+            self.topics.check_memory(plan)
+        self.running.probe("planned", batch)
+        found = tried(lambda: self._written(plan, messages), batch, self.topics.try_seconds, self.running)
+        self.running.probe("written", batch)
+        self._finish(self._done(plan, messages, found), plan, began)
+
+    def _planned(self, batch: int, messages: Messages) -> Plan:
+        """A new plan, by the lanes as they are now; forced to the disk before anything of the batch is sent."""
+        lanes = self.topics.for_new_batch(self.running.say)
+        routed = decided(messages.frame, self.router)
+        parked: tuple[Parked, ...] = ()
+        if self.topics.on_poison == "stop":
+            refuse_any(routed, batch)
+        elif self.topics.on_poison == "dlq-and-park-key":
+            parked = newly_parked(routed, self.parked)
+        plan = Plan(batch, lanes, self.topics.writers, time.time(), parked)
+        self.state.write_plan(plan)
+        return plan
+
+    def _finish(self, done: Done, plan: Plan, began: float) -> None:
+        if plan.parked:
+            # Every key once, also when a batch is finished twice: from here on it is parked from its first record.
+            known = {(one.kind, one.key): one for one in self.parked}
+            known |= {(one.kind, one.key): replace(one, part=-1, place=-1) for one in plan.parked}
+            self.parked = list(known.values())
+            self.state.write_parked(self.parked)
+        self.state.write_done(done)
+        weight, self.last = done.taken_bytes - self.last.taken_bytes, done
+        self.running.probe("done", plan.batch)
+        seconds = time.monotonic() - began
+        self.running.tell(Told(plan.batch, done.counts, seconds, weight, done.taken_files, done.taken_bytes, None))
+
+    def _written(self, plan: Plan, messages: Messages) -> Written:
+        """The job. What it has written is held against what it has read, counted before they were divided."""
+        if not self.topics.exactly_once:
+            return self._written_plainly(plan, messages)
+        seen = Observation()
+        counted = messages.frame.observe(seen, F.count(F.lit(1)).alias("records"))
+        rows = to_writers(self._slotted(counted, plan, keyed=messages.keyed), plan.writers)
+        found = rows.mapInArrow(partial(write, self._division(plan)), WRITTEN).collect()
+        written = _by_slot(found)
+        _check_all(int(seen.get["records"]), sum(records for records, _ in written.values()), messages)
+        return written
+
+    def _written_plainly(self, plan: Plan, messages: Messages) -> Written:
+        """Which try this is has to be known after a kill too, so it is written down first."""
+        attempt = (self.state.plan(plan.batch) or plan).attempt + 1
+        self.state.write_plan(replace(plan, attempt=attempt))
+        headers = self._division(plan).headers + (((ATTEMPT, b"%d" % attempt),) if attempt > 1 else ())
+        slots = self._division(plan).slots()
+        found = write_plainly(
+            self._slotted(messages.frame, plan, keyed=messages.keyed), self.topics.access, slots, headers
+        )
+        return {slot: (records, 0) for slot, records in found.items()}
+
+    def _slotted(self, frame: DataFrame, plan: Plan, *, keyed: bool) -> DataFrame:
+        routed = decided(frame, self.router)
+        if not keyed:
+            routed = routed.withColumn("keylane_key", F.col("routing_key"))
+        routed = parked_away(routed, [*self.parked, *plan.parked])
+        lanes = [(stream, plan.topics[topic]) for stream, topic in self.topics.streams.items()]
+        return dead_headers(slotted(routed, lanes, plan.topics.get(self.topics.dead, 1)), self._about())
+
+    def _about(self) -> dict[str, Column]:
+        """What a dead letter says of itself."""
+        contract = self.router.contract
+        whole = F.left(F.make_valid_utf8(F.col("keylane_value").cast("string")), F.lit(MESSAGE_LENGTH))
+        why = {"reason": F.col("reason"), "message": explained(contract.spec.key.fields, whole)}
+        told = {"contract": contract.metadata.name, "fingerprint": contract.fingerprint}
+        told["epoch"] = str(contract.metadata.epoch)
+        return {**why, **self.source.where(), **{name: F.lit(text) for name, text in told.items()}}
+
+    def _division(self, plan: Plan) -> Division:
+        """What the writers are told. A probe may have another one for them, which has to be sent there."""
+        contract, head = self.router.contract, self.state.head
+        epoch = str(contract.metadata.epoch).encode()
+        headers = (("keylane.contract", contract.fingerprint.encode()), ("keylane.epoch", epoch))
+        topics, probe = tuple(plan.topics.items()), getattr(self.running.probe, "in_workers", no_probe)
+        return Division(self.topics.access, head.route, plan.batch, topics, plan.writers, headers, probe)
+
+    def _done(self, plan: Plan, messages: Messages, found: Written) -> Done:
+        lanes, dead = {topic: list(records) for topic, records in self.last.lanes.items()}, 0
+        slots = self._division(plan).slots()
+        for slot, (records, _) in found.items():
+            topic, lane = slots[slot]
+            if topic == self.topics.dead:
+                dead += records
+            else:
+                lanes[topic][lane] += records
+        written = sum(records for records, _ in found.values())
+        into = messages.records if messages.records is not None else written + messages.filtered
+        counts = Counts(into, written - dead, dead, messages.filtered).checked(f"batch {plan.batch}")
+        after: dict[str, Any] = {"batch": plan.batch, "counts": counts, "total": self.last.total + counts}
+        after |= {"query": query_id(self.state.checkpoint), "lanes": lanes, **messages.taken}
+        return replace(self.last, repeated=self.last.repeated + sum(again for _, again in found.values()), **after)
+
+
+def _by_slot(rows: Iterable[Any]) -> Written:
+    """What the writers said, added up: several may have written to one lane."""
+    out: Written = {}
+    for row in rows:
+        records, again = out.get(row["slot"], (0, 0))
+        out[row["slot"]] = records + row["records"], again + (row["records"] if row["repeated"] else 0)
+    return out
+
+
+def _check_all(seen: int, written: int, messages: Messages) -> None:
+    """All that was read is in a lane. A stage that Spark ran twice counts twice: then they are counted anew."""
+    if seen != written and messages.frame.count() != written:
+        got = f"{seen} read, {written} in lanes or dead letters"
+        raise CountError.of("the records of a batch do not add up", got=got, allowed="as many as were read")

@@ -1,0 +1,181 @@
+"""A route from or into Kafka, from its addresses to what it came to.
+
+    Spark's connector      says which records make a batch, and remembers it (its checkpoint)
+    spark.messages         records -> messages with the fields a contract needs -> lanes
+    systems.kafka_state    what a batch is, written down before it begins
+    systems.kafka_writer   lanes -> one transaction for each writer, with the number of the batch in it
+
+From files into a folder: `keylane.pipelines.route`, which comes here when an address is Kafka's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from keylane.errors import CountError, TargetError, UsageError
+from keylane.pipelines import route as files
+from keylane.pipelines.batch import Reading, query_id
+from keylane.pipelines.kafka.batch import KafkaBatches
+from keylane.pipelines.kafka.folder import route_to_folder
+from keylane.pipelines.kafka.login import session_with_login
+from keylane.pipelines.kafka.plain import SESSION
+from keylane.pipelines.kafka.sources import FileSource, KafkaSource
+from keylane.pipelines.kafka.topics import Topics, agreed_lanes, dead_topic, tiers_of
+from keylane.pipelines.kafka.values import fields_of
+from keylane.pipelines.session import java_process
+from keylane.router import Router
+from keylane.spark.stopping import Gate
+from keylane.systems.address import path_of
+from keylane.systems.kafka_access import kafka_access
+from keylane.systems.kafka_cluster import open_cluster
+from keylane.systems.kafka_state import RouteHead, open_state, read_head, state_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.pipelines.kafka.options import KafkaOptions, Running
+    from keylane.pipelines.kafka.sources import Source
+    from keylane.pipelines.route import Options, Routed
+    from keylane.systems.address import Address
+    from keylane.systems.kafka_access import KafkaAccess
+    from keylane.systems.kafka_cluster import Cluster
+    from keylane.systems.kafka_state import Done, RouteState
+
+__all__ = ["route_kafka"]
+
+#: Writers for each core: one that waits for its commit leaves the core to another.
+WRITERS_A_CORE: Final = 2
+
+
+def route_kafka(contract: Contract, source: Address, target: Address, given: Options, running: Running) -> Routed:
+    """Route between topics, or between files and a topic; arguments as `route.route`."""
+    for address in (source, target):
+        if address.system == "kinesis":
+            path_of(address, "a route")
+    if target.system == "files":
+        return route_to_folder(contract, source, target, given, running)
+    if source == target:
+        raise UsageError.of("source and target are one topic", got=str(source))
+    access = kafka_access(target.place, given.kafka.properties)
+    path = _state_path(contract, target, given.kafka)
+    with open_cluster(access) as cluster:
+        known = read_head(path)
+        lanes = agreed_lanes(cluster, contract, target, given.kafka, given.lanes, known)
+        live = lanes[target.name] if contract.spec.lanes == "live" else None
+        router = Router(contract, lanes=live, stream=given.stream)
+        with open_state(path, _head(router, source, target, lanes, given)) as state:
+            return _route(router, source, target, given, running, cluster, state)
+
+
+def _route(
+    router: Router,
+    source: Address,
+    target: Address,
+    given: Options,
+    running: Running,
+    cluster: Cluster,
+    state: RouteState,
+) -> Routed:
+    before = state.last()
+    _check_checkpoint(state, before)
+    with session_with_login(given, running, cluster.access) as session:
+        state.lock.note_java(java_process(session))
+        for name, value in SESSION.items():
+            session.conf.set(name, value)
+        origin = _source(session, router, source, cluster.access, given, state.head)
+        topics = _topics(session, router, target, given.kafka, cluster, state.head)
+        body = KafkaBatches(router, origin, topics, state, before, running, state.parked())
+        running.ready()
+        stopped = files.run_query(
+            origin.stream(), Gate(body), state.checkpoint, given, running.follow, running.stop_asked
+        )
+    return _routed(source, target, before, body, stopped=stopped)
+
+
+def _state_path(contract: Contract, target: Address, said: KafkaOptions) -> Path:
+    return Path(said.state or Path("keylane-state") / state_name(contract.metadata.name, str(target))).absolute()
+
+
+def _head(router: Router, source: Address, target: Address, lanes: dict[str, int], given: Options) -> RouteHead:
+    contract, meta = router.contract, router.contract.metadata
+    kind, pattern, came_from = "", "", str(source)
+    if source.system == "files":
+        folder = path_of(source, "the source")
+        kind, pattern = files.kind_and_pattern(folder, Path("/nowhere"), given)
+        came_from = str(folder)
+    return RouteHead(meta.name, meta.epoch, contract.fingerprint, came_from, str(target), lanes, kind, pattern)
+
+
+def _check_checkpoint(state: RouteState, before: Done) -> None:
+    """A route that has written records needs the checkpoint that says which."""
+    found = query_id(state.checkpoint)
+    if before.batch >= 0 and found != before.query:
+        raise TargetError.of(
+            "the route has written records, but not the Spark checkpoint that says which",
+            got=found or f"no checkpoint in {state.checkpoint}",
+            allowed=before.query,
+            hint="restore the checkpoint folder; a new route would begin where --start says, and repeat or leave out",
+        )
+    if not found and (state.checkpoint / "offsets").exists():
+        raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(state.checkpoint))
+
+
+def _source(
+    spark: SparkSession, router: Router, source: Address, access: KafkaAccess, given: Options, head: RouteHead
+) -> Source:
+    contract, said = router.contract, given.kafka
+    if source.system == "files":
+        reading = Reading(spark, head.kind, contract, files.schema_of(given.schema), {})
+        return FileSource(files.discovered(spark, head.source, head.pattern, given), Path(head.source), reading)
+    fields, unread = fields_of(contract, said)
+    return KafkaSource(spark, access.at(source.place), source.name, fields, unread, said.start, said.max_records)
+
+
+def _topics(
+    spark: SparkSession, router: Router, target: Address, said: KafkaOptions, cluster: Cluster, head: RouteHead
+) -> Topics:
+    streams = {router.stream: target.name, **{tier: tier for tier in tiers_of(router.contract)}}
+    return Topics(
+        cluster,
+        streams,
+        dead_topic(target.name, said),
+        head.topics,
+        router.contract.spec.lanes,
+        _writers(spark, head, said),
+        said.delivery == "exactly-once",
+        said.on_growth,
+        said.on_poison,
+        said.try_seconds,
+    )
+
+
+def _writers(spark: SparkSession, head: RouteHead, said: KafkaOptions) -> int:
+    """As given; else none for a topic, which is divided by its own partitions, and some for files."""
+    return said.writers or (WRITERS_A_CORE * spark.sparkContext.defaultParallelism if head.kind else 0)
+
+
+def _routed(source: Address, target: Address, before: Done, body: KafkaBatches, *, stopped: bool) -> Routed:
+    after, dead = body.last, body.topics.dead
+    lanes = {
+        topic: [now - then for now, then in zip(records, before.lanes[topic], strict=True)]
+        for topic, records in after.lanes.items()
+    }
+    counts = (after.total - before.total).checked("this run")
+    if sum(map(sum, lanes.values())) != counts.out:
+        raise CountError.of(
+            "the lanes of this run do not add up", got=sum(map(sum, lanes.values())), allowed=f"{counts.out}"
+        )
+    return files.Routed(
+        str(source),
+        str(target),
+        counts,
+        after.total,
+        lanes,
+        after.batch - before.batch,
+        stopped,
+        str(body.state.path),
+        f"kafka://{target.place}/{dead}",
+        after.repeated - before.repeated,
+    )

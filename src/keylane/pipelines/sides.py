@@ -1,0 +1,185 @@
+"""The two sides of `verify` as rows of a history: a source's records are sends, a target's are reads or dead letters.
+
+A record is known by its place in the source. Where the target says in which order it took its sources, they count as
+one writer, so that order is judged across them; else each source is a writer of its own. Without Spark: these functions
+run here and in Spark's workers alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.batches import CODE, decide
+from keylane.errors import DataError
+from keylane.keys.binary import plain
+from keylane.keys.read import BatchKeys, read_batch
+from keylane.measure.keep import fields_of
+from keylane.measure.scope import order_scopes
+from keylane.records import Reason
+from keylane.router import Router
+from keylane.testing.history.rows import DEAD, READ, SCHEMA, SEND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from keylane.batches import Decided
+    from keylane.contract.model import Contract
+    from keylane.systems.streams import Part, Read, Stream
+
+__all__ = ["Plan", "source_of", "source_rows", "target_rows"]
+
+OK, UNKNOWN = 2, 1
+#: The one writer that sources taken in a known order make up. No file has such a name.
+IN_ORDER: Final = "//"
+_ROW_BITS: Final = 40
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is needed to turn a part of either side into rows. Handed to Spark's workers."""
+
+    read_source: Read
+    read_target: Read
+    contract: Contract | None
+    lanes: int | None
+    stream: str | None
+    order: tuple[str, ...]
+    gone: frozenset[str]
+    fields: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, given: Stream, target: Stream, contract: Contract | None) -> Plan:
+        """The plan for two streams."""
+        named = {part.stream for part in given.parts}
+        streams = [name for name in target.lanes if contract and name in contract.spec.streams]
+        live = contract is not None and contract.spec.lanes == "live"
+        return cls(
+            given.read,
+            target.read,
+            contract,
+            target.lanes[streams[0]] if streams and live else None,
+            streams[0] if streams else None,
+            target.order or (),
+            frozenset((target.taken or frozenset()) - named),
+            tuple(fields_of(contract)) if contract else (),
+        )
+
+    @cached_property
+    def ranks(self) -> Mapping[str, int]:
+        """The number of each source in the order in which they were taken."""
+        return {name: rank for rank, name in enumerate(self.order)}
+
+    @cached_property
+    def router(self) -> Router | None:
+        """The contract, ready to decide."""
+        return Router(self.contract, lanes=self.lanes, stream=self.stream) if self.contract else None
+
+
+def source_of(plan: Plan, writer: str, seq: int) -> dict[str, Any]:
+    """A writer and its number as the source and the position that they stand for."""
+    if writer != IN_ORDER:
+        return {"writer": writer, "seq": seq}
+    return {"writer": plan.order[seq >> _ROW_BITS], "seq": seq & (1 << _ROW_BITS) - 1}
+
+
+def source_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
+    """A part of the source as sends, all of them acknowledged."""
+    for batch in plan.read_source(part, plan.fields):
+        if len(batch):
+            yield _rows(
+                batch, SEND, **_identity(plan, batch), outcome=_same(OK, pa.int8(), batch), key=_base_keys(plan, batch)
+            )
+
+
+def target_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
+    """A part of the target as reads or dead letters; what came from a source that is gone is a send unknown, too."""
+    for batch in plan.read_target(part, plan.fields):
+        if not len(batch):
+            continue
+        known = _identity(plan, batch)
+        if plan.gone:
+            gone = pc.is_in(batch.column("source"), value_set=pa.array(sorted(plan.gone), pa.string()))
+            sends = _rows(batch, SEND, **known, outcome=_same(UNKNOWN, pa.int8(), batch))
+            yield sends.filter(gone)
+        if part.dead:
+            yield _rows(batch, DEAD, **known, offset=batch.column("offset"))
+        else:
+            yield _rows(batch, READ, **known, **_place(batch), **_promise(plan, batch))
+
+
+def _rows(batch: pa.RecordBatch, what: int, **columns: Any) -> pa.RecordBatch:
+    columns |= {"what": _same(what, pa.int8(), batch), "generation": _same(0, pa.int32(), batch)}
+    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(len(batch), f.type) for f in SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _same(value: Any, kind: pa.DataType, batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), len(batch))
+
+
+def _identity(plan: Plan, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Writer and number of every record."""
+    source, position = batch.column("source"), batch.column("position")
+    if source.null_count or position.null_count:
+        hint = "records have to carry their place in the source, as those of `keylane route` do"
+        raise DataError.of(
+            "a record does not say where it came from", got=f"{source.null_count} such records", hint=hint
+        )
+    coded = plain(source).dictionary_encode()
+    names = coded.dictionary.to_pylist()
+    rank = np.array([plan.ranks.get(name, -1) for name in names], np.int64)[coded.indices.to_numpy()]
+    row = position.to_numpy(zero_copy_only=False)
+    labels = pa.array([IN_ORDER if name in plan.ranks else name for name in names], pa.string())
+    return {"writer": labels.take(coded.indices), "seq": pa.array(np.where(rank < 0, row, rank << _ROW_BITS | row))}
+
+
+def _place(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return {name: batch.column(name) for name in ("stream", "lane", "offset", "epoch", "replay")}
+
+
+def _base_keys(plan: Plan, batch: pa.RecordBatch) -> pa.Array:
+    """Keys of the source as bytes, to be compared; null where they are not at hand."""
+    if plan.contract is None or not set(plan.contract.spec.key.fields) <= set(batch.schema.names):
+        return batch.column("key")
+    return read_batch(batch, plan.contract.spec.key).base
+
+
+def _promise(plan: Plan, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Key, scope and lane as the contract has them; without a contract the lane is what keeps an order."""
+    if plan.router is None:
+        lane = pc.binary_join_element_wise(batch.column("stream"), batch.column("lane").cast(pa.string()), "/")
+        return {"scope": lane}
+    decided = decide(plan.router, batch, keys=_sent_keys(plan.router, batch))
+    return {
+        "key": decided.keys.base,
+        "scope": order_scopes(plan.router, decided),
+        **_expected(plan.router, decided, batch.column("fingerprint")),
+    }
+
+
+def _sent_keys(router: Router, batch: pa.RecordBatch) -> BatchKeys | None:
+    """Keys that came as bytes, where the fields they were made of are not at hand."""
+    spec = router.contract.spec.key
+    if set(spec.fields) <= set(batch.schema.names) or spec.window is not None:
+        return None
+    key = batch.column("key")
+    return BatchKeys(key, key, np.zeros(len(batch), bool))
+
+
+def _expected(router: Router, decided: Decided, fingerprint: pa.Array) -> dict[str, pa.Array]:
+    """Where the contract puts each record: -1 for nowhere, null where its key does not say or another contract does."""
+    lane = np.where(decided.reason >= 0, -1, decided.lane)
+    other = pc.not_equal(fingerprint, router.contract.fingerprint).fill_null(False).to_numpy(zero_copy_only=False)
+    unasked = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position | other
+    streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
+    placed = pa.array(lane >= 0)
+    return {
+        "expected_lane": pa.array(lane, pa.int32(), mask=unasked),
+        "expected_stream": pc.if_else(placed, streams, pa.scalar(None, pa.string())),
+    }

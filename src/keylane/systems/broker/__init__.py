@@ -1,0 +1,34 @@
+"""A real Kafka on this machine: one KRaft broker or three, on loopback, for development and tests.
+
+    with running() as cluster:              # of this process: gone with it, however that ends
+        print(cluster.bootstrap)
+    cluster, is_new = up(folder)            # detached, as `keylane dev kafka up` has it; `down(folder)` ends it
+
+layout   what a cluster is: nodes, ports, folders, and the settings each node starts with
+tls      certificates and passwords of a cluster that asks for them, and the settings of clients that have them
+nodes    one process a node: format, start, signals
+ready    whether a node answers
+state    which cluster a folder holds, and whose folder it is
+cluster  all of it together: up, down, running
+
+To stop, pause and kill nodes in tests: `keylane.testing.brokers`. For a broker that is not ours: `kafka`.
+"""
+
+from __future__ import annotations
+
+from keylane.systems.broker.cluster import down, running, up
+from keylane.systems.broker.layout import Cluster, Node
+from keylane.systems.broker.state import default_folder, find
+from keylane.systems.broker.tls import java_settings, librdkafka_settings
+
+__all__ = [
+    "Cluster",
+    "Node",
+    "default_folder",
+    "down",
+    "find",
+    "java_settings",
+    "librdkafka_settings",
+    "running",
+    "up",
+]

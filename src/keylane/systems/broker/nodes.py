@@ -1,0 +1,156 @@
+"""One process a node: its folder formatted, the process started, signalled, seen. Which nodes: `layout`.
+
+A node's process is in a session of its own and outlives whoever started it. `process.json` says which it is, by number
+and start: a number alone may be another process by now, and that one is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from keylane.errors import BrokerError
+from keylane.spark.java import find_java
+from keylane.systems.broker.layout import new_id
+from keylane.systems.broker.tls import scram_users, write_private
+from keylane.systems.durable import write_json
+from keylane.systems.process import started
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from keylane.systems.broker.layout import Cluster
+
+__all__ = ["complaint", "end", "format_nodes", "last_words", "launch", "process_of", "send"]
+
+#: A broker for tests: little memory, and compiled quickly rather than well.
+SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError")
+LOG: Final = "-Dorg.slf4j.simpleLogger."
+SAID: Final = (f"{LOG}defaultLogLevel=warn", f"{LOG}showDateTime=true", f"{LOG}dateTimeFormat=HH:mm:ss.SSS")
+FORMAT_SECONDS: Final = 120
+END_SECONDS: Final = 30.0
+
+
+def format_nodes(cluster: Cluster, jars: Sequence[Path]) -> None:
+    """Format the first node by Kafka's own tool, and the others after it: the tool is a Java start for each."""
+    first = cluster.nodes[0].number
+    users = [part for user in (scram_users(cluster) if cluster.tls else []) for part in ("--add-scram", user)]
+    own = ["format", "-t", cluster.cluster_id, "-c", str(cluster.home(first) / "server.properties"), *users]
+    arguments = cluster.home(first) / "format.args"
+    # Passwords go by a file: whoever may list processes can read their arguments.
+    write_private(arguments, _lines(["-Xmx64m", *SMALL[:2], *_main(jars, "kafka.tools.StorageTool"), *own]))
+    done = subprocess.run(  # noqa: S603 - the user's own Java
+        [_java(), f"@{arguments}"], capture_output=True, text=True, check=False, timeout=FORMAT_SECONDS
+    )
+    arguments.unlink()
+    if done.returncode:
+        raise BrokerError(f"Kafka could not format its folder: {complaint(done.stdout + done.stderr)}")
+    for node in cluster.nodes[1:]:
+        _format_after(cluster, first, node.number)
+
+
+def _format_after(cluster: Cluster, first: int, number: int) -> None:
+    data = cluster.home(number) / "data"
+    data.mkdir()
+    shutil.copy(cluster.home(first) / "data" / "bootstrap.checkpoint", data)
+    about = {"version": 1, "cluster.id": cluster.cluster_id, "node.id": number, "directory.id": new_id()}
+    (data / "meta.properties").write_text("".join(f"{k}={v}\n" for k, v in about.items()), encoding="ascii")
+
+
+def launch(cluster: Cluster, number: int, jars: Sequence[Path]) -> int:
+    """Start a node's process, detached, and note which it is."""
+    home = cluster.home(number)
+    heap = [f"-Xms{cluster.heap}", f"-Xmx{cluster.heap}"]
+    write_private(
+        home / "java.args", _lines([*heap, *SMALL, *SAID, *_main(jars, "kafka.Kafka"), str(home / "server.properties")])
+    )
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    said = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(cluster.log(number)), append, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    pid = os.posix_spawn(_java(), [_java(), f"@{home / 'java.args'}"], os.environ, file_actions=said, setsid=True)
+    write_json(home / "process.json", {"pid": pid, "started": started(pid)})
+    return pid
+
+
+def process_of(cluster: Cluster, number: int) -> int | None:
+    """The number of a node's process; None when it does not run, also when another process has its number by now."""
+    try:
+        noted = json.loads((cluster.home(number) / "process.json").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    _reap(noted["pid"])
+    now = started(noted["pid"])
+    return noted["pid"] if now is not None and now == noted["started"] else None
+
+
+def send(cluster: Cluster, number: int, what: signal.Signals) -> None:
+    """Send a signal to a node that runs."""
+    pid = process_of(cluster, number)
+    if pid is None:
+        raise BrokerError.of("this node does not run", got=number)
+    os.kill(pid, what)
+
+
+def end(cluster: Cluster, number: int, seconds: float = END_SECONDS) -> bool:
+    """Kill a node and wait for its end; False when it did not run. Its data stays whole: Kafka recovers by its log."""
+    pid = process_of(cluster, number)
+    if pid is None:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + seconds
+    while process_of(cluster, number) is not None:
+        if time.monotonic() > until:
+            raise BrokerError.of("a node does not end", got=pid, hint=f"kill -9 {pid}")
+        time.sleep(0.02)
+    return True
+
+
+def last_words(cluster: Cluster, number: int) -> str:
+    """Why a node does not do what it should, as far as its log tells, and where that is."""
+    log = cluster.log(number)
+    told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return f"{complaint(told) or 'it says nothing'}; its log is {log}"
+
+
+def complaint(told: str) -> str:
+    r"""What a Java program says went wrong: the last line that names an error, and the next, without the stack.
+
+    >>> complaint("fine\nError occurred\nToo small a heap\n\tat a.B.c(B.java:1)\nbye\n")
+    'Error occurred: Too small a heap'
+    """
+    lines = [line.strip() for line in told.splitlines() if line.strip() and not line.startswith("\t")]
+    named = [
+        i for i, line in enumerate(lines) if any(word in line for word in ("Exception", "Error", "ERROR", "FATAL"))
+    ]
+    first = named[-1] if named else max(0, len(lines) - 2)
+    return ": ".join(lines[first : first + 2])[:300]
+
+
+def _reap(pid: int) -> None:
+    """Take leave of a child that has ended; others' children are theirs."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _java() -> str:
+    return str(find_java().home / "bin" / "java")
+
+
+def _main(jars: Sequence[Path], name: str) -> list[str]:
+    return ["-cp", os.pathsep.join(map(str, jars)), name]
+
+
+def _lines(arguments: Sequence[str]) -> str:
+    """Arguments as Java reads them from a file: each quoted, on a line of its own."""
+    return "".join('"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for argument in arguments)

@@ -1,0 +1,200 @@
+"""What of all that keylane can use is on this machine, what is not, and the one line that mends it. Changes nothing.
+
+Each part is looked at by using it: a library is imported, Java is run, a jar is hashed, a broker is asked. What is
+needed is what every verb that runs on Spark needs; with a broker named, what Kafka needs too.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from keylane.errors import KeylaneError, MissingExtraError
+from keylane.spark.java import OLDEST, find_java
+from keylane.systems import jars
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Part", "State", "clock_finding", "examined", "is_well"]
+
+State: TypeAlias = Literal["ok", "missing", "wrong"]
+
+SPARK: Final = "route, demo"
+KAFKA: Final = "Kafka"
+#: Asked twice, this far apart, a wall clock that somebody is setting differs from the clock that only counts.
+CLOCK_SECONDS: Final = 0.2
+CLOCK_SLACK: Final = 0.05
+DAY: Final = 86_400
+BROKER_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that was looked at: how it is, what was found, what for, and what to do about it."""
+
+    part: str
+    state: State
+    needed: bool
+    used_for: str
+    found: str
+    mend: str | None = None
+
+
+class Library(NamedTuple):
+    """A library as pyproject.toml asks for it; one without an extra comes with keylane itself."""
+
+    name: str
+    module: str
+    least: str
+    below: str | None
+    used_for: str
+    extra: str
+
+
+LIBRARIES: Final = (
+    Library("pyarrow", "pyarrow", "18", None, "all", ""),
+    Library("pyspark", "pyspark", "4.2", "4.3", SPARK, "spark"),
+    Library("pandas", "pandas", "2.2", "3", SPARK, "spark"),
+    Library("confluent-kafka", "confluent_kafka", "2.6", None, KAFKA, "kafka"),
+)
+
+
+class Ailing(Exception):  # noqa: N818 - a finding of this module's own; it never leaves it
+    """A part that is not as it should be."""
+
+    def __init__(self, state: State, found: str, mend: str) -> None:
+        super().__init__(found)
+        self.state, self.found, self.mend = state, found, mend
+
+
+def is_well(parts: list[Part]) -> bool:
+    """Whether everything that is needed is there."""
+    return all(part.state == "ok" for part in parts if part.needed)
+
+
+def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterator[Part]:
+    """Every part, one after the other; a broker that is named makes what Kafka needs needed."""
+    kafka = broker is not None
+    yield _part("Python", "all", _python)
+    yield _part("Java", SPARK, _java)
+    for library in LIBRARIES:
+        needed = kafka or library.used_for != KAFKA
+        yield _part(library.name, library.used_for, partial(_library, library), needed=needed)
+    yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=kafka or bool(spark_jars))
+    yield _part("Kafka's own jars", "dev kafka", partial(_kit, "broker", "keylane dev jars broker"), needed=False)
+    yield _part("broker", KAFKA, partial(_broker, broker), needed=kafka)
+    yield _part("clock", "time windows", _clock)
+
+
+def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = True) -> Part:
+    try:
+        return Part(name, "ok", needed, used_for, look())
+    except Ailing as ailing:
+        return Part(name, ailing.state, needed, used_for, ailing.found, ailing.mend)
+    except KeylaneError as error:
+        found, _, hint = str(error).rpartition(" hint: ")
+        state: State = "missing" if isinstance(error, MissingExtraError) else "wrong"
+        return Part(name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "as it says")
+
+
+def _python() -> str:
+    return f"{'.'.join(map(str, sys.version_info[:3]))} in {sys.prefix}"
+
+
+def _java() -> str:
+    java = find_java()
+    try:
+        command = [str(java.home / "bin" / "java"), "-version"]
+        subprocess.run(command, capture_output=True, check=True, timeout=60)  # noqa: S603 - the user's own Java
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Ailing("wrong", f"{java.home} does not run: {error}", "set JAVA_HOME to one that does") from None
+    return f"{java.version} in {java.home} (wants {OLDEST} or later)"
+
+
+def _library(library: Library) -> str:
+    mend = f"pip install 'keylane[{library.extra}]'" if library.extra else "pip install --force-reinstall keylane"
+    wants = f"wants {library.least} or later" + (f", below {library.below}" if library.below else "")
+    try:
+        found = version(library.name)
+        import_module(library.module)
+    except PackageNotFoundError:
+        raise Ailing("missing", f"nothing ({wants})", mend) from None
+    except Exception as error:  # noqa: BLE001 - whatever keeps a library from loading is the finding
+        raise Ailing("wrong", f"{found} does not load: {error!r:.120}", mend) from None
+    is_old = _numbers(found) < _numbers(library.least)
+    if is_old or (library.below and _numbers(found) >= _numbers(library.below)):
+        raise Ailing("wrong", f"{found} ({wants})", mend)
+    return f"{found} ({wants})"
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)[:3]]
+
+
+def _connector(given: str | None) -> str:
+    if given is None:
+        return _kit("connector", "keylane dev jars")
+    return f"{len(jars.connector_in(Path(given)))} jars in {given}"
+
+
+def _kit(name: jars.Kit, mend: str) -> str:
+    """That a kit is there and is what was pinned; nothing is fetched."""
+    wanted, folder = jars.kit(name), jars.jar_folder()
+    away = jars.lacking(wanted, folder)
+    if away:
+        raise Ailing("missing", f"{len(away)} of {len(wanted)} jars are not in {folder}", mend)
+    for jar in wanted:
+        jars.check(jar, folder / jar.file)
+    return f"{len(wanted)} jars in {folder}, checksums as pinned"
+
+
+def _broker(address: str | None) -> str:
+    """The broker that was named, or the one of `keylane dev kafka`."""
+    from keylane.systems.broker import default_folder, find, librdkafka_settings
+    from keylane.systems.broker.ready import brokers_at
+
+    own = None if address else find(default_folder())
+    settings = librdkafka_settings(own) if own else {"bootstrap.servers": address or ""}
+    there = settings["bootstrap.servers"]
+    if not there:
+        raise Ailing("missing", "none was named, and none was started here", "keylane dev kafka up")
+    count = brokers_at(settings, BROKER_SECONDS)
+    if count is None:
+        mend = "check the address; a broker that wants TLS or a password is not asked here"
+        raise Ailing("missing", f"{there} does not answer in {BROKER_SECONDS:.0f} s", mend)
+    return f"{there} answers and lists {count} broker(s)"
+
+
+def _clock() -> str:
+    """Checked against two things at hand: the clock that only counts, and the date of keylane's own files."""
+    first = _both_clocks()
+    time.sleep(CLOCK_SECONDS)
+    return clock_finding(first, _both_clocks(), Path(__file__).stat().st_mtime)
+
+
+def _both_clocks() -> tuple[float, float]:
+    """Wall and counting clock, read closest together of some tries: a busy machine may pause us between the two."""
+    tries = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(20)]
+    before, wall, after = min(tries, key=lambda one: one[2] - one[0])
+    return wall, (before + after) / 2
+
+
+def clock_finding(first: tuple[float, float], second: tuple[float, float], installed: float) -> str:
+    """A clock that jumps while it is watched, or that is behind the day keylane was installed, ails."""
+    now, counted = second[0], second[1] - first[1]
+    shown, jump = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S} UTC", now - first[0] - counted
+    if abs(jump) > CLOCK_SLACK:
+        raise Ailing("wrong", f"{shown}, jumped by {jump:+.3f} s while it was watched", "timedatectl set-ntp true")
+    if now < installed - DAY:
+        raise Ailing("wrong", f"{shown}, earlier than keylane's own files", "timedatectl set-ntp true")
+    return f"{shown}, steady over {counted:.1f} s, later than keylane's own files"

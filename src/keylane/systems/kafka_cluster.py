@@ -1,0 +1,179 @@
+"""What a Kafka cluster says of itself: topics, lanes, how long it remembers; and its errors in words.
+
+librdkafka hides causes: a call ends in `timed out` while the password was wrong, and only a callback says so.
+`Listener` collects what the callbacks say, and `explained` puts the first real cause into keylane's words.
+
+How a cluster is reached: `kafka_access`. Writing to it: `kafka_writer`.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.errors import BrokerError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from keylane.systems.kafka_access import KafkaAccess
+
+__all__ = ["Cluster", "Listener", "explained", "is_permanent", "open_cluster"]
+
+ANSWER_SECONDS: Final = 15.0
+TURN_SECONDS: Final = 2.0
+#: What no waiting mends.
+HOPELESS: Final = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"})
+#: The name of an error of librdkafka's or a broker's, what it means, and what mends it. `{}` is who was asked.
+WORDS: Final[dict[str, tuple[str, str]]] = {
+    "_AUTHENTICATION": ("{} refuses the login", "check sasl.username, sasl.password and sasl.mechanism"),
+    "SASL_AUTHENTICATION_FAILED": ("{} refuses the login", "check sasl.username, sasl.password and sasl.mechanism"),
+    "_SSL": ("{} and this client do not trust each other", "check ssl.ca.location and security.protocol"),
+    "_RESOLVE": ("a broker's name is not known here", "check the host in the address"),
+    "TOPIC_AUTHORIZATION_FAILED": ("the user may not read or write a topic", "an ACL for it: Read, Write, Describe"),
+    "GROUP_AUTHORIZATION_FAILED": ("the user may not use the route's group", "an ACL: Read on group keylane-*"),
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": (
+        "the user may not write transactions",
+        "an ACL: Write and Describe on transactional id keylane-*; or --delivery at-least-once",
+    ),
+    "CLUSTER_AUTHORIZATION_FAILED": ("the user may not do this on the cluster", "an ACL: IdempotentWrite"),
+    "UNKNOWN_TOPIC_OR_PART": ("a topic or lane is gone", "has the topic been deleted or made anew?"),
+    "_UNKNOWN_PARTITION": ("a topic or lane is gone", "has the topic been deleted or made anew?"),
+    "_UNKNOWN_TOPIC": ("a topic or lane is gone", "has the topic been deleted or made anew?"),
+    "MSG_SIZE_TOO_LARGE": ("a record is larger than the topic takes", "raise max.message.bytes of the topic"),
+    "INVALID_TRANSACTION_TIMEOUT": (
+        "the broker allows no transaction this long",
+        "lower transaction.timeout.ms, or raise transaction.max.timeout.ms of the broker",
+    ),
+    "INVALID_REPLICATION_FACTOR": ("the cluster has too few brokers for its own settings", "see its log"),
+    "POLICY_VIOLATION": ("the cluster's policy refuses this", "see its log"),
+}
+#: Causes that a second try meets again. Everything else passes, or is somebody else's fence, and is tried again: also a
+#: topic that is not there, for a broker that has just come back does not know them all at once.
+PERMANENT: Final = frozenset(WORDS) - {
+    *("_RESOLVE", "_SSL", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC"),
+}
+_UNREACHED: Final = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_TIMED_OUT_QUEUE")
+
+
+@dataclass(slots=True)
+class Listener:
+    """What callbacks said, in order: the cause of a later time-out is among it."""
+
+    said: list[Any] = field(default_factory=list)
+
+    def __call__(self, error: Any) -> None:
+        """Hear one."""
+        self.said.append(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster that answers."""
+
+    access: KafkaAccess
+    admin: Any
+    listener: Listener
+
+    def lanes(self, topics: Sequence[str]) -> dict[str, int]:
+        """The lane count of each topic as it is now; 0 for one that does not exist. Nothing is made by asking."""
+        return {topic: self._lanes(topic) for topic in topics}
+
+    def create(self, topic: str, lanes: int) -> None:
+        """Make a topic with the cluster's own settings; one that exists by now is left as it is."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
+        try:
+            self.admin.create_topics([NewTopic(topic, lanes)])[topic].result(ANSWER_SECONDS)
+        except KafkaException as error:
+            if _name(error) != "TOPIC_ALREADY_EXISTS":
+                raise explained(error, self.access.brokers, self.listener) from None
+
+    def offsets_kept_seconds(self) -> float | None:
+        """How long the cluster remembers the offsets of a group that nobody is in; None when it does not say."""
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+        broker = str(next(iter(self._ask().brokers)))
+        asked = self.admin.describe_configs([ConfigResource(ResourceType.BROKER, broker)])
+        try:
+            settings = next(iter(asked.values())).result(ANSWER_SECONDS)
+            return float(settings["offsets.retention.minutes"].value) * 60
+        except Exception:  # noqa: BLE001  the right to ask this is rarely given; then the time is not known
+            return None
+
+    def _lanes(self, topic: str) -> int:
+        """Asked a few times before the answer is none: a topic that was made just now is not known to every broker."""
+        for pause in (0.2, 0.5, 1.0):
+            lanes = self._lanes_now(topic)
+            if lanes:
+                return lanes
+            time.sleep(pause)
+        return self._lanes_now(topic)
+
+    def _lanes_now(self, topic: str) -> int:
+        found = self._ask(topic).topics[topic]
+        if found.error is not None and _name(found.error) != "UNKNOWN_TOPIC_OR_PART":
+            raise explained(found.error, self.access.brokers, self.listener)
+        return len(found.partitions)
+
+    def _ask(self, topic: str | None = None) -> Any:
+        """Asked in short turns: a call that can only time out does not say so, and the callback is heard in between."""
+        from confluent_kafka import KafkaException
+
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return self.admin.list_topics(topic, timeout=TURN_SECONDS)
+            except KafkaException as error:
+                self.admin.poll(0.1)
+                hopeless = any(_name(one) in HOPELESS for one in self.listener.said)
+                if hopeless or time.monotonic() > until:
+                    raise explained(error, self.access.brokers, self.listener) from None
+
+
+@contextmanager
+def open_cluster(access: KafkaAccess) -> Iterator[Cluster]:
+    """The cluster, asked through one client for as long as this is open."""
+    try:
+        from confluent_kafka.admin import AdminClient
+    except ImportError:
+        raise MissingExtraError.named("kafka", "confluent-kafka") from None
+    listener = Listener()
+    settings = access.librdkafka(error_cb=listener, **{"allow.auto.create.topics": False})
+    settings.pop("transaction.timeout.ms", None)
+    yield Cluster(access, AdminClient(settings), listener)
+
+
+def explained(error: Any, who: str, listener: Listener | None = None) -> BrokerError:
+    """An error of a client or broker in keylane's words; the cause that a callback told goes before a time-out."""
+    told = [*(listener.said if listener else ()), error]
+    cause = next((one for one in told if _name(one) in WORDS), error)
+    words, hint = WORDS.get(_name(cause), ("", ""))
+    if words:
+        return BrokerError.of(words.format(who), got=_text(cause), hint=hint)
+    if _name(cause) in _UNREACHED:
+        return BrokerError.of(
+            f"no broker answers at {who}", got=_text(cause), hint="is it running, and is this its port?"
+        )
+    return BrokerError.of(f"{who} refused", got=_text(cause))
+
+
+def is_permanent(error: Any) -> bool:
+    """Whether the same call would fail in the same way again."""
+    return _name(error) in PERMANENT
+
+
+def _name(error: Any) -> str:
+    """`UNKNOWN_TOPIC_OR_PART`, `_SSL`, …; nothing when it is no error of a client."""
+    inner = error.args[0] if isinstance(error, Exception) and error.args else error
+    name = getattr(inner, "name", None)
+    return str(name()) if callable(name) else ""
+
+
+def _text(error: Any) -> str:
+    inner = error.args[0] if isinstance(error, Exception) and error.args else error
+    said = getattr(inner, "str", None)
+    return f"{_name(error)}: {said()}" if callable(said) else str(error)

@@ -1,0 +1,117 @@
+"""Any stream, read for what `verify` needs of it: records with their places, a part at a time, as Arrow batches.
+
+`open_source` and `open_target` take an address and give a `Stream`: what is known of it without reading, its parts, and
+a function that reads a part. A part is a file, or a stretch of a partition: small enough to be handed to a worker, and
+read on its own. Every system has one module that makes such streams; `stream_files` is that of folders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from keylane.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from keylane.systems.address import Address
+    from keylane.systems.manifest import Counts
+
+    #: Reads a part: the columns of `PLACES`, then the fields that were asked for, those that there are.
+    Read = Callable[["Part", Sequence[str]], Iterator[pa.RecordBatch]]
+
+__all__ = ["PLACES", "Part", "Stream", "open_source", "open_target", "places"]
+
+#: The columns of every batch, before the fields that a contract needs.
+PLACES: Final = pa.schema(
+    [
+        ("stream", pa.string()),  # where the record is: null in a source
+        ("lane", pa.int32()),
+        ("offset", pa.int64()),
+        ("source", pa.string()),  # where it came from: a file or `topic/partition`, as the target names it
+        ("position", pa.int64()),  # and its row or offset there
+        ("key", pa.binary()),  # its bytes, where the system has such; null where the key is among the fields
+        ("epoch", pa.int64()),  # of its writer; null where nobody says
+        ("fingerprint", pa.string()),  # of the contract it was placed by; null: the one of the whole stream
+        ("replay", pa.bool_()),  # marked as written again; null where nobody marks
+        ("dead", pa.bool_()),  # a dead letter, which has no lane
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a stream that is read on its own, from `start` up to `end`."""
+
+    name: str
+    stream: str | None = None
+    lane: int | None = None
+    start: int = 0
+    end: int | None = None
+    dead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream that was found: what it says of itself, and its parts; no record of it has been read.
+
+    `order` are the sources of a target in the order in which it took them, as far as a record's order goes across
+    sources; None where each source has an order of its own, as partitions do. `taken` are the sources that a target
+    says it took, where it says so, and `claimed` is what it says it has come to. `kind` and `every_name` say which
+    files of a folder count. `remarks` are what a reader of the certificate has to know.
+    """
+
+    address: str
+    parts: tuple[Part, ...]
+    read: Read
+    lanes: Mapping[str, int] = field(default_factory=dict)
+    contract: str | None = None
+    fingerprint: str | None = None
+    epoch: int | None = None
+    kind: str | None = None
+    order: tuple[str, ...] | None = None
+    taken: frozenset[str] | None = None
+    claimed: Counts | None = None
+    every_name: bool = False
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> int | None:
+        """How many records there are, dead letters included, where that is known without reading."""
+        ends = [part.end for part in self.parts]
+        return None if None in ends else sum(part.end - part.start for part in self.parts if part.end is not None)
+
+
+def open_source(address: Address, target: Stream) -> Stream:
+    """The stream that a target took its records from."""
+    if address.system == "files":
+        from keylane.systems.stream_files import source_stream
+
+        return source_stream(address, target)
+    raise _not_yet(address)
+
+
+def open_target(address: Address) -> Stream:
+    """The stream that records were put in."""
+    if address.system == "files":
+        from keylane.systems.stream_files import target_stream
+
+        return target_stream(address)
+    raise _not_yet(address)
+
+
+def _not_yet(address: Address) -> UsageError:
+    what = f"{address.system} is not verified by this version; nothing was contacted"
+    return UsageError.of(what, got=str(address), allowed="a path")
+
+
+def places(rows: int, **given: pa.Array | None) -> list[pa.Array]:
+    """The columns of `PLACES`, null where nothing is given."""
+    columns = {name: column for name, column in given.items() if column is not None}
+    return [
+        columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type)
+        for field in PLACES
+    ]

@@ -1,0 +1,277 @@
+"""Two streams held against each other: clean under every kind of contract, broken by every kind of damage."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.history.targets import make, payments, rewrite
+
+from keylane.errors import DataError, TargetError, UsageError
+from keylane.pipelines.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from keylane import Contract
+
+    Make = Callable[..., Contract]
+
+KEY = {"fields": ["k"], "on_null": "reject"}
+WINDOW = {"fields": ["k"], "on_null": "reject", "window": {"field": "ts", "size": "1h"}}
+CONTRACTS: dict[str, dict[str, Any]] = {
+    "a key": {"key": KEY},
+    "a window": {"key": WINDOW},
+    "pinned": {"key": WINDOW, "hot_keys": [{"keys": ["hot"], "pin": {"lanes": [3]}}]},
+    "spread by sub-key": {"key": KEY, "hot_keys": [{"keys": ["hot"], "spread": {"over": 3, "by": "order"}}]},
+    "spread in windows": {"key": WINDOW, "hot_keys": [{"keys": ["hot"], "spread": {"lanes": [1, 5], "by": "order"}}]},
+    "spread by position": {"key": KEY, "hot_keys": [{"keys": ["hot"], "spread": {"over": 3, "by_position": True}}]},
+    "a tier": {"key": KEY, "hot_keys": [{"keys": ["hot"], "tier": {"stream": "vip", "lanes": 2}}]},
+    "a tier, spread": {
+        "key": KEY,
+        "hot_keys": [{"keys": ["hot"], "tier": {"stream": "vip", "lanes": 4, "spread": {"over": 2, "by": "order"}}}],
+    },
+    "a table": {"key": WINDOW, "table": {"values": {"hot": [0, 1], "key-1": 2}, "by": "order"}},
+    "nulls by position": {"key": {"fields": ["k"], "on_null": "round_robin"}},
+    "keyless": {"partitioner": "librdkafka-random"},
+}
+
+
+@pytest.fixture
+def made(contract: Make, tmp_path: Path) -> tuple[Path, Path, Contract]:
+    """A source, its target, and the contract."""
+    agreed = contract(key=KEY, lanes=4)
+    return *make(tmp_path, agreed, payments()), agreed
+
+
+def lane_files(target: Path) -> list[Path]:
+    return sorted(target.glob("stream=t/lane=*/*.parquet"))
+
+
+@pytest.mark.parametrize("spec", CONTRACTS.values(), ids=CONTRACTS)
+def test_a_right_target_is_certified_under_every_contract(spec: dict[str, Any], contract: Make, tmp_path: Path) -> None:
+    agreed = contract(**spec)
+    source, target = make(tmp_path, agreed, payments())
+    for given in (agreed, None):
+        found = verify(str(source), str(target), given)
+        assert found.ok, (found.verdict.violations, found.miscounted)
+    assert found.verdict.facts["ok"] == 1200
+
+
+@pytest.mark.parametrize("name", ["a window", "pinned", "spread by sub-key", "spread in windows", "a tier", "a table"])
+def test_what_is_kept_in_order_is_checked_under_every_contract(name: str, contract: Make, tmp_path: Path) -> None:
+    agreed = contract(**CONTRACTS[name])
+    source, target = make(tmp_path, agreed, payments())
+    for file in sorted(target.glob("stream=*/lane=*/part-0000000001.parquet")):
+        rewrite(file, range(pq.read_metadata(file).num_rows)[::-1])
+    assert verify(str(source), str(target), agreed).verdict.counts["reordered"] > 100
+
+
+def test_the_certificate_says_what_was_seen(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    found = verify(str(source), str(target), agreed)
+    assert found.verdict.records + found.verdict.facts["dead"] == 1200
+    assert found.claimed is not None
+    assert (found.claimed.in_, found.claimed.dead) == (1200, found.verdict.facts["dead"])
+    assert sum(lane.records for lane in found.verdict.lanes) == found.verdict.records
+    assert all(lane.last == lane.records - 1 for lane in found.verdict.lanes)
+    assert (found.contract, found.fingerprint) == ("test", agreed.fingerprint)
+    assert set(found.verdict.unchecked) == {"stale_epochs", "two_owners", "early_applies"}
+
+
+def test_without_a_contract_it_says_what_it_did_not_check(made: tuple[Path, Path, Contract]) -> None:
+    found = verify(str(made[0]), str(made[1]))
+    assert found.ok
+    assert {"misrouted", "split_keys"} <= set(found.verdict.unchecked)
+    assert found.fingerprint == made[2].fingerprint
+
+
+def delete_a_file(target: Path) -> None:
+    lane_files(target)[2].unlink()
+
+
+def copy_a_file(target: Path) -> None:
+    file = lane_files(target)[2]
+    shutil.copy(file, file.with_name("part-copy.parquet"))
+
+
+def swap_records(target: Path) -> None:
+    file = lane_files(target)[2]
+    rewrite(file, range(pq.read_metadata(file).num_rows)[::-1])
+
+
+def move_a_file(target: Path) -> None:
+    file = lane_files(target)[0]
+    file.rename(target / "stream=t" / "lane=3" / "part-0000000077.parquet")
+
+
+def swap_files(target: Path) -> None:
+    """Offsets and order are as they were, file by file; the files stand for each other's batches."""
+    one, other, *_ = sorted((target / "stream=t" / "lane=1").iterdir())
+    rows = [pq.ParquetFile(file).read() for file in (one, other)]
+    offsets = [table["keylane_offset"] for table in rows]
+    for file, table, numbers in zip((one, other), reversed(rows), offsets, strict=True):
+        least = min(len(table), len(numbers))
+        at = table.schema.get_field_index("keylane_offset")
+        pq.write_table(table[:least].set_column(at, "keylane_offset", numbers[:least]), file)
+
+
+def change_a_key(target: Path) -> None:
+    file = lane_files(target)[2]
+    table = pq.ParquetFile(file).read()
+    keys = ["key-99", *table["k"].to_pylist()[1:]]
+    pq.write_table(table.set_column(0, "k", pa.array(keys)), file)
+
+
+def lose_dead_letters(target: Path) -> None:
+    next((target / "_dead").iterdir()).unlink()
+
+
+def repeat_dead_letters(target: Path) -> None:
+    file = next((target / "_dead").iterdir())
+    shutil.copy(file, file.with_name("part-copy.dead"))
+
+
+def invent_a_record(target: Path) -> None:
+    file = lane_files(target)[2]
+    table = pq.ParquetFile(file).read()
+    rows = table.to_pylist()
+    rows[-1]["keylane_source"]["row"] = 99_999
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), file)
+
+
+DAMAGES: dict[Callable[[Path], None], set[str]] = {
+    delete_a_file: {"lost"},
+    copy_a_file: {"duplicated"},
+    swap_records: {"reordered"},
+    move_a_file: {"misrouted", "split_keys"},
+    swap_files: {"reordered"},
+    change_a_key: {"invented"},
+    lose_dead_letters: {"lost"},
+    repeat_dead_letters: {"duplicated"},
+    invent_a_record: {"invented", "lost"},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_planted_damage_is_found(damage: Callable[[Path], None], made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    damage(target)
+    found = verify(str(source), str(target), agreed)
+    assert not found.ok
+    assert DAMAGES[damage] <= {rule for rule, count in found.verdict.counts.items() if count}
+    assert {violation.rule for violation in found.verdict.violations} >= DAMAGES[damage]
+
+
+@pytest.mark.parametrize("damage", [d for d in DAMAGES if d is not change_a_key], ids=lambda damage: damage.__name__)
+def test_planted_damage_is_found_without_a_contract(
+    damage: Callable[[Path], None], made: tuple[Path, Path, Contract]
+) -> None:
+    damage(made[1])
+    assert not verify(str(made[0]), str(made[1])).ok
+
+
+def test_positions_name_source_files_and_rows(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    pq_file = lane_files(target)[0]
+    first = pq.ParquetFile(pq_file).read()["keylane_source"][0].as_py()
+    pq_file.unlink()
+    violation = verify(str(source), str(target), agreed).verdict.violations[0]
+    assert (violation.rule, violation.writer, violation.seq) == ("lost", first["file"], first["row"])
+
+
+def test_a_file_that_was_not_taken_is_named(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    pq.write_table(payments(1, 10, nulls=False)[0], source / "late.parquet")
+    found = verify(str(source), str(target), agreed)
+    assert (found.verdict.counts["lost"], found.not_taken) == (10, ("late.parquet",))
+
+
+def test_what_a_gone_source_cannot_vouch_for_is_not_invented(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    (source / "f001.parquet").unlink()
+    found = verify(str(source), str(target), agreed)
+    assert found.ok
+    assert found.verdict.facts["unknown"] == 400
+    assert any("gone" in remark for remark in found.remarks)
+
+
+def test_the_account_of_a_target_is_counted_where_its_source_is_gone(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    (source / "f001.parquet").unlink()
+    next(target.glob("stream=t/lane=*/part-0000000001.parquet")).unlink()
+    found = verify(str(source), str(target), agreed)
+    assert found.verdict.ok
+    assert not found.ok
+    assert "the manifests say out" in found.miscounted[0]
+
+
+def test_order_between_files_needs_all_manifests(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    swap_files(target)
+    (target / "_keylane" / "batches" / "0000000000.json").unlink()
+    found = verify(str(source), str(target), agreed)
+    assert found.verdict.counts["reordered"] == 0
+    assert any("order between source files was not checked" in remark for remark in found.remarks)
+
+
+def test_a_target_without_its_head_is_still_judged(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    shutil.rmtree(target / "_keylane")
+    assert verify(str(source), str(target), agreed).ok
+    delete_a_file(target)
+    found = verify(str(source), str(target), agreed)
+    assert found.verdict.counts["lost"] > 0
+    assert found.claimed is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "positions"),
+    [
+        ("a.jsonl", b'{"k":1}\n\n{"k":2}\n  \n{"k":3}', [0, 2, 4]),
+        ("a.json", b'{"k":1}\r\n{"k":2}\r{"k":3}\n', [0, 1, 2]),
+        ("a.csv", b"k\n1\n\n2\n", [1, 3]),
+        ("a.csv", b"k\n", []),
+        ("a.jsonl", b"", []),
+    ],
+)
+def test_lines_are_numbered_as_route_numbers_them(name: str, text: bytes, positions: list[int], tmp_path: Path) -> None:
+    from keylane.systems.address import parse_address
+    from keylane.systems.stream_files import source_stream
+    from keylane.systems.streams import Stream
+
+    (tmp_path / name).write_bytes(text)
+    stream = source_stream(parse_address(str(tmp_path)), Stream("", (), lambda *_: iter(())))
+    batches = [batch for part in stream.parts for batch in stream.read(part, ())]
+    assert [row for batch in batches for row in batch["position"].to_pylist()] == positions
+    assert {row for batch in batches for row in batch["source"].to_pylist()} <= {name}
+
+
+def test_refusals(made: tuple[Path, Path, Contract], contract: Make, tmp_path: Path) -> None:
+    source, target, _ = made
+    with pytest.raises(UsageError, match="made under another contract"):
+        verify(str(source), str(target), contract(key=KEY, lanes=5))
+    with pytest.raises(UsageError, match="nothing was contacted"):
+        verify(str(source), "kafka://broker:9092/t")
+    with pytest.raises(TargetError, match="not a target that can be verified"):
+        verify(str(source), str(tmp_path))
+    with pytest.raises(DataError, match="no such source"):
+        verify(str(tmp_path / "none"), str(target))
+    lane_files(target)[0].write_bytes(b"no Parquet")
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        verify(str(source), str(target))
+
+
+def test_a_batch_that_still_waits_is_not_called_lost(made: tuple[Path, Path, Contract]) -> None:
+    import json
+
+    source, target, _ = made
+    last = sorted((target / "_keylane" / "batches").iterdir())[-1]
+    last.write_text(json.dumps({**json.loads(last.read_text()), "staging": "waiting"}))
+    (target / "_keylane" / "staging" / "waiting").mkdir()
+    with pytest.raises(TargetError, match="still wait to be moved"):
+        verify(str(source), str(target))

@@ -1,0 +1,309 @@
+"""Routes between topics, files and folders on a real broker: what arrives, where, with which headers, and how often."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from tests.integration.routed import BASE, contract, faults, numbered, read_committed, send
+
+from keylane import Router
+from keylane.errors import DataError, LaneCountError, TargetError, UsageError
+from keylane.pipelines.kafka import KafkaOptions
+from keylane.pipelines.route import Options, Routed
+from keylane.pipelines.route import route as run
+from keylane.systems.broker import librdkafka_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from keylane import Contract
+    from keylane.systems.broker import Cluster
+
+
+class World:
+    """A source, a target and its dead letters, and routes between them."""
+
+    def __init__(self, broker: Cluster, topic: Callable[..., str], spark: SparkSession, folder: Path) -> None:
+        self.broker, self.spark, self.folder = broker, spark, folder
+        self.source, self.target = topic(2, "src"), topic(4, "dst")
+        from tests.integration.topics import create_topic
+
+        self.dead = create_topic(broker, f"{self.target}.dlq", 1)
+        self.said: list[str] = []
+
+    def address(self, name: str) -> str:
+        return f"kafka://{self.broker.bootstrap}/{name}"
+
+    def route(self, given: Contract | None = None, source: str | None = None, **said: Any) -> Routed:
+        more = {name: said.pop(name) for name in ("probe", "lanes") if name in said}
+        kafka = KafkaOptions(state=str(self.folder / "state"), **said)
+        return run(
+            given or contract(self.target),
+            source or self.address(self.source),
+            self.address(self.target),
+            options=Options(kafka=kafka, lanes=more.get("lanes")),
+            spark=self.spark,
+            say=self.said.append,
+            **({"probe": more["probe"]} if "probe" in more else {}),
+        )
+
+    def faults(self, **more: Any) -> list[str]:
+        records = read_committed(self.broker, self.source), read_committed(self.broker, self.target)
+        return faults(*records, more.pop("given", contract(self.target)), **more)
+
+    def grow(self, topic: str, lanes: int) -> None:
+        client = AdminClient({**librdkafka_settings(self.broker)})
+        client.create_partitions([NewPartitions(topic, lanes)])[topic].result(30)
+
+
+@pytest.fixture
+def world(broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path) -> World:
+    return World(broker, topic, spark, tmp_path)
+
+
+def test_every_record_in_its_lane_once_and_in_order(world: World) -> None:
+    send(world.broker, world.source, numbered(0, 500))
+    found = world.route(max_records=200)
+    assert found.counts.as_json() == {"in": 500, "out": 500, "dead": 0, "filtered": 0}
+    assert sum(found.lanes[world.target]) == 500
+    assert list(found.lanes) == [world.target]
+    assert found.batches > 1
+    assert world.faults() == []
+    send(world.broker, world.source, numbered(500, 100))
+    again = world.route()
+    assert (again.counts.in_, again.total.in_, again.repeated) == (100, 600, 0)
+    assert world.route().counts.in_ == 0
+    assert world.faults() == []
+
+
+def test_headers_times_and_tombstones_are_kept(world: World) -> None:
+    send(world.broker, world.source, [(1, b"k", b"1"), (1, b"k", None)], headers=[("trace", b"abc")])
+    given = contract(world.target)
+    world.route(given)
+    first, second = read_committed(world.broker, world.target)
+    assert (first.value, second.value) == (b"1", None)
+    assert (first.time, second.time) == (BASE, BASE + 1)
+    assert first.headers == (
+        ("trace", b"abc"),
+        ("keylane.source", f"{world.source}/1/0".encode()),
+        ("keylane.contract", given.fingerprint.encode()),
+        ("keylane.epoch", b"1"),
+    )
+    assert first.lane == Router(given).lane({"key": b"k"})
+
+
+def test_a_record_without_a_lane_is_a_dead_letter(world: World) -> None:
+    send(world.broker, world.source, [*numbered(0, 20), (1, None, b"bad\x00\xff")], headers=[("trace", b"abc")])
+    found = world.route()
+    assert found.counts.as_json() == {"in": 21, "out": 20, "dead": 1, "filtered": 0}
+    assert found.dead_letters == world.address(world.dead)
+    (letter,) = read_committed(world.broker, world.dead)
+    assert (letter.key, letter.value) == (None, b"bad\x00\xff")
+    assert letter.header("trace") == "abc"
+    told = {name: letter.header(f"__keylane.errors.{name}") for name in ("reason", "topic", "partition", "offset")}
+    assert told == {"reason": "null-key", "topic": world.source, "partition": "1", "offset": letter_offset(letter)}
+    assert letter.header("__keylane.errors.fingerprint") == contract(world.target).fingerprint
+    assert "the contract rejects null keys" in letter.header("__keylane.errors.message")
+    assert (letter.header("__keylane.errors.contract"), letter.header("__keylane.errors.epoch")) == ("orders", "1")
+
+
+def letter_offset(letter: Any) -> str:
+    return str(letter.header("keylane.source").rpartition("/")[2])
+
+
+POISON = [(0, b"a", b"1"), (0, b"\xff", b"2"), (0, b"a", b"3"), (0, b"\xff", b"4"), (0, b"b", b"5")]
+
+
+def test_stop_writes_nothing_of_a_batch_with_poison(world: World) -> None:
+    send(world.broker, world.source, POISON)
+    with pytest.raises(DataError, match=f"{world.source}/0/1: malformed-key"):
+        world.route(on_poison="stop")
+    assert read_committed(world.broker, world.target) == []
+    assert world.route(on_poison="dlq").counts.as_json() == {"in": 5, "out": 3, "dead": 2, "filtered": 0}
+
+
+def test_a_parked_key_stays_out_in_every_later_batch(world: World) -> None:
+    """Keys are parked by the record's own key, for it has no routing key; before the poison they are routed."""
+    by_value = contract(world.target, **{"fields: [key]": "fields: [k]"})
+    rows = [(0, b"K", b'{"k": "a"}'), (0, b"K", b"{broken"), (0, b"K", b'{"k": "a"}'), (0, b"L", b'{"k": "b"}')]
+    send(world.broker, world.source, rows)
+    first = world.route(by_value, on_poison="dlq-and-park-key", value="json")
+    assert first.counts.as_json() == {"in": 4, "out": 2, "dead": 2, "filtered": 0}
+    send(world.broker, world.source, [(0, b"K", b'{"k": "a"}'), (0, b"L", b'{"k": "b"}'), (1, b"K", b'{"k": "a"}')])
+    second = world.route(by_value, on_poison="dlq-and-park-key", value="json")
+    assert second.counts.as_json() == {"in": 3, "out": 1, "dead": 2, "filtered": 0}
+    letters = read_committed(world.broker, world.dead)
+    reasons = [letter.header("__keylane.errors.reason") for letter in letters]
+    assert reasons == ["malformed-record", "parked-key", "parked-key", "parked-key"]
+    assert letters[0].value == b"{broken"
+
+
+def test_twin_dead_letters_alone_leave_a_gap_in_the_key(world: World) -> None:
+    by_value = contract(world.target, **{"fields: [key]": "fields: [k]"})
+    rows = [(0, b"K", b'{"k": "a"}'), (0, b"K", b"{broken"), (0, b"K", b'{"k": "a"}')]
+    send(world.broker, world.source, rows)
+    assert world.route(by_value, value="json").counts.as_json() == {"in": 3, "out": 2, "dead": 1, "filtered": 0}
+
+
+def test_files_go_into_a_topic(world: World) -> None:
+    folder = world.folder / "in"
+    folder.mkdir()
+    table = pa.table({"key": ["a", "b", None, "a"], "n": [1, 2, 3, 4]})
+    pq.write_table(table, folder / "f.parquet")
+    found = world.route(source=str(folder))
+    assert found.counts.as_json() == {"in": 4, "out": 3, "dead": 1, "filtered": 0}
+    records = read_committed(world.broker, world.target)
+    assert [json.loads(r.value or b"") for r in records if r.key == b"a"] == [
+        {"key": "a", "n": 1},
+        {"key": "a", "n": 4},
+    ]
+    assert {r.header("keylane.source") for r in records} == {"f.parquet/0", "f.parquet/1", "f.parquet/3"}
+    (letter,) = read_committed(world.broker, world.dead)
+    assert (letter.header("__keylane.errors.file"), letter.header("__keylane.errors.row")) == ("f.parquet", "2")
+
+
+def test_a_topic_goes_into_a_folder(world: World) -> None:
+    send(world.broker, world.source, [*numbered(0, 60), (1, None, b"bad")])
+    target, given = world.folder / "lanes", contract(world.target)
+    options = Options(kafka=KafkaOptions(max_records=40))
+    found = run(given, world.address(world.source), str(target), options=options, spark=world.spark)
+    assert found.counts.as_json() == {"in": 61, "out": 60, "dead": 1, "filtered": 0}
+    assert found.batches > 1
+    router = Router(given)
+    for file in target.glob("stream=*/lane=*/*.parquet"):
+        for row in pq.read_table(file, partitioning=None).to_pylist():
+            assert file.parent.name == f"lane={router.lane({'key': row['key']})}"
+            assert row["keylane_source"]["file"].startswith(f"{world.source}/")
+    (letter,) = [row for file in target.glob("_dead/*.dead") for row in pq.read_table(file).to_pylist()]
+    assert (letter["reason"], letter["original"]) == ("null-key", b"bad")
+    again = run(given, world.address(world.source), str(target), options=options, spark=world.spark)
+    assert again.counts.in_ == 0
+
+
+def test_another_number_of_writers_repeats_nothing(world: World) -> None:
+    """A batch keeps the division of its plan; the next one has the new one."""
+    send(world.broker, world.source, numbered(0, 100))
+
+    def stumble(point: str, _batch: int) -> None:
+        if point == "written":
+            raise StumbledError
+
+    with pytest.raises(StumbledError):
+        world.route(writers=3, probe=stumble)
+    send(world.broker, world.source, numbered(100, 100))
+    found = world.route(writers=2)
+    assert (found.counts.in_, found.repeated) == (200, 100)
+    assert world.faults() == []
+
+
+class StumbledError(Exception):
+    """Planted."""
+
+
+def test_a_topic_that_grows_while_a_batch_is_open(world: World) -> None:
+    send(world.broker, world.source, numbered(0, 100))
+    grown: list[int] = []
+
+    def grow(point: str, batch: int) -> None:
+        if point == "planned" and not grown:
+            grown.append(batch)
+            world.grow(world.target, 6)
+
+    with pytest.raises(LaneCountError, match=r"have changed while the route ran.*got 6; allowed: 4.*--on-growth keep"):
+        world.route(probe=grow, max_records=50)
+    assert len(read_committed(world.broker, world.target)) == 50, "the batch that was open is whole"
+    with pytest.raises(LaneCountError, match="another lane count"):
+        world.route()
+    found = world.route(on_growth="keep")
+    assert found.total.in_ == 100
+    assert any("has 6 lanes now" in text for text in world.said)
+    assert world.faults() == []
+
+
+def test_a_live_count_is_the_topics_own_and_stays(world: World) -> None:
+    live = contract(world.target, "live")
+    send(world.broker, world.source, numbered(0, 50))
+    assert world.route(live).counts.out == 50
+    assert world.faults(given=live, lanes=4) == []
+    world.grow(world.target, 5)
+    send(world.broker, world.source, numbered(50, 50))
+    with pytest.raises(LaneCountError, match="allowed: 4"):
+        world.route(live)
+    world.route(live, on_growth="keep")
+    assert world.faults(given=live, lanes=4) == []
+
+
+def test_spark_s_own_sink_marks_a_batch_that_is_written_again(world: World) -> None:
+    """The twin of exactly once: the same stumble, and every record of the batch is there twice."""
+    send(world.broker, world.source, numbered(0, 100))
+
+    def stumble(point: str, _batch: int) -> None:
+        if point == "written":
+            raise StumbledError
+
+    with pytest.raises(StumbledError):
+        world.route(delivery="at-least-once", probe=stumble)
+    found = world.route(delivery="at-least-once")
+    assert found.counts.as_json() == {"in": 100, "out": 100, "dead": 0, "filtered": 0}
+    records = read_committed(world.broker, world.target)
+    marked = [r for r in records if any(name == "keylane.attempt" for name, _ in r.headers)]
+    assert (len(records), len(marked)) == (200, 100)
+    assert {r.header("keylane.attempt") for r in marked} == {"2"}
+    assert all(Router(contract(world.target)).lane({"key": r.key}) == r.lane for r in records)
+    assert len(world.faults()) >= 100, "the check that exactly once passes would see it"
+
+
+def test_refusals_come_before_anything_is_written(world: World) -> None:
+    given = contract(world.target)
+    with pytest.raises(TargetError, match=r"no such topic.*missing.*--create"):
+        run(given, world.address(world.source), world.address("missing"), options=Options(), spark=world.spark)
+    with pytest.raises(UsageError, match="one topic"):
+        run(given, world.address(world.source), world.address(world.source), spark=world.spark)
+    with pytest.raises(LaneCountError, match="got 4; allowed: 3"):
+        world.route(contract(world.target, 3))
+    with pytest.raises(UsageError, match="nothing says how values are written"):
+        world.route(contract(world.target, **{"fields: [key]": "fields: [k]"}))
+    assert read_committed(world.broker, world.target) == []
+
+
+def test_topics_are_made_when_asked_for(world: World) -> None:
+    send(world.broker, world.source, numbered(0, 10))
+    name = f"{world.target}-new"
+    given = contract(name, 3)
+    kafka = KafkaOptions(state=str(world.folder / "new"), create=True)
+    found = run(
+        given, world.address(world.source), world.address(name), options=Options(kafka=kafka), spark=world.spark
+    )
+    assert [len(lanes) for lanes in found.lanes.values()] == [3]
+    assert len(read_committed(world.broker, name)) == 10
+
+
+def test_a_route_of_another_contract_does_not_take_over(world: World) -> None:
+    send(world.broker, world.source, numbered(0, 10))
+    world.route()
+    with pytest.raises(TargetError, match=r"belongs to another route.*fingerprint"):
+        world.route(contract(world.target, **{"on_null: reject": "on_null: hash"}))
+
+
+def test_where_a_new_route_starts(world: World) -> None:
+    send(world.broker, world.source, [(0, b"a", b"0"), (0, b"a", b"1"), (0, b"a", b"2")])
+    found = world.route(start='{"0": 2, "1": -2}')
+    assert found.counts.in_ == 1
+    kept = replace(Options(), kafka=KafkaOptions(state=str(world.folder / "late"), start="2100-01-01T00:00Z"))
+    late = run(
+        contract(world.target),
+        world.address(world.source),
+        world.address(world.target),
+        options=kept,
+        spark=world.spark,
+    )
+    assert late.counts.in_ == 0

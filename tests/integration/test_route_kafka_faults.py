@@ -1,0 +1,218 @@
+"""Routes into Kafka with live producers while things break: 200,000 records, 20,000 keys, 32 lanes, each fault alone.
+
+Afterwards every record is in its lane once and in its key's order, by the checker of histories and by what is in the
+records themselves; the headers that the route wrote are not asked. The same kills with Spark's own sink are the twin:
+there the checker must find duplicates.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from tests.integration.kills import Routes, kill_group, wait_until, workers_of
+from tests.integration.routed import contract, read_committed
+from tests.integration.topics import create_topic
+
+from keylane import Router
+from keylane.systems.broker import librdkafka_settings, running
+from keylane.testing.brokers import kill9, paused, restart
+from keylane.testing.history import Verdict, check, rows
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from keylane.systems.broker import Cluster
+
+pytestmark = pytest.mark.faults
+
+RECORDS, KEYS, PARTITIONS, LANES = 200_000, 20_000, 8, 32
+POINTS = ["planned", "fenced p1", "sent p0", "sent p2", "committed p1", "written", "done"]
+
+
+class Live:
+    """A producer that goes on while things break. Its own sends are idempotent and retried: the source is right."""
+
+    def __init__(self, broker: Cluster, topic: str, seconds: float) -> None:
+        self.sent, self._broker, self._topic, self._pause = 0, broker, topic, seconds / (RECORDS / 500)
+        self.thread = threading.Thread(target=self._send)
+
+    def _send(self) -> None:
+        settings = {"enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 300_000}
+        producer = Producer({**librdkafka_settings(self._broker), **settings, "log_level": 0})
+        rng = random.Random(7)
+        for number in range(RECORDS):
+            key = rng.randrange(KEYS)
+            producer.produce(self._topic, b"%d" % number, b"key-%d" % key, key % PARTITIONS)
+            producer.poll(0)
+            if number % 500 == 499:
+                time.sleep(self._pause)
+        assert producer.flush(300) == 0
+        self.sent = RECORDS
+
+
+@contextmanager
+def world(broker: Cluster, folder: Path, name: str, seconds: float, **kafka: Any) -> Iterator[tuple[Live, Routes]]:
+    """Topics, a live producer and routes; at the end the routes have taken everything, whatever it takes."""
+    source, target = create_topic(broker, f"{name}-src", PARTITIONS), create_topic(broker, f"{name}-dst", LANES)
+    create_topic(broker, f"{target}.dlq", 1)
+    said = {"max_records": 20_000, **kafka}
+    routes = Routes(broker, source, target, folder / name, lanes=LANES, follow=True, kafka=said)
+    live = Live(broker, source, seconds)
+    live.thread.start()
+    yield live, routes
+    live.thread.join(600)
+    assert live.sent == RECORDS
+    routes.to_the_end(follow=False)
+    assert routes.taken() == RECORDS
+
+
+def verdict(broker: Cluster, name: str) -> Verdict:
+    """What the checker says: values are numbers that count up in each partition, and name each record."""
+    source, target = read_committed(broker, f"{name}-src"), read_committed(broker, f"{name}-dst")
+    router = Router(contract(f"{name}-dst", LANES))
+    sends = rows(
+        "send",
+        writer=[str(one.lane) for one in source],
+        seq=[int(one.value or b"") for one in source],
+        outcome=["ok"] * len(source),
+        key=[one.key for one in source],
+    )
+    reads = rows(
+        "read",
+        writer=[str(int((one.key or b"").rpartition(b"-")[2]) % PARTITIONS) for one in target],
+        seq=[int(one.value or b"") for one in target],
+        key=[one.key for one in target],
+        lane=[one.lane for one in target],
+        offset=[one.offset for one in target],
+        expected_lane=[router.lane({"key": one.key}) for one in target],
+    )
+    return check([sends, reads])
+
+
+def is_clean(broker: Cluster, name: str) -> None:
+    found = verdict(broker, name)
+    assert found.ok, found
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A broker that these tests may break."""
+    with running(tmp_path_factory.mktemp("faults"), heap="512m") as found:
+        yield found
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Ask for an end between two batches."""
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=300)
+
+
+def test_no_fault_at_all(cluster: Cluster, tmp_path: Path) -> None:
+    with world(cluster, tmp_path, "none", 20) as (live, routes):
+        process = routes.start()
+        live.thread.join()
+        wait_until(lambda: routes.taken() == RECORDS)
+        end(process)
+    is_clean(cluster, "none")
+
+
+def test_the_driver_is_killed_twenty_times(cluster: Cluster, tmp_path: Path) -> None:
+    rng = random.Random(20)
+    with world(cluster, tmp_path, "driver", 200) as (_, routes):
+        for number in range(20):
+            process = routes.start(**({"point": rng.choice(POINTS)} if number % 2 else {}))
+            wait_until(lambda: process.poll() is not None or _is_working(routes), 120)  # noqa: B023
+            time.sleep(rng.uniform(0, 4))
+            kill_group(process)
+    is_clean(cluster, "driver")
+
+
+def _is_working(routes: Routes) -> bool:
+    offsets, commits = routes.spark_logs()
+    return bool(offsets - commits)
+
+
+def test_python_workers_are_killed(cluster: Cluster, tmp_path: Path) -> None:
+    killed: list[int] = []
+    with world(cluster, tmp_path, "worker", 60) as (live, routes):
+        process = routes.start()
+        while live.thread.is_alive():
+            for pid in workers_of(process)[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            time.sleep(3)
+        wait_until(lambda: routes.taken() == RECORDS, 300)
+        end(process)
+    assert len(killed) > 2
+    is_clean(cluster, "worker")
+
+
+def test_the_broker_is_killed_and_started_again(cluster: Cluster, tmp_path: Path) -> None:
+    with world(cluster, tmp_path, "broker", 60) as (live, routes):
+        process = routes.start()
+        wait_until(lambda: routes.taken() > 0)
+        kill9(cluster)
+        time.sleep(5)
+        restart(cluster)
+        live.thread.join()
+        wait_until(lambda: routes.taken() == RECORDS, 300)
+        end(process)
+    is_clean(cluster, "broker")
+
+
+def test_the_broker_is_paused(cluster: Cluster, tmp_path: Path) -> None:
+    with world(cluster, tmp_path, "pause", 60) as (live, routes):
+        process = routes.start()
+        wait_until(lambda: routes.taken() > 0)
+        with paused(cluster):
+            time.sleep(20)
+        live.thread.join()
+        wait_until(lambda: routes.taken() == RECORDS, 300)
+        end(process)
+    is_clean(cluster, "pause")
+
+
+def test_the_topic_grows_while_a_batch_is_open(cluster: Cluster, tmp_path: Path) -> None:
+    with world(cluster, tmp_path, "grown", 40, on_growth="keep") as (live, routes):
+        process = routes.start()
+        wait_until(lambda: routes.taken() > 0)
+        wait_until(lambda: _is_working(routes))
+        client = AdminClient({**librdkafka_settings(cluster)})
+        client.create_partitions([NewPartitions("grown-dst", LANES + 8)])["grown-dst"].result(60)
+        live.thread.join()
+        wait_until(lambda: routes.taken() == RECORDS, 300)
+        end(process)
+    is_clean(cluster, "grown")
+
+
+def test_thirty_stops_and_starts(cluster: Cluster, tmp_path: Path) -> None:
+    with world(cluster, tmp_path, "stops", 300) as (_, routes):
+        rng = random.Random(30)
+        for _ in range(30):
+            process = routes.start()
+            taken = routes.taken()
+            wait_until(lambda: routes.taken() > taken, 120)  # noqa: B023
+            time.sleep(rng.uniform(0, 1))
+            end(process)
+            assert process.returncode == 0
+    is_clean(cluster, "stops")
+
+
+def test_twin_spark_s_own_sink_repeats_what_it_has_written(cluster: Cluster, tmp_path: Path) -> None:
+    with world(cluster, tmp_path, "twin", 30, delivery="at-least-once") as (_, routes):
+        for batch in (0, 1):
+            routes.die_at("written", batch)
+    found = verdict(cluster, "twin")
+    assert not found.ok
+    assert found.counts["duplicated"] > 0

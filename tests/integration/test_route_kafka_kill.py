@@ -1,0 +1,45 @@
+"""kill -9 of the whole process tree in the middle of a transaction, and between Spark's two logs: nothing shows.
+
+The long series, with live producers and broken brokers: `test_route_kafka_faults`. The transaction alone, without
+Spark: `test_kafka_writer`. What the same does to Spark's own sink: `test_route_kafka`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.kills import Routes
+from tests.integration.routed import contract, faults, numbered, read_committed, send
+from tests.integration.topics import create_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from keylane.systems.broker import Cluster
+
+
+@pytest.mark.parametrize(("writers", "point"), [(None, "sent p1"), (4, "sent 3")], ids=["by part", "by lane"])
+def test_killed_in_a_transaction_and_between_the_logs(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path, writers: int | None, point: str
+) -> None:
+    source, target = topic(2, "src"), topic(4, "dst")
+    create_topic(broker, f"{target}.dlq", 1)
+    routes = Routes(broker, source, target, tmp_path / "state", kafka={"max_records": 200, "writers": writers})
+    send(broker, source, numbered(0, 600))
+    # This writer has sent and not committed; others may have committed their part of the same batch.
+    routes.die_at(point, 1)
+    assert routes.spark_logs() == ({"0", "1"}, {"0"}), "the kill was not between the two logs"
+    early, noted = read_committed(broker, target), routes.taken()
+    steps = routes.die_at("written", 1)
+    assert [at for at, batch in steps if batch == 1 and at == "planned"] == ["planned"]
+    assert routes.spark_logs() == ({"0", "1"}, {"0"})
+    assert routes.taken() == noted, "the batch was written, and not noted"
+    middle = read_committed(broker, target)
+    last = routes.to_the_end()[-1]
+    assert last["total"] == {"in": 600, "out": 600, "dead": 0, "filtered": 0}
+    assert last["repeated"] == len(middle) - noted > 0, "the batch that was there is passed over, whole"
+    found = read_committed(broker, target)
+    assert set(early) <= set(middle) <= set(found), "what a reader has seen never goes and never changes"
+    assert faults(read_committed(broker, source), found, contract(target)) == []

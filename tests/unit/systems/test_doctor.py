@@ -1,0 +1,148 @@
+"""What the doctor finds, on this machine and on one with a planted fault."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keylane.systems import doctor, jars
+from keylane.systems.doctor import Ailing, clock_finding, examined, is_well
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from keylane.systems.doctor import Part
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYLANE_CACHE", str(tmp_path / "cache"))
+
+
+def found(**options: str) -> dict[str, Part]:
+    return {part.part: part for part in examined(**options)}
+
+
+def test_a_machine_without_kafka_is_well_and_told_what_kafka_would_need() -> None:
+    parts = found()
+    assert is_well(list(parts.values()))
+    assert [name for name, part in parts.items() if part.needed] == [
+        "Python",
+        "Java",
+        "pyarrow",
+        "pyspark",
+        "pandas",
+        "clock",
+    ]
+    assert {name: part.mend for name, part in parts.items() if part.state != "ok"} == {
+        "Spark's Kafka connector": "keylane dev jars",
+        "Kafka's own jars": "keylane dev jars broker",
+        "broker": "keylane dev kafka up",
+    }
+
+
+def test_a_broker_that_is_named_makes_kafka_needed_and_must_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "BROKER_SECONDS", 0.3)
+    parts = found(broker="127.0.0.1:1")
+    assert not is_well(list(parts.values()))
+    assert [name for name, part in parts.items() if part.needed and part.state != "ok"] == [
+        "Spark's Kafka connector",
+        "broker",
+    ]
+    assert parts["broker"].found.startswith("127.0.0.1:1 does not answer")
+
+
+def test_no_java_is_a_finding_with_the_line_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keylane.spark.java._homes", lambda _environ: iter(()))
+    part = found()["Java"]
+    assert (part.state, part.found) == ("missing", "Spark needs Java 17 or later: got 'none'")
+    assert part.mend == "apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+
+
+def test_a_java_that_does_not_run_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.1"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert found()["Java"].found.startswith(f"{tmp_path} does not run")
+
+
+@pytest.mark.parametrize(
+    ("installed", "state"), [("2.3.3", "ok"), ("3.0.0", "wrong"), ("2.1.4", "wrong"), ("2.10.0", "ok")]
+)
+def test_a_version_outside_its_bounds_is_wrong(installed: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "version", lambda name: installed if name == "pandas" else version(name))
+    part = found()["pandas"]
+    assert part.state == state
+    assert part.mend == (None if state == "ok" else "pip install 'keylane[spark]'")
+
+
+def test_a_library_that_is_not_there_or_does_not_load_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = doctor.LIBRARIES[0]._replace(name="no-such-thing", extra="kafka")
+    broken = doctor.LIBRARIES[0]._replace(module="broken_on_load")
+    monkeypatch.setattr(doctor, "LIBRARIES", (library, broken))
+    monkeypatch.setitem(sys.modules, "broken_on_load", None)
+    parts = found()
+    assert (parts["no-such-thing"].state, parts["no-such-thing"].mend) == ("missing", "pip install 'keylane[kafka]'")
+    assert parts["pyarrow"].state == "wrong"
+    assert "does not load" in parts["pyarrow"].found
+
+
+def test_jars_must_be_the_pinned_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "jars"
+    folder.mkdir(parents=True)
+    for jar in jars.kit("connector"):
+        (folder / jar.file).write_bytes(b"another")
+    part = found()["Spark's Kafka connector"]
+    assert (part.state, part.needed) == ("wrong", False)
+    assert "is not the pinned one" in part.found
+    assert str(part.mend).startswith("remove ")
+    shutil.rmtree(folder)
+    assert found()["Spark's Kafka connector"].found == f"4 of 4 jars are not in {folder}"
+
+
+def test_a_folder_of_jars_that_is_named_is_looked_at_and_needed(tmp_path: Path) -> None:
+    part = found(spark_jars=str(tmp_path))["Spark's Kafka connector"]
+    assert (part.state, part.needed) == ("wrong", True)
+    assert part.found.startswith(f"{tmp_path} lacks commons-pool2-2.13.1.jar, kafka-clients-3.9.2.jar, ")
+
+
+def test_a_steady_clock_is_fine() -> None:
+    assert "steady over 0.2 s" in clock_finding((NOW, 10.0), (NOW + 0.2, 10.2), NOW - 60)
+    assert found()["clock"].state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("second", "installed", "complaint"),
+    [
+        ((NOW + 5.2, 10.2), NOW - 60, r"jumped by \+5\.000 s"),
+        ((NOW - 4.8, 10.2), NOW - 60, r"jumped by -5\.000 s"),
+        ((NOW + 0.2, 10.2), NOW + 100_000, "earlier than keylane's own files"),
+    ],
+    ids=["forward", "back", "behind"],
+)
+def test_a_clock_that_jumps_or_is_behind_is_wrong(
+    second: tuple[float, float], installed: float, complaint: str
+) -> None:
+    with pytest.raises(Ailing, match=complaint) as info:
+        clock_finding((NOW, 10.0), second, installed)
+    assert info.value.state == "wrong"
+
+
+def test_a_pause_between_the_two_clocks_is_not_taken_for_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine stops us anywhere: only the closest of some readings counts."""
+    real, pauses = time.time, iter([0.1] * 19)
+
+    def slow() -> float:
+        time.sleep(next(pauses, 0))
+        return real()
+
+    monkeypatch.setattr(time, "time", slow)
+    wall, counted = doctor._both_clocks()
+    assert abs((time.time() - wall) - (time.monotonic() - counted)) < 0.02

@@ -24,6 +24,7 @@ QUESTIONS = (
     "spark_columns",
     "route",
     "kafka",
+    "verify",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

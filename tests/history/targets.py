@@ -1,9 +1,8 @@
-"""Targets as `route` makes them, made without Spark: a source of Parquet files, and lanes, dead letters, head, manifests."""
+"""Targets as `route` makes them, made without Spark: source files, and lanes, dead letters, head and manifests."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from keylane.systems.manifest import Counts, Head, Manifest, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from keylane import Contract
 

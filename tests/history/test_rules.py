@@ -1,4 +1,4 @@
-"""The checker in small: what a history must have, what cannot be said, ties, limits, and buckets that change nothing."""
+"""The checker in small: what a history must have, what cannot be said, ties, limits, buckets that change nothing."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def test_a_batch_that_still_waits_is_not_called_lost(made: tuple[Path, Path, Con
     import json
 
     source, target, _ = made
-    last = sorted((target / "_keylane" / "batches").iterdir())[-1]
+    last = max((target / "_keylane" / "batches").iterdir())
     last.write_text(json.dumps({**json.loads(last.read_text()), "staging": "waiting"}))
     (target / "_keylane" / "staging" / "waiting").mkdir()
     with pytest.raises(TargetError, match="still wait to be moved"):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import random
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.history.worlds import ONCE, batch_of, clean
 
 from keylane.testing.history import Settings, check, rows
+
+if TYPE_CHECKING:
+    import random
+
+    import pyarrow as pa
 
 AT_LEAST = Settings(mode="at-least-once")
 sends = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["ok", "unknown", "failed"])), max_size=40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from copy import deepcopy
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,9 @@ import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 from pyarrow import parquet
+from tests.history.targets import make, payments
+
+from keylane import parse_contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     ContractFile = Callable[..., Path]
     DataFile = Callable[..., Path]
 
-COMMANDS = ["explain", "identify", "check", "doctor", "dev-kafka", "dev-jars"]
+COMMANDS = ["explain", "identify", "check", "doctor", "dev-kafka", "dev-jars", "verify"]
 
 
 def validator(command: str) -> Any:
@@ -115,6 +119,16 @@ def test_what_check_prints_is_valid(run: Run, contract_file: ContractFile, data_
     assert not validated(run, "check", data, data_file("b.parquet", "sarama-hash"), "-k", "k")["ok"]
 
 
+def test_what_verify_prints_is_valid(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
+    file = contract_file(hot_keys=[{"keys": ["hot"], "tier": {"stream": "vip", "lanes": 2}}])
+    source, target = make(tmp_path / "streams", parse_contract(file.read_text()), payments(2))
+    assert validated(run, "verify", "--source", source, "--target", target)["contract"] == "test"
+    assert validated(run, "verify", "--source", source, "--target", target, "-c", file)["ok"]
+    assert validated(run, "verify", "--source", source, "--target", target, "--mode", "at-least-once")["ok"]
+    shutil.rmtree(target / "_keylane")
+    assert validated(run, "verify", "--source", source, "--target", target)["claimed"] is None
+
+
 def test_unplaced_rows_are_counted_by_reason(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
     parquet.write_table(pa.table({"k": ["a", None, ""]}), tmp_path / "a.parquet")
     strict = contract_file(key={"fields": ["k"], "on_null": "reject", "on_empty": "reject"})
@@ -144,6 +158,10 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
         if command == "check":
             broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
             return validated(run, "check", broken, "--data", data_file("a.parquet"))
+        if command == "verify":
+            source, target = make(tmp_path / "streams", parse_contract(contract_file("v.yaml").read_text()), payments(1))
+            next(target.glob("stream=t/lane=*/*")).unlink()
+            return validated(run, "verify", "--source", source, "--target", target)
         return validated(run, "doctor") if command == "doctor" else kafka_document(run, tmp_path)
 
     return document
@@ -179,6 +197,12 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
         ("dev-kafka", ("bootstrap",)),
         ("dev-kafka", ("running",)),
         ("dev-kafka", ("brokers",)),
+        ("verify", ("ok",)),
+        ("verify", ("lost",)),
+        ("verify", ("violations",)),
+        ("verify", ("violations", 0, "position")),
+        ("verify", ("lanes", 0, "last")),
+        ("verify", ("claimed", "in")),
     ],
     ids=str,
 )
@@ -214,6 +238,10 @@ def test_a_document_with_a_missing_field_is_not_valid(
         pytest.param("dev-kafka", {"running": True}, id="running nowhere"),
         pytest.param("dev-kafka", {"bootstrap": "127.0.0.1:1"}, id="somewhere without a broker"),
         pytest.param("dev-kafka", {"bootstrap": "broker.example.org:1"}, id="not on loopback"),
+        pytest.param("verify", {"ok": True}, id="ok with records lost"),
+        pytest.param("verify", {"lost": 0, "violations": [], "miscounted": []}, id="not ok without a reason"),
+        pytest.param("verify", {"engine": "auto"}, id="judged nowhere"),
+        pytest.param("verify", {"unchecked": {"luck": "none"}}, id="an unknown rule"),
     ],
 )
 def test_a_document_that_says_something_else_is_not_valid(

@@ -1,7 +1,7 @@
 """How many records a second `verify` judges on one core, and whether its memory stays flat.
 
-Every process has one core, a source of Parquet and a target as `route` makes it, of 32 lanes; it reads both sides, recomputes
-every lane from the key, and judges by all rules. Seconds are of the processor, start-up included.
+Every process has one core, a source of Parquet and a target as `route` makes it, of 32 lanes; it reads both sides,
+recomputes every lane from the key, and judges by all rules. Seconds are of the processor, start-up included.
 """
 
 from __future__ import annotations

@@ -159,7 +159,8 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
             broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
             return validated(run, "check", broken, "--data", data_file("a.parquet"))
         if command == "verify":
-            source, target = make(tmp_path / "streams", parse_contract(contract_file("v.yaml").read_text()), payments(1))
+            contract = parse_contract(contract_file("v.yaml").read_text())
+            source, target = make(tmp_path / "streams", contract, payments(1))
             next(target.glob("stream=t/lane=*/*")).unlink()
             return validated(run, "verify", "--source", source, "--target", target)
         return validated(run, "doctor") if command == "doctor" else kafka_document(run, tmp_path)

@@ -69,7 +69,8 @@ def begun(folder: Path) -> Ended:
 
 @pytest.fixture(scope="module")
 def cluster(begun: Ended, folder: Path) -> Cluster:
-    assert (begun.code, begun.err) == (0, "")
+    assert begun.code == 0
+    assert not [line for line in begun.err.splitlines() if not line.startswith("fetching ")], begun.err
     there = find(folder)
     assert there is not None
     return there

@@ -10,7 +10,7 @@ A frame of messages has the contract's fields under their own names, and beside 
     keylane_position               what keyless rules read
     keylane_malformed              whether it could not be read at all; only where that can be
 
-The decision is `frames.route`'s. Values other than bytes: `decoding`. Writing to the lanes: `systems.kafka_writer`.
+The decision is `frames.route`'s. Values other than bytes: `decoding`. Writing to the lanes: `pipelines.kafka.writer`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
 
 
 def to_writers(frame: DataFrame, writers: int) -> DataFrame:
-    """What `kafka_writer.write` is mapped over: by part (0 writers) as the source reads them, else by lane.
+    """What `pipelines.kafka.writer` is mapped over: by part (0 writers) as the source reads them, else by lane.
 
     By lane, every slot's messages are in one task, in the order of the source.
     """

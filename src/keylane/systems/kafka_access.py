@@ -33,7 +33,7 @@ class Property:
     secret: bool = False
 
 
-#: For the source, Spark's connector is asked (Java); for the writers of the exactly-once sink, librdkafka.
+#: Records are read and written by Java's clients; what a cluster has is asked through librdkafka.
 ALLOWED: Final[dict[str, Property]] = {
     "security.protocol": Property(
         "security.protocol", "security.protocol", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -56,8 +56,13 @@ ALLOWED: Final[dict[str, Property]] = {
     "linger.ms": Property("linger.ms", "linger.ms"),
     "batch.size": Property("batch.size", "batch.size"),
     "message.max.bytes": Property("max.request.size", "message.max.bytes"),
-    "transaction.timeout.ms": Property("", "transaction.timeout.ms"),
+    "transaction.timeout.ms": Property("transaction.timeout.ms"),
 }
+#: Properties that only one side knows.
+OF_WRITERS: Final = frozenset(
+    {"compression.type", "linger.ms", "batch.size", "message.max.bytes", "transaction.timeout.ms"}
+)
+OF_READERS: Final = frozenset({"isolation.level", "fetch.max.bytes", "max.partition.fetch.bytes", "client.rack"})
 #: What people know under another name.
 ALIASES: Final = {
     "sasl.mechanisms": "sasl.mechanism",
@@ -118,12 +123,25 @@ class KafkaAccess:
         return {"bootstrap.servers": self.brokers, "log_level": 0, **told, **more}
 
     def java(self) -> dict[str, str]:
-        """Options of Spark's connector. No secret is among them: Java's login reads that from a file, see `jaas`."""
-        told = {f"kafka.{ALLOWED[name].java}": text for name, text in self.properties if ALLOWED[name].java}
-        stores = [name for name in ("truststore", "keystore") if f"kafka.ssl.{name}.location" in told]
-        if told.get("kafka.ssl.endpoint.identification.algorithm") == "none":
-            told["kafka.ssl.endpoint.identification.algorithm"] = ""
-        return {"kafka.bootstrap.servers": self.brokers, **told, **{f"kafka.ssl.{n}.type": "PEM" for n in stores}}
+        """Options of Spark's connector, which reads. No secret is among them: see `jaas`."""
+        told = self._java(OF_WRITERS)
+        return {f"kafka.{name}": text for name, text in told.items()}
+
+    def java_producer(self) -> dict[str, str]:
+        """Settings of Java's producer, without secrets too."""
+        return self._java(OF_READERS)
+
+    def java_client(self) -> dict[str, str]:
+        """Settings of any client of Java's: how to reach the cluster, and nothing else."""
+        return self._java(OF_READERS | OF_WRITERS)
+
+    def _java(self, without: frozenset[str]) -> dict[str, str]:
+        known = {name: ALLOWED[name].java for name, _ in self.properties if name not in without}
+        told = {known[name]: text for name, text in self.properties if known.get(name)}
+        stores = [name for name in ("truststore", "keystore") if f"ssl.{name}.location" in told]
+        if told.get("ssl.endpoint.identification.algorithm") == "none":
+            told["ssl.endpoint.identification.algorithm"] = ""
+        return {"bootstrap.servers": self.brokers, **told, **{f"ssl.{name}.type": "PEM" for name in stores}}
 
     def jaas(self) -> str | None:
         """What Java's login reads, secrets revealed; None when nobody logs in."""

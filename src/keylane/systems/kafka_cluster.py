@@ -3,7 +3,7 @@
 librdkafka hides causes: a call ends in `timed out` while the password was wrong, and only a callback says so.
 `Listener` collects what the callbacks say, and `explained` puts the first real cause into keylane's words.
 
-How a cluster is reached: `kafka_access`. Writing to it: `kafka_writer`.
+How a cluster is reached: `kafka_access`. Writing to it: `pipelines.kafka.writer`.
 """
 
 from __future__ import annotations
@@ -143,7 +143,6 @@ def open_cluster(access: KafkaAccess) -> Iterator[Cluster]:
         raise MissingExtraError.named("kafka", "confluent-kafka") from None
     listener = Listener()
     settings = access.librdkafka(error_cb=listener, **{"allow.auto.create.topics": False})
-    settings.pop("transaction.timeout.ms", None)
     yield Cluster(access, AdminClient(settings), listener)
 
 

@@ -6,7 +6,8 @@
     checkpoint/        Spark's own: which records make a batch
     lock               one route at a time
 
-The records and the numbers of their batches are in Kafka, together (`kafka_writer`); this folder says what a batch is.
+The records and the numbers of their batches are in Kafka, together (`pipelines.kafka.writer`); this folder says what a
+batch is.
 One that has a plan and is not done is made again by that plan: the same records, lanes and writers, whatever has
 changed since. One that is done is not made again. So a kill between any two of these files changes nothing.
 """

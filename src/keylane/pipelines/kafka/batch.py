@@ -1,14 +1,13 @@
 """One batch of a route into Kafka: a plan that is written down, a job of writers, and what it came to.
 
-Called by `run` through `spark.stopping.Gate`. Why a batch that is run again changes nothing: `systems.kafka_writer`
-for the records, `systems.kafka_state` for everything else. Records without a lane: `poison`. At least once: `plain`.
+Called by `run` through `spark.stopping.Gate`. Why a batch that is run again changes nothing: `writer` for the
+records, `systems.kafka_state` for everything else. Records without a lane: `poison`.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
@@ -17,21 +16,16 @@ from pyspark.sql import functions as F
 from keylane.errors import CountError
 from keylane.pipelines.batch import Done as Told
 from keylane.pipelines.batch import query_id
-from keylane.pipelines.kafka.plain import ATTEMPT, write_plainly
 from keylane.pipelines.kafka.poison import newly_parked, parked_away, refuse_any
 from keylane.pipelines.kafka.trying import tried
+from keylane.pipelines.kafka.writer import ATTEMPT, Division, write
 from keylane.spark.messages import dead_headers, decided, slotted, to_writers
 from keylane.spark.session import active_session_kept
 from keylane.spark.writing import MESSAGE_LENGTH, explained
-from keylane.systems.folders import no_probe
 from keylane.systems.kafka_state import Plan
-from keylane.systems.kafka_units import Division
-from keylane.systems.kafka_writer import WRITTEN, write
 from keylane.systems.manifest import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import Column, DataFrame
 
     from keylane.pipelines.kafka.options import Running
@@ -105,26 +99,12 @@ class KafkaBatches:
 
     def _written(self, plan: Plan, messages: Messages) -> Written:
         """The job. What it has written is held against what it has read, counted before they were divided."""
-        if not self.topics.exactly_once:
-            return self._written_plainly(plan, messages)
+        division = self._division(plan)
         seen = Observation()
         counted = messages.frame.observe(seen, F.count(F.lit(1)).alias("records"))
-        rows = to_writers(self._slotted(counted, plan, keyed=messages.keyed), plan.writers)
-        found = rows.mapInArrow(partial(write, self._division(plan)), WRITTEN).collect()
-        written = _by_slot(found)
+        written = write(to_writers(self._slotted(counted, plan, keyed=messages.keyed), plan.writers), division)
         _check_all(int(seen.get["records"]), sum(records for records, _ in written.values()), messages)
         return written
-
-    def _written_plainly(self, plan: Plan, messages: Messages) -> Written:
-        """Which try this is has to be known after a kill too, so it is written down first."""
-        attempt = (self.state.plan(plan.batch) or plan).attempt + 1
-        self.state.write_plan(replace(plan, attempt=attempt))
-        headers = self._division(plan).headers + (((ATTEMPT, b"%d" % attempt),) if attempt > 1 else ())
-        slots = self._division(plan).slots()
-        found = write_plainly(
-            self._slotted(messages.frame, plan, keyed=messages.keyed), self.topics.access, slots, headers
-        )
-        return {slot: (records, 0) for slot, records in found.items()}
 
     def _slotted(self, frame: DataFrame, plan: Plan, *, keyed: bool) -> DataFrame:
         routed = decided(frame, self.router)
@@ -144,16 +124,33 @@ class KafkaBatches:
         return {**why, **self.source.where(), **{name: F.lit(text) for name, text in told.items()}}
 
     def _division(self, plan: Plan) -> Division:
-        """What the writers are told. A probe may have another one for them, which has to be sent there."""
+        """What the writers are told. A probe of tests may hold them at their steps."""
         contract, head = self.router.contract, self.state.head
         epoch = str(contract.metadata.epoch).encode()
-        headers = (("keylane.contract", contract.fingerprint.encode()), ("keylane.epoch", epoch))
-        topics, probe = tuple(plan.topics.items()), getattr(self.running.probe, "in_workers", no_probe)
-        return Division(self.topics.access, head.route, plan.batch, topics, plan.writers, headers, probe)
+        headers = [("keylane.contract", contract.fingerprint.encode()), ("keylane.epoch", epoch)]
+        if not self.topics.exactly_once:
+            headers += self._attempt(plan)
+        topics, held = tuple(plan.topics.items()), getattr(self.running.probe, "held", "")
+        return Division(
+            self.topics.access,
+            head.route,
+            plan.batch,
+            topics,
+            plan.writers,
+            tuple(headers),
+            self.topics.exactly_once,
+            held,
+        )
+
+    def _attempt(self, plan: Plan) -> list[tuple[str, bytes]]:
+        """Which try this is has to be known after a kill too, so it is written down first."""
+        attempt = (self.state.plan(plan.batch) or plan).attempt + 1
+        self.state.write_plan(replace(plan, attempt=attempt))
+        return [(ATTEMPT, b"%d" % attempt)] if attempt > 1 else []
 
     def _done(self, plan: Plan, messages: Messages, found: Written) -> Done:
         lanes, dead = {topic: list(records) for topic, records in self.last.lanes.items()}, 0
-        slots = self._division(plan).slots()
+        slots = [(topic, lane) for topic, lanes in plan.topics.items() for lane in range(lanes)]
         for slot, (records, _) in found.items():
             topic, lane = slots[slot]
             if topic == self.topics.dead:
@@ -166,15 +163,6 @@ class KafkaBatches:
         after: dict[str, Any] = {"batch": plan.batch, "counts": counts, "total": self.last.total + counts}
         after |= {"query": query_id(self.state.checkpoint), "lanes": lanes, **messages.taken}
         return replace(self.last, repeated=self.last.repeated + sum(again for _, again in found.values()), **after)
-
-
-def _by_slot(rows: Iterable[Any]) -> Written:
-    """What the writers said, added up: several may have written to one lane."""
-    out: Written = {}
-    for row in rows:
-        records, again = out.get(row["slot"], (0, 0))
-        out[row["slot"]] = records + row["records"], again + (row["records"] if row["repeated"] else 0)
-    return out
 
 
 def _check_all(seen: int, written: int, messages: Messages) -> None:

@@ -3,7 +3,7 @@
     Spark's connector      says which records make a batch, and remembers it (its checkpoint)
     spark.messages         records -> messages with the fields a contract needs -> lanes
     systems.kafka_state    what a batch is, written down before it begins
-    systems.kafka_writer   lanes -> one transaction for each writer, with the number of the batch in it
+    writer                 lanes -> one transaction for each writer, with the number of the batch in it
 
 From files into a folder: `keylane.pipelines.route`, which comes here when an address is Kafka's.
 """
@@ -19,7 +19,6 @@ from keylane.pipelines.batch import Reading, query_id
 from keylane.pipelines.kafka.batch import KafkaBatches
 from keylane.pipelines.kafka.folder import route_to_folder
 from keylane.pipelines.kafka.login import session_with_login
-from keylane.pipelines.kafka.plain import SESSION
 from keylane.pipelines.kafka.sources import FileSource, KafkaSource
 from keylane.pipelines.kafka.topics import Topics, agreed_lanes, dead_topic, tiers_of
 from keylane.pipelines.kafka.values import fields_of
@@ -82,8 +81,6 @@ def _route(
     _check_checkpoint(state, before)
     with session_with_login(given, running, cluster.access) as session:
         state.lock.note_java(java_process(session))
-        for name, value in SESSION.items():
-            session.conf.set(name, value)
         origin = _source(session, router, source, cluster.access, given, state.head)
         topics = _topics(session, router, target, given.kafka, cluster, state.head)
         body = KafkaBatches(router, origin, topics, state, before, running, state.parked())

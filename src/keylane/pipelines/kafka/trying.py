@@ -15,7 +15,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from keylane.errors import BrokerError, KeylaneError
 from keylane.pipelines.failures import translated
-from keylane.systems.kafka_units import PERMANENT, WriteError
+from keylane.pipelines.kafka.writer import PERMANENT, WRITE_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ def _passes(error: Exception, said: BrokerError | None) -> bool:
 def told_by_writer(text: str) -> BrokerError | None:
     """What a writer said, out of the text that Spark makes of it."""
     for line in text.splitlines():
-        _, sign, words = line.partition(f"{WriteError.__name__}: ")
+        _, sign, words = line.partition(WRITE_ERROR)
         if sign:
-            return BrokerError(words.removeprefix(f"{PERMANENT}: "))
+            return BrokerError(words.removeprefix(PERMANENT))
     return None

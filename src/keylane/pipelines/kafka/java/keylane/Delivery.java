@@ -1,0 +1,93 @@
+package keylane;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.kafka.clients.producer.Callback;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.spark.sql.Row;
+
+/** Records of one writer of one batch on their way, at least once: what is sent stays, whatever becomes of the task. */
+class Delivery implements Callback {
+    private static final String SOURCE = "keylane.source";
+
+    final Batch batch;
+    final long[] counts;
+    final KafkaProducer producer;
+    private volatile Exception failed;
+
+    Delivery(Batch batch, Map more) {
+        this.batch = batch;
+        counts = new long[batch.slots.length];
+        HashMap settings = new HashMap(batch.producer);
+        settings.putAll(more);
+        producer = new KafkaProducer(settings);
+    }
+
+    void begin() throws Exception {
+        batch.at("fenced");
+    }
+
+    void send(Row row) {
+        batch.check(row);
+        int slot = row.getInt(0);
+        counts[slot]++;
+        if (isThere(slot)) {
+            return;
+        }
+        TopicPartition to = batch.slots[slot];
+        Long time = (Long) row.get(3);
+        producer.send(new ProducerRecord(to.topic(), to.partition(), time, row.get(1), row.get(2), headers(row)), this);
+    }
+
+    private RecordHeaders headers(Row row) {
+        RecordHeaders out = new RecordHeaders();
+        if (!row.isNullAt(5)) {
+            for (Iterator own = row.getList(5).iterator(); own.hasNext(); ) {
+                Row pair = (Row) own.next();
+                out.add(new RecordHeader(pair.getString(0), (byte[]) pair.get(1)));
+            }
+        }
+        out.add(new RecordHeader(SOURCE, (byte[]) row.get(4)));
+        for (int at = 0; at < batch.headers.length; at++) {
+            out.add(batch.headers[at]);
+        }
+        return out;
+    }
+
+    public void onCompletion(RecordMetadata metadata, Exception error) {
+        if (error != null && failed == null) {
+            failed = error;
+        }
+    }
+
+    /** Wait until everything is acknowledged. */
+    void end() throws Exception {
+        batch.at("sent");
+        producer.flush();
+        checkSent();
+        batch.at("committed");
+    }
+
+    void checkSent() throws Exception {
+        if (failed != null) {
+            throw failed;
+        }
+    }
+
+    boolean isThere(int slot) {
+        return false;
+    }
+
+    void giveUp() {}
+
+    void close() {
+        producer.close(Duration.ZERO);
+    }
+}

@@ -1,0 +1,75 @@
+package keylane;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.kafka.common.KafkaException;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+
+/**
+ * The work of one task of a route into Kafka: rows of one writer, in the source's order, into their lanes.
+ *
+ * <p>A row is slot, key, value, time, source, headers, part, as keylane.spark.messages has it. What comes back is a row
+ * for each slot that had records: slot, records, whether they were there before. The rule that makes it exactly once is
+ * in Transaction. Compiled where it runs, by the compiler that Spark brings along (keylane.spark.compiled): it knows
+ * neither lambdas nor type arguments.
+ */
+public final class LaneWriter implements MapPartitionsFunction {
+    private static final long serialVersionUID = 1L;
+
+    private HashMap told;
+
+    /** A writer of the batch that is told: the keys are those of Division.told in keylane.pipelines.kafka.writer. */
+    public static LaneWriter of(HashMap told) {
+        LaneWriter out = new LaneWriter();
+        out.told = told;
+        return out;
+    }
+
+    public Iterator call(Iterator rows) throws Exception {
+        if (!rows.hasNext()) {
+            return Collections.emptyIterator();
+        }
+        Row first = (Row) rows.next();
+        Batch batch = new Batch(told, first);
+        long began = System.nanoTime();
+        try {
+            return result(written(batch, first, rows));
+        } catch (KafkaException error) {
+            throw WriteError.of(error, batch, (System.nanoTime() - began) / 1000000L);
+        }
+    }
+
+    private static Delivery written(Batch batch, Row first, Iterator rows) throws Exception {
+        Delivery delivery = batch.exactlyOnce ? new Transaction(batch) : new Delivery(batch, new HashMap());
+        try {
+            delivery.begin();
+            delivery.send(first);
+            while (rows.hasNext()) {
+                delivery.send((Row) rows.next());
+            }
+            delivery.end();
+            return delivery;
+        } catch (Throwable error) {
+            delivery.giveUp();
+            throw error;
+        } finally {
+            delivery.close();
+        }
+    }
+
+    private static Iterator result(Delivery delivery) {
+        List out = new ArrayList();
+        for (int slot = 0; slot < delivery.counts.length; slot++) {
+            if (delivery.counts[slot] > 0) {
+                Object[] told = {slot, delivery.counts[slot], delivery.isThere(slot)};
+                out.add(RowFactory.create(told));
+            }
+        }
+        return out.iterator();
+    }
+}

@@ -1,0 +1,84 @@
+"""Java sources of keylane -> a jar, made once by the compiler that Spark brings along, and given to a session.
+
+Some work of a task is only quick where Kafka's and Spark's own classes are: in Java. What is shipped is source to read;
+Janino, with which Spark compiles its own plans, turns it into classes, so neither a JDK nor a build is needed. The jar
+lies in the cache folder under the digest of its sources; executors get it from the driver. What such a class does with
+rows: `keylane.pipelines.kafka.writer`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+
+from keylane.spark.cache import cache_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["java_class"]
+
+
+def java_class(spark: SparkSession, folder: Path, name: str) -> Any:
+    """The Java class of that name, out of the sources in a folder; the session's executors know it too."""
+    java: Any = spark.sparkContext._jvm  # noqa: SLF001
+    jar = _jar(spark, folder)
+    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
+    if jar.name not in context.listJars().mkString(" "):
+        context.addJar(str(jar))
+    loader = java.java.net.URLClassLoader(_array(spark, java.java.net.URL, [jar.as_uri()]), _loader(java))
+    return loader.loadClass(name)
+
+
+def _jar(spark: SparkSession, folder: Path) -> Path:
+    sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.java"))}
+    told = "\0".join((pyspark.__version__, *sources, *sources.values()))
+    name = f"keylane-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jar"
+    place = cache_folder()
+    jar = (place / "java" if place else Path(tempfile.gettempdir()) / f"keylane-java-{os.getuid()}") / name
+    if not jar.exists():
+        jar.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write(jar, _classes(spark, sources))
+    return jar
+
+
+def _write(jar: Path, classes: dict[str, bytes]) -> None:
+    """Under its name only when it is whole: another process may look for it at the same time."""
+    part = jar.with_name(f"{jar.name}.{os.getpid()}.part")
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, code in classes.items():
+            file.writestr(name, code)
+    part.replace(jar)
+
+
+def _classes(spark: SparkSession, sources: dict[str, str]) -> dict[str, bytes]:
+    """File name and code of each class."""
+    java: Any = spark.sparkContext._jvm  # noqa: SLF001
+    tools = java.org.codehaus.commons.compiler.util.resource
+    out = java.java.util.HashMap()
+    compiler = java.org.codehaus.janino.CompilerFactory().newCompiler()
+    compiler.setSourceVersion(8)
+    compiler.setTargetVersion(8)
+    compiler.setClassFileCreator(tools.MapResourceCreator(out))
+    given = [tools.StringResource(name, text) for name, text in sources.items()]
+    compiler.setIClassLoader(java.org.codehaus.janino.ClassLoaderIClassLoader(_loader(java)))
+    compiler.compile(_array(spark, tools.Resource, given))
+    return {str(name): bytes(code) for name, code in out.items()}
+
+
+def _loader(java: Any) -> Any:
+    return java.java.lang.Thread.currentThread().getContextClassLoader()
+
+
+def _array(spark: SparkSession, kind: Any, values: list[Any]) -> Any:
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+    out = gateway.new_array(kind, len(values))
+    for at, value in enumerate(values):
+        out[at] = kind(value) if isinstance(value, str) else value
+    return out

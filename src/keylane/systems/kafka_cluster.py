@@ -92,6 +92,15 @@ class Cluster:
             if _name(error) != "TOPIC_ALREADY_EXISTS":
                 raise explained(error, self.access.brokers, self.listener) from None
 
+    def remove(self, topics: Sequence[str], groups: Sequence[str]) -> None:
+        """Take away topics and groups that the caller made; one that is gone by now, or in use, is left."""
+        asked = {
+            **(self.admin.delete_consumer_groups(list(groups)) if groups else {}),
+            **(self.admin.delete_topics(list(topics)) if topics else {}),
+        }
+        for done in asked.values():
+            done.exception(ANSWER_SECONDS)
+
     def offsets_kept_seconds(self) -> float | None:
         """How long the cluster remembers the offsets of a group that nobody is in; None when it does not say."""
         from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]

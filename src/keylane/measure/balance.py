@@ -58,7 +58,7 @@ def least_cv(keys: Counts, lanes: int) -> float:
 
     A key above the fair share has a lane to itself; the rest is spread as if it could be divided at will.
 
-    >>> least_cv([1, 1, 1, 1, 1, 1], 60)
+    >>> round(least_cv([1, 1, 1, 1, 1, 1], 60), 9)
     3.0
     >>> least_cv([2, 1, 1], 2)
     0.0

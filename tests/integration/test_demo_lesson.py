@@ -61,7 +61,7 @@ def validator() -> Draft202012Validator:
 
 
 def topics_and_groups(broker: Cluster) -> set[str]:
-    admin = AdminClient(librdkafka_settings(broker))
+    admin = AdminClient({**librdkafka_settings(broker)})
     groups = admin.list_consumer_groups().result(30).valid
     return {*admin.list_topics(timeout=30).topics, *(group.group_id for group in groups)}
 

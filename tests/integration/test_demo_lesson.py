@@ -20,7 +20,7 @@ from keylane import Router, parse_contract
 from keylane.cli.demo_lesson import as_result
 from keylane.cli.main import _run
 from keylane.cli.output import render
-from keylane.errors import CountError
+from keylane.errors import BrokerError, CountError
 from keylane.pipelines.demo.figures import as_document
 from keylane.pipelines.lesson import run as lesson_run
 from keylane.pipelines.lesson.drivers import Traffic, updates
@@ -165,6 +165,21 @@ def test_a_group_that_reads_nothing_has_all_of_it_as_lag(
         send(access, router, lesson_run._rounds(table))
     assert group.end.tolist() == lane_counts(router, table).tolist()
     assert int(group.peak.max()) == int(group.end.max())
+
+
+def test_records_that_the_broker_refuses_are_errors(broker: Cluster, topic: Callable[..., str]) -> None:
+    """The twin of an error rate of 0: a topic that takes no record of this size."""
+    name, table = topic(60, "lesson", max_message_bytes="100"), updates(np.random.default_rng(5), Traffic(20, 2))
+    text = contract_text(RULES[1], Settings("x")).replace("keylane-lesson-murmur2-x", name)
+    sent = send(kafka_access(broker.bootstrap), Router(parse_contract(text)), lesson_run._rounds(table))
+    assert (sent.delivered, sent.failed) == (0, 40)
+    assert "too large" in (sent.first_error or "")
+
+
+def test_a_cluster_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keylane.systems.kafka_cluster.ANSWER_SECONDS", 1.0)
+    with pytest.raises(BrokerError, match="no broker answers at 127.0.0.1:1"):
+        run_lesson(kafka_access("127.0.0.1:1"), Settings("x"), lambda _: None, own=False)
 
 
 def test_the_command_on_a_cluster_that_is_named(

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Following", "Sent", "following", "send"]
 
 WAIT_SECONDS: Final = 60.0
+#: When a record that nobody took has failed: well before anybody stops waiting.
+FATE_MS: Final = 30_000
 #: Windows of librdkafka's statistics; the last one is waited for.
 WINDOW_MS: Final = 100
 #: How often lag is looked at.
@@ -81,41 +83,57 @@ def send(
 ) -> Sent:
     """Send rounds of (record, value), in one go or one every so many seconds; return when all fates are told."""
     sent = Sent(router.stream)
-    windows = {"statistics.interval.ms": WINDOW_MS, "stats_cb": sent.counted}
+    windows = {"statistics.interval.ms": WINDOW_MS, "stats_cb": sent.counted, "message.timeout.ms": FATE_MS}
     keyed = KeyedProducer(router, access.brokers, start=0, **access.librdkafka(**windows, **settings))
-    _make_ready(keyed.producer, sent)
+    with _told(access):
+        _make_ready(keyed.producer, sent)
     began = time.monotonic()
     for number, rows in enumerate(rounds):
-        _pause(keyed.producer, began + number * every)
+        _served(keyed.producer, began + number * every - time.monotonic())
         for record, value in rows:
             keyed.send(record, value, on_delivery=sent.reported)
         keyed.producer.poll(0)
-    keyed.producer.flush(WAIT_SECONDS)
+    _served(keyed.producer, WAIT_SECONDS, lambda: not len(keyed.producer))
     sent.seconds = time.monotonic() - began
     _last_window(keyed.producer, sent)
     return sent
 
 
+@contextmanager
+def _told(access: KafkaAccess) -> Iterator[None]:
+    """Errors of the client in keylane's words."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise explained(error, access.brokers) from error
+
+
 def _make_ready(producer: Any, sent: Sent) -> None:
     """Wait for lanes and for the producer's number: records that wait for those would make batches look large."""
     producer.list_topics(sent.topic, WAIT_SECONDS)
-    until = time.monotonic() + WAIT_SECONDS
-    while not sent.is_ready:
-        if time.monotonic() > until:
-            raise BrokerError.of("the broker gives the producer no number", got=sent.topic)
-        producer.poll(WINDOW_MS / 1000)
+    if not _served(producer, WAIT_SECONDS, lambda: sent.is_ready):
+        raise BrokerError.of("the broker gives the producer no number", got=sent.topic)
 
 
-def _pause(producer: Any, until: float) -> None:
-    while (left := until - time.monotonic()) > 0:
-        producer.poll(left)
+def _served(producer: Any, seconds: float, is_done: Callable[[], bool] = lambda: False) -> bool:
+    """Hear the producer's callbacks until something is so, or for so long; whether it became so.
+
+    In short turns with a pause of Python's own: an interrupt in a long `poll` or `flush` ends in a SystemError.
+    """
+    until = time.monotonic() + seconds
+    while not is_done():
+        producer.poll(0)
+        if (left := until - time.monotonic()) <= 0:
+            return False
+        time.sleep(min(left, 0.005))
+    return True
 
 
 def _last_window(producer: Any, sent: Sent) -> None:
     """Wait for the statistics that have the last batch; not for ever, for a batch that failed is in none."""
-    until = time.monotonic() + 10 * WINDOW_MS / 1000
-    while sent.batch_records < sent.delivered and time.monotonic() < until:
-        producer.poll(WINDOW_MS / 1000)
+    _served(producer, 10 * WINDOW_MS / 1000, lambda: sent.batch_records >= sent.delivered)
 
 
 @dataclass(slots=True)
@@ -192,7 +210,8 @@ def _wait_until_following(found: Following, group: str) -> None:
 def _thread(found: Following, work: Callable[..., None], access: KafkaAccess, group: str) -> threading.Thread:
     def run() -> None:
         try:
-            work(found, access, group)
+            with _told(access):
+                work(found, access, group)
         except BaseException as error:  # noqa: BLE001  it is raised where somebody waits
             found.failed.append(error)
 

@@ -178,7 +178,7 @@ def test_records_that_the_broker_refuses_are_errors(broker: Cluster, topic: Call
 
 def test_a_cluster_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keylane.systems.kafka_cluster.ANSWER_SECONDS", 1.0)
-    with pytest.raises(BrokerError, match="no broker answers at 127.0.0.1:1"):
+    with pytest.raises(BrokerError, match=r"no broker answers at 127\.0\.0\.1:1"):
         run_lesson(kafka_access("127.0.0.1:1"), Settings("x"), lambda _: None, own=False)
 
 

@@ -18,7 +18,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from keylane import load_contract
-from keylane.cli.demo import as_result, ready
+from keylane.cli.demo import as_result
+from keylane.cli.demo_steps import ready
 from keylane.errors import UsageError
 from keylane.measure.keep import keeps
 from keylane.router import Router

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from keylane.cli.demo_lesson import lesson
+from keylane.cli.demo_steps import FIGURES, PAGE, progress, ready
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 DRIFT = ("lanes", "expected", "keys", "moved", "formula")
-PAGE, FIGURES = "index.html", "figures.json"
 #: On this machine the work is done before Java's second compiler has paid for itself; and what Spark generates for a
 #: contract with many heavy keys is longer than what Java compiles unless it is told to.
 SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods"}
 
 
-@click.command(short_help="All of it on one machine: a day routed before and after, as a page to look at.")
+@click.group(
+    invoke_without_command=True,
+    short_help="All of it on one machine: a day routed before and after, as a page to look at.",
+)
 @click.option(
     "--to", type=click.Path(path_type=Path), default="keylane-demo", show_default=True, help="Folder to fill."
 )
@@ -37,7 +40,10 @@ SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-Dont
 )
 @click.option("--master", help="A Spark master; default: this machine's cores.")
 @output_option
-def demo(to: Path, seed: int, scale: float, master: str | None, output: str) -> tuple[Result, str]:
+@click.pass_context
+def demo(
+    ctx: click.Context, to: Path, seed: int, scale: float, master: str | None, output: str
+) -> tuple[Result, str] | None:
     """Make a day of payments, rides and queries, route it under nine contracts, and write a page about it.
 
     Needs Java and the extra `spark`. The folder gets the day (source/), the contracts (contracts/), the figures
@@ -47,7 +53,10 @@ def demo(to: Path, seed: int, scale: float, master: str | None, output: str) -> 
     keylane demo
     keylane demo --to /tmp/demo --seed 7 --scale 0.1
     """
-    say = _progress(time.monotonic())
+    if ctx.invoked_subcommand:
+        _refuse_options(ctx)
+        return None
+    say = progress(time.monotonic())
     ready(to)
     document = _run(to, seed, scale, master, say)
     page = to.resolve() / PAGE
@@ -55,32 +64,11 @@ def demo(to: Path, seed: int, scale: float, master: str | None, output: str) -> 
     return as_result(document, page), output
 
 
-def _progress(began: float) -> Callable[[str], None]:
-    """Each step on stderr, with the seconds since the start."""
-
-    def say(text: str) -> None:
-        click.echo(f"[{time.monotonic() - began:6.1f} s] {text}", err=True)
-
-    return say
-
-
-def ready(to: Path) -> None:
-    """Make the folder, or take one that an earlier demo filled; refuse any other."""
-    from keylane.errors import UsageError
-
-    to.mkdir(parents=True, exist_ok=True)
-    if any(to.iterdir()) and not _is_ours(to / FIGURES):
-        raise UsageError.of("not an empty folder, and not a demo's", got=str(to), hint="--to another folder")
-    # An old page must not stand for a new run that fails; and a run that was cut off can be run again.
-    (to / PAGE).unlink(missing_ok=True)
-    (to / FIGURES).write_text('{"schema": "keylane.demo/1", "finished": false}', encoding="utf-8")
-
-
-def _is_ours(file: Path) -> bool:
-    try:
-        return str(json.loads(file.read_text(encoding="utf-8")).get("schema", "")).startswith("keylane.demo/")
-    except (OSError, ValueError, AttributeError):
-        return False
+def _refuse_options(ctx: click.Context) -> None:
+    """Options before the word are those of the day; nothing would come of them."""
+    given = [one for one in ctx.params if ctx.get_parameter_source(one) is click.core.ParameterSource.COMMANDLINE]
+    if given:
+        raise click.UsageError(f"options of `{ctx.invoked_subcommand}` come after the word", ctx)
 
 
 def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[str], None]) -> dict[str, Any]:
@@ -125,3 +113,6 @@ def _row(case: dict[str, Any], trial: dict[str, Any], i: int) -> dict[str, Any]:
 def _drift_row(row: dict[str, Any]) -> dict[str, Any]:
     shares = {name: f"{row[name]:.2%}" for name in ("expected", "formula", "keys")}
     return {"lanes": f"{row['old']} -> {row['new']}", **shares, "moved": f"{row['moved']:,}"}
+
+
+demo.add_command(lesson)

@@ -5,6 +5,7 @@ mixture      shares of several writers, from how often each could have written a
 tally        one pass over keys and lanes: the lane count, the rules believed, what each row fits first
 identify     which client's partitioner wrote this data, and is there a second one that disagrees?
 golden       a contract's golden examples and chosen keys, without data
+balance      how evenly lanes are filled, and how evenly they could be
 keep         does this data keep its contract: lanes, expectations
 together     are these contracts, or these data sets, co-partitioned?
 """

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from keylane.batches import REASONS, Decided, decide
 from keylane.keys.binary import nulls_of
+from keylane.measure.balance import max_over_mean
 from keylane.measure.golden import collapse
 from keylane.measure.tally import lane_numbers
 from keylane.records import Finding, Reason, Severity
@@ -136,7 +137,7 @@ def _expectations(kept: Kept) -> Iterator[Finding]:
     distinct, heaviest = len(keys), pc.max(keys["n"]).as_py() or 0
     placed = kept.per_lane.sum()
     used = int((kept.per_lane > 0).sum())
-    skew = float(kept.per_lane.max() / kept.per_lane.mean()) if placed else 0.0
+    skew = max_over_mean(kept.per_lane)
     expect = kept.router.contract.spec.expect
     yield from _most("max_over_mean", skew, expect.max_over_mean, "the fullest lane holds {:.3f} times the mean")
     yield from _most(

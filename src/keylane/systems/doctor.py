@@ -31,6 +31,7 @@ State: TypeAlias = Literal["ok", "missing", "wrong"]
 
 SPARK: Final = "route, demo"
 KAFKA: Final = "Kafka"
+GEO: Final = "demo lesson"
 #: Asked twice, this far apart, a wall clock that somebody is setting differs from the clock that only counts.
 CLOCK_SECONDS: Final = 0.2
 CLOCK_SLACK: Final = 0.05
@@ -66,6 +67,7 @@ LIBRARIES: Final = (
     Library("pyspark", "pyspark", "4.2", "4.3", SPARK, "spark"),
     Library("pandas", "pandas", "2.2", "3", SPARK, "spark"),
     Library("confluent-kafka", "confluent_kafka", "2.6", None, KAFKA, "kafka"),
+    Library("h3", "h3", "4.1", None, GEO, "geo"),
 )
 
 
@@ -88,7 +90,7 @@ def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterat
     yield _part("Python", "all", _python)
     yield _part("Java", SPARK, _java)
     for library in LIBRARIES:
-        needed = kafka or library.used_for != KAFKA
+        needed = library.used_for in ("all", SPARK) or (kafka and library.used_for == KAFKA)
         yield _part(library.name, library.used_for, partial(_library, library), needed=needed)
     yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=kafka or bool(spark_jars))
     yield _part("Kafka's own jars", "dev kafka", partial(_kit, "broker", "keylane dev jars broker"), needed=False)

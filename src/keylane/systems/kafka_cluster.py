@@ -9,7 +9,7 @@ How a cluster is reached: `kafka_access`. Writing to it: `pipelines.kafka.writer
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +55,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
 PERMANENT: Final = frozenset(WORDS) - {
     *("_RESOLVE", "_SSL", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC"),
 }
+IS_IT_RUNNING: Final = "is it running, and is this its port?"
 _UNREACHED: Final = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_TIMED_OUT_QUEUE")
 
 
@@ -91,6 +92,18 @@ class Cluster:
         except KafkaException as error:
             if _name(error) != "TOPIC_ALREADY_EXISTS":
                 raise explained(error, self.access.brokers, self.listener) from None
+        except TimeoutError:
+            raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
+
+    def remove(self, topics: Sequence[str], groups: Sequence[str]) -> None:
+        """Take away topics and groups that the caller made; one that is gone by now, or in use, is left."""
+        asked = {
+            **(self.admin.delete_consumer_groups(list(groups)) if groups else {}),
+            **(self.admin.delete_topics(list(topics)) if topics else {}),
+        }
+        for done in asked.values():
+            with suppress(TimeoutError):
+                done.exception(ANSWER_SECONDS)
 
     def offsets_kept_seconds(self) -> float | None:
         """How long the cluster remembers the offsets of a group that nobody is in; None when it does not say."""
@@ -154,9 +167,7 @@ def explained(error: Any, who: str, listener: Listener | None = None) -> BrokerE
     if words:
         return BrokerError.of(words.format(who), got=_text(cause), hint=hint)
     if _name(cause) in _UNREACHED:
-        return BrokerError.of(
-            f"no broker answers at {who}", got=_text(cause), hint="is it running, and is this its port?"
-        )
+        return BrokerError.of(f"no broker answers at {who}", got=_text(cause), hint=IS_IT_RUNNING)
     return BrokerError.of(f"{who} refused", got=_text(cause))
 
 

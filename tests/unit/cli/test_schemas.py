@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     ContractFile = Callable[..., Path]
     DataFile = Callable[..., Path]
 
-COMMANDS = ["explain", "identify", "check", "doctor", "dev-kafka", "dev-jars", "verify"]
+COMMANDS = ["explain", "identify", "check", "doctor", "dev-kafka", "dev-jars", "verify", "demo-lesson"]
 
 
 def validator(command: str) -> Any:

@@ -26,11 +26,6 @@ MOVED = {
 }
 
 
-def test_max_over_mean() -> None:
-    assert figures.max_over_mean(np.array([[3, 3], [1, 1]])) == 1.5
-    assert figures.max_over_mean(np.zeros((2, 2), int)) == 0
-
-
 def test_a_trial_tells_morning_from_afternoon_and_the_idle_from_the_fullest() -> None:
     cells = np.zeros((4, BUCKETS), int)
     cells[0, 0], cells[1, 0], cells[2, NOON] = 3, 1, 4

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from keylane.contract.answers import moved_share
+from keylane.measure.balance import max_over_mean
 from keylane.pipelines.demo.tally import NOON, KeyCounts, LaneCounts, Parted
 from keylane.placement.partitioners import partitioner
 
@@ -34,7 +35,6 @@ __all__ = [
     "as_document",
     "drift",
     "hot_keys",
-    "max_over_mean",
     "trial",
 ]
 
@@ -129,17 +129,6 @@ class Demo:
     drift: list[Drift]
 
 
-def max_over_mean(cells: NDArray[np.int64]) -> float:
-    """The fullest lane over the mean lane; 0 when there is nothing.
-
-    >>> import numpy as np
-    >>> max_over_mean(np.array([[3, 3], [1, 1]]))
-    1.5
-    """
-    lanes = cells.sum(axis=1)
-    return float(lanes.max() / lanes.mean()) if lanes.any() else 0.0
-
-
 def trial(choice: Choice, counts: LaneCounts, scopes: list[Scope], keys: Parted, sub_keys: Parted | None) -> Trial:
     """Everything that is said of one contract."""
     cells = counts.cells
@@ -153,9 +142,9 @@ def trial(choice: Choice, counts: LaneCounts, scopes: list[Scope], keys: Parted,
         lanes=len(cells),
         records=records,
         unplaced=counts.unplaced,
-        max_over_mean=max_over_mean(cells),
-        before_noon=max_over_mean(cells[:, :NOON]),
-        after_noon=max_over_mean(cells[:, NOON:]),
+        max_over_mean=max_over_mean(lanes),
+        before_noon=max_over_mean(cells[:, :NOON].sum(axis=1)),
+        after_noon=max_over_mean(cells[:, NOON:].sum(axis=1)),
         fullest_half_hour=float(cells.max() / cells.mean()),
         fullest_lane=int(lanes.argmax()),
         fullest_share=float(lanes.max() / records),

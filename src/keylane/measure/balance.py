@@ -1,0 +1,75 @@
+"""How evenly lanes are filled, and how evenly they could be: one definition of each figure, for every command.
+
+Records of each lane come in as counts. Who counted them, and what a contract expects of them: `keep`.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Counts = NDArray[np.int64] | NDArray[np.float64] | Sequence[int] | Sequence[float]
+
+__all__ = ["cv", "least_cv", "max_over_mean", "noise_floor"]
+
+
+def cv(lanes: Counts) -> float:
+    """The coefficient of variation: the standard deviation of the lanes over their mean; 0 when there is nothing.
+
+    All lanes count, the idle ones too.
+
+    >>> cv([6, 0, 0])
+    1.4142135623730951
+    """
+    counts = np.asarray(lanes, float)
+    return float(counts.std() / counts.mean()) if counts.any() else 0.0
+
+
+def max_over_mean(lanes: Counts) -> float:
+    """The fullest lane over the mean lane; 0 when there is nothing.
+
+    >>> max_over_mean([6, 2])
+    1.5
+    """
+    counts = np.asarray(lanes)
+    return float(counts.max() / counts.mean()) if counts.any() else 0.0
+
+
+def noise_floor(lanes: int, records: int) -> float:
+    """The CV that chance alone gives: each record on a lane drawn evenly, whatever its key.
+
+    The root of the mean square of a multinomial; a CV below it needs more records, not a better hash.
+
+    >>> round(noise_floor(60, 6_000), 4)
+    0.0992
+    """
+    return sqrt((lanes - 1) / records) if records else 0.0
+
+
+def least_cv(keys: Counts, lanes: int) -> float:
+    """A CV that no placement with each key on one lane goes below, given the records of each key.
+
+    A key above the fair share has a lane to itself; the rest is spread as if it could be divided at will.
+
+    >>> round(least_cv([1, 1, 1, 1, 1, 1], 60), 9)
+    3.0
+    >>> least_cv([2, 1, 1], 2)
+    0.0
+    """
+    rest = float(np.sum(keys))
+    loads: list[float] = []
+    for records in sorted(map(float, keys), reverse=True):
+        free = lanes - len(loads)
+        if records * free <= rest:
+            break
+        loads.append(records)
+        rest -= records
+    free = lanes - len(loads)
+    return cv([*loads, *[rest / free] * free])

@@ -95,7 +95,7 @@ def test_headers_times_and_tombstones_are_kept(world: World) -> None:
     assert first.headers == (
         ("trace", b"abc"),
         ("keylane.source", f"{world.source}/1/0".encode()),
-        ("keylane.contract", given.fingerprint.encode()),
+        ("keylane.contract", given.fingerprint[:16].encode()),
         ("keylane.epoch", b"1"),
     )
     assert first.lane == Router(given).lane({"key": b"k"})

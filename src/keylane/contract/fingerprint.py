@@ -17,7 +17,7 @@ from keylane.contract.partitioners import facts_of, key_rule
 if TYPE_CHECKING:
     from keylane.contract.model import Contract, HotKeys, Key, Spread, Table
 
-__all__ = ["fingerprint", "key_bytes_form", "placement_fingerprint", "placement_form"]
+__all__ = ["abbreviated", "fingerprint", "key_bytes_form", "placement_fingerprint", "placement_form"]
 
 
 def fingerprint(contract: Contract) -> str:
@@ -28,6 +28,11 @@ def fingerprint(contract: Contract) -> str:
     meta, spec = contract.metadata, contract.spec
     identity = {"name": meta.name, "epoch": meta.epoch, "streams": sorted(spec.streams)}
     return _digest({**identity, "partitioner": spec.partitioner, "placement": placement_form(contract)})
+
+
+def abbreviated(whole: str) -> str:
+    """A fingerprint as every single record carries it: its first 16 digits, which tell contracts apart as well."""
+    return whole[:16]
 
 
 def placement_fingerprint(contract: Contract) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.batches import CODE, decide
+from keylane.contract.fingerprint import abbreviated
 from keylane.errors import DataError
 from keylane.keys.binary import plain
 from keylane.keys.read import BatchKeys, read_batch
@@ -175,7 +176,9 @@ def _sent_keys(router: Router, batch: pa.RecordBatch) -> BatchKeys | None:
 def _expected(router: Router, decided: Decided, fingerprint: pa.Array) -> dict[str, pa.Array]:
     """Where the contract puts each record: -1 for nowhere, null where its key does not say or another contract does."""
     lane = np.where(decided.reason >= 0, -1, decided.lane)
-    other = pc.not_equal(fingerprint, router.contract.fingerprint).fill_null(False).to_numpy(zero_copy_only=False)
+    whole = router.contract.fingerprint
+    own = pc.is_in(fingerprint, value_set=pa.array([whole, abbreviated(whole), None], pa.string()))
+    other = pc.invert(own).to_numpy(zero_copy_only=False)
     unasked = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position | other
     streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
     placed = pa.array(lane >= 0)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DEAD_PREFIX",
     "HEADERS",
-    "ORDER",
     "SLOT",
     "WRITER_COLUMNS",
     "dead_headers",
@@ -47,9 +46,7 @@ DEAD_PREFIX: Final = "__keylane.errors."
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 SLOT: Final = "keylane_slot"
 #: What a writer gets, in this order.
-WRITER_COLUMNS: Final = ("slot", "key", "value", "time", "source", "headers", "part")
-#: What a message stands at in its source; ascending is the order that is kept.
-ORDER: Final = ("keylane_part", "keylane_place")
+WRITER_COLUMNS: Final = ("slot", "key", "value", "time", "source", "headers", "part", "place")
 
 
 def from_kafka(frame: DataFrame, fields: Mapping[str, Column], malformed: Column | None = None) -> DataFrame:
@@ -103,17 +100,20 @@ def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
     return frame.withColumn("keylane_headers", F.when(F.col("reason").isNull(), kept).otherwise(headers))
 
 
-def to_writers(frame: DataFrame, writers: int) -> DataFrame:
+def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataFrame:
     """What `pipelines.kafka.writer` is mapped over: by part (0 writers) as the source reads them, else by lane.
 
-    By lane, every slot's messages are in one task, in the order of the source.
+    By lane, every slot's messages are in one task, in the order of the source. A position that is not `spelled` is
+    left to the writer, who has its numbers: spelling takes Spark several times as long.
     """
-    given = [F.col(f"keylane_{name}").alias(name) for name in WRITER_COLUMNS]
+    columns = {name: F.col(f"keylane_{name}") for name in WRITER_COLUMNS}
+    if not spelled:
+        columns["source"] = F.lit(None).cast("binary")
+    given = [column.alias(name) for name, column in columns.items()]
     if not writers:
         return frame.select(*given)
     return (
-        frame.select(*given, *ORDER)
+        frame.select(*given)
         .repartitionById(writers, F.pmod("slot", F.lit(writers)).cast("int"))
-        .sortWithinPartitions(*ORDER)
-        .select(*WRITER_COLUMNS)
+        .sortWithinPartitions("part", "place")
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
+from keylane.contract.fingerprint import abbreviated
 from keylane.errors import CountError
 from keylane.pipelines.batch import Done as Told
 from keylane.pipelines.batch import query_id
@@ -99,10 +100,11 @@ class KafkaBatches:
 
     def _written(self, plan: Plan, messages: Messages) -> Written:
         """The job. What it has written is held against what it has read, counted before they were divided."""
-        division = self._division(plan)
+        division = self._division(plan, messages.topic)
         seen = Observation()
         counted = messages.frame.observe(seen, F.count(F.lit(1)).alias("records"))
-        written = write(to_writers(self._slotted(counted, plan, keyed=messages.keyed), plan.writers), division)
+        rows = self._slotted(counted, plan, keyed=messages.keyed)
+        written = write(to_writers(rows, plan.writers, spelled=not messages.topic), division)
         _check_all(int(seen.get["records"]), sum(records for records, _ in written.values()), messages)
         return written
 
@@ -123,11 +125,11 @@ class KafkaBatches:
         told["epoch"] = str(contract.metadata.epoch)
         return {**why, **self.source.where(), **{name: F.lit(text) for name, text in told.items()}}
 
-    def _division(self, plan: Plan) -> Division:
+    def _division(self, plan: Plan, came_from: str) -> Division:
         """What the writers are told. A probe of tests may hold them at their steps."""
         contract, head = self.router.contract, self.state.head
         epoch = str(contract.metadata.epoch).encode()
-        headers = [("keylane.contract", contract.fingerprint.encode()), ("keylane.epoch", epoch)]
+        headers = [("keylane.contract", abbreviated(contract.fingerprint).encode()), ("keylane.epoch", epoch)]
         if not self.topics.exactly_once:
             headers += self._attempt(plan)
         topics, held = tuple(plan.topics.items()), getattr(self.running.probe, "held", "")
@@ -138,6 +140,7 @@ class KafkaBatches:
             topics,
             plan.writers,
             tuple(headers),
+            came_from,
             self.topics.exactly_once,
             held,
         )

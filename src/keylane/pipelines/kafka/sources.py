@@ -41,7 +41,7 @@ class Messages:
     """The messages of a batch, and where the source stands after it.
 
     `records` is their number where it is known without the frame; `filtered` are lines that are no records. Messages
-    that are not `keyed` have no key of their own, and get the routing key for one.
+    that are not `keyed` have no key of their own, and get the routing key for one. `topic` is where they came from.
     """
 
     frame: DataFrame
@@ -49,6 +49,7 @@ class Messages:
     filtered: int = 0
     keyed: bool = True
     taken: dict[str, Any] = field(default_factory=dict)
+    topic: str = ""
 
 
 class Source(Protocol):
@@ -94,7 +95,7 @@ class KafkaSource:
 
     def messages(self, frame: DataFrame, last: Done) -> Messages:  # noqa: ARG002  a topic counts for itself
         """The records of a batch; every offset of Kafka's is its own place."""
-        return Messages(from_kafka(frame, self.fields, self.malformed))
+        return Messages(from_kafka(frame, self.fields, self.malformed), topic=self.topic)
 
     def where(self) -> dict[str, Column]:
         """Topic, partition and offset, as Connect's headers say them."""

@@ -68,8 +68,8 @@ NEEDED: Final = {"acks": "all", "enable.idempotence": "true", "max.block.ms": "6
 class Division:
     """A batch's topics with their lanes in order (a slot is a lane's number in it), and its writers; 0: by part.
 
-    `headers` are those that every record of the batch gets beside its own. `held` is a folder in which tests see a
-    writer's steps, and hold it there.
+    `headers` are those that every record of the batch gets beside its own. `source` is the topic that the records came
+    from; none when their positions are spelled already. `held` is a folder in which tests hold a writer at its steps.
     """
 
     access: KafkaAccess
@@ -78,6 +78,7 @@ class Division:
     topics: tuple[tuple[str, int], ...]
     writers: int
     headers: tuple[tuple[str, bytes], ...] = ()
+    source: str = ""
     exactly_once: bool = True
     held: str = ""
 
@@ -94,6 +95,7 @@ class Division:
             "topics": [list(topic) for topic in self.topics],
             "writers": self.writers,
             "headers": [[name, bytearray(value)] for name, value in self.headers],
+            "source": self.source,
             "exactly_once": self.exactly_once,
             "producer": producer,
             "reader": {**READER, **self.access.java_client()},

@@ -23,6 +23,7 @@ final class Batch {
     final Map reader;
     final long transactionMs;
     final RecordHeader[] headers;
+    final String source;
     /** Topic and lane of each slot. */
     final TopicPartition[] slots;
     /** The partition of the source that this writer has; -1 when it has lanes. */
@@ -42,6 +43,7 @@ final class Batch {
         reader = (Map) told.get("reader");
         transactionMs = ((Number) told.get("transaction_ms")).longValue();
         writers = ((Number) told.get("writers")).intValue();
+        source = (String) told.get("source");
         held = (String) told.get("held");
         headers = headers((List) told.get("headers"));
         slots = slots((List) told.get("topics"));

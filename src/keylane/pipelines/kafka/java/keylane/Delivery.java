@@ -1,5 +1,6 @@
 package keylane;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -20,6 +21,8 @@ class Delivery implements Callback {
     final Batch batch;
     final long[] counts;
     final KafkaProducer producer;
+    private int prefixOf = -1;
+    private String prefix;
     private volatile Exception failed;
 
     Delivery(Batch batch, Map more) {
@@ -43,7 +46,11 @@ class Delivery implements Callback {
         }
         TopicPartition to = batch.slots[slot];
         Long time = (Long) row.get(3);
-        producer.send(new ProducerRecord(to.topic(), to.partition(), time, row.get(1), row.get(2), headers(row)), this);
+        send(new ProducerRecord(to.topic(), to.partition(), time, row.get(1), row.get(2), headers(row)));
+    }
+
+    void send(ProducerRecord record) {
+        producer.send(record, this);
     }
 
     private RecordHeaders headers(Row row) {
@@ -54,11 +61,20 @@ class Delivery implements Callback {
                 out.add(new RecordHeader(pair.getString(0), (byte[]) pair.get(1)));
             }
         }
-        out.add(new RecordHeader(SOURCE, (byte[]) row.get(4)));
+        out.add(new RecordHeader(SOURCE, row.isNullAt(4) ? spelled(row.getInt(6), row.getLong(7)) : (byte[]) row.get(4)));
         for (int at = 0; at < batch.headers.length; at++) {
             out.add(batch.headers[at]);
         }
         return out;
+    }
+
+    /** TOPIC/PARTITION/OFFSET. */
+    private byte[] spelled(int part, long place) {
+        if (part != prefixOf) {
+            prefixOf = part;
+            prefix = batch.source + "/" + part + "/";
+        }
+        return (prefix + place).getBytes(StandardCharsets.ISO_8859_1);
     }
 
     public void onCompletion(RecordMetadata metadata, Exception error) {

@@ -10,6 +10,7 @@ import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 
@@ -73,6 +74,11 @@ final class Transaction extends Delivery {
 
     boolean isThere(int slot) {
         return there[slot];
+    }
+
+    /** Nobody has to listen: a record that was not taken fails the commit. */
+    void send(ProducerRecord record) {
+        producer.send(record);
     }
 
     void end() throws Exception {

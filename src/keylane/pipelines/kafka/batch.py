@@ -52,6 +52,7 @@ class KafkaBatches:
     last: Done
     running: Running
     parked: list[Parked] = field(default_factory=list)
+    about: dict[str, Column] = field(default_factory=dict)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Make one batch happen, unless it has."""
@@ -75,12 +76,11 @@ class KafkaBatches:
     def _planned(self, batch: int, messages: Messages) -> Plan:
         """A new plan, by the lanes as they are now; forced to the disk before anything of the batch is sent."""
         lanes = self.topics.for_new_batch(self.running.say)
-        routed = decided(messages.frame, self.router)
         parked: tuple[Parked, ...] = ()
         if self.topics.on_poison == "stop":
-            refuse_any(routed, batch)
+            refuse_any(decided(messages.frame, self.router), batch)
         elif self.topics.on_poison == "dlq-and-park-key":
-            parked = newly_parked(routed, self.parked)
+            parked = newly_parked(decided(messages.frame, self.router), self.parked)
         plan = Plan(batch, lanes, self.topics.writers, time.time(), parked)
         self.state.write_plan(plan)
         return plan
@@ -114,10 +114,11 @@ class KafkaBatches:
             routed = routed.withColumn("keylane_key", F.col("routing_key"))
         routed = parked_away(routed, [*self.parked, *plan.parked])
         lanes = [(stream, plan.topics[topic]) for stream, topic in self.topics.streams.items()]
-        return dead_headers(slotted(routed, lanes, plan.topics.get(self.topics.dead, 1)), self._about())
+        self.about = self.about or self._about()
+        return dead_headers(slotted(routed, lanes, plan.topics.get(self.topics.dead, 1)), self.about)
 
     def _about(self) -> dict[str, Column]:
-        """What a dead letter says of itself."""
+        """What a dead letter says of itself: the same columns for every batch, and slow to spell out in Python."""
         contract = self.router.contract
         whole = F.left(F.make_valid_utf8(F.col("keylane_value").cast("string")), F.lit(MESSAGE_LENGTH))
         why = {"reason": F.col("reason"), "message": explained(contract.spec.key.fields, whole)}

@@ -85,7 +85,7 @@ class Stream:
 
     @property
     def records(self) -> int | None:
-        """How many records there are, dead letters included, where that is known without reading; of topics: at most."""
+        """How many records there are, dead letters included, where that is known unread; of topics: at most so many."""
         ends = [part.end for part in self.parts]
         return None if None in ends else sum(part.end - part.start for part in self.parts if part.end is not None)
 

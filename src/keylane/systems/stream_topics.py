@@ -28,7 +28,7 @@ from keylane.systems.topic_fields import fields_for
 from keylane.systems.topic_reader import TopicReader, level_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
     from keylane.systems.address import Address
@@ -36,13 +36,12 @@ if TYPE_CHECKING:
     from keylane.systems.kafka_cluster import Cluster, Stretch
     from keylane.systems.kafka_state import RouteHead
     from keylane.systems.topic_fields import TopicFields
-    from keylane.systems.topic_reader import Lot
+    from keylane.systems.topic_reader import Lot, Writer
 
 __all__ = ["routed_from_topic", "source_topic", "target_topic"]
 
 #: Offsets of one part: enough that a worker's connection pays, few enough for a large partition to have several.
 OFFSETS: Final = 1_000_000
-SOURCE, CONTRACT, EPOCH, ATTEMPT = "keylane.source", "keylane.contract", "keylane.epoch", "keylane.attempt"
 #: More than any offset: nothing of such a source is vouched for.
 NOTHING: Final = 1 << 62
 
@@ -198,10 +197,10 @@ class ReadTarget:
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for lot in _lots(self.reader, part):
-            source, position = _origin([headers.get(SOURCE) for headers in lot.headers])
+            source, position = _origin(lot.sources)
             given = {"source": source, "position": position, "offset": pa.array(lot.offsets, pa.int64())}
             if not part.dead:
-                given |= _written_by(lot.headers)
+                given |= _written_by(lot.writers, self.reader.writers)
                 given |= {"stream": pa.repeat(part.stream, len(lot)), "lane": pa.repeat(part.lane, len(lot))}
             known = places(len(lot), dead=pa.repeat(part.dead, len(lot)), **given)
             yield _with_fields(known, self.fields, lot)
@@ -254,12 +253,10 @@ def _whole_numbers(texts: pa.Array) -> pa.Array:
         return pc.if_else(fits, texts, pa.scalar(None, pa.string())).cast(pa.int64())
 
 
-def _written_by(headers: list[dict[str, bytes]]) -> dict[str, pa.Array]:
+def _written_by(numbers: list[int], writers: Iterable[Writer]) -> dict[str, pa.Array]:
     """Contract, epoch and mark of every record. There are few different ones."""
-    told = [(one.get(CONTRACT), one.get(EPOCH), ATTEMPT in one) for one in headers]
-    known = {one: number for number, one in enumerate(dict.fromkeys(told))}
-    number = pa.array([known[one] for one in told], pa.int32())
-    contracts, epochs, marks = zip(*known, strict=True) if known else ((), (), ())
+    number = pa.array(numbers, pa.int32())
+    contracts, epochs, marks = zip(*writers, strict=True)
     return {
         "fingerprint": _texts(list(contracts)).take(number),
         "epoch": _whole_numbers(_texts(list(epochs))).take(number),

@@ -10,13 +10,16 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 from tests.integration.routed import contract, send
 from tests.integration.topics import create_topic
 
 from keylane import Router
 from keylane.pipelines.verify import Verified, verify
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.kafka_access import kafka_access
+from keylane.systems.kafka_cluster import open_cluster
 from keylane.systems.streams import TopicOptions
 
 if TYPE_CHECKING:
@@ -102,6 +105,25 @@ class Topics:
                     producer.produce(topic, one.value, one.key, one.lane, headers=headers)  # type: ignore[arg-type]
                 assert producer.flush(SECONDS) == 0
                 ends(SECONDS)
+
+    def size(self, topic: str, lane: int) -> int:
+        """Where a lane ends now."""
+        with open_cluster(kafka_access(self.broker.bootstrap)) as cluster:
+            return cluster.stretches(topic, lane + 1, committed=True)[lane].end
+
+    def grow(self, lanes: int) -> None:
+        """Give the target more lanes."""
+        self._admin().create_partitions([NewPartitions(self.target, lanes)])[self.target].result(SECONDS)
+
+    def forget(self, topic: str, lane: int, before: int) -> None:
+        """Take records away, as retention does."""
+        place = TopicPartition(topic, lane, before)
+        self._admin().delete_records([place])[place].result(SECONDS)
+
+    def _admin(self) -> AdminClient:
+        # Kept: a client that goes takes its answers with it.
+        self._client = AdminClient({**librdkafka_settings(self.broker)})
+        return self._client
 
     def verify(self, *given: Any, **more: Any) -> Verified:
         """The verdict under the target's contract, or under another one, or, when that is None, under none."""

@@ -8,7 +8,7 @@ here. Forms that need a schema: `values`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -44,18 +44,22 @@ class ValueOptions:
 
 @dataclass(frozen=True, slots=True)
 class TopicFields:
-    """Which fields to read, which of them are whole numbers, and how. `width` is that of a key that spells a number."""
+    """Which fields to read, which of them are whole numbers, and how.
+
+    `width` is that of a key that spells a number; `key` the name under which the record's key is asked for.
+    """
 
     names: tuple[str, ...] = ()
     numbers: frozenset[str] = frozenset()
     form: str | None = None
     width: int | None = None
     schema: ValueForm | None = None
+    key: str = "key"
 
     @property
     def of_value(self) -> tuple[str, ...]:
         """The fields that are in the value."""
-        return tuple(name for name in self.names if name not in {"key", "timestamp"})
+        return tuple(name for name in self.names if name not in {self.key, "timestamp"})
 
     @property
     def of_time(self) -> bool:
@@ -64,7 +68,7 @@ class TopicFields:
 
     def columns(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> list[pa.Array]:
         """The fields in their order."""
-        found = {"key": _number(keys, self.width) if self.width else keys, "timestamp": times}
+        found = {self.key: _number(keys, self.width) if self.width else keys, "timestamp": times}
         if self.of_value and values is not None:
             found |= dict(zip(self.of_value, self._of(values), strict=True))
         return [found[name] for name in self.names]
@@ -77,20 +81,19 @@ class TopicFields:
         return _json(values, self.of_value, self.numbers)
 
 
-def fields_for(names: Sequence[str], contract: Contract | None, said: ValueOptions) -> TopicFields:
+def fields_for(names: Sequence[str], contract: Contract | None, said: ValueOptions, key: str = "key") -> TopicFields:
     """How these fields are read; the contract says which are numbers. Refused when nobody says how values are."""
     encodings = dict(zip(contract.spec.key.fields, contract.spec.key.encodings, strict=True)) if contract else {}
     window = contract.spec.key.window if contract else None
     numbers = {name for name, how in encodings.items() if how.startswith("int")} | ({window.field} if window else set())
-    found = TopicFields(
-        tuple(names), frozenset(numbers), said.form, _WIDTHS.get(encodings.get("key", "")) if "key" in names else None
-    )
+    width = _WIDTHS.get(encodings.get(key, "")) if key in names else None
+    found = TopicFields(tuple(names), frozenset(numbers), said.form, width, key=key)
     inside = found.of_value
     if not inside:
         return found
     if said.form in {"avro", "protobuf"}:
         schema = value_form(said.form, said.schema, said.message, inside, [n for n in inside if n in numbers])
-        return TopicFields(found.names, found.numbers, said.form, found.width, schema)
+        return replace(found, schema=schema)
     if said.form not in FORMS or (said.form == "utf8" and inside != ("value",)):
         raise _unsaid(inside, said.form)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 import time
 from dataclasses import replace
 from importlib.resources import files
@@ -13,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from confluent_kafka import Producer
 from jsonschema import Draft202012Validator
 from tests.integration.histories import LANES, Message, Topics, rows_of
 from tests.integration.routed import contract
 
 from keylane import Router
-from keylane.cli.main import main
+from keylane.cli.main import _run
 from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.verify import verify
 from keylane.systems.broker import librdkafka_settings
@@ -41,12 +41,13 @@ if TYPE_CHECKING:
 class Command:
     """Commands as a user has them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.patch, self.captured = folder, patch, captured
 
     def __call__(self, *arguments: object) -> tuple[int, str, str]:
-        done = CliRunner().invoke(main, [str(one) for one in arguments])
-        return done.exit_code, done.stdout, done.stderr
+        self.captured.readouterr()
+        self.patch.setattr(sys, "argv", ["keylane", *map(str, arguments)])
+        return _run(), *self.captured.readouterr()
 
     def json(self, name: str, *arguments: object) -> tuple[int, dict[str, Any]]:
         """Exit code and document, which has to fit the published schema."""
@@ -64,8 +65,8 @@ class Command:
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
-    return Command(tmp_path)
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -392,11 +393,11 @@ def test_a_stretch_ends_where_it_was_said_to(topics: Topics) -> None:
 
 def test_missing_topics_and_brokers_are_told_in_time(topics: Topics, command: Command) -> None:
     source, target = topics.address(topics.source), topics.address(topics.target)
-    with pytest.raises(DataError, match="no such topic at .*: got 'none'"):
+    with pytest.raises(DataError, match=r"no such topic at .*: got 'none'"):
         verify(topics.address("none"), target)
-    with pytest.raises(TargetError, match="no such topic at .*: got 'none'"):
+    with pytest.raises(TargetError, match=r"no such topic at .*: got 'none'"):
         verify(source, topics.address("none"))
-    with pytest.raises(TargetError, match="no such topic at .*: got 'nowhere'"):
+    with pytest.raises(TargetError, match=r"no such topic at .*: got 'nowhere'"):
         topics.verify(said={"dead_letters": "nowhere"})
     began = time.monotonic()
     code, out, err = command("verify", "--source", "kafka://127.0.0.1:9/t", "--target", "kafka://127.0.0.1:9/u")

@@ -106,8 +106,8 @@ def _against(
     fields = fields_of(contract)
     column = lane or ("lane" if "lane" in data.columns else None)
     wanted = [*fields, *([column] if column and column not in fields else [])]
-    if contract.spec.lanes == "live":
-        lanes = lanes or data.lanes
+    if contract.spec.lanes == "live" and lanes is None:
+        lanes = data.lanes
     kept, findings = keeps(Router(contract, lanes=lanes), counted(data.batches(wanted), "check"), column)
     if column is None:
         text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
@@ -158,7 +158,9 @@ def _data_together(
         raise click.UsageError("two or more data sets are compared by --key COLUMN; one is checked by CONTRACT --data")
     found_in = {path: opened(path, said, text=[key] if key else []) for path in paths}
     readers = {path: partial(_reading, one, named(one, key=key, lane=lane or "lane")) for path, one in found_in.items()}
-    lanes = lanes or next((one.lanes for one in found_in.values() if one.lanes), None)
+    counts = {one.lanes for one in found_in.values()}
+    if lanes is None and len(counts) == 1:
+        lanes = counts.pop()
     found = compare_data(readers, lanes)
     facts = {
         "compared": list(paths),

@@ -43,8 +43,8 @@ def identify(
 
     found = opened(data, reading_from(options), text=[key] if key else [])
     columns = named(found, key=key, lane=lane)
-    batches = found.batches(columns)
-    return as_result(identify_batches(counted(batches, "identify"), lanes or found.lanes)), output
+    batches = counted(found.batches(columns), "identify")
+    return as_result(identify_batches(batches, found.lanes if lanes is None else lanes)), output
 
 
 def as_result(found: Identification) -> Result:

@@ -116,11 +116,16 @@ class Cluster:
 
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(topic, lane): getattr(OffsetSpec, at)() for lane in range(lanes)}
-        try:
-            told = self.admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_SECONDS)
-            return [int(told[place].result(2 * ANSWER_SECONDS).offset) for place in asked]
-        except KafkaException as error:
-            raise explained(error, self.access.brokers, self.listener) from None
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                told = self.admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_SECONDS)
+                return [int(told[place].result(2 * ANSWER_SECONDS).offset) for place in asked]
+            except KafkaException as error:
+                # A lane that was made just now has no leader yet.
+                if is_permanent(error) or time.monotonic() > until:
+                    raise explained(error, self.access.brokers, self.listener) from None
+                time.sleep(0.2)
 
     def is_compacted(self, topic: str) -> bool:
         """Whether the cluster takes older records of a key out of a topic; no, where it does not say."""

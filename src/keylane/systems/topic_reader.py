@@ -135,7 +135,9 @@ class TopicReader:
                 at = max(at, int(lot[-1].offset()))
             if good:
                 at, many = max(at, int(good[-1].offset()) + 1), _fitting(good)
-                yield good if at <= end else [message for message in good if message.offset() < end]
+                within = good if at <= end else [message for message in good if message.offset() < end]
+                if within:
+                    yield within
 
     def _good(self, lot: list[Any], where: str) -> list[Any]:
         """The records of a lot that has something else in it: the end of the partition, or an error."""
@@ -175,7 +177,7 @@ class TopicReader:
         """The short way for records whose headers end as those of the record before: nearly all."""
         source, writer = lot.sources.append, lot.writers.append
         for headers in several:
-            if headers and headers[-2:] == self._tail and headers[-3][0] == SOURCE:
+            if headers and headers[-2:] == self._tail and headers[-3:][0][0] == SOURCE:
                 source(headers[-3][1])
             else:
                 source(self._told(headers or []))

@@ -62,7 +62,7 @@ def check(
     Exit codes: 0 kept, 2 not a contract, 4 a promise is broken.
     """
     said = reading_from(options)
-    contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES)]
+    contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and not is_topic(path)]
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
     if not contracts:

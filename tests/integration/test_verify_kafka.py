@@ -253,6 +253,9 @@ def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) ->
     assert found.remarks == (
         "1 lane(s) of the source no longer begin at 0: what came from before was not held against anything",
     )
+    # A reader that is on its way to them is told.
+    with pytest.raises(DataError, match="went while it was read"):
+        list(TopicReader(kafka_access(topics.broker.bootstrap)).lots(topics.source, 0, 0, 90))
     # What it still has is held as before.
     topics.write([replace(messages[-1], source=f"{topics.source}/0/99999")])
     assert topics.verify().verdict.counts["invented"] == 1

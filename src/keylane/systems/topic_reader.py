@@ -45,7 +45,7 @@ SOURCE, CONTRACT, EPOCH, ATTEMPT = "keylane.source", "keylane.contract", "keylan
 #: The end of no record's headers.
 _NEVER: Final = [("", b"")]
 #: Records asked for at once. Few: the objects of a lot are gone before the collector looks at them.
-AT_ONCE: Final = 1000
+AT_ONCE: Final = 500
 #: How long such a call waits for the last of them, which may not exist.
 TURN_SECONDS: Final = 0.02
 #: Records and bytes that are held before they are handed on.

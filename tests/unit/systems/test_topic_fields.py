@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +12,9 @@ from keylane import parse_contract
 from keylane.errors import UsageError
 from keylane.systems import topic_fields
 from keylane.systems.topic_fields import ValueOptions, fields_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CONTRACT = """
 apiVersion: keylane/v1
@@ -29,7 +32,7 @@ def agreed(fields: str, encoding: str = "utf8") -> Any:
     return parse_contract(CONTRACT.replace("FIELDS", fields).replace("utf8", encoding))
 
 
-def read(values: list[bytes | None], names: list[str], form: str = "json", contract: Any = None) -> list[list[Any]]:
+def read(values: Sequence[bytes | None], names: list[str], form: str = "json", contract: Any = None) -> list[list[Any]]:
     fields = fields_for(names, contract, ValueOptions(form))
     keys = pa.nulls(len(values), pa.binary())
     return [column.to_pylist() for column in fields.columns(keys, pa.array(values, pa.binary()), None)]

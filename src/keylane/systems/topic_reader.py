@@ -175,13 +175,14 @@ class TopicReader:
 
     def _add_headers(self, lot: Lot, several: Iterable[list[tuple[str, bytes]] | None]) -> None:
         """The short way for records whose headers end as those of the record before: nearly all."""
-        source, writer = lot.sources.append, lot.writers.append
+        source, writer, number = lot.sources.append, lot.writers.append, self._writer
         for headers in several:
             if headers and headers[-2:] == self._tail and headers[-3:][0][0] == SOURCE:
                 source(headers[-3][1])
             else:
                 source(self._told(headers or []))
-            writer(self._writer)
+                number = self._writer
+            writer(number)
 
     def _told(self, headers: list[tuple[str, bytes]]) -> bytes | None:
         """The long way. Of two headers of one name the last counts: it is what the last route wrote."""

@@ -2,6 +2,9 @@
 
 Every process has one core, a source of Parquet and a target as `route` makes it, of 32 lanes; it reads both sides,
 recomputes every lane from the key, and judges by all rules. Seconds are of the processor, start-up included.
+
+Then the same of two topics on a broker of its own, records of 200 bytes with the headers that `route` writes: the
+client's fetching, unpacking and its threads are in the seconds too, the broker's are not.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +22,20 @@ import pyarrow.parquet as pq
 
 from benchmarks.timing import Figure
 from keylane import Router, parse_contract
+from keylane.systems.broker import librdkafka_settings, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROWS, KEYS, LANES = 250_000, 20_000, 32
+    from keylane.systems.broker import Cluster
+
+ROWS, KEYS, LANES, PARTS = 250_000, 20_000, 32, 8
+VALUE = bytes(range(200))
 CONTRACT = f"""
 apiVersion: keylane/v1
 kind: RoutingContract
 metadata: {{name: payments}}
-spec: {{streams: [payments], lanes: {LANES}, key: {{fields: [merchant_id]}}, partitioner: kafka-java}}
+spec: {{streams: [payments], lanes: {LANES}, key: {{fields: [key]}}, partitioner: kafka-java}}
 """
 RUN = """
 import sys, time
@@ -55,13 +62,34 @@ def run() -> Iterator[Figure]:
         yield Figure("verify, 5 M records, a second and core", 20 * ROWS / seconds, "records/s", at_least=100_000)
         yield Figure("verify, peak memory at 5 M records", large, "MiB")
         yield Figure("verify, the one against the other", large / small, "times", at_most=1.3)
+    with running(heap="1g") as broker:
+        yield from _topics(broker)
+
+
+def _topics(broker: Cluster) -> Iterator[Figure]:
+    """One million records, and, for the memory, three times as many in as many lanes."""
+    source, target = _sent(broker, "small", 4)
+    # The best of three: a broker that has just taken two million records is still busy with them.
+    seconds, small = min(_command(source, target, 4 * ROWS) for _ in range(3))
+    yield Figure("verify of topics, records a second and core", 4 * ROWS / seconds, "records/s", at_least=100_000)
+    yield Figure("verify of topics, peak memory at 1 M records", small, "MiB")
+    seconds, large = _command(*_sent(broker, "large", 12), 12 * ROWS)
+    yield Figure("verify of topics, 3 M records, a second and core", 12 * ROWS / seconds, "records/s", at_least=100_000)
+    yield Figure("verify of topics, peak memory at 3 M records", large, "MiB")
+    yield Figure("verify of topics, the one against the other", large / small, "times", at_most=1.3)
 
 
 def _judged(folder: Path, files: int) -> tuple[float, float]:
     source, target = _written(folder, files)
-    command = [sys.executable, "-c", RUN, str(source), str(target), str(files * ROWS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = _command(str(source), str(target), files * ROWS)
     shutil.rmtree(folder)
+    return found
+
+
+def _command(source: str, target: str, records: int) -> tuple[float, float]:
+    """Seconds of the processor, and the most memory, of a process that verifies."""
+    command = [sys.executable, "-c", RUN, source, target, str(records)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     seconds, peak = done.stdout.split()
     return float(seconds), float(peak)
 
@@ -76,7 +104,7 @@ def _written(folder: Path, files: int) -> tuple[Path, Path]:
     for number in range(files):
         name = f"part-{number:03d}.parquet"
         who = names.take(pa.array(rng.integers(0, KEYS, ROWS).astype(np.int32)))
-        table = pa.table({"merchant_id": who, "amount": rng.gamma(2, 30, ROWS).round(2)})
+        table = pa.table({"key": who, "amount": rng.gamma(2, 30, ROWS).round(2)})
         pq.write_table(table, source / name)
         lanes = router.lanes(table).to_numpy()
         for lane in range(LANES):
@@ -94,3 +122,43 @@ def _write_lane(
     source = pa.StructArray.from_arrays([pa.repeat(name, len(rows)), pa.array(rows)], names=["file", "row"])
     numbered = records.append_column("keylane_offset", pa.array(np.arange(first, first + len(rows))))
     pq.write_table(numbered.append_column("keylane_source", source), folder / f"part-{batch:010d}.parquet")
+
+
+def _sent(broker: Cluster, name: str, times: int) -> tuple[str, str]:
+    """Seeded payments in a topic of eight partitions, and in the lanes that the router gives them."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    settings = {**librdkafka_settings(broker), "linger.ms": 50, "batch.size": 1_000_000, "acks": 1}
+    source, target = f"{name}-raw", f"{name}-payments"
+    admin = AdminClient({**librdkafka_settings(broker)})
+    made = admin.create_topics([NewTopic(source, PARTS), NewTopic(target, LANES)])
+    for one in made.values():
+        one.result(30)
+    rng, contract = np.random.default_rng(7), parse_contract(CONTRACT)
+    router, producer = Router(contract), Producer(settings)
+    headers = {"keylane.source": b"", "keylane.contract": contract.fingerprint.encode(), "keylane.epoch": b"1"}
+    next_offset = [0] * PARTS
+    for _ in range(times):
+        who = rng.integers(0, KEYS, ROWS)
+        keys = [b"merchant_%06d" % n for n in who]
+        lanes = router.lanes(pa.table({"key": keys})).to_pylist()
+        for n, key, lane in zip(who.tolist(), keys, lanes, strict=True):
+            part = n % PARTS
+            headers["keylane.source"] = b"%s/%d/%d" % (source.encode(), part, next_offset[part])
+            next_offset[part] += 1
+            _produced(producer, source, VALUE, key, part)
+            _produced(producer, target, VALUE, key, lane, None, None, 0, headers)
+    producer.flush()
+    return tuple(f"kafka://{broker.bootstrap}/{topic}" for topic in (source, target))  # type: ignore[return-value]
+
+
+def _produced(producer: Any, *message: Any) -> None:
+    while True:
+        try:
+            producer.produce(*message)
+        except BufferError:
+            producer.poll(0.05)
+        else:
+            return

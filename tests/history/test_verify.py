@@ -256,7 +256,7 @@ def test_refusals(made: tuple[Path, Path, Contract], contract: Make, tmp_path: P
     with pytest.raises(UsageError, match="made under another contract"):
         verify(str(source), str(target), contract(key=KEY, lanes=5))
     with pytest.raises(UsageError, match="nothing was contacted"):
-        verify(str(source), "kafka://broker:9092/t")
+        verify(str(source), "kinesis://eu-west-1/t")
     with pytest.raises(TargetError, match="not a target that can be verified"):
         verify(str(source), str(tmp_path))
     with pytest.raises(DataError, match="no such source"):

@@ -17,7 +17,10 @@ from keylane.errors import DataError, LaneCountError, TargetError, UsageError
 from keylane.pipelines.kafka import KafkaOptions
 from keylane.pipelines.route import Options, Routed
 from keylane.pipelines.route import route as run
+from keylane.pipelines.verify import verify
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.streams import TopicOptions
+from keylane.systems.topic_fields import ValueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +60,16 @@ class World:
         )
 
     def faults(self, **more: Any) -> list[str]:
+        """Told from the records themselves, and by `verify` from their headers and the route's own account."""
         records = read_committed(self.broker, self.source), read_committed(self.broker, self.target)
-        return faults(*records, more.pop("given", contract(self.target)), **more)
+        given = more.pop("given", contract(self.target))
+        found = verify(self.address(self.source), self.address(self.target), given, topics=self.topics())
+        told = [*map(str, found.verdict.violations), *found.miscounted]
+        assert found.ok == (not told)
+        return [*faults(*records, given, **more), *told]
+
+    def topics(self, **more: Any) -> TopicOptions:
+        return TopicOptions(state=str(self.folder / "state"), **more)
 
     def grow(self, topic: str, lanes: int) -> None:
         client = AdminClient({**librdkafka_settings(self.broker)})
@@ -169,6 +180,11 @@ def test_files_go_into_a_topic(world: World) -> None:
     assert {r.header("keylane.source") for r in records} == {"f.parquet/0", "f.parquet/1", "f.parquet/3"}
     (letter,) = read_committed(world.broker, world.dead)
     assert (letter.header("__keylane.errors.file"), letter.header("__keylane.errors.row")) == ("f.parquet", "2")
+    certificate = verify(str(folder), world.address(world.target), contract(world.target), topics=world.topics())
+    assert certificate.ok
+    assert (certificate.verdict.facts["ok"], certificate.verdict.facts["dead"]) == (4, 1)
+    (folder / "f.parquet").rename(folder / "g.parquet")
+    assert verify(str(folder), world.address(world.target)).verdict.counts["lost"] == 4
 
 
 def test_a_topic_goes_into_a_folder(world: World) -> None:
@@ -187,6 +203,24 @@ def test_a_topic_goes_into_a_folder(world: World) -> None:
     assert (letter["reason"], letter["original"]) == ("null-key", b"bad")
     again = run(given, world.address(world.source), str(target), options=options, spark=world.spark)
     assert again.counts.in_ == 0
+    certificate = verify(world.address(world.source), str(target), given)
+    assert certificate.ok, certificate
+    assert (certificate.verdict.records, certificate.verdict.facts["dead"], certificate.remarks) == (60, 1, ())
+    send(world.broker, world.source, numbered(0, 5))
+    assert verify(world.address(world.source), str(target), given).verdict.counts["lost"] == 5
+
+
+def test_a_topic_goes_into_a_folder_by_a_field_of_its_values(world: World) -> None:
+    rows = [(n % 2, b"K%d" % (n % 2), b'{"k": "a%d"}' % (n % 5)) for n in range(50)]
+    send(world.broker, world.source, rows)
+    target, given = world.folder / "lanes", contract(world.target, **{"fields: [key]": "fields: [k]"})
+    source, options = world.address(world.source), Options(kafka=KafkaOptions(value="json"))
+    assert run(given, source, str(target), options=options, spark=world.spark).counts.out == 50
+    as_json = TopicOptions(values=ValueOptions("json"))
+    assert verify(source, str(target), given, topics=as_json).ok
+    (one, *_) = target.glob("stream=*/lane=*/*.parquet")
+    one.rename(one.parents[1] / f"lane={(int(one.parent.name.partition('=')[2]) + 1) % 4}" / "part-0000000099.parquet")
+    assert verify(source, str(target), given, topics=as_json).verdict.counts["misrouted"] > 0
 
 
 def test_another_number_of_writers_repeats_nothing(world: World) -> None:

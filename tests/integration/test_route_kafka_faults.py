@@ -1,8 +1,8 @@
 """Routes into Kafka with live producers while things break: 200,000 records, 20,000 keys, 32 lanes, each fault alone.
 
-Afterwards every record is in its lane once and in its key's order, by the checker of histories and by what is in the
-records themselves; the headers that the route wrote are not asked. The same kills with Spark's own sink are the twin:
-there the checker must find duplicates.
+Afterwards every record is in its lane once and in its key's order: by what is in the records themselves, the headers
+that the route wrote not asked, and by `keylane verify`, which goes by them. The same kills with Spark's own sink are
+the twin: there both must find duplicates.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tests.integration.routed import contract, read_committed
 from tests.integration.topics import create_topic
 
 from keylane import Router
+from keylane.pipelines.verify import Verified, verify
 from keylane.systems.broker import librdkafka_settings, running
 from keylane.testing.brokers import kill9, paused, restart
 from keylane.testing.history import Verdict, check, rows
@@ -103,6 +104,15 @@ def verdict(broker: Cluster, name: str) -> Verdict:
 def is_clean(broker: Cluster, name: str) -> None:
     found = verdict(broker, name)
     assert found.ok, found
+    certificate = verified(broker, name)
+    assert certificate.ok, certificate
+    assert (certificate.verdict.facts["ok"], certificate.verdict.records) == (RECORDS, RECORDS)
+
+
+def verified(broker: Cluster, name: str) -> Verified:
+    """What `keylane verify` says of the two topics."""
+    source, target = (f"kafka://{broker.bootstrap}/{name}-{side}" for side in ("src", "dst"))
+    return verify(source, target, contract(f"{name}-dst", LANES))
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +226,4 @@ def test_twin_spark_s_own_sink_repeats_what_it_has_written(cluster: Cluster, tmp
     found = verdict(cluster, "twin")
     assert not found.ok
     assert found.counts["duplicated"] > 0
+    assert verified(cluster, "twin").verdict.counts["duplicated"] == found.counts["duplicated"]

@@ -13,6 +13,8 @@ from tests.integration.kills import Routes
 from tests.integration.routed import contract, faults, numbered, read_committed, send
 from tests.integration.topics import create_topic
 
+from keylane.pipelines.verify import verify
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -43,3 +45,5 @@ def test_killed_in_a_transaction_and_between_the_logs(
     found = read_committed(broker, target)
     assert set(early) <= set(middle) <= set(found), "what a reader has seen never goes and never changes"
     assert faults(read_committed(broker, source), found, contract(target)) == []
+    certificate = verify(routes.asked["source"], routes.asked["target"], contract(target))
+    assert certificate.ok, certificate.verdict.violations

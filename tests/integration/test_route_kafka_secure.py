@@ -59,6 +59,17 @@ def keylane(folder: Path, cluster: Cluster, *more: str, **environ: str) -> subpr
     )
 
 
+def verified(folder: Path, cluster: Cluster, **environ: str) -> subprocess.CompletedProcess[str]:
+    """`verify` over the same login."""
+    command = [
+        *(sys.executable, "-m", "keylane", "verify", "-c", str(folder / "c.yaml"), "-o", "json"),
+        *("--source", f"kafka://{cluster.bootstrap}/src", "--target", f"kafka://{cluster.bootstrap}/dst"),
+        *("--kafka-file", str(folder / "kafka.properties"), "--state", str(folder / "state")),
+    ]
+    env = {**environment(), **environ}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT, env=env)
+
+
 def traces(secret: str, folder: Path, *texts: str) -> list[str]:
     """Where a secret shows: in these texts, or in a file."""
     found = [f"text {number}" for number, text in enumerate(texts) if secret in text]
@@ -75,6 +86,10 @@ def test_a_route_that_logs_in_leaves_no_trace_of_its_password(guarded: Cluster, 
     assert process.returncode == 0, err
     assert json.loads(out)["out"] == 300
     assert faults(read_committed(guarded, "src"), read_committed(guarded, "dst"), contract("dst")) == []
+    told = verified(tmp_path, guarded, KAFKA_PASSWORD=secret)
+    assert (json.loads(told.stdout)["ok"], json.loads(told.stdout)["records"]) == (True, 300)
+    assert traces(secret, tmp_path, told.stdout, told.stderr) == []
+    assert "refuses the login" in verified(tmp_path, guarded, KAFKA_PASSWORD="wrong").stderr
     assert any((tmp_path / "events").rglob("*")), "Spark's own log of what it did was not looked at"
     assert traces(secret, tmp_path, out, err, arguments) == []
     assert [path.name for path in Path(gettempdir()).glob("keylane-login-*")] == []

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keylane.cli.data import is_topic, named, opened
+from keylane.cli.kafka_options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.records import Finding
     from keylane.systems.files import Data
+    from keylane.systems.streams import TopicOptions
+    from keylane.systems.topic_data import TopicData
 
 __all__ = ["check"]
 
@@ -29,6 +33,7 @@ INVALID, BROKEN = 2, 4
 @click.option("--key", "-k", metavar="COLUMN", help="The key column, when data sets are compared.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: `lane` where the data has it.")
 @click.option("--lanes", "-n", type=int, help="The lane count, where the contract says live.")
+@reading_options
 @output_option
 def check(
     paths: tuple[str, ...],
@@ -37,6 +42,7 @@ def check(
     lane: str | None,
     lanes: int | None,
     output: str,
+    **options: Any,
 ) -> tuple[Result, str]:
     """Check that a stream keeps its contract, or that several are co-partitioned.
 
@@ -48,22 +54,27 @@ def check(
     keylane check payments.yaml --data sample.parquet
     keylane check payments.yaml refunds.yaml
     keylane check payments.parquet refunds.parquet --key merchant_id
+    keylane check payments.yaml --data kafka://broker:9092/payments
+
+    Data is a file, a folder or a topic. A topic is read at read_committed, up to where it ends when this begins; its
+    partitions are the lanes, and its keys the contract's key, unless --value says that the fields are in the values.
 
     Exit codes: 0 kept, 2 not a contract, 4 a promise is broken.
     """
-    contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES)]
+    said = reading_from(options)
+    contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and not is_topic(path)]
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
     if not contracts:
-        return _data_together(paths, key, lane or "lane", lanes), output
+        return _data_together(paths, key, lane, lanes, said), output
     if len(paths) > 1 and data:
         raise click.UsageError("--data goes with one contract")
     if len(paths) > 1:
         return _contracts_together(paths), output
-    return _one(paths[0], data, lane, lanes), output
+    return _one(paths[0], data, lane, lanes, said), output
 
 
-def _one(path: str, data: str | None, lane: str | None, lanes: int | None) -> Result:
+def _one(path: str, data: str | None, lane: str | None, lanes: int | None, said: TopicOptions) -> Result:
     from keylane.contract.parse import examine_file, located
     from keylane.measure.golden import contract_findings
 
@@ -74,7 +85,7 @@ def _one(path: str, data: str | None, lane: str | None, lanes: int | None) -> Re
     findings = located(contract_findings(contract), path)
     if data is None:
         return _result(findings, facts)
-    counts, more = _against(contract, data, lane, lanes)
+    counts, more = _against(contract, opened(data, said, _text_fields(contract), contract), lane, lanes)
     return _result([*findings, *located(more, path)], {**facts, "data": counts})
 
 
@@ -85,18 +96,18 @@ def _answers(contract: Contract) -> list[dict[str, Any]]:
 
 
 def _against(
-    contract: Contract, path: str, lane: str | None, lanes: int | None
+    contract: Contract, data: Data | TopicData, lane: str | None, lanes: int | None
 ) -> tuple[dict[str, Any], list[Finding]]:
     from keylane.cli.progress import counted
     from keylane.measure.keep import fields_of, keeps
     from keylane.records import Finding
     from keylane.router import Router
-    from keylane.systems.files import open_data
 
     fields = fields_of(contract)
-    data = open_data(path, text=_text_fields(contract))
     column = lane or ("lane" if "lane" in data.columns else None)
     wanted = [*fields, *([column] if column and column not in fields else [])]
+    if contract.spec.lanes == "live" and lanes is None:
+        lanes = data.lanes
     kept, findings = keeps(Router(contract, lanes=lanes), counted(data.batches(wanted), "check"), column)
     if column is None:
         text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
@@ -138,15 +149,18 @@ def _contracts_together(paths: Sequence[str]) -> Result:
     return _result(findings, {"compared": list(paths)})
 
 
-def _data_together(paths: Sequence[str], key: str | None, lane: str, lanes: int | None) -> Result:
+def _data_together(
+    paths: Sequence[str], key: str | None, lane: str | None, lanes: int | None, said: TopicOptions
+) -> Result:
     from keylane.measure.together import compare_data
-    from keylane.systems.files import open_data
 
-    if len(paths) < 2 or key is None:
+    if len(paths) < 2 or (key is None and not all(is_topic(path) for path in paths)):
         raise click.UsageError("two or more data sets are compared by --key COLUMN; one is checked by CONTRACT --data")
-    opened = {path: open_data(path, text=[key]) for path in paths}
-    columns = [key, lane]
-    readers = {path: partial(_reading, one, columns) for path, one in opened.items()}
+    found_in = {path: opened(path, said, text=[key] if key else []) for path in paths}
+    readers = {path: partial(_reading, one, named(one, key=key, lane=lane or "lane")) for path, one in found_in.items()}
+    counts = {one.lanes for one in found_in.values()}
+    if lanes is None and len(counts) == 1:
+        lanes = counts.pop()
     found = compare_data(readers, lanes)
     facts = {
         "compared": list(paths),
@@ -162,7 +176,7 @@ def _data_together(paths: Sequence[str], key: str | None, lane: str, lanes: int 
     return _result(found.findings, facts, lines=lines)
 
 
-def _reading(data: Data, columns: list[str]) -> Iterator[Any]:
+def _reading(data: Data | TopicData, columns: list[str]) -> Iterator[Any]:
     from keylane.cli.progress import counted
 
     return counted(data.batches(columns), "check")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keylane.cli.data import named, opened
+from keylane.cli.kafka_options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -17,25 +19,32 @@ __all__ = ["identify"]
 
 @click.command(short_help="Which client's partitioner wrote this data, and does a second writer disagree?")
 @click.argument("data", type=click.Path())
-@click.option("--key", "-k", required=True, metavar="COLUMN", help="The column that holds the key.")
-@click.option("--lane", "-l", required=True, metavar="COLUMN", help="The column that holds the lane.")
+@click.option("--key", "-k", metavar="COLUMN", help="The column that holds the key; of a topic: the record's key.")
+@click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; of a topic: the partition.")
 @click.option("--lanes", "-n", type=int, help="The stream's lane count; found by itself where the data proves it.")
+@reading_options
 @output_option
-def identify(data: str, key: str, lane: str, lanes: int | None, output: str) -> tuple[Result, str]:
+def identify(
+    data: str, key: str | None, lane: str | None, lanes: int | None, output: str, **options: Any
+) -> tuple[Result, str]:
     """Find which client's partitioner wrote DATA, and whether a second writer disagrees.
 
-    DATA is a file or folder of Parquet, CSV or JSON lines. Writers are ranked by their share of the records, with the
-    evidence; when the sample is too small to tell, that is the answer.
+    DATA is a file or folder of Parquet, CSV or JSON lines, or a topic. Writers are ranked by their share of the
+    records, with the evidence; when the sample is too small to tell, that is the answer.
 
     \b
     keylane identify export.parquet --key merchant_id --lane partition
+    keylane identify kafka://broker:9092/payments
+
+    A topic is read at read_committed, up to where it ends when this begins; its lane count is the cluster's.
     """
     from keylane.cli.progress import counted
     from keylane.measure.identify import identify as identify_batches
-    from keylane.systems.files import open_data
 
-    batches = open_data(data, text=[key]).batches([key, lane])
-    return as_result(identify_batches(counted(batches, "identify"), lanes)), output
+    found = opened(data, reading_from(options), text=[key] if key else [])
+    columns = named(found, key=key, lane=lane)
+    batches = counted(found.batches(columns), "identify")
+    return as_result(identify_batches(batches, found.lanes if lanes is None else lanes)), output
 
 
 def as_result(found: Identification) -> Result:

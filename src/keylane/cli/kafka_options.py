@@ -10,12 +10,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keylane.pipelines.kafka.options import KafkaOptions
+    from keylane.systems.streams import TopicOptions
 
-__all__ = ["kafka_options", "taken_from"]
+__all__ = ["kafka_options", "reading_from", "reading_options", "taken_from"]
 
-_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+_CLIENT: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--kafka", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka client property; repeatable."),
     click.option("--kafka-file", "file", type=click.Path(), help="A file of such properties."),
+)
+_VALUES: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option("--value", type=click.Choice(["json", "avro", "protobuf", "utf8"]), help="How values are written."),
+    click.option(
+        "--value-schema", type=click.Path(), help="Their schema: an .avsc file, or a Protobuf descriptor set."
+    ),
+    click.option("--message", help="The message of the descriptor set, when it has several."),
+)
+_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+    *_CLIENT,
     click.option(
         "--state", type=click.Path(), help="Where a route into Kafka keeps its state; default: keylane-state/."
     ),
@@ -55,11 +66,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="What a topic with more lanes than before does.",
     ),
     click.option("--create", is_flag=True, help="Make topics that do not exist."),
-    click.option("--value", type=click.Choice(["json", "avro", "protobuf", "utf8"]), help="How values are written."),
-    click.option(
-        "--value-schema", type=click.Path(), help="Their schema: an .avsc file, or a Protobuf descriptor set."
-    ),
-    click.option("--message", help="The message of the descriptor set, when it has several."),
+    *_VALUES,
     click.option("--spark-jars", "jars", type=click.Path(), help="A folder with Spark's Kafka connector."),
     click.option("--spark-packages", "packages", help="The connector by its coordinates, for Spark to fetch."),
 )
@@ -71,7 +78,16 @@ _NAMES: Final = (
 
 def kafka_options(command: Any) -> Any:
     """Give a command all of them."""
-    for option in reversed(_OPTIONS):
+    return _given(command, _OPTIONS)
+
+
+def reading_options(command: Any) -> Any:
+    """Give a command those that say how topics are read."""
+    return _given(command, (*_CLIENT, *_VALUES))
+
+
+def _given(command: Any, several: tuple[Callable[[Any], Any], ...]) -> Any:
+    for option in reversed(several):
         command = option(command)
     return command
 
@@ -79,11 +95,25 @@ def kafka_options(command: Any) -> Any:
 def taken_from(options: dict[str, Any]) -> KafkaOptions:
     """Take these options out of a command's; the rest stays."""
     from keylane.pipelines.kafka.options import KafkaOptions
+
+    return KafkaOptions(_properties(options), **{name: options.pop(name) for name in _NAMES})
+
+
+def reading_from(options: dict[str, Any]) -> TopicOptions:
+    """Take the options that say how topics are read out of a command's; the rest stays."""
+    from keylane.systems.streams import TopicOptions
+    from keylane.systems.topic_fields import ValueOptions
+
+    properties = _properties(options)
+    values = ValueOptions(*(options.pop(name) for name in ("value", "value_schema", "message")))
+    return TopicOptions(properties, values, options.pop("dead_letters", None), options.pop("state", None))
+
+
+def _properties(options: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     from keylane.systems.kafka_access import read_properties
 
     file, pairs = options.pop("file"), [_pair(text) for text in options.pop("pairs")]
-    properties = (*(read_properties(file) if file else ()), *pairs)
-    return KafkaOptions(properties, **{name: options.pop(name) for name in _NAMES})
+    return (*(read_properties(file) if file else ()), *pairs)
 
 
 def _pair(text: str) -> tuple[str, str]:

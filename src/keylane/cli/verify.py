@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from keylane.cli.kafka_options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ SHOWN_LANES: Final = 32
 
 
 @click.command(short_help="Is every record of a source once, in order and in its lane in a target?")
-@click.option("--source", required=True, metavar="SRC", help="Where the records came from: a file or folder.")
-@click.option("--target", required=True, metavar="DST", help="Where they went: a folder that route made.")
+@click.option("--source", required=True, metavar="SRC", help="Where the records came from: a file, a folder, a topic.")
+@click.option("--target", required=True, metavar="DST", help="Where they went: a folder or topic of route's.")
 @click.option("--contract", "-c", type=click.Path(), help="Check lanes and keys too, against this contract.")
 @click.option(
     "--mode",
@@ -39,10 +40,12 @@ SHOWN_LANES: Final = 32
 @click.option(
     "--keep", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Violations of each rule to show."
 )
+@click.option("--lanes", "-n", type=click.IntRange(min=1), help="The lane count, where the contract says live.")
+@click.option("--dead-letters", metavar="TOPIC", help="Where records without a lane went; default: <topic>.dlq.")
+@click.option("--state", type=click.Path(), help="The state of the route into Kafka, to hold its account, too.")
+@reading_options
 @output_option
-def verify(
-    source: str, target: str, contract: str | None, mode: Any, engine: Any, keep: int, output: str
-) -> tuple[Result, str]:
+def verify(source: str, target: str, contract: str | None, output: str, **options: Any) -> tuple[Result, str]:
     r"""Hold DST against SRC, and print a certificate, or the first violations with their positions.
 
     Every record of SRC has to be in DST once, in its lane or among the dead letters; nothing else may be there; and
@@ -52,6 +55,10 @@ def verify(
     \b
     keylane verify --source day1/ --target lanes/ --contract payments.yaml
     keylane verify --source day1/ --target lanes/ -o json
+    keylane verify --source kafka://b1:9092/raw --target kafka://b1:9092/payments -c payments.yaml
+
+    Topics are read at read_committed, up to where they end when this begins; lanes are partitions, and the records of
+    a target say by their headers where they came from.
 
     Exit codes: 0 certified, 1 cannot be read, 2 usage or another contract's target, 4 broken.
     """
@@ -59,8 +66,8 @@ def verify(
     from keylane.contract.parse import load_contract
     from keylane.pipelines.verify import verify as run
 
-    loaded = load_contract(contract) if contract else None
-    found = run(source, target, loaded, mode=mode, engine=engine, keep=keep, watch=lambda rows: counted(rows, "verify"))
+    topics, loaded = reading_from(options), load_contract(contract) if contract else None
+    found = run(source, target, loaded, topics=topics, watch=lambda rows: counted(rows, "verify"), **options)
     return as_result(found), output
 
 
@@ -87,7 +94,7 @@ def _document(found: Verified) -> dict[str, Any]:
         "fingerprint": found.fingerprint,
         "epoch": found.epoch,
         "sent": verdict.facts.get("ok", 0),
-        "unvouched": verdict.facts.get("unknown", 0),
+        "unvouched": verdict.facts.get("unknown_read", 0),
         "records": verdict.records,
         "dead": verdict.facts.get("dead", 0),
         "repeats": verdict.facts.get("repeats", 0),

@@ -24,10 +24,13 @@ from keylane.measure.keep import fields_of
 from keylane.measure.scope import order_scopes
 from keylane.records import Reason
 from keylane.router import Router
+from keylane.systems.streams import PLACES
 from keylane.testing.history.rows import DEAD, READ, SCHEMA, SEND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from keylane.batches import Decided
     from keylane.contract.model import Contract
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "source_of", "source_rows", "target_rows"]
 
 OK, UNKNOWN = 2, 1
+#: More than any position.
+ALL: Final = 1 << 62
 #: The one writer that sources taken in a known order make up. No file has such a name.
 IN_ORDER: Final = "//"
 _ROW_BITS: Final = 40
@@ -52,11 +57,12 @@ class Plan:
     stream: str | None
     order: tuple[str, ...]
     gone: frozenset[str]
+    begins: Mapping[str, int]
     fields: tuple[str, ...] = field(default=())
 
     @classmethod
-    def of(cls, given: Stream, target: Stream, contract: Contract | None) -> Plan:
-        """The plan for two streams."""
+    def of(cls, given: Stream, target: Stream, contract: Contract | None, lanes: int | None = None) -> Plan:
+        """The plan for two streams; `lanes` is the count of a contract that says `live`, else the target's own."""
         named = {part.stream for part in given.parts}
         streams = [name for name in target.lanes if contract and name in contract.spec.streams]
         live = contract is not None and contract.spec.lanes == "live"
@@ -64,10 +70,11 @@ class Plan:
             given.read,
             target.read,
             contract,
-            target.lanes[streams[0]] if streams and live else None,
+            (lanes or target.lanes[streams[0]]) if streams and live else lanes if live else None,
             streams[0] if streams else None,
             target.order or (),
             frozenset((target.taken or frozenset()) - named),
+            given.begins,
             tuple(fields_of(contract)) if contract else (),
         )
 
@@ -93,9 +100,9 @@ def source_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
     """A part of the source as sends, all of them acknowledged."""
     for batch in plan.read_source(part, plan.fields):
         if len(batch):
-            yield _rows(
-                batch, SEND, **_identity(plan, batch), outcome=_same(OK, pa.int8(), batch), key=_base_keys(plan, batch)
-            )
+            known, fields = _apart(batch)
+            keys = _base_keys(plan, known, fields)
+            yield _rows(known, SEND, **_identity(plan, known), outcome=_same(OK, pa.int8(), known), key=keys)
 
 
 def target_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
@@ -103,15 +110,30 @@ def target_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
     for batch in plan.read_target(part, plan.fields):
         if not len(batch):
             continue
-        known = _identity(plan, batch)
-        if plan.gone:
-            gone = pc.is_in(batch.column("source"), value_set=pa.array(sorted(plan.gone), pa.string()))
-            sends = _rows(batch, SEND, **known, outcome=_same(UNKNOWN, pa.int8(), batch))
-            yield sends.filter(gone)
+        known, fields = _apart(batch)
+        identity = _identity(plan, known)
+        if plan.gone or plan.begins:
+            sends = _rows(known, SEND, **identity, outcome=_same(UNKNOWN, pa.int8(), known))
+            yield sends.filter(pa.array(_unvouched(plan, known)))
         if part.dead:
-            yield _rows(batch, DEAD, **known, offset=batch.column("offset"))
+            yield _rows(known, DEAD, **identity, offset=known.column("offset"))
         else:
-            yield _rows(batch, READ, **known, **_place(batch), **_promise(plan, batch))
+            yield _rows(known, READ, **identity, **_place(known), **_promise(plan, known, fields))
+
+
+def _apart(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Places, and the record's own fields: `key` or `source` may be the name of either."""
+    fields = pa.schema(list(batch.schema)[len(PLACES) :])
+    known = pa.RecordBatch.from_arrays(batch.columns[: len(PLACES)], schema=PLACES)
+    return known, pa.RecordBatch.from_arrays(batch.columns[len(PLACES) :], schema=fields)
+
+
+def _unvouched(plan: Plan, known: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Which records came from where the source no longer has any: a source that is gone, or what it has forgotten."""
+    coded = plain(known.column("source")).dictionary_encode()
+    first = [ALL if name in plan.gone else plan.begins.get(name, 0) for name in coded.dictionary.to_pylist()]
+    begins = np.array(first, np.int64)[coded.indices.to_numpy()]
+    return np.asarray(known.column("position").to_numpy() < begins, bool)
 
 
 def _rows(batch: pa.RecordBatch, what: int, **columns: Any) -> pa.RecordBatch:
@@ -144,42 +166,46 @@ def _place(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     return {name: batch.column(name) for name in ("stream", "lane", "offset", "epoch", "replay")}
 
 
-def _base_keys(plan: Plan, batch: pa.RecordBatch) -> pa.Array:
+def _base_keys(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> pa.Array:
     """Keys of the source as bytes, to be compared; null where they are not at hand."""
-    if plan.contract is None or not set(plan.contract.spec.key.fields) <= set(batch.schema.names):
-        return batch.column("key")
-    return read_batch(batch, plan.contract.spec.key).base
+    if plan.contract is None or not set(plan.contract.spec.key.fields) <= set(fields.schema.names):
+        return known.column("key")
+    return read_batch(fields, plan.contract.spec.key).base
 
 
-def _promise(plan: Plan, batch: pa.RecordBatch) -> dict[str, pa.Array]:
-    """Key, scope and lane as the contract has them; without a contract the lane is what keeps an order."""
+def _promise(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Key, scope and lane as the contract has them; without it, or under another, the lane is what keeps an order."""
+    lane = pc.binary_join_element_wise(known.column("stream"), known.column("lane").cast(pa.string()), "/")
     if plan.router is None:
-        lane = pc.binary_join_element_wise(batch.column("stream"), batch.column("lane").cast(pa.string()), "/")
         return {"scope": lane}
-    decided = decide(plan.router, batch, keys=_sent_keys(plan.router, batch))
-    return {
-        "key": decided.keys.base,
-        "scope": order_scopes(plan.router, decided),
-        **_expected(plan.router, decided, batch.column("fingerprint")),
-    }
+    decided = decide(plan.router, fields, keys=_sent_keys(plan.router, known, fields))
+    other = _of_other(known.column("fingerprint"), plan.router.contract.fingerprint)
+    scope = order_scopes(plan.router, decided)
+    if pc.any(other).as_py():
+        apart = pc.binary_join_element_wise(lane, known.column("fingerprint"), "\0").cast(pa.binary())
+        scope = pc.if_else(other, apart, scope)
+    return {"key": decided.keys.base, "scope": scope, **_expected(decided, other)}
 
 
-def _sent_keys(router: Router, batch: pa.RecordBatch) -> BatchKeys | None:
+def _of_other(carried: pa.Array, whole: str) -> pa.Array:
+    """Whether a record says that another contract placed it; one that says nothing was placed by this one."""
+    return pc.invert(pc.is_in(carried, value_set=pa.array([whole, abbreviated(whole), None], pa.string())))
+
+
+def _sent_keys(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> BatchKeys | None:
     """Keys that came as bytes, where the fields they were made of are not at hand."""
     spec = router.contract.spec.key
-    if set(spec.fields) <= set(batch.schema.names) or spec.window is not None:
+    if set(spec.fields) <= set(fields.schema.names) or spec.window is not None:
         return None
-    key = batch.column("key")
-    return BatchKeys(key, key, np.zeros(len(batch), bool))
+    key = known.column("key")
+    return BatchKeys(key, key, np.zeros(len(known), bool))
 
 
-def _expected(router: Router, decided: Decided, fingerprint: pa.Array) -> dict[str, pa.Array]:
+def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
     """Where the contract puts each record: -1 for nowhere, null where its key does not say or another contract does."""
     lane = np.where(decided.reason >= 0, -1, decided.lane)
-    whole = router.contract.fingerprint
-    own = pc.is_in(fingerprint, value_set=pa.array([whole, abbreviated(whole), None], pa.string()))
-    other = pc.invert(own).to_numpy(zero_copy_only=False)
-    unasked = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position | other
+    by_other = other.to_numpy(zero_copy_only=False)
+    unasked = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position | by_other
     streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
     placed = pa.array(lane >= 0)
     return {

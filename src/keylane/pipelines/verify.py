@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from keylane.errors import UsageError
 from keylane.pipelines.sides import Plan, source_of, source_rows, target_rows
 from keylane.systems.address import parse_address
-from keylane.systems.streams import open_source, open_target
+from keylane.systems.streams import TopicOptions, open_source, open_target
 from keylane.testing.history import Settings, check
 
 if TYPE_CHECKING:
@@ -78,12 +78,19 @@ def verify(
     keep: int = 10,
     spark: SparkSession | None = None,
     watch: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]] = iter,
+    lanes: int | None = None,
+    topics: TopicOptions | None = None,
 ) -> Verified:
-    """Hold a target against its source. `watch` is passed every batch on its way, for whoever shows progress."""
-    there = open_target(parse_address(target))
-    given = open_source(parse_address(source), there)
+    """Hold a target against its source.
+
+    `watch` is passed every batch on its way, for whoever shows progress. `lanes` is the lane count that a contract
+    which says `live` was carried out with; else the target's own. `topics` is what is said of Kafka.
+    """
+    said, origin = topics or TopicOptions(), parse_address(source)
+    there = open_target(parse_address(target), origin, contract, said)
+    given = open_source(origin, there, contract, said)
     _check_contract(contract, there)
-    plan = Plan.of(given, there, contract)
+    plan = Plan.of(given, there, contract, lanes)
     tasks: Tasks = (*((True, part) for part in given.parts), *((False, part) for part in there.parts))
     chosen = _engine(engine, given, there, spark)
     settings = Settings(mode=mode, keep=keep)
@@ -160,6 +167,11 @@ def _verified(
         remarks.append("order was checked for each lane and source, which is more than for each key")
     if plan.gone:
         remarks.append(f"{len(plan.gone)} source(s) are gone: their records were not held against anything")
+    unasked = verdict.facts.get("unasked", 0)
+    if contract is not None and unasked:
+        remarks.append(
+            f"the lanes of {unasked:,} record(s) were not checked: they go by position, or by another contract"
+        )
     return Verified(
         source=given.address,
         target=target.address,

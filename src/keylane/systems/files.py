@@ -2,6 +2,7 @@
 
 A CSV key is read as text, whatever it looks like: `00042` must not become 42, because its bytes decide its lane.
 A folder of `lane=7/` sub-folders gives the column `lane`, as Spark, DuckDB and pandas read it too.
+Topics as the same: `topic_data`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ class Data:
 
     path: str
     dataset: Any
+
+    @property
+    def lanes(self) -> int | None:
+        """The lane count, which no file says."""
+        return None
 
     @property
     def columns(self) -> list[str]:

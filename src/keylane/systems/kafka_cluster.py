@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.kafka_access import KafkaAccess
 
-__all__ = ["Cluster", "Listener", "explained", "is_permanent", "open_cluster"]
+__all__ = ["Cluster", "Listener", "Stretch", "explained", "is_permanent", "open_cluster"]
 
 ANSWER_SECONDS: Final = 15.0
 TURN_SECONDS: Final = 2.0
@@ -71,6 +71,18 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """What there is of a lane: its first offset, where a reader's view ends, and where the log ends.
+
+    The two ends differ while a transaction is open, for those who read what is committed.
+    """
+
+    start: int
+    end: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """A cluster that answers."""
 
@@ -105,6 +117,39 @@ class Cluster:
             with suppress(TimeoutError):
                 done.exception(ANSWER_SECONDS)
 
+    def stretches(self, topic: str, lanes: int, *, committed: bool) -> list[Stretch]:
+        """What there is of each lane at this moment."""
+        start, high = (self._offsets(topic, lanes, at, committed=False) for at in ("earliest", "latest"))
+        end = self._offsets(topic, lanes, "latest", committed=True) if committed else high
+        return [Stretch(*one) for one in zip(start, map(min, end, high), high, strict=True)]
+
+    def _offsets(self, topic: str, lanes: int, at: str, *, committed: bool) -> list[int]:
+        from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        asked = {TopicPartition(topic, lane): getattr(OffsetSpec, at)() for lane in range(lanes)}
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                told = self.admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_SECONDS)
+                return [int(told[place].result(2 * ANSWER_SECONDS).offset) for place in asked]
+            except KafkaException as error:
+                # A lane that was made just now has no leader yet.
+                if is_permanent(error) or time.monotonic() > until:
+                    raise explained(error, self.access.brokers, self.listener) from None
+                time.sleep(0.2)
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether the cluster takes older records of a key out of a topic; no, where it does not say."""
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+        asked = self.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
+        try:
+            return "compact" in next(iter(asked.values())).result(ANSWER_SECONDS)["cleanup.policy"].value
+        except Exception:  # noqa: BLE001  the right to ask this is rarely given
+            return False
+
     def offsets_kept_seconds(self) -> float | None:
         """How long the cluster remembers the offsets of a group that nobody is in; None when it does not say."""
         from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
@@ -120,13 +165,14 @@ class Cluster:
     def _lanes(self, topic: str) -> int:
         """Asked a few times before the answer is none: a topic that was made just now is not known to every broker."""
         for pause in (0.2, 0.5, 1.0):
-            lanes = self._lanes_now(topic)
+            lanes = self.lanes_now(topic)
             if lanes:
                 return lanes
             time.sleep(pause)
-        return self._lanes_now(topic)
+        return self.lanes_now(topic)
 
-    def _lanes_now(self, topic: str) -> int:
+    def lanes_now(self, topic: str) -> int:
+        """The same of one topic, asked once: for one that need not be there."""
         found = self._ask(topic).topics[topic]
         if found.error is not None and _name(found.error) != "UNKNOWN_TOPIC_OR_PART":
             raise explained(found.error, self.access.brokers, self.listener)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.lock import Lock
 
-__all__ = ["Done", "Parked", "Plan", "RouteHead", "RouteState", "open_state", "read_head", "state_name"]
+__all__ = ["Done", "Parked", "Plan", "RouteHead", "RouteState", "open_state", "read_head", "read_last", "state_name"]
 
 FORMAT: Final = "keylane.kafka-route/1"
 OWN: Final = "_keylane"
@@ -148,9 +148,7 @@ class RouteState:
 
     def last(self) -> Done:
         """The last batch that is done."""
-        numbers = self._numbers("done")
-        found = _read(self._file("done", numbers[-1])) if numbers else None
-        return Done.before_all(self.head) if found is None else Done.from_json(found)
+        return read_last(self.path, self.head)
 
     def write_done(self, done: Done) -> None:
         """Write what a batch came to, and forget what nobody needs."""
@@ -206,6 +204,13 @@ def read_head(path: Path) -> RouteHead | None:
     """The head of a route, without its lock; None when there is no such route."""
     found = _read(path / OWN / "head.json")
     return None if found is None else RouteHead(**{f.name: found[f.name] for f in fields(RouteHead)})
+
+
+def read_last(path: Path, head: RouteHead) -> Done:
+    """The last batch that is done, without the lock."""
+    files = sorted((path / OWN / "done").glob("[0-9]*.json"))
+    found = _read(files[-1]) if files else None
+    return Done.before_all(head) if found is None else Done.from_json(found)
 
 
 def state_name(contract: str, target: str) -> str:

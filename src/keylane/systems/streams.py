@@ -2,7 +2,7 @@
 
 `open_source` and `open_target` take an address and give a `Stream`: what is known of it without reading, its parts, and
 a function that reads a part. A part is a file, or a stretch of a partition: small enough to be handed to a worker, and
-read on its own. Every system has one module that makes such streams; `stream_files` is that of folders.
+read on its own. Every system has one module that makes such streams: `stream_files` for folders, `stream_topics`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from keylane.errors import UsageError
+from keylane.systems.topic_fields import ValueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from keylane.contract.model import Contract
     from keylane.systems.address import Address
     from keylane.systems.manifest import Counts
 
-    #: Reads a part: the columns of `PLACES`, then the fields that were asked for, those that there are.
+    #: Reads a part: the columns of `PLACES`, then the fields that were asked for, those that there are. A field may
+    #: be called as a place is, so places are taken by their number.
     Read = Callable[["Part", Sequence[str]], Iterator[pa.RecordBatch]]
 
-__all__ = ["PLACES", "Part", "Stream", "open_source", "open_target", "places"]
+__all__ = ["PLACES", "Part", "Stream", "TopicOptions", "open_source", "open_target", "places"]
 
 #: The columns of every batch, before the fields that a contract needs.
 PLACES: Final = pa.schema(
@@ -61,7 +64,8 @@ class Stream:
     `order` are the sources of a target in the order in which it took them, as far as a record's order goes across
     sources; None where each source has an order of its own, as partitions do. `taken` are the sources that a target
     says it took, where it says so, and `claimed` is what it says it has come to. `kind` and `every_name` say which
-    files of a folder count. `remarks` are what a reader of the certificate has to know.
+    files of a folder count. `begins` is the first position that is still there of a source that has forgotten some.
+    `remarks` are what a reader of the certificate has to know.
     """
 
     address: str
@@ -76,36 +80,66 @@ class Stream:
     taken: frozenset[str] | None = None
     claimed: Counts | None = None
     every_name: bool = False
+    begins: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
     @property
     def records(self) -> int | None:
-        """How many records there are, dead letters included, where that is known without reading."""
+        """How many records there are, dead letters included, where that is known unread; of topics: at most so many."""
         ends = [part.end for part in self.parts]
         return None if None in ends else sum(part.end - part.start for part in self.parts if part.end is not None)
 
 
-def open_source(address: Address, target: Stream) -> Stream:
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """What is said of topics beside their addresses.
+
+    `properties` are client properties (`kafka_access`), `values` how values are written, where the contract needs a
+    field of them. `dead_letters` is a topic, `<topic>.dlq` when it is not given; `state` the folder of the route.
+    """
+
+    properties: tuple[tuple[str, str], ...] = ()
+    values: ValueOptions = field(default_factory=ValueOptions)
+    dead_letters: str | None = None
+    state: str | None = None
+
+
+def open_source(address: Address, target: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
     """The stream that a target took its records from."""
     if address.system == "files":
         from keylane.systems.stream_files import source_stream
 
         return source_stream(address, target)
+    if address.system == "kafka":
+        from keylane.systems.stream_topics import source_topic
+
+        return source_topic(address, contract, said)
     raise _not_yet(address)
 
 
-def open_target(address: Address) -> Stream:
+def open_target(address: Address, source: Address, contract: Contract | None, said: TopicOptions) -> Stream:
     """The stream that records were put in."""
     if address.system == "files":
         from keylane.systems.stream_files import target_stream
 
-        return target_stream(address)
+        found = target_stream(address)
+        return found if source.system == "files" else _routed_from_topic(found, contract, said)
+    if address.system == "kafka":
+        from keylane.systems.stream_topics import target_topic
+
+        return target_topic(address, source, contract, said)
     raise _not_yet(address)
+
+
+def _routed_from_topic(found: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
+    from keylane.systems.stream_topics import routed_from_topic
+
+    return routed_from_topic(found, contract, said)
 
 
 def _not_yet(address: Address) -> UsageError:
     what = f"{address.system} is not verified by this version; nothing was contacted"
-    return UsageError.of(what, got=str(address), allowed="a path")
+    return UsageError.of(what, got=str(address), allowed="a path, kafka://host:port/topic")
 
 
 def places(rows: int, **given: pa.Array | None) -> list[pa.Array]:

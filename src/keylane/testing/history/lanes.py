@@ -53,7 +53,7 @@ def judge_lanes(table: pa.Table, settings: Settings) -> Found:
     table = _by_log(table)
     what = kind_of(table)
     reads, owns = table.filter(pa.array(what == READ)), table.filter(pa.array(what == OWN))
-    facts = Counter(reads=len(reads))
+    facts = Counter(reads=len(reads), unasked=reads.column("expected_lane").null_count)
     told: list[tuple[Any, pa.Table, Any, Any]] = [*_of_reads(reads), *_of_owners(owns)]
     if settings.mode == "at-least-once" and len(reads):
         strays, unmarked, repeats = _strays(reads, rereads=settings.rereads)

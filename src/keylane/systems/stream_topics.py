@@ -1,0 +1,293 @@
+"""Topics as streams to verify: partitions cut into stretches of offsets, as they were when the stream was opened.
+
+A source's records are known by `topic/partition` and their offset; those of a target by the header `keylane.source`,
+which `route` gives them, with the contract's fingerprint, its epoch and, where a batch was written again, the attempt
+beside it. A target is its topic, the topics of the contract's tiers, and that of the dead letters.
+
+How a stretch is read: `topic_reader`. What its bytes mean: `topic_fields`. Folders: `stream_files`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.errors import DataError, TargetError, UsageError
+from keylane.measure.keep import fields_of
+from keylane.systems.kafka_access import kafka_access
+from keylane.systems.kafka_cluster import open_cluster
+from keylane.systems.kafka_state import read_head, read_last
+from keylane.systems.stream_files import read_target
+from keylane.systems.streams import PLACES, Part, Stream, TopicOptions, places
+from keylane.systems.topic_fields import fields_for
+from keylane.systems.topic_reader import TopicReader, level_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from keylane.contract.model import Contract
+    from keylane.systems.address import Address
+    from keylane.systems.kafka_access import KafkaAccess
+    from keylane.systems.kafka_cluster import Cluster, Stretch
+    from keylane.systems.kafka_state import RouteHead
+    from keylane.systems.topic_fields import TopicFields
+    from keylane.systems.topic_reader import Lot, Writer
+
+__all__ = ["routed_from_topic", "source_topic", "target_topic"]
+
+#: Offsets of one part: enough that a worker's connection pays, few enough for a large partition to have several.
+OFFSETS: Final = 1_000_000
+#: More than any offset: nothing of such a source is vouched for.
+NOTHING: Final = 1 << 62
+
+
+def source_topic(address: Address, contract: Contract | None, said: TopicOptions) -> Stream:
+    """The topic that records were taken from."""
+    access = kafka_access(address.place, said.properties)
+    with open_cluster(access) as cluster:
+        found = _stretches(cluster, address.name, DataError)
+        compacted = cluster.is_compacted(address.name)
+    names = {lane: f"{address.name}/{lane}" for lane in range(len(found))}
+    begins = {names[lane]: NOTHING if compacted else one.start for lane, one in enumerate(found)}
+    remarks = [*_open(address.name, found)]
+    if compacted:
+        remarks.append("the source is compacted: what was taken out of it was not held against anything")
+    elif any(begins.values()):
+        gone = sum(first > 0 for first in begins.values())
+        remarks.append(
+            f"{gone} lane(s) of the source no longer begin at 0: what came from before was not held against anything"
+        )
+    parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), found[lane]))
+    fields = fields_for(fields_of(contract) if contract else (), contract, said.values)
+    read = ReadSource(_reader(access, fields), fields)
+    return Stream(
+        str(address), parts, read, begins={name: at for name, at in begins.items() if at}, remarks=tuple(remarks)
+    )
+
+
+def target_topic(address: Address, source: Address, contract: Contract | None, said: TopicOptions) -> Stream:
+    """The topic that records were put in, with the tiers of the contract and the dead letters."""
+    access = kafka_access(address.place, said.properties)
+    head = _head(address, said)
+    streams = _streams(address.name, contract)
+    with open_cluster(access) as cluster:
+        found = {topic: _stretches(cluster, topic, TargetError) for topic in streams}
+        dead = _dead(cluster, address, said)
+    fields = _fields(source, contract, said)
+    parts = [
+        part
+        for topic, lanes in found.items()
+        for lane, one in enumerate(lanes)
+        for part in _cut(Part(topic, streams[topic], lane), one)
+    ]
+    parts += [part for lane, one in enumerate(dead[1]) for part in _cut(Part(dead[0], lane=lane, dead=True), one)]
+    stream = Stream(
+        str(address),
+        tuple(parts),
+        ReadTarget(replace(_reader(access, fields), headers=True), fields),
+        lanes={streams[topic]: len(lanes) for topic, lanes in found.items()},
+        remarks=tuple(remark for topic, lanes in [*found.items(), dead] for remark in _seen(topic, lanes)),
+    )
+    return stream if head is None else _as_begun(stream, head, streams, Path(said.state or ""))
+
+
+def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
+    """Topics, and what the contract calls them: a tier is called as its topic, the stream may be called otherwise."""
+    if contract is None:
+        return {topic: topic}
+    tiers = {rule.tier.stream: rule.tier.stream for rule in contract.spec.hot_keys if rule.tier}
+    return {topic: topic if topic in contract.spec.streams else contract.spec.streams[0], **tiers}
+
+
+def _fields(source: Address, contract: Contract | None, said: TopicOptions) -> TopicFields:
+    """What is read of a target's records. A record from a file has the routing key for its key, unless it is told."""
+    names = fields_of(contract) if contract else []
+    only_key = contract is not None and set(names) == set(contract.spec.key.fields)
+    if source.system == "files" and only_key and said.values.form is None:
+        names = []
+    return fields_for(names, contract, said.values)
+
+
+def _stretches(cluster: Cluster, topic: str, error: type[DataError | TargetError]) -> list[Stretch]:
+    lanes = cluster.lanes([topic])[topic]
+    if not lanes:
+        raise error.of(f"no such topic at {cluster.access.brokers}", got=topic)
+    return cluster.stretches(topic, lanes, committed=level_of(cluster.access) == "read_committed")
+
+
+def _dead(cluster: Cluster, address: Address, said: TopicOptions) -> tuple[str, list[Stretch]]:
+    """The topic of the dead letters: it has to be there only where it was named."""
+    topic = said.dead_letters or f"{address.name}.dlq"
+    if said.dead_letters is None and not cluster.lanes_now(topic):
+        return topic, []
+    return topic, _stretches(cluster, topic, TargetError)
+
+
+def _cut(part: Part, stretch: Stretch) -> Iterator[Part]:
+    for start in range(stretch.start, stretch.end, OFFSETS):
+        yield replace(part, start=start, end=min(start + OFFSETS, stretch.end))
+
+
+def _seen(topic: str, lanes: Sequence[Stretch]) -> Iterator[str]:
+    yield from _open(topic, lanes)
+    if gone := sum(one.start > 0 for one in lanes):
+        yield f"{gone} lane(s) of {topic} no longer begin at 0: what was there counts as lost"
+
+
+def _open(topic: str, lanes: Sequence[Stretch]) -> Iterator[str]:
+    if waiting := sum(one.end < one.high for one in lanes):
+        yield f"a transaction is open in {waiting} lane(s) of {topic}: what follows its first record was not looked at"
+
+
+def _head(address: Address, said: TopicOptions) -> RouteHead | None:
+    if said.state is None:
+        return None
+    head = read_head(Path(said.state))
+    if head is None or head.target != str(address):
+        got = head.target if head else f"no state of a route in {said.state}"
+        raise UsageError.of("the state is not of a route into this target", got=got, allowed=str(address))
+    return head
+
+
+def _as_begun(stream: Stream, head: RouteHead, streams: Mapping[str, str], state: Path) -> Stream:
+    """The stream with what its route has written down: lane counts when it began, contract, and its account."""
+    begun = {streams[topic]: lanes for topic, lanes in head.topics.items() if topic in streams}
+    return replace(
+        stream,
+        contract=head.contract,
+        fingerprint=head.fingerprint,
+        epoch=head.epoch,
+        lanes={**stream.lanes, **begun},
+        kind=head.kind or None,
+        every_name=head.pattern == "*",
+        claimed=read_last(state, head).total,
+    )
+
+
+def _reader(access: KafkaAccess, fields: TopicFields) -> TopicReader:
+    return TopicReader(access, values=bool(fields.of_value), times=fields.of_time)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """Reads a part of a source topic."""
+
+    reader: TopicReader
+    fields: TopicFields
+
+    def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for lot in _lots(self.reader, part):
+            known = places(
+                len(lot), source=pa.repeat(part.stream, len(lot)), position=pa.array(lot.offsets, pa.int64())
+            )
+            yield _with_fields(known, self.fields, lot)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTarget:
+    """Reads a part of a target topic, or of its dead letters."""
+
+    reader: TopicReader
+    fields: TopicFields
+
+    def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for lot in _lots(self.reader, part):
+            source, position = _origin(lot.sources)
+            given = {"source": source, "position": position, "offset": pa.array(lot.offsets, pa.int64())}
+            if not part.dead:
+                given |= _written_by(lot.writers, self.reader.writers)
+                given |= {"stream": pa.repeat(part.stream, len(lot)), "lane": pa.repeat(part.lane, len(lot))}
+            known = places(len(lot), dead=pa.repeat(part.dead, len(lot)), **given)
+            yield _with_fields(known, self.fields, lot)
+
+
+def _lots(reader: TopicReader, part: Part) -> Iterator[Lot]:
+    assert part.lane is not None
+    assert part.end is not None
+    return reader.lots(part.name, part.lane, part.start, part.end)
+
+
+def _with_fields(known: list[pa.Array], fields: TopicFields, lot: Lot) -> pa.RecordBatch:
+    """Places, the key's bytes among them, and the fields behind them."""
+    keys = pa.array(lot.keys, pa.binary())
+    known[PLACES.get_field_index("key")] = keys
+    values = pa.array(lot.values, pa.binary()) if fields.of_value else None
+    times = pa.array(lot.times, pa.timestamp("ms", "UTC")) if fields.of_time else None
+    columns = [*known, *fields.columns(keys, values, times)]
+    return pa.RecordBatch.from_arrays(columns, names=[*PLACES.names, *fields.names])
+
+
+def _origin(told: list[bytes | None]) -> tuple[pa.Array, pa.Array]:
+    """`topic/partition/offset` or `file/row`, taken apart at the last stroke; null where it is not of that form."""
+    texts = _texts(told)
+    pieces = pc.split_pattern(texts, "/", max_splits=1, reverse=True)
+    whole = pc.equal(pc.list_value_length(pieces), 2).fill_null(False)
+    if not pc.all(whole).as_py():
+        pieces = pc.if_else(whole, pieces, pa.scalar([None, None], pieces.type))
+    flat = pieces.flatten()
+    source, number = flat.take(_every_other(len(texts), 0)), flat.take(_every_other(len(texts), 1))
+    return source, _whole_numbers(number)
+
+
+def _texts(told: list[bytes | None]) -> pa.Array:
+    try:
+        return pa.array(told, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([one and one.decode("utf-8", "replace") for one in told], pa.string())
+
+
+def _every_other(rows: int, first: int) -> pa.Array:
+    return pa.array(np.arange(first, 2 * rows, 2))
+
+
+def _whole_numbers(texts: pa.Array) -> pa.Array:
+    try:
+        return texts.cast(pa.int64())
+    except pa.ArrowInvalid:
+        fits = pc.match_substring_regex(texts, "^[0-9]{1,18}$").fill_null(False)
+        return pc.if_else(fits, texts, pa.scalar(None, pa.string())).cast(pa.int64())
+
+
+def _written_by(numbers: list[int], writers: Iterable[Writer]) -> dict[str, pa.Array]:
+    """Contract, epoch and mark of every record. There are few different ones."""
+    number = pa.array(numbers, pa.int32())
+    contracts, epochs, marks = zip(*writers, strict=True)
+    return {
+        "fingerprint": _texts(list(contracts)).take(number),
+        "epoch": _whole_numbers(_texts(list(epochs))).take(number),
+        "replay": pa.array(marks, pa.bool_()).take(number),
+    }
+
+
+def routed_from_topic(stream: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
+    """A folder whose records came from a topic: what the contract needs is in its columns `key`, `value`, `timestamp`.
+
+    Partitions have each an order of their own, and were taken in stretches that are no files.
+    """
+    fields = fields_for(fields_of(contract) if contract else (), contract, said.values)
+    return replace(stream, order=None, taken=None, read=ReadRouted(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRouted:
+    """Reads a file of a lane whose records came from a topic."""
+
+    fields: TopicFields
+
+    def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        wanted = [*(["key", "value"] if self.fields.names else []), *(["timestamp"] if self.fields.of_time else [])]
+        for batch in read_target(part, wanted):
+            known = list(batch.columns[: len(PLACES)])
+            own: dict[str, Any] = dict(
+                zip(batch.schema.names[len(PLACES) :], batch.columns[len(PLACES) :], strict=True)
+            )
+            if part.dead or not self.fields.names:
+                yield pa.RecordBatch.from_arrays(known, schema=PLACES)
+                continue
+            columns = self.fields.columns(own["key"], own["value"], own.get("timestamp"))
+            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*PLACES.names, *self.fields.names])

@@ -1,0 +1,439 @@
+"""`verify` on topics of a real broker: clean histories are certified, and every planted fault is found."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import time
+from dataclasses import replace
+from importlib.resources import files
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from jsonschema import Draft202012Validator
+from tests.integration.histories import LANES, Message, Topics, rows_of
+from tests.integration.routed import contract
+
+from keylane import Router
+from keylane.cli.main import _run
+from keylane.errors import DataError, TargetError, UsageError
+from keylane.pipelines.verify import verify
+from keylane.systems.broker import librdkafka_settings
+from keylane.systems.kafka_access import kafka_access
+from keylane.systems.topic_fields import ValueOptions
+from keylane.systems.topic_reader import TopicReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from keylane import Contract
+    from keylane.systems.broker import Cluster
+
+
+class Command:
+    """Commands as a user has them."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.patch, self.captured = folder, patch, captured
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        self.captured.readouterr()
+        self.patch.setattr(sys, "argv", ["keylane", *map(str, arguments)])
+        return _run(), *self.captured.readouterr()
+
+    def json(self, name: str, *arguments: object) -> tuple[int, dict[str, Any]]:
+        """Exit code and document, which has to fit the published schema."""
+        code, out, err = self(name, *arguments, "-o", "json")
+        assert out, err
+        document: dict[str, Any] = json.loads(out)
+        schema = json.loads(files("keylane").joinpath("schemas", f"{name}.json").read_text("utf-8"))
+        Draft202012Validator(schema).validate(document)
+        return code, document
+
+    def contract(self, given: Contract) -> Path:
+        path = self.folder / f"{given.fingerprint[-8:]}.yaml"
+        path.write_text(json.dumps(given.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        return path
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def topics(broker: Cluster, topic: Callable[..., str]) -> Topics:
+    return Topics.made(broker, topic)
+
+
+def test_a_clean_history_is_certified(topics: Topics) -> None:
+    topics.write(topics.fill(rows_of(600, nulls=25)))
+    found = topics.verify()
+    assert found.ok, found.verdict.violations
+    assert (found.verdict.facts["ok"], found.verdict.records, found.verdict.facts["dead"]) == (600, 576, 24)
+    assert set(found.verdict.unchecked) == {"two_owners", "early_applies"}
+    assert found.remarks == ()
+    lanes = found.verdict.lanes
+    assert [lane.lane for lane in lanes] == list(range(LANES))
+    # Markers and what was aborted stand between the records of a lane, and are nobody's loss.
+    assert all(lane.last - lane.first + 1 > 2 * lane.records for lane in lanes)
+
+
+def lost(messages: list[Message]) -> None:
+    del messages[100:107]
+
+
+def lost_letter(messages: list[Message]) -> None:
+    messages.remove(next(one for one in messages if one.topic))
+
+
+def invented(messages: list[Message]) -> None:
+    messages.append(replace(messages[11], source=f"{str(messages[11].source).rpartition('/')[0]}/99999"))
+
+
+def another_key(messages: list[Message]) -> None:
+    messages[5] = replace(messages[5], key=b"key-99")
+
+
+def duplicated(messages: list[Message]) -> None:
+    messages += [replace(one) for one in messages[-3:]]
+
+
+def reordered(messages: list[Message]) -> None:
+    """Two records of one key that stand in each other's place."""
+    at = [n for n, one in enumerate(messages) if one.key == b"key-3"][4:6]
+    messages[at[0]], messages[at[1]] = messages[at[1]], messages[at[0]]
+
+
+def split_key(messages: list[Message]) -> None:
+    """One record of a key is in another lane: misrouted, and its key split."""
+    at = next(n for n, one in enumerate(messages) if one.key == b"key-5")
+    messages[at] = replace(messages[at], lane=(messages[at].lane + 1) % LANES)
+
+
+def misrouted(messages: list[Message]) -> None:
+    """All records of a key are in another lane: not split."""
+    for n, one in enumerate(messages):
+        if one.key == b"key-6":
+            messages[n] = replace(one, lane=(one.lane + 1) % LANES)
+
+
+def stale_epoch(messages: list[Message]) -> None:
+    """The middle of the log is of a later epoch than what comes after it; of the same placement."""
+    for n in range(200, 300):
+        messages[n] = replace(messages[n], epoch=2)
+
+
+FAULTS: dict[Callable[[list[Message]], None], dict[str, int]] = {
+    lost: {"lost": 7},
+    lost_letter: {"lost": 1},
+    invented: {"invented": 1},
+    another_key: {"invented": 1},
+    duplicated: {"duplicated": 3},
+    reordered: {"reordered": 1},
+    split_key: {"split_keys": 1, "misrouted": 1},
+    misrouted: {"misrouted": 45},
+    stale_epoch: {"stale_epochs": 293},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_planted_fault_is_found_and_counted(fault: Callable[[list[Message]], None], topics: Topics) -> None:
+    messages = topics.fill(rows_of(600, nulls=40))
+    fault(messages)
+    topics.write(messages)
+    found = topics.verify()
+    counts = {rule: count for rule, count in found.verdict.counts.items() if count}
+    if fault is another_key:
+        counts.pop("misrouted", None)
+    assert counts == FAULTS[fault]
+    assert not found.ok
+
+
+def test_a_fault_ends_the_command_with_4_and_what_it_prints_is_valid(topics: Topics, command: Command) -> None:
+    messages = topics.fill(rows_of(200))
+    topics.write(messages[:150])
+    source, target = topics.address(topics.source), topics.address(topics.target)
+    said = ["--source", source, "--target", target, "-c", command.contract(topics.agreed)]
+    code, document = command.json("verify", *said)
+    assert (code, document["ok"], document["lost"], document["records"]) == (4, False, 50, 150)
+    assert document["violations"][0]["source"].startswith(f"{topics.source}/")
+    topics.write(messages[150:])
+    code, document = command.json("verify", *said)
+    assert (code, document["ok"], document["sent"], document["records"]) == (0, True, 200, 200)
+    assert document["fingerprint"] == topics.agreed.fingerprint
+    assert all(0 <= lane["first"] <= lane["last"] for lane in document["lanes"])
+
+
+def test_what_was_aborted_shows_only_to_those_who_ask_for_it(topics: Topics) -> None:
+    topics.write(topics.fill(rows_of(120)))
+    assert topics.verify().ok
+    found = topics.verify(said={"properties": (("isolation.level", "read_uncommitted"),)})
+    assert found.verdict.counts["duplicated"] == 120
+
+
+def test_an_open_transaction_is_said_and_not_waited_for(topics: Topics) -> None:
+    topics.write(topics.fill(rows_of(120)))
+    held = Producer({**librdkafka_settings(topics.broker), "transactional.id": f"{topics.target}-held"})
+    held.init_transactions(30)
+    held.begin_transaction()
+    held.produce(topics.target, b"not yet", b"key-1", 2)
+    assert held.flush(30) == 0
+    try:
+        found = topics.verify()
+        assert found.ok
+        assert found.remarks == (
+            f"a transaction is open in 1 lane(s) of {topics.target}: what follows its first record was not looked at",
+        )
+    finally:
+        held.abort_transaction(30)
+
+
+def test_a_topic_that_grew_is_held_to_the_lanes_of_its_contract(topics: Topics) -> None:
+    topics.write(topics.fill(rows_of(200)))
+    topics.grow(LANES + 3)
+    assert topics.verify().ok
+    live = contract(topics.target, "live")
+    assert topics.verify(live, lanes=LANES).verdict.records == 200
+    messages = topics.fill([(0, b"key-0", b"late")])
+    topics.write(
+        [replace(messages[0], source=f"{topics.source}/0/{topics.size(topics.source, 0) - 1}", lane=LANES + 1)]
+    )
+    counts = topics.verify().verdict.counts
+    assert (counts["misrouted"], counts["split_keys"], counts["lost"]) == (1, 1, 0)
+
+
+def test_a_live_contract_goes_by_the_lanes_that_the_topic_has(topics: Topics) -> None:
+    live = contract(topics.target, "live")
+    messages = [replace(one, fingerprint=live.fingerprint) for one in topics.fill(rows_of(200))]
+    topics.write(messages)
+    assert topics.verify(live).ok
+    topics.grow(LANES + 3)
+    assert topics.verify(live).verdict.counts["misrouted"] > 0
+    assert topics.verify(live, lanes=LANES).ok
+
+
+def test_a_new_epoch_may_move_keys_and_an_old_one_may_not_come_back(topics: Topics) -> None:
+    """Records of another version of the contract keep the order of their lane; their lanes are not recomputed."""
+    messages = topics.fill(rows_of(300))
+    moved = [replace(one, lane=(one.lane + 1) % LANES, fingerprint="before") for one in messages[:150]]
+    topics.write([*moved, *(replace(one, epoch=2) for one in messages[150:])])
+    found = topics.verify()
+    assert found.ok
+    assert found.remarks == (
+        "the lanes of 150 record(s) were not checked: they go by position, or by another contract",
+    )
+    topics.write([replace(moved[0])])
+    counts = {rule: count for rule, count in topics.verify().verdict.counts.items() if count}
+    assert counts == {"duplicated": 1, "stale_epochs": 1}
+
+
+def test_empty_topics_are_certified_as_such(topics: Topics) -> None:
+    found = topics.verify()
+    assert (found.ok, found.verdict.records) == (True, 0)
+    topics.fill(rows_of(20))
+    assert topics.verify().verdict.counts["lost"] == 20
+
+
+def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) -> None:
+    messages = topics.fill(rows_of(300))
+    topics.write(messages)
+    topics.forget(topics.source, 0, 50)
+    found = topics.verify()
+    assert found.ok
+    assert (found.verdict.facts["unknown_read"], found.verdict.facts["ok"]) == (50, 250)
+    assert found.remarks == (
+        "1 lane(s) of the source no longer begin at 0: what came from before was not held against anything",
+    )
+    # A reader that is on its way to them is told.
+    with pytest.raises(DataError, match="went while it was read"):
+        list(TopicReader(kafka_access(topics.broker.bootstrap)).lots(topics.source, 0, 0, 90))
+    # What it still has is held as before.
+    topics.write([replace(messages[-1], source=f"{topics.source}/0/99999")])
+    assert topics.verify().verdict.counts["invented"] == 1
+
+
+def test_what_a_target_has_forgotten_counts_as_lost(topics: Topics) -> None:
+    topics.write(topics.fill(rows_of(300)))
+    topics.forget(topics.target, 1, 60)
+    found = topics.verify()
+    assert found.verdict.counts["lost"] > 0
+    assert any("what was there counts as lost" in remark for remark in found.remarks)
+
+
+def test_a_compacted_source_vouches_for_what_is_left(broker: Cluster, topic: Callable[..., str]) -> None:
+    topics = Topics.made(broker, topic, cleanup_policy="compact")
+    messages = topics.fill(rows_of(100))
+    topics.write([*messages, replace(messages[3], source=f"{topics.source}/0/99999")])
+    found = topics.verify()
+    assert found.verdict.counts["invented"] == 0
+    assert found.verdict.facts["unknown_read"] == 1
+    assert any("compacted" in remark for remark in found.remarks)
+
+
+def test_marked_rewinds_are_allowed_where_records_may_repeat(topics: Topics) -> None:
+    messages = topics.fill(rows_of(200))
+    again = [replace(one, attempt=2) for one in messages[100:]]
+    topics.write([*messages[:180], *again])
+    assert not topics.verify().ok
+    found = topics.verify(mode="at-least-once")
+    assert found.ok, found.verdict.violations
+    assert found.verdict.facts["repeats"] == 80
+    topics.write([replace(one, attempt=1) for one in again[-20:]])
+    assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
+
+
+def test_tiers_are_topics_of_their_own(topics: Topics, topic: Callable[..., str]) -> None:
+    tier = topic(2, "tier")
+    rule = f"  hot_keys: [{{keys: [key-4], tier: {{stream: {tier}, lanes: 2}}}}]\n"
+    agreed = contract(topics.target, LANES, **{"  partitioner:": f"{rule}  partitioner:"})
+    router = Router(agreed)
+    messages = [replace(one, fingerprint=agreed.fingerprint) for one in topics.fill(rows_of(200))]
+    hot = {n: router.placed({"key": one.key}) for n, one in enumerate(messages) if one.key == b"key-4"}
+    placed = [replace(one, topic=tier, lane=hot[n].lane or 0) if n in hot else one for n, one in enumerate(messages)]
+    topics.write(placed)
+    found = topics.verify(agreed)
+    assert found.ok, found.verdict.violations
+    assert sum(lane.records for lane in found.verdict.lanes if lane.stream == tier) == len(hot)
+    topics.write([replace(messages[4], topic=tier, lane=hot[4].lane or 0)])
+    assert topics.verify(agreed).verdict.counts["duplicated"] == 1
+
+
+def test_fields_of_values_are_decoded_as_they_are_for_a_route(topics: Topics) -> None:
+    agreed = contract(topics.target, LANES, **{"fields: [key]": "fields: [merchant]"})
+    router = Router(agreed)
+    messages = [
+        replace(one, lane=router.lane(json.loads(one.value or b"")) or 0, fingerprint=agreed.fingerprint)
+        for one in topics.fill(rows_of(200))
+    ]
+    topics.write(messages)
+    with pytest.raises(UsageError, match="nothing says how values are written"):
+        topics.verify(agreed)
+    as_json = {"values": ValueOptions("json")}
+    assert topics.verify(agreed, said=as_json).ok
+    topics.write([replace(messages[0], value=b'{"merchant": "m-77"}')])
+    assert topics.verify(agreed, said=as_json).verdict.counts["invented"] == 1
+
+
+def test_a_record_that_does_not_say_where_it_came_from_is_an_error(topics: Topics) -> None:
+    messages = topics.fill(rows_of(10))
+    topics.write([*messages, replace(messages[0], source=None)])
+    with pytest.raises(DataError, match="does not say where it came from"):
+        topics.verify()
+
+
+def test_files_into_a_topic(topics: Topics, tmp_path: Path) -> None:
+    """The key of such a record is the routing key; its source is a file and a row."""
+    agreed = contract(topics.target, LANES, **{"fields: [key]": "fields: [merchant]"})
+    router = Router(agreed)
+    table = pa.table({"merchant": [f"m-{n % 13}" for n in range(300)], "n": range(300)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    messages = [
+        Message(router.lane(row) or 0, row["merchant"].encode(), b"{}", f"a.parquet/{n}", agreed.fingerprint)
+        for n, row in enumerate(table.to_pylist())
+    ]
+    topics.write(messages[:-1])
+    target = topics.address(topics.target)
+    assert verify(str(tmp_path), target, agreed).verdict.counts["lost"] == 1
+    topics.write(messages[-1:])
+    assert verify(str(tmp_path), target, agreed).ok
+    assert verify(str(tmp_path), target).ok
+    topics.write([replace(messages[0], lane=(messages[0].lane + 1) % LANES)])
+    counts = verify(str(tmp_path), target, agreed).verdict.counts
+    assert (counts["duplicated"], counts["misrouted"], counts["split_keys"]) == (1, 1, 1)
+
+
+def test_the_same_verdict_on_spark(topics: Topics, spark: SparkSession) -> None:
+    messages = topics.fill(rows_of(600, nulls=40))
+    lost(messages)
+    reordered(messages)
+    topics.write(messages)
+    here, there = topics.verify(), topics.verify(engine="spark", spark=spark)
+    assert here.verdict == there.verdict
+    assert here.verdict.counts["lost"] == 7
+
+
+def test_what_is_sent_to_workers_holds_no_secret(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", "s3cret-canary")
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "app", "sasl.password": "${env:CANARY}"}
+    access = kafka_access(topics.broker.bootstrap, {"security.protocol": "SASL_PLAINTEXT", **login}.items())
+    reader = TopicReader(access, headers=True)
+    assert "s3cret-canary" in str(access.librdkafka())
+    sent = pickle.dumps(reader)
+    assert b"s3cret-canary" not in sent
+    assert b"${env:CANARY}" in sent
+    assert pickle.loads(sent).access == access
+
+
+def test_a_connection_stays_behind_when_a_reader_is_sent_away(topics: Topics) -> None:
+    topics.fill(rows_of(30))
+    reader, size = TopicReader(kafka_access(topics.broker.bootstrap)), topics.size(topics.source, 0)
+    assert sum(map(len, reader.lots(topics.source, 0, 0, size))) == size
+    again = pickle.loads(pickle.dumps(reader))
+    assert sum(map(len, again.lots(topics.source, 0, 3, size))) == size - 3
+
+
+def test_a_stretch_ends_where_it_was_said_to(topics: Topics) -> None:
+    """Also in the middle of what is there, and where its end is in a gap."""
+    topics.write(topics.fill(rows_of(200)), at_once=20)
+    reader, size = TopicReader(kafka_access(topics.broker.bootstrap)), topics.size(topics.target, 1)
+    whole = [at for lot in reader.lots(topics.target, 1, 0, size) for at in lot.offsets]
+    cuts = [*range(0, size, 7), size]
+    pieces = [
+        at for low, high in pairwise(cuts) for lot in reader.lots(topics.target, 1, low, high) for at in lot.offsets
+    ]
+    assert pieces == whole
+    assert len(whole) < size / 2
+
+
+def test_missing_topics_and_brokers_are_told_in_time(topics: Topics, command: Command) -> None:
+    source, target = topics.address(topics.source), topics.address(topics.target)
+    with pytest.raises(DataError, match=r"no such topic at .*: got 'none'"):
+        verify(topics.address("none"), target)
+    with pytest.raises(TargetError, match=r"no such topic at .*: got 'none'"):
+        verify(source, topics.address("none"))
+    with pytest.raises(TargetError, match=r"no such topic at .*: got 'nowhere'"):
+        topics.verify(said={"dead_letters": "nowhere"})
+    began = time.monotonic()
+    code, out, err = command("verify", "--source", "kafka://127.0.0.1:9/t", "--target", "kafka://127.0.0.1:9/u")
+    assert (code, out) == (1, "")
+    assert "no broker answers at 127.0.0.1:9" in err
+    assert time.monotonic() - began < 40
+
+
+def test_identify_and_check_read_topics(topics: Topics, command: Command) -> None:
+    topics.write(topics.fill(rows_of(3000, keys=700)))
+    target = topics.address(topics.target)
+    code, found = command.json("identify", target)
+    assert (code, found["verdict"], found["lanes"], found["rows"]) == (0, "one-writer", LANES, 3000)
+    assert "kafka-java" in (found["writers"][0]["partitioner"], *found["writers"][0]["also"])
+    agreed = command.contract(topics.agreed)
+    code, found = command.json("check", agreed, "--data", target)
+    assert (code, found["ok"], found["data"]["rows"], found["data"]["misplaced"]) == (0, True, 3000, 0)
+    # The only key field of a contract is the record's key, whatever it is called; with --value it is in the value.
+    by_field = command.contract(contract(topics.target, "live", **{"fields: [key]": "fields: [merchant]"}))
+    assert command.json("check", by_field, "--data", target)[0] == 0
+    code, found = command.json("check", by_field, "--data", target, "--value", "json")
+    assert (code, found["ok"]) == (4, False)
+    topics.write([Message(n % LANES, b"key-%d" % n, b"", "x/0/0", "") for n in range(50)])
+    code, found = command.json("check", agreed, "--data", target)
+    assert code == 4
+    assert found["data"]["misplaced"] > 20
+
+
+def test_check_compares_topics(topics: Topics, command: Command) -> None:
+    topics.write(topics.fill(rows_of(3000, keys=700)))
+    source, target = topics.address(topics.source), topics.address(topics.target)
+    code, found = command.json("check", target, target)
+    assert (code, found["shared_keys"], found["disagreeing_keys"]) == (0, 700, 0)
+    assert command.json("check", source, target)[0] == 4
+    code, _, err = command("check", topics.address("none"), target)
+    assert (code, "no such topic" in err) == (1, True)

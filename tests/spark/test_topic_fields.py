@@ -1,0 +1,56 @@
+"""What `verify` reads of a topic's keys and values is what `route` reads of them, value for value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from keylane import parse_contract
+from keylane.pipelines.kafka.options import KafkaOptions
+from keylane.pipelines.kafka.values import fields_of
+from keylane.systems.topic_fields import ValueOptions, fields_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONTRACT = """
+apiVersion: keylane/v1
+kind: RoutingContract
+metadata: {name: t}
+spec: {streams: [t], lanes: 4, key: {fields: [FIELD], encoding: ENCODING}, partitioner: kafka-java}
+"""
+VALUES = [
+    *(b'{"k": "a"}', b'{"k": 7}', b'{"k": 1.5}', b'{"k": true}', b'{"k": null}', b'{"x": 1}', b"{}"),
+    *(b'{"k": "a", "k": "b"}', b'{"k": ["x",1]}', b'{"k":\n"line"}', b'{"k": "\xc3\xbc"}', b'{"k": {"in": "side"}}'),
+    *(b'\x00\x00\x00\x00\x07{"k": "headed"}', b"{broken", b"", b"[1]", b"null", b"7", b'{"k": "a"} ', b' {"k": "a"}'),
+    *(b'{"k": 9223372036854775807}', b'{"k": 9223372036854775808}', b'{"k": "5"}', b'{"k": -1}', None),
+]
+KEYS = [b"a", b"\x00\x00\x00\x05", bytes(7) + b"\x07", b"\xff" * 8, b"", None]
+
+
+@pytest.mark.parametrize(
+    ("field", "encoding", "form"),
+    [
+        *(("k", "utf8", "json"), ("k", "int64be", "json"), ("value", "utf8", "utf8")),
+        *(("key", "int32be", None), ("key", "int64be", None), ("key", "utf8", None)),
+    ],
+)
+def test_the_same_fields(field: str, encoding: str, form: str | None, spark: SparkSession) -> None:
+    agreed = parse_contract(CONTRACT.replace("FIELD", field).replace("ENCODING", encoding))
+    keys = (KEYS * len(VALUES))[: len(VALUES)]
+    shape = StructType([StructField(name, BinaryType()) for name in ("key", "value")])
+    rows: list[Any] = list(zip(keys, VALUES, strict=True))
+    columns, unread = fields_of(agreed, KafkaOptions(value=form))
+    frame = spark.createDataFrame(rows, shape).select(columns[field].alias("found"))
+    theirs = [bytes(row[0]) if isinstance(row[0], bytearray) else row[0] for row in frame.collect()]
+    fields = fields_for([field], agreed, ValueOptions(form))
+    (ours,) = fields.columns(pa.array(keys, pa.binary()), pa.array(VALUES, pa.binary()), None)
+    bad = [False] * len(VALUES)
+    if unread is not None:
+        bad = [row[0] for row in spark.createDataFrame(rows, shape).select(unread).collect()]
+    # Of what cannot be read a route makes dead letters, whatever Spark has found in it.
+    expected = [None if broken else found for found, broken in zip(theirs, bad, strict=True)]
+    assert ours.to_pylist() == expected

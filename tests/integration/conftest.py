@@ -31,7 +31,7 @@ with warnings.catch_warnings():
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give Spark its Kafka connector: jars are taken when Java starts, and the first test that starts it may be any."""
-    if any("route_kafka" in item.nodeid for item in items):
+    if any("kafka" in item.nodeid for item in items):
         from keylane.systems.jars import connector_settings
 
         os.environ.setdefault("KEYLANE_CACHE", str(ROOT / "build" / "cache"))

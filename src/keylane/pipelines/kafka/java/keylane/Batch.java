@@ -79,8 +79,7 @@ final class Batch {
     /** Refuse a row of another writer: it would be written by somebody whom nobody fences. */
     void check(Row row) {
         if (part >= 0 ? row.getInt(6) != part : row.getInt(0) % writers != writer) {
-            String text = "a task has records of two writers, and writes for " + shown + " only";
-            throw new WriteError(WriteError.PERMANENT + text);
+            throw WriteError.permanent("a task has records of two writers, and writes for " + shown + " only");
         }
     }
 

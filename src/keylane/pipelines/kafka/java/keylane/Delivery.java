@@ -61,7 +61,8 @@ class Delivery implements Callback {
                 out.add(new RecordHeader(pair.getString(0), (byte[]) pair.get(1)));
             }
         }
-        out.add(new RecordHeader(SOURCE, row.isNullAt(4) ? spelled(row.getInt(6), row.getLong(7)) : (byte[]) row.get(4)));
+        byte[] source = row.isNullAt(4) ? spelled(row.getInt(6), row.getLong(7)) : (byte[]) row.get(4);
+        out.add(new RecordHeader(SOURCE, source));
         for (int at = 0; at < batch.headers.length; at++) {
             out.add(batch.headers[at]);
         }

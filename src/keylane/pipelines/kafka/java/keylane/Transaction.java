@@ -124,7 +124,7 @@ final class Transaction extends Delivery {
             OffsetAndMetadata found = (OffsetAndMetadata) committed.get(place);
             Object now = sent.get(place) == null ? "0" : sent.get(place).toString();
             if (found != null && found.offset() == batch.number + 1 && !found.metadata().equals(now)) {
-                throw new WriteError(WriteError.PERMANENT + "batch " + batch.number + " of " + batch.unit(place)
+                throw WriteError.permanent("batch " + batch.number + " of " + batch.unit(place)
                     + " was committed with " + found.metadata() + " records and has " + now
                     + " now: the source has changed under it");
             }

@@ -11,17 +11,22 @@ import org.apache.kafka.common.errors.SerializationException;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.UnsupportedVersionException;
 
-/** A delivery that did not happen, or of which nobody knows. Its text crosses from a task to the driver. */
-public final class WriteError extends RuntimeException {
-    private static final long serialVersionUID = 1L;
-    /** Read by keylane.pipelines.kafka.trying. */
-    static final String PERMANENT = "not to be tried again: ";
+/**
+ * A delivery that did not happen, or of which nobody knows, as text: it crosses from a task to the driver, where no
+ * class of this package is known. Read by keylane.pipelines.kafka.trying.
+ */
+final class WriteError {
+    private static final String MARK = "keylane.WriteError: ";
+    private static final String PERMANENT = "not to be tried again: ";
 
-    WriteError(String text) {
-        super(text);
+    private WriteError() {}
+
+    /** One that would come again in the same way. */
+    static IllegalStateException permanent(String text) {
+        return new IllegalStateException(MARK + PERMANENT + text);
     }
 
-    static WriteError of(KafkaException error, Batch batch, long ms) {
+    static IllegalStateException of(KafkaException error, Batch batch, long ms) {
         Throwable cause = cause(error);
         boolean late = batch.exactlyOnce && ms > batch.transactionMs;
         String hint = late ? "; it took longer than transaction.timeout.ms: lower --max-records" : "";
@@ -29,7 +34,7 @@ public final class WriteError extends RuntimeException {
         String words = cause instanceof TimeoutException ? brokers : "";
         String said = cause.getClass().getSimpleName() + ": " + ("" + cause.getMessage()).replace('\n', ' ');
         String text = "writer " + batch.shown + " of batch " + batch.number + ": " + words + said + hint;
-        return new WriteError((late || isPermanent(cause) ? PERMANENT : "") + text);
+        return late || isPermanent(cause) ? permanent(text) : new IllegalStateException(MARK + text);
     }
 
     /** The error of a broker or client that others are wrapped around. */

@@ -25,7 +25,7 @@ from tests.integration.topics import create_topic
 from keylane import Router
 from keylane.pipelines.verify import Verified, verify
 from keylane.systems.broker import librdkafka_settings, running
-from keylane.testing.brokers import kill9, paused, restart
+from keylane.systems.broker.faults import kill9, paused, restart
 from keylane.testing.history import Verdict, check, rows
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from keylane.systems.broker import Cluster, down, find, nodes, state, up
 from keylane.systems.broker.layout import PORTS, designed, properties
 from keylane.systems.broker.tls import java_settings, librdkafka_settings, make_tls, password_file, scram_users
 from keylane.systems.process import started
-from keylane.testing.brokers import kill9, pause, paused, restart
+from keylane.systems.broker.faults import kill9, pause, paused, restart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

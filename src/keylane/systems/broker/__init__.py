@@ -11,7 +11,7 @@ ready    whether a node answers
 state    which cluster a folder holds, and whose folder it is
 cluster  all of it together: up, down, running
 
-To stop, pause and kill nodes in tests: `keylane.testing.brokers`. For a broker that is not ours: `kafka`.
+To stop, pause and kill nodes in tests: `keylane.systems.broker.faults`. For a broker that is not ours: `kafka`.
 """
 
 from __future__ import annotations

@@ -16,36 +16,47 @@ from tests.route.worlds import ROOT, environment
 if TYPE_CHECKING:
     from keylane.systems.broker import Cluster
 
-#: A route that kills its whole process group at a step of a batch, also at one in a worker: argv is a JSON object.
+#: A route that kills its whole process group at a step of a batch, also at one of a writer: argv is a JSON object.
 SCRIPT = """
-import json, os, signal, sys, threading
+import json, os, shutil, signal, sys, threading, time
+from pathlib import Path
 from tests.integration.routed import contract
 from tests.route.worlds import quick_conf
 from keylane.pipelines.kafka import KafkaOptions
 from keylane.pipelines.route import Options, route
 
-asked, group = json.loads(sys.argv[1]), os.getpgid(0)
-# The route's own code is by reference in a worker, this probe by value: it takes along what it needs.
-point, least = asked.get("point"), asked.get("batch", 0)
+asked = json.loads(sys.argv[1])
+point, least, held = asked.get("point"), asked.get("batch", 0), Path(asked["held"])
 
-def probe(at, batch, point=point, least=least, group=group):
-    import json, os, signal, sys
-    sys.stdout.write(json.dumps([at, batch]) + chr(10))
-    sys.stdout.flush()
+def die():
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+def probe(at, batch):
+    print(json.dumps([at, batch]), flush=True)
     if at == point and batch >= least:
-        os.killpg(group, signal.SIGKILL)
+        die()
 
-probe.in_workers = probe
+def watch():
+    while not (held / point).exists():
+        time.sleep(0.01)
+    die()
+
+if point:
+    # A writer of that name stays at that step from then on, and is killed there with everybody else.
+    shutil.rmtree(held, ignore_errors=True)
+    held.mkdir(parents=True)
+    (held / f"{point}.hold").write_text(str(least))
+    probe.held = str(held)
+    threading.Thread(target=watch, daemon=True).start()
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
-said = asked.get("kafka", {})
 options = Options(
     every="200 milliseconds",
     master="local[2]",
-    conf=quick_conf() | asked.get("conf", {}),
-    kafka=KafkaOptions(state=asked["state"], **said),
+    conf=quick_conf(),
+    kafka=KafkaOptions(state=asked["state"], **asked.get("kafka", {})),
 )
-given = contract(asked["stream"], asked.get("lanes", 4))
+given = contract(asked["stream"], asked.get("lanes", 4), **asked.get("changes", {}))
 listen = lambda: signal.signal(signal.SIGTERM, lambda *_: stop.set())
 found = route(
     given, asked["source"], asked["target"], options=options, probe=probe, follow=asked.get("follow", False),
@@ -53,10 +64,34 @@ found = route(
 )
 print(json.dumps({"total": found.total.as_json(), "counts": found.counts.as_json(), "repeated": found.repeated}))
 """
+#: The same through Spark's own sink, as everybody writes it: the same lanes, and Spark's checkpoint.
+SPARK_SCRIPT = """
+import json, sys
+from pyspark.sql import functions as F
+from tests.integration.routed import contract
+from tests.route.worlds import quick_conf
+from keylane.spark import lane, local_session
+from keylane.systems.address import parse_address
+from keylane.systems.jars import connector_settings
+
+asked = json.loads(sys.argv[1])
+source, target = (parse_address(asked[name]) for name in ("source", "target"))
+spark = local_session("local[2]", {**connector_settings(), **quick_conf()})
+servers = {"kafka.bootstrap.servers": source.place}
+start = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "20000"}
+frame = spark.readStream.format("kafka").options(**servers, **start, subscribe=source.name).load()
+rows = frame.select("key", "value", lane(contract(asked["stream"], asked["lanes"])).alias("partition"))
+writer = rows.writeStream.format("kafka").options(**servers, topic=target.name)
+writer = writer.option("checkpointLocation", asked["state"] + "/_keylane/checkpoint")
+writer = writer.trigger(**({"processingTime": "200 milliseconds"} if asked["follow"] else {"availableNow": True}))
+writer.start().awaitTermination()
+"""
 
 
 class Routes:
     """Routes from one topic into another, one after the other, over one state."""
+
+    script = SCRIPT
 
     def __init__(self, broker: Cluster, source: str, target: str, state: Path, **asked: Any) -> None:
         self.broker, self.state = broker, state
@@ -65,12 +100,13 @@ class Routes:
             "target": f"kafka://{broker.bootstrap}/{target}",
             "stream": target,
             "state": str(state),
+            "held": str(state.with_name(f"{state.name}-held")),
             **asked,
         }
 
     def start(self, **asked: Any) -> subprocess.Popen[str]:
         """A route in a process group of its own."""
-        command = [sys.executable, "-c", SCRIPT, json.dumps({**self.asked, **asked})]
+        command = [sys.executable, "-c", self.script, json.dumps({**self.asked, **asked})]
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment(), cwd=ROOT
         )
@@ -99,6 +135,12 @@ class Routes:
         logs = [self.state / "_keylane" / "checkpoint" / name for name in ("offsets", "commits")]
         offsets, commits = ({path.name for path in log.glob("[0-9]*")} for log in logs)
         return offsets, commits
+
+
+class SparkRoutes(Routes):
+    """The same by Spark's own sink: the twin, which repeats what it has written."""
+
+    script = SPARK_SCRIPT
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:

@@ -17,9 +17,9 @@ from tests.integration.topics import create_topic, read_back
 import keylane
 from keylane.errors import BrokerError
 from keylane.systems.broker import find, librdkafka_settings, nodes, up
+from keylane.systems.broker.faults import kill9, paused, restart
 from keylane.systems.broker.ready import answers, brokers_at
 from keylane.systems.process import started
-from keylane.systems.broker.faults import kill9, paused, restart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -276,7 +276,7 @@ def test_a_live_count_is_the_topics_own_and_stays(world: World) -> None:
     assert world.faults(given=live, lanes=4) == []
 
 
-def test_spark_s_own_sink_marks_a_batch_that_is_written_again(world: World) -> None:
+def test_at_least_once_marks_a_batch_that_is_written_again(world: World) -> None:
     """The twin of exactly once: the same stumble, and every record of the batch is there twice."""
     send(world.broker, world.source, numbered(0, 100))
 

@@ -1,7 +1,7 @@
 """kill -9 of the whole process tree in the middle of a transaction, and between Spark's two logs: nothing shows.
 
-The long series, with live producers and broken brokers: `test_route_kafka_faults`. The transaction alone, without
-Spark: `test_kafka_writer`. What the same does to Spark's own sink: `test_route_kafka`.
+The long series, with live producers and broken brokers, and what kills do to Spark's own sink:
+`test_route_kafka_faults`. The transaction alone: `test_kafka_writer`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from keylane.systems.broker import Cluster
 
 
-@pytest.mark.parametrize(("writers", "point"), [(None, "sent p1"), (4, "sent 3")], ids=["by part", "by lane"])
+@pytest.mark.parametrize(
+    ("writers", "point"),
+    [
+        pytest.param(None, "sent p1", id="by part"),
+        pytest.param(4, "sent 3", id="by lane", marks=pytest.mark.faults),
+    ],
+)
 def test_killed_in_a_transaction_and_between_the_logs(
     broker: Cluster, topic: Callable[..., str], tmp_path: Path, writers: int | None, point: str
 ) -> None:

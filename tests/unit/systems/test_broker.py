@@ -15,10 +15,10 @@ import pytest
 
 from keylane.errors import BrokerError, UsageError
 from keylane.systems.broker import Cluster, down, find, nodes, state, up
+from keylane.systems.broker.faults import kill9, pause, paused, restart
 from keylane.systems.broker.layout import PORTS, designed, properties
 from keylane.systems.broker.tls import java_settings, librdkafka_settings, make_tls, password_file, scram_users
 from keylane.systems.process import started
-from keylane.systems.broker.faults import kill9, pause, paused, restart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

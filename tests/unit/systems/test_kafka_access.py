@@ -64,7 +64,7 @@ def test_an_unknown_property_is_refused_and_the_nearest_is_named() -> None:
 
 
 @pytest.mark.usefixtures("_password")
-def test_every_client_gets_its_own_words(tmp_path: Path) -> None:
+def test_both_clients_get_their_own_words(tmp_path: Path) -> None:
     ca = tmp_path / "ca.pem"
     ca.write_text("x")
     given = [("ssl.ca.location", str(ca)), ("message.max.bytes", "2000000"), ("fetch.max.bytes", "9")]

@@ -16,6 +16,7 @@ def test_reasons_are_the_closed_list_that_dead_letters_carry() -> None:
         "not-in-table",
         "no-position",
         "malformed-record",
+        "parked-key",
     ]
 
 

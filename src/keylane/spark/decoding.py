@@ -2,7 +2,8 @@
 
 Bytes stay bytes: a value is decoded only where the contract names a field of it, only for that field, and what is
 written is the value as it came. `key` is the record's key and `timestamp` its time; every other name is looked for in
-the value, whose form the user says. JSON and text are decoded by Spark itself; forms that need a schema in `schemas`.
+the value, whose form the user says. JSON and text are decoded by Spark itself; forms that need a schema by
+`pipelines.kafka.values`.
 """
 
 from __future__ import annotations

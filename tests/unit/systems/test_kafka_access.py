@@ -67,7 +67,8 @@ def test_an_unknown_property_is_refused_and_the_nearest_is_named() -> None:
 def test_both_clients_get_their_own_words(tmp_path: Path) -> None:
     ca = tmp_path / "ca.pem"
     ca.write_text("x")
-    found = kafka_access("b:9092", [*LOGIN, ("ssl.ca.location", str(ca)), ("message.max.bytes", "2000000")])
+    given = [("ssl.ca.location", str(ca)), ("message.max.bytes", "2000000"), ("fetch.max.bytes", "9")]
+    found = kafka_access("b:9092", [*LOGIN, *given])
     assert found.librdkafka() == {
         "bootstrap.servers": "b:9092",
         "log_level": 0,
@@ -78,14 +79,16 @@ def test_both_clients_get_their_own_words(tmp_path: Path) -> None:
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": str(ca),
     }
-    assert found.java() == {
-        "kafka.bootstrap.servers": "b:9092",
-        "kafka.max.request.size": "2000000",
-        "kafka.sasl.mechanism": "SCRAM-SHA-512",
-        "kafka.security.protocol": "SASL_SSL",
-        "kafka.ssl.truststore.location": str(ca),
-        "kafka.ssl.truststore.type": "PEM",
+    reached = {
+        "bootstrap.servers": "b:9092",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.location": str(ca),
+        "ssl.truststore.type": "PEM",
     }
+    assert found.java_client() == reached
+    assert found.java_producer() == {**reached, "max.request.size": "2000000"}
+    assert found.java() == {f"kafka.{name}": text for name, text in {**reached, "fetch.max.bytes": "9"}.items()}
     assert found.jaas() == (
         "KafkaClient { org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="app" password="can\\"ary\\\\1"; };'
@@ -95,7 +98,8 @@ def test_both_clients_get_their_own_words(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_password")
 def test_an_access_can_be_shown_and_sent_because_it_holds_the_reference_only() -> None:
     found = kafka_access("b:9092", LOGIN)
-    for text in (repr(found), str(found.java()), json.dumps(found.properties)):
+    java = (found.java(), found.java_producer(), found.java_client())
+    for text in (repr(found), str(java), json.dumps(found.properties)):
         assert "can" not in text
     assert b"ary" not in pickle.dumps(found)
 

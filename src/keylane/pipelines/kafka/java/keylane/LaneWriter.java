@@ -13,10 +13,10 @@ import org.apache.spark.sql.RowFactory;
 /**
  * The work of one task of a route into Kafka: rows of one writer, in the source's order, into their lanes.
  *
- * <p>A row is slot, key, value, time, source, headers, part, as keylane.spark.messages has it. What comes back is a row
- * for each slot that had records: slot, records, whether they were there before. The rule that makes it exactly once is
- * in Transaction. Compiled where it runs, by the compiler that Spark brings along (keylane.spark.compiled): it knows
- * neither lambdas nor type arguments.
+ * <p>A row is slot, key, value, time, source, headers, part, place, as keylane.spark.messages has it. What comes back is
+ * a row for each slot that had records: slot, records, whether they were there before. The rule that makes it exactly
+ * once is in Transaction. Compiled where it runs, by the compiler that Spark brings along (keylane.spark.compiled): it
+ * knows neither lambdas nor type arguments.
  */
 public final class LaneWriter implements MapPartitionsFunction {
     private static final long serialVersionUID = 1L;

@@ -35,7 +35,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=click.Choice(["exactly-once", "at-least-once"]),
         default="exactly-once",
         show_default=True,
-        help="Into Kafka: by transactions, or by Spark's own sink.",
+        help="Into Kafka: in transactions, or without them.",
     ),
     click.option(
         "--start", default="earliest", show_default=True, help="earliest, latest, a time, or offsets as JSON."

@@ -156,7 +156,7 @@ def _is_working(routes: Routes) -> bool:
 
 
 #: So many rules for keys that nobody has that the decision is made in Python: a native route has no such workers.
-MANY_RULES = ", ".join(f"{{keys: [x-{n}], spread: {{over: 2, by: key}}}}" for n in range(40))
+MANY_RULES = ", ".join(f"{{keys: [x-{n}], spread: {{over: 2, by: timestamp}}}}" for n in range(40))
 
 
 def test_python_workers_are_killed(cluster: Cluster, tmp_path: Path) -> None:
@@ -165,6 +165,7 @@ def test_python_workers_are_killed(cluster: Cluster, tmp_path: Path) -> None:
     with world(cluster, tmp_path, "worker", 60, changes=changes) as (live, routes):
         process = routes.start()
         while live.thread.is_alive():
+            assert process.poll() is None, "the route has ended"
             for pid in workers_of(process)[:1]:
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)

@@ -74,8 +74,11 @@ ALIASES: Final = {
 _LOADS: Final = "it loads code into the process"
 _DIALS: Final = "it makes the client dial an address of its own, or run a command"
 _OWN: Final = "delivery depends on it: keylane sets it"
+_TWO_READERS: Final = "several tasks would read one partition at once, and the order of its keys would be lost"
 #: A part of a name, and why a property with it is refused. The first that fits is said.
 REFUSED: Final[tuple[tuple[str, str], ...]] = (
+    ("minPartitions", _TWO_READERS),
+    ("maxRecordsPerPartition", _TWO_READERS),
     ("jaas", "it names Java classes to load; give sasl.username and sasl.password"),
     ("config.providers", "it reads files and addresses that a value names"),
     ("class", _LOADS),

@@ -300,6 +300,9 @@ def test_refusals_come_before_anything_is_written(world: World) -> None:
     given = contract(world.target)
     with pytest.raises(TargetError, match=r"no such topic.*missing.*--create"):
         run(given, world.address(world.source), world.address("missing"), options=Options(), spark=world.spark)
+    for target in (world.address("missing"), str(world.folder / "lanes")):
+        with pytest.raises(DataError, match=r"no such topic .* got 'nowhere'"):
+            run(given, world.address("nowhere"), target, options=Options(kafka=KafkaOptions(create=True)))
     with pytest.raises(UsageError, match="one topic"):
         run(given, world.address(world.source), world.address(world.source), spark=world.spark)
     with pytest.raises(LaneCountError, match="got 4; allowed: 3"):

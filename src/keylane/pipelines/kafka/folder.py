@@ -18,6 +18,7 @@ from keylane.pipelines import route as files
 from keylane.pipelines.batch import Batches
 from keylane.pipelines.kafka.login import session_with_login
 from keylane.pipelines.kafka.sources import KafkaSource
+from keylane.pipelines.kafka.topics import check_source
 from keylane.pipelines.kafka.values import fields_of
 from keylane.pipelines.session import java_process
 from keylane.router import Router
@@ -52,6 +53,7 @@ def route_to_folder(contract: Contract, source: Address, target: Address, given:
     if any(e not in {"utf8", "raw", "uuid"} for f, e in _key_parts(contract) if f == "key"):
         raise UsageError.of("a key that spells a number cannot be a column and the key at once", hint="--to a topic")
     access = kafka_access(source.place, given.kafka.properties)
+    check_source(access, source)
     going_to = path_of(target, "the target")
     head = _head(router, source)
     with open_target(going_to, head) as held:

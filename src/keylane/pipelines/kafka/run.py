@@ -20,7 +20,7 @@ from keylane.pipelines.kafka.batch import KafkaBatches
 from keylane.pipelines.kafka.folder import route_to_folder
 from keylane.pipelines.kafka.login import session_with_login
 from keylane.pipelines.kafka.sources import FileSource, KafkaSource
-from keylane.pipelines.kafka.topics import Topics, agreed_lanes, dead_topic, tiers_of
+from keylane.pipelines.kafka.topics import Topics, agreed_lanes, check_source, dead_topic, tiers_of
 from keylane.pipelines.kafka.values import fields_of
 from keylane.pipelines.session import java_process
 from keylane.router import Router
@@ -58,6 +58,8 @@ def route_kafka(contract: Contract, source: Address, target: Address, given: Opt
     if source == target:
         raise UsageError.of("source and target are one topic", got=str(source))
     access = kafka_access(target.place, given.kafka.properties)
+    if source.system == "kafka":
+        check_source(access, source)
     path = _state_path(contract, target, given.kafka)
     with open_cluster(access) as cluster:
         known = read_head(path)

@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keylane.errors import BrokerError, LaneCountError, TargetError
+from keylane.errors import BrokerError, DataError, LaneCountError, TargetError
+from keylane.systems.kafka_cluster import open_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from keylane.systems.kafka_cluster import Cluster
     from keylane.systems.kafka_state import Plan, RouteHead
 
-__all__ = ["Topics", "agreed_lanes", "dead_topic", "tiers_of"]
+__all__ = ["Topics", "agreed_lanes", "check_source", "dead_topic", "tiers_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,13 @@ class Topics:
 def dead_topic(target: str, said: KafkaOptions) -> str:
     """Where dead letters of a route into this topic go."""
     return said.dead_letters or f"{target}.dlq"
+
+
+def check_source(access: KafkaAccess, source: Address) -> None:
+    """Refuse a topic that is not there before anything is made for it: Spark says so late, and in Java's words."""
+    with open_cluster(access.at(source.place)) as cluster:
+        if not cluster.lanes([source.name])[source.name]:
+            raise DataError.of(f"no such topic at {source.place}", got=source.name)
 
 
 def tiers_of(contract: Contract) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from tests.integration.routed import BASE, contract, faults, numbered, read_committed, send
 
 from keylane import Router
-from keylane.errors import DataError, LaneCountError, TargetError, UsageError
+from keylane.errors import BrokerError, DataError, LaneCountError, TargetError, UsageError
 from keylane.pipelines.kafka import KafkaOptions
 from keylane.pipelines.route import Options, Routed
 from keylane.pipelines.route import route as run
@@ -158,6 +159,70 @@ def test_a_parked_key_stays_out_in_every_later_batch(world: World) -> None:
     assert letters[0].value == b"{broken"
 
 
+def test_a_key_that_is_noted_as_parked_before_a_kill_is_parked_from_the_same_place(world: World) -> None:
+    """A restart found the key twice, in the list and in the plan, and took every record of it twice."""
+    by_value = contract(world.target, **{"fields: [key]": "fields: [k]"})
+    send(world.broker, world.source, [(0, b"K", b'{"k": "a"}'), (0, b"K", b"{broken"), (0, b"K", b'{"k": "a"}')])
+    with pytest.raises(StumbledError):
+        world.route(by_value, on_poison="dlq-and-park-key", value="json", probe=stumbling_at("parked"))
+    found = world.route(by_value, on_poison="dlq-and-park-key", value="json")
+    assert found.counts.as_json() == {"in": 3, "out": 1, "dead": 2, "filtered": 0}
+    assert found.repeated == 3
+
+
+def test_another_delivery_counts_from_the_next_batch_on(world: World) -> None:
+    """Half a batch was there without a number, and a restart in transactions wrote it again without a mark."""
+    send(world.broker, world.source, numbered(0, 100))
+    with pytest.raises(StumbledError):
+        world.route(delivery="at-least-once", probe=stumbling_at("written"))
+    send(world.broker, world.source, numbered(100, 50))
+    assert world.route(delivery="exactly-once", dead_letters=world.dead).counts.in_ == 150
+    attempts = [dict(r.headers).get("keylane.attempt") for r in read_committed(world.broker, world.target)]
+    assert (attempts.count(None), attempts.count(b"2")) == (150, 100)
+
+
+def test_a_batch_that_has_the_number_of_another_is_refused(world: World) -> None:
+    """An older checkpoint: Spark makes batch 1 anew, of more records, and passing it over would lose them."""
+    send(world.broker, world.source, numbered(0, 40))
+    world.route(max_records=40)
+    checkpoint, kept = world.folder / "state" / "_keylane" / "checkpoint", world.folder / "kept"
+    shutil.copytree(checkpoint, kept)
+    send(world.broker, world.source, numbered(40, 40))
+    world.route()
+    send(world.broker, world.source, numbered(80, 40))
+    shutil.rmtree(checkpoint)
+    shutil.copytree(kept, checkpoint)
+    with pytest.raises(TargetError, match="was written before, with other records"):
+        world.route()
+    assert len(read_committed(world.broker, world.target)) == 80
+
+
+def test_values_that_are_read_in_another_way_are_another_route(world: World) -> None:
+    send(world.broker, world.source, [(0, b"K", b'{"k": "a"}')])
+    by_value = contract(world.target, **{"fields: [key]": "fields: [value]"})
+    world.route(by_value, value="utf8")
+    with pytest.raises(TargetError, match="value: utf8 here, json given"):
+        world.route(by_value, value="json")
+
+
+def test_nothing_is_sent_behind_a_record_that_was_not_taken(world: World) -> None:
+    """At least once: a record was too large, and when the batch was tried again those behind it stood before it."""
+    send(world.broker, world.source, [(0, b"K", b"1"), (0, b"K", b"0" * 5000), (0, b"K", b"3")])
+    with pytest.raises(BrokerError, match="RecordTooLarge"):
+        world.route(delivery="at-least-once", properties=(("message.max.bytes", "2000"),))
+    assert b"3" not in [r.value for r in read_committed(world.broker, world.target)]
+
+
+def stumbling_at(step: str) -> Callable[[str, int], None]:
+    """A probe that raises there."""
+
+    def stumble(point: str, _batch: int) -> None:
+        if point == step:
+            raise StumbledError
+
+    return stumble
+
+
 def test_twin_dead_letters_alone_leave_a_gap_in_the_key(world: World) -> None:
     by_value = contract(world.target, **{"fields: [key]": "fields: [k]"})
     rows = [(0, b"K", b'{"k": "a"}'), (0, b"K", b"{broken"), (0, b"K", b'{"k": "a"}')]
@@ -227,12 +292,8 @@ def test_another_number_of_writers_repeats_nothing(world: World) -> None:
     """A batch keeps the division of its plan; the next one has the new one."""
     send(world.broker, world.source, numbered(0, 100))
 
-    def stumble(point: str, _batch: int) -> None:
-        if point == "written":
-            raise StumbledError
-
     with pytest.raises(StumbledError):
-        world.route(writers=3, probe=stumble)
+        world.route(writers=3, probe=stumbling_at("written"))
     send(world.broker, world.source, numbered(100, 100))
     found = world.route(writers=2)
     assert (found.counts.in_, found.repeated) == (200, 100)
@@ -280,12 +341,8 @@ def test_at_least_once_marks_a_batch_that_is_written_again(world: World) -> None
     """The twin of exactly once: the same stumble, and every record of the batch is there twice."""
     send(world.broker, world.source, numbered(0, 100))
 
-    def stumble(point: str, _batch: int) -> None:
-        if point == "written":
-            raise StumbledError
-
     with pytest.raises(StumbledError):
-        world.route(delivery="at-least-once", probe=stumble)
+        world.route(delivery="at-least-once", probe=stumbling_at("written"))
     found = world.route(delivery="at-least-once")
     assert found.counts.as_json() == {"in": 100, "out": 100, "dead": 0, "filtered": 0}
     records = read_committed(world.broker, world.target)

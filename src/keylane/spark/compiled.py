@@ -8,10 +8,13 @@ rows: `keylane.pipelines.kafka.writer`.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import tempfile
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +43,22 @@ def _jar(spark: SparkSession, folder: Path) -> Path:
     sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.java"))}
     told = "\0".join((pyspark.__version__, *sources, *sources.values()))
     name = f"keylane-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jar"
-    place = cache_folder()
-    jar = (place / "java" if place else Path(tempfile.gettempdir()) / f"keylane-java-{os.getuid()}") / name
+    jar = _folder() / name
     if not jar.exists():
-        jar.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        jar.parent.mkdir(parents=True, exist_ok=True)
         _write(jar, _classes(spark, sources))
     return jar
+
+
+@cache
+def _folder() -> Path:
+    """The cache folder; without one a folder of this process: in one that others can write, code could be planted."""
+    place = cache_folder()
+    if place is not None:
+        return place / "java"
+    own = tempfile.mkdtemp(prefix="keylane-java-")
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return Path(own)
 
 
 def _write(jar: Path, classes: dict[str, bytes]) -> None:

@@ -14,6 +14,7 @@ changed since. One that is done is not made again. So a kill between any two of 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from contextlib import contextmanager
@@ -52,6 +53,7 @@ class RouteHead:
     topics: dict[str, int]
     kind: str = ""
     pattern: str = ""
+    value: str = ""
     route: str = ""
 
     def differences(self, given: RouteHead) -> list[str]:
@@ -77,7 +79,8 @@ class Parked:
 class Plan:
     """What a batch is, beside its records: lane counts, writers (0: one for each source partition), keys it sets aside.
 
-    `attempt` counts the tries of a batch that is written at least once; the others do not differ.
+    `dead` is the topic of its dead letters, and `offsets` are those that Spark wrote down for it. `attempt` counts the
+    tries of a batch that is written at least once; the others do not differ.
     """
 
     batch: int
@@ -85,6 +88,9 @@ class Plan:
     writers: int
     made: float
     parked: tuple[Parked, ...] = ()
+    exactly_once: bool = True
+    dead: str = ""
+    offsets: str = ""
     attempt: int = 0
 
     @classmethod
@@ -107,6 +113,7 @@ class Done:
     taken_files: int = 0
     taken_bytes: int = 0
     schema: str = ""
+    offsets: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -156,6 +163,30 @@ class RouteState:
         for kind in ("plans", "done"):
             for batch in self._numbers(kind)[:-KEPT]:
                 self._file(kind, batch).unlink(missing_ok=True)
+
+    def offsets(self, batch: int) -> str:
+        """Which records make a batch, as Spark wrote it down before it began: without its time and its settings."""
+        lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+        return "\n".join(f"{line}{self._files(line)}" for line in lines[2:])
+
+    def _files(self, line: str) -> str:
+        """Files have a number for an offset, and their names in a log of their own: a digest of those."""
+        found = re.fullmatch(r'\{"logOffset":(\d+)\}', line)
+        if found is None:
+            return ""
+        logs = (self.checkpoint / "sources" / "0" / f"{found[1]}{end}" for end in ("", ".compact"))
+        return "".join(f" {hashlib.sha256(log.read_bytes()).hexdigest()}" for log in logs if log.exists())
+
+    def check_same(self, batch: int, offsets: str) -> None:
+        """Refuse a batch that has the number of an earlier one and other records: passed over, they would be lost."""
+        found = _read(self._file("done", batch)) or _read(self._file("plans", batch))
+        if found is None or found["offsets"] != offsets:
+            raise TargetError.of(
+                f"batch {batch} was written before, with other records: the Spark checkpoint is older than the route",
+                got=offsets,
+                allowed=found["offsets"] if found else "a checkpoint as new as the route",
+                hint="restore the newest checkpoint; or begin a new route with --start and another --state",
+            )
 
     def parked(self) -> list[Parked]:
         """The keys that are set aside by batches that are done."""

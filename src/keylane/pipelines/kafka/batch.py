@@ -55,25 +55,29 @@ class KafkaBatches:
     about: dict[str, Column] = field(default_factory=dict)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Make one batch happen, unless it has."""
-        if batch > self.last.batch:
-            with active_session_kept():
-                self._make(frame, batch)
+        """Make one batch happen, unless it has: this very one, by the offsets that Spark wrote down for it."""
+        offsets = self.state.offsets(batch)
+        if batch <= self.last.batch:
+            self.state.check_same(batch, offsets)
+            return
+        with active_session_kept():
+            self._make(frame, batch, offsets)
 
-    def _make(self, frame: DataFrame, batch: int) -> None:
+    def _make(self, frame: DataFrame, batch: int, offsets: str) -> None:
         began = time.monotonic()
         messages = self.source.messages(frame, self.last)
         plan = self.state.plan(batch)
         if plan is None:
-            plan = self._planned(batch, messages)
+            plan = self._planned(batch, messages, offsets)
         else:
+            self.state.check_same(batch, offsets)
             self.topics.check_memory(plan)
         self.running.probe("planned", batch)
         found = tried(lambda: self._written(plan, messages), batch, self.topics.try_seconds, self.running)
         self.running.probe("written", batch)
         self._finish(self._done(plan, messages, found), plan, began)
 
-    def _planned(self, batch: int, messages: Messages) -> Plan:
+    def _planned(self, batch: int, messages: Messages, offsets: str) -> Plan:
         """A new plan, by the lanes as they are now; forced to the disk before anything of the batch is sent."""
         lanes = self.topics.for_new_batch(self.running.say)
         parked: tuple[Parked, ...] = ()
@@ -81,7 +85,8 @@ class KafkaBatches:
             refuse_any(decided(messages.frame, self.router), batch)
         elif self.topics.on_poison == "dlq-and-park-key":
             parked = newly_parked(decided(messages.frame, self.router), self.parked)
-        plan = Plan(batch, lanes, self.topics.writers, time.time(), parked)
+        topics = self.topics
+        plan = Plan(batch, lanes, topics.writers, time.time(), parked, topics.exactly_once, topics.dead, offsets)
         self.state.write_plan(plan)
         return plan
 
@@ -92,6 +97,7 @@ class KafkaBatches:
             known |= {(one.kind, one.key): replace(one, part=-1, place=-1) for one in plan.parked}
             self.parked = list(known.values())
             self.state.write_parked(self.parked)
+            self.running.probe("parked", plan.batch)
         self.state.write_done(done)
         weight, self.last = done.taken_bytes - self.last.taken_bytes, done
         self.running.probe("done", plan.batch)
@@ -112,10 +118,12 @@ class KafkaBatches:
         routed = decided(frame, self.router)
         if not keyed:
             routed = routed.withColumn("keylane_key", F.col("routing_key"))
-        routed = parked_away(routed, [*self.parked, *plan.parked])
+        # A key that this very batch parks is parked from the place its plan says, also when it was noted before a kill.
+        parked = {(one.kind, one.key): one for one in [*self.parked, *plan.parked]}
+        routed = parked_away(routed, list(parked.values()))
         lanes = [(stream, plan.topics[topic]) for stream, topic in self.topics.streams.items()]
         self.about = self.about or self._about()
-        return dead_headers(slotted(routed, lanes, plan.topics.get(self.topics.dead, 1)), self.about)
+        return dead_headers(slotted(routed, lanes, plan.topics.get(plan.dead, 1)), self.about)
 
     def _about(self) -> dict[str, Column]:
         """What a dead letter says of itself: the same columns for every batch, and slow to spell out in Python."""
@@ -131,7 +139,7 @@ class KafkaBatches:
         contract, head = self.router.contract, self.state.head
         epoch = str(contract.metadata.epoch).encode()
         headers = [("keylane.contract", abbreviated(contract.fingerprint).encode()), ("keylane.epoch", epoch)]
-        if not self.topics.exactly_once:
+        if not plan.exactly_once:
             headers += self._attempt(plan)
         topics, held = tuple(plan.topics.items()), getattr(self.running.probe, "held", "")
         return Division(
@@ -142,7 +150,7 @@ class KafkaBatches:
             plan.writers,
             tuple(headers),
             came_from,
-            self.topics.exactly_once,
+            plan.exactly_once,
             held,
         )
 
@@ -157,7 +165,7 @@ class KafkaBatches:
         slots = [(topic, lane) for topic, lanes in plan.topics.items() for lane in range(lanes)]
         for slot, (records, _) in found.items():
             topic, lane = slots[slot]
-            if topic == self.topics.dead:
+            if topic == plan.dead:
                 dead += records
             else:
                 lanes[topic][lane] += records
@@ -165,7 +173,7 @@ class KafkaBatches:
         into = messages.records if messages.records is not None else written + messages.filtered
         counts = Counts(into, written - dead, dead, messages.filtered).checked(f"batch {plan.batch}")
         after: dict[str, Any] = {"batch": plan.batch, "counts": counts, "total": self.last.total + counts}
-        after |= {"query": query_id(self.state.checkpoint), "lanes": lanes, **messages.taken}
+        after |= {"query": query_id(self.state.checkpoint), "lanes": lanes, "offsets": plan.offsets, **messages.taken}
         return replace(self.last, repeated=self.last.repeated + sum(again for _, again in found.values()), **after)
 
 

@@ -40,13 +40,17 @@ def session_with_login(given: Options, running: Running, access: KafkaAccess) ->
         yield session
         return
     java: Any = session.sparkContext._jvm  # noqa: SLF001
+    system, logins = java.java.lang.System, java.javax.security.auth.login.Configuration
+    before = system.getProperty(LOGIN)
     handle, name = tempfile.mkstemp(prefix="keylane-login-")
     try:
         os.write(handle, text.encode())
         os.close(handle)
-        java.java.lang.System.setProperty(LOGIN, name)
-        java.javax.security.auth.login.Configuration.setConfiguration(None)
+        system.setProperty(LOGIN, name)
+        logins.setConfiguration(None)
         yield session
     finally:
         Path(name).unlink(missing_ok=True)
-        java.java.lang.System.clearProperty(LOGIN)
+        # Java keeps what it has read until it is told to read anew: the user's own login, or none.
+        system.clearProperty(LOGIN) if before is None else system.setProperty(LOGIN, before)
+        logins.setConfiguration(None)

@@ -104,7 +104,8 @@ def _head(router: Router, source: Address, target: Address, lanes: dict[str, int
         folder = path_of(source, "the source")
         kind, pattern = files.kind_and_pattern(folder, Path("/nowhere"), given)
         came_from = str(folder)
-    return RouteHead(meta.name, meta.epoch, contract.fingerprint, came_from, str(target), lanes, kind, pattern)
+    how = (kind, pattern, given.kafka.value or "")
+    return RouteHead(meta.name, meta.epoch, contract.fingerprint, came_from, str(target), lanes, *how)
 
 
 def _check_checkpoint(state: RouteState, before: Done) -> None:

@@ -68,7 +68,7 @@ class Topics:
 
     def check_memory(self, plan: Plan) -> None:
         """A batch that may be half there needs the numbers that say so, and a cluster forgets them after some days."""
-        kept = self.cluster.offsets_kept_seconds() if self.exactly_once else None
+        kept = self.cluster.offsets_kept_seconds() if plan.exactly_once else None
         age = time.time() - plan.made
         if kept is not None and age > kept * 0.9:
             raise BrokerError.of(

@@ -37,7 +37,7 @@ class Delivery implements Callback {
         batch.at("fenced");
     }
 
-    void send(Row row) {
+    void send(Row row) throws Exception {
         batch.check(row);
         int slot = row.getInt(0);
         counts[slot]++;
@@ -49,8 +49,15 @@ class Delivery implements Callback {
         send(new ProducerRecord(to.topic(), to.partition(), time, row.get(1), row.get(2), headers(row)));
     }
 
-    void send(ProducerRecord record) {
-        producer.send(record, this);
+    /** Nothing is sent behind a record that was not taken: it would come before it when the batch is tried again. */
+    void send(ProducerRecord record) throws Exception {
+        checkSent();
+        try {
+            producer.send(record, this);
+        } catch (IllegalStateException closed) {
+            checkSent();
+            throw closed;
+        }
     }
 
     private RecordHeaders headers(Row row) {
@@ -81,6 +88,7 @@ class Delivery implements Callback {
     public void onCompletion(RecordMetadata metadata, Exception error) {
         if (error != null && failed == null) {
             failed = error;
+            producer.close(Duration.ZERO);
         }
     }
 

@@ -11,7 +11,6 @@ import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -77,7 +76,7 @@ final class Transaction extends Delivery {
     }
 
     /** Nobody has to listen: a record that was not taken fails the commit. */
-    void send(ProducerRecord record) {
+    void send(ProducerRecord record) throws Exception {
         producer.send(record);
     }
 
@@ -136,7 +135,8 @@ final class Transaction extends Delivery {
         if (open) {
             try {
                 producer.abortTransaction();
-            } catch (KafkaException ignored) {
+            } catch (RuntimeException ignored) {
+                // What went wrong before is what is told.
                 return;
             }
         }

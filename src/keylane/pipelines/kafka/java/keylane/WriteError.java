@@ -34,7 +34,7 @@ final class WriteError {
         String words = cause instanceof TimeoutException ? brokers : "";
         String said = cause.getClass().getSimpleName() + ": " + ("" + cause.getMessage()).replace('\n', ' ');
         String text = "writer " + batch.shown + " of batch " + batch.number + ": " + words + said + hint;
-        return late || isPermanent(cause) ? permanent(text) : new IllegalStateException(MARK + text);
+        return late || isPermanent(error, cause) ? permanent(text) : new IllegalStateException(MARK + text);
     }
 
     /** The error of a broker or client that others are wrapped around. */
@@ -46,8 +46,9 @@ final class WriteError {
         return found;
     }
 
-    private static boolean isPermanent(Throwable cause) {
-        return cause instanceof AuthenticationException
+    private static boolean isPermanent(Throwable error, Throwable cause) {
+        return ("" + error.getMessage()).startsWith("Failed to construct kafka")
+            || cause instanceof AuthenticationException
             || cause instanceof AuthorizationException
             || cause instanceof ConfigException
             || cause instanceof InvalidTxnTimeoutException

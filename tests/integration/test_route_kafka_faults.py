@@ -140,13 +140,20 @@ def test_no_fault_at_all(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_the_driver_is_killed_twenty_times(cluster: Cluster, tmp_path: Path) -> None:
-    rng = random.Random(20)
-    with world(cluster, tmp_path, "driver", 200) as (_, routes):
+    """By turns at a step, by its own hand, and at any time once a batch has begun or ended in this process."""
+    rng, at_a_step = random.Random(20), 0
+    with world(cluster, tmp_path, "driver", 330) as (live, routes):
         for number in range(20):
+            before = routes.spark_logs()
             process = routes.start(**({"point": rng.choice(POINTS)} if number % 2 else {}))
-            wait_until(lambda: process.poll() is not None or _is_working(routes), 120)  # noqa: B023
-            time.sleep(rng.uniform(0, 4))
+            if number % 2:
+                wait_until(lambda: process.poll() is not None or not live.thread.is_alive())  # noqa: B023
+                at_a_step += process.poll() == -signal.SIGKILL
+            else:
+                wait_until(lambda: routes.spark_logs() != before or not live.thread.is_alive())  # noqa: B023
+                time.sleep(rng.uniform(0, 2))
             kill_group(process)
+    assert at_a_step > 7, "most of them have to meet records on their way"
     is_clean(cluster, "driver")
 
 
@@ -215,25 +222,30 @@ def test_the_topic_grows_while_a_batch_is_open(cluster: Cluster, tmp_path: Path)
 
 
 def test_thirty_stops_and_starts(cluster: Cluster, tmp_path: Path) -> None:
-    with world(cluster, tmp_path, "stops", 300) as (_, routes):
+    moving = 0
+    with world(cluster, tmp_path, "stops", 330) as (live, routes):
         rng = random.Random(30)
         for _ in range(30):
             process = routes.start()
             taken = routes.taken()
-            wait_until(lambda: routes.taken() > taken, 120)  # noqa: B023
+            wait_until(lambda: routes.taken() > taken or not live.thread.is_alive(), 120)  # noqa: B023
+            moving += live.thread.is_alive()
             time.sleep(rng.uniform(0, 1))
             end(process)
             assert process.returncode == 0
+    assert moving > 20, "most of them have to meet records on their way"
     is_clean(cluster, "stops")
 
 
 def test_twin_spark_s_own_sink_repeats_what_it_has_written(cluster: Cluster, tmp_path: Path) -> None:
-    with world(cluster, tmp_path, "twin", 60, SparkRoutes) as (_, routes):
+    with world(cluster, tmp_path, "twin", 100, SparkRoutes) as (_, routes):
         rng = random.Random(20)
-        for _ in range(5):
+        for _ in range(6):
+            before = routes.spark_logs()[1]
             process = routes.start()
-            wait_until(lambda: _is_working(routes), 120)
-            time.sleep(rng.uniform(0.2, 1))
+            # A batch of this process has ended, and another has begun.
+            wait_until(lambda: routes.spark_logs()[1] != before and _is_working(routes))  # noqa: B023
+            time.sleep(rng.uniform(0, 0.4))
             kill_group(process)
     found = verdict(cluster, "twin")
     assert found.counts["lost"] == 0, "at least once"

@@ -21,6 +21,7 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.measure.keep import fields_of
 from keylane.systems.kafka_access import kafka_access
 from keylane.systems.kafka_cluster import open_cluster
+from keylane.systems.kafka_headers import dead_topic
 from keylane.systems.kafka_state import read_head, read_last
 from keylane.systems.stream_files import read_target
 from keylane.systems.streams import PLACES, Part, Stream, TopicOptions, places
@@ -122,7 +123,7 @@ def _stretches(cluster: Cluster, topic: str, error: type[DataError | TargetError
 
 def _dead(cluster: Cluster, address: Address, said: TopicOptions) -> tuple[str, list[Stretch]]:
     """The topic of the dead letters: it has to be there only where it was named."""
-    topic = said.dead_letters or f"{address.name}.dlq"
+    topic = said.dead_letters or dead_topic(address.name)
     if said.dead_letters is None and not cluster.lanes_now(topic):
         return topic, []
     return topic, _stretches(cluster, topic, TargetError)

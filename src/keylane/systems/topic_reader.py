@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, DataError, MissingExtraError
 from keylane.systems.kafka_cluster import Listener, explained, is_permanent
+from keylane.systems.kafka_headers import ATTEMPT, CONTRACT, EPOCH, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,8 +41,6 @@ SETTINGS: Final = {
 }
 #: What is of writers, and makes a reader complain.
 _OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size", "message.max.bytes")
-#: The headers that `route` gives to records.
-SOURCE, CONTRACT, EPOCH, ATTEMPT = "keylane.source", "keylane.contract", "keylane.epoch", "keylane.attempt"
 #: The end of no record's headers.
 _NEVER: Final = [("", b"")]
 #: Records asked for at once. Few: the objects of a lot are gone before the collector looks at them.

@@ -210,6 +210,15 @@ def test_the_account_of_a_target_is_counted_where_its_source_is_gone(made: tuple
     assert "the manifests say out" in found.miscounted[0]
 
 
+def test_an_empty_source_vouches_for_nothing(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    shutil.rmtree(target / "_keylane")
+    for file in source.iterdir():
+        pq.write_table(pq.read_table(file)[:0], file)
+    found = verify(str(source), str(target), agreed)
+    assert (found.ok, found.verdict.counts["invented"]) == (False, 1200)
+
+
 def test_order_between_files_needs_all_manifests(made: tuple[Path, Path, Contract]) -> None:
     source, target, agreed = made
     swap_files(target)

@@ -243,6 +243,15 @@ def test_empty_topics_are_certified_as_such(topics: Topics) -> None:
     assert topics.verify().verdict.counts["lost"] == 20
 
 
+def test_a_full_target_of_an_empty_source_is_invented(
+    topics: Topics, topic: Callable[..., str], command: Command
+) -> None:
+    topics.write(topics.fill(rows_of(60)))
+    source, target = topics.address(topic(3, "empty")), topics.address(topics.target)
+    code, found = command.json("verify", "--source", source, "--target", target)
+    assert (code, found["ok"], found["sent"], found["invented"]) == (4, False, 0, 60)
+
+
 def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) -> None:
     messages = topics.fill(rows_of(300))
     topics.write(messages)
@@ -288,6 +297,18 @@ def test_marked_rewinds_are_allowed_where_records_may_repeat(topics: Topics) -> 
     assert found.ok, found.verdict.violations
     assert found.verdict.facts["repeats"] == 80
     topics.write([replace(one, attempt=1) for one in again[-20:]])
+    assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
+
+
+@pytest.mark.parametrize("behind", [(), (("own", b"1"),)], ids=["short way", "long way"])
+def test_a_mark_of_an_earlier_route_is_none_of_this_one(topics: Topics, behind: tuple[tuple[str, bytes], ...]) -> None:
+    """What passed a route at least once before keeps its header: before this route's, and no mark of it."""
+    stale = (("keylane.source", b"before/0/1"), ("keylane.contract", b"0"), ("keylane.epoch", b"1"))
+    stale += (("keylane.attempt", b"2"),)
+    messages = [replace(one, more=stale, behind=behind) for one in topics.fill(rows_of(60))]
+    topics.write([*messages, *messages[40:]])
+    assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
+    topics.write([replace(one, attempt=3) for one in messages[50:]])
     assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
 
 

@@ -93,7 +93,7 @@ def verify(
     plan = Plan.of(given, there, contract, lanes)
     tasks: Tasks = (*((True, part) for part in given.parts), *((False, part) for part in there.parts))
     chosen = _engine(engine, given, there, spark)
-    settings = Settings(mode=mode, keep=keep)
+    settings = Settings(mode=mode, keep=keep, sends_complete=True)
     if chosen == "spark":
         verdict = _on_spark(plan, tasks, settings, _both(given, there), spark)
     else:

@@ -184,18 +184,24 @@ class TopicReader:
             writer(number)
 
     def _told(self, headers: list[tuple[str, bytes]]) -> bytes | None:
-        """The long way. Of two headers of one name the last counts: it is what the last route wrote."""
-        told = dict(headers)
-        by = (told.get(CONTRACT), told.get(EPOCH), ATTEMPT in told)
-        self._writer = self.writers.setdefault(by, len(self.writers))
-        as_written = [name for name, _ in headers[-3:]] == [SOURCE, CONTRACT, EPOCH] and ATTEMPT not in told
-        self._tail = headers[-2:] if as_written else _NEVER
+        """The long way. Of two headers of one name the last counts: it is what the last route wrote.
+
+        An attempt is the last route's only behind its source: else it is of a route that the record passed before.
+        """
+        told, names = dict(headers), [name for name, _ in headers]
+        again = ATTEMPT in names and SOURCE not in names[_last(names, ATTEMPT) :]
+        self._writer = self.writers.setdefault((told.get(CONTRACT), told.get(EPOCH), again), len(self.writers))
+        self._tail = headers[-2:] if names[-3:] == [SOURCE, CONTRACT, EPOCH] else _NEVER
         return told.get(SOURCE)
 
 
 def level_of(access: KafkaAccess) -> str:
     """What a reader sees of transactions: those that were committed, unless it was told otherwise."""
     return dict(access.properties).get("isolation.level", "read_committed")
+
+
+def _last(names: list[str], name: str) -> int:
+    return len(names) - 1 - names[::-1].index(name)
 
 
 def _is_end(message: Any) -> bool:

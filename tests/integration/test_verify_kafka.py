@@ -25,6 +25,8 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.verify import verify
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka_access import kafka_access
+from keylane.systems.kafka_state import Plan, RouteHead, open_state
+from keylane.systems.manifest import Counts
 from keylane.systems.topic_fields import ValueOptions
 from keylane.systems.topic_reader import TopicReader
 
@@ -298,6 +300,45 @@ def test_marked_rewinds_are_allowed_where_records_may_repeat(topics: Topics) -> 
     assert found.verdict.facts["repeats"] == 80
     topics.write([replace(one, attempt=1) for one in again[-20:]])
     assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
+
+
+def state_of(topics: Topics, folder: Path, out: int, dead: int, planned: int = 0) -> str:
+    """The state of a route that has done batch 0, and planned as far as it is said."""
+    agreed, counts = topics.agreed, Counts(out + dead, out, dead, 0)
+    source, target = topics.address(topics.source), topics.address(topics.target)
+    lanes = {topics.target: LANES}
+    head = RouteHead(agreed.metadata.name, agreed.metadata.epoch, agreed.fingerprint, source, target, lanes)
+    with open_state(folder, head) as state:
+        state.write_done(replace(state.last(), batch=0, counts=counts, total=counts))
+        for batch in range(planned + 1):
+            state.write_plan(Plan(batch, lanes, 0, 0.0))
+    return str(folder)
+
+
+def test_the_account_of_a_state_leaves_repeats_out(topics: Topics, tmp_path: Path) -> None:
+    messages = topics.fill(rows_of(200, nulls=20))
+    again = [replace(one, attempt=2) for one in messages[100:]]
+    topics.write([*messages[:180], *again])
+    found = topics.verify(mode="at-least-once", said={"state": state_of(topics, tmp_path / "s", 190, 10)})
+    assert (found.ok, found.miscounted) == (True, ())
+    found = topics.verify(mode="at-least-once", said={"state": state_of(topics, tmp_path / "t", 191, 9)})
+    assert found.miscounted == (
+        "the manifests say out 191, and 190 are there",
+        "the manifests say dead 9, and 10 are there",
+    )
+    assert len(topics.verify(said={"state": str(tmp_path / "s")}).miscounted) == 2
+
+
+def test_a_route_that_is_not_done_is_not_judged_by_its_account(
+    topics: Topics, tmp_path: Path, command: Command
+) -> None:
+    topics.write(topics.fill(rows_of(40)))
+    said = ["--source", topics.address(topics.source), "--target", topics.address(topics.target)]
+    code, out, err = command("verify", *said, "--state", state_of(topics, tmp_path / "s", 20, 0, planned=1))
+    assert (code, out) == (1, "")
+    assert "batch 1 of the route was begun, and is not done" in err
+    assert "then verify" in err
+    assert command("verify", *said)[0] == 0
 
 
 @pytest.mark.parametrize("behind", [(), (("own", b"1"),)], ids=["short way", "long way"])

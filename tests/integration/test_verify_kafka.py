@@ -203,8 +203,6 @@ def test_a_topic_that_grew_is_held_to_the_lanes_of_its_contract(topics: Topics) 
     topics.write(topics.fill(rows_of(200)))
     topics.grow(LANES + 3)
     assert topics.verify().ok
-    live = contract(topics.target, "live")
-    assert topics.verify(live, lanes=LANES).verdict.records == 200
     messages = topics.fill([(0, b"key-0", b"late")])
     topics.write(
         [replace(messages[0], source=f"{topics.source}/0/{topics.size(topics.source, 0) - 1}", lane=LANES + 1)]
@@ -236,6 +234,20 @@ def test_a_new_epoch_may_move_keys_and_an_old_one_may_not_come_back(topics: Topi
     topics.write([replace(moved[0])])
     counts = {rule: count for rule, count in topics.verify().verdict.counts.items() if count}
     assert counts == {"duplicated": 1, "stale_epochs": 1}
+
+
+def test_a_target_of_another_contract_is_refused(topics: Topics, command: Command) -> None:
+    messages = topics.fill(rows_of(100, nulls=20))
+    topics.write([replace(one, fingerprint="before") for one in messages[:60]])
+    with pytest.raises(UsageError, match="made under another contract"):
+        topics.verify()
+    source, target = topics.address(topics.source), topics.address(topics.target)
+    said = ["--source", source, "--target", target, "-c", command.contract(topics.agreed)]
+    assert command("verify", *said)[0] == 2
+    # One record of the contract's own, and it is a target of several epochs.
+    topics.write(messages[60:])
+    assert topics.verify().ok
+    assert command("verify", *said)[0] == 0
 
 
 def test_empty_topics_are_certified_as_such(topics: Topics) -> None:
@@ -344,8 +356,8 @@ def test_a_route_that_is_not_done_is_not_judged_by_its_account(
 @pytest.mark.parametrize("behind", [(), (("own", b"1"),)], ids=["short way", "long way"])
 def test_a_mark_of_an_earlier_route_is_none_of_this_one(topics: Topics, behind: tuple[tuple[str, bytes], ...]) -> None:
     """What passed a route at least once before keeps its header: before this route's, and no mark of it."""
-    stale = (("keylane.source", b"before/0/1"), ("keylane.contract", b"0"), ("keylane.epoch", b"1"))
-    stale += (("keylane.attempt", b"2"),)
+    told = {"source": b"before/0/1", "contract": b"0", "epoch": b"1", "attempt": b"2"}
+    stale = tuple((f"keylane.{name}", value) for name, value in told.items())
     messages = [replace(one, more=stale, behind=behind) for one in topics.fill(rows_of(60))]
     topics.write([*messages, *messages[40:]])
     assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20

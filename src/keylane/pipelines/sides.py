@@ -202,13 +202,16 @@ def _sent_keys(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) ->
 
 
 def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
-    """Where the contract puts each record: -1 for nowhere, null where its key does not say or another contract does."""
+    """Where the contract puts each record: lane -1 for nowhere, null where its key does not say.
+
+    Where another contract says, there is no stream either.
+    """
     lane = np.where(decided.reason >= 0, -1, decided.lane)
     by_other = other.to_numpy(zero_copy_only=False)
-    unasked = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position | by_other
+    by_position = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position
     streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
-    placed = pa.array(lane >= 0)
+    placed = pa.array(((lane >= 0) | by_position) & ~by_other)
     return {
-        "expected_lane": pa.array(lane, pa.int32(), mask=unasked),
+        "expected_lane": pa.array(lane, pa.int32(), mask=by_position | by_other),
         "expected_stream": pc.if_else(placed, streams, pa.scalar(None, pa.string())),
     }

@@ -98,17 +98,28 @@ def verify(
         verdict = _on_spark(plan, tasks, settings, _both(given, there), spark)
     else:
         verdict = check(watch(chain.from_iterable(_rows(plan, *task) for task in tasks)), settings)
+    _check_any_placed(contract, verdict)
     return _verified(given, there, contract, plan, _told(verdict, plan, contract), chosen)
 
 
 def _check_contract(contract: Contract | None, target: Stream) -> None:
     if contract is not None and target.fingerprint not in {None, contract.fingerprint}:
-        raise UsageError.of(
-            "the target was made under another contract",
-            got=f"{contract.metadata.name} {contract.fingerprint}",
-            allowed=f"{target.contract} {target.fingerprint}",
-            hint="the version of the contract that the target was routed by",
-        )
+        raise _another(contract, f"{target.contract} {target.fingerprint}")
+
+
+def _check_any_placed(contract: Contract | None, verdict: Verdict) -> None:
+    """A contract that has placed no record of the target is not the target's, and all that it was asked is nothing."""
+    if contract is not None and 0 < verdict.records == verdict.facts.get("unplaced", 0):
+        raise _another(contract, "one that its records name in `keylane.contract`")
+
+
+def _another(contract: Contract, allowed: str) -> UsageError:
+    return UsageError.of(
+        "the target was made under another contract",
+        got=f"{contract.metadata.name} {contract.fingerprint}",
+        allowed=allowed,
+        hint="the version of the contract that the target was routed by",
+    )
 
 
 def _engine(asked: Engine, given: Stream, target: Stream, spark: SparkSession | None) -> Engine:

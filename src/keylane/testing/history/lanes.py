@@ -53,7 +53,7 @@ def judge_lanes(table: pa.Table, settings: Settings) -> Found:
     table = _by_log(table)
     what = kind_of(table)
     reads, owns = table.filter(pa.array(what == READ)), table.filter(pa.array(what == OWN))
-    facts = Counter(reads=len(reads), unasked=reads.column("expected_lane").null_count)
+    facts = _asked(reads)
     told: list[tuple[Any, pa.Table, Any, Any]] = [*_of_reads(reads), *_of_owners(owns)]
     if settings.mode == "at-least-once" and len(reads):
         strays, unmarked, repeats = _strays(reads, rereads=settings.rereads)
@@ -65,6 +65,13 @@ def judge_lanes(table: pa.Table, settings: Settings) -> Found:
         counts[rule] += len(rows)
     shown = tuple(v for rule, of, rows, why in told for v in violations(rule, of, rows, settings.keep, why))
     return Found(counts, _looked_at(reads, owns), facts, shown, _seen(reads))
+
+
+def _asked(reads: pa.Table) -> Counter[str]:
+    """How many reads there are, how many of them nobody expects in a lane, and how many not even in a stream."""
+    nowhere = reads.column("expected_lane").is_null()
+    unplaced = pc.sum(pc.and_(nowhere, reads.column("expected_stream").is_null())).as_py() or 0
+    return Counter(reads=len(reads), unasked=pc.sum(nowhere).as_py() or 0, unplaced=unplaced)
 
 
 def _by_log(table: pa.Table) -> pa.Table:

@@ -314,6 +314,35 @@ def test_marked_rewinds_are_allowed_where_records_may_repeat(topics: Topics) -> 
     assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
 
 
+@pytest.mark.parametrize(
+    ("reason", "found"),
+    [(b"null-key", 1), (b"malformed-key", 1), (b"malformed-record", 1), (None, 1), (b"parked-key", 0)],
+)
+def test_a_dead_letter_that_has_a_lane_is_misrouted(reason: bytes | None, found: int, topics: Topics) -> None:
+    messages = topics.fill(rows_of(60, nulls=10))
+    # Of two reasons the last counts: a dead letter may come from the dead letters of another route.
+    told = (("__keylane.errors.reason", b"parked-key"), ("__keylane.errors.reason", reason)) if reason else ()
+    messages[7] = replace(messages[7], lane=0, topic=f"{topics.target}.dlq", more=told)
+    topics.write(messages)
+    counts = {rule: count for rule, count in topics.verify().verdict.counts.items() if count}
+    assert counts == ({"misrouted": 1} if found else {})
+    assert topics.verify(None).ok
+
+
+def test_a_dead_letter_whose_value_could_not_be_read_is_not_judged(topics: Topics) -> None:
+    agreed = contract(topics.target, LANES, **{"fields: [key]": "fields: [merchant]"})
+    letter = (("__keylane.errors.reason", b"malformed-record"),)
+    dead: dict[str, Any] = {"lane": 0, "topic": f"{topics.target}.dlq", "fingerprint": agreed.fingerprint}
+    messages = [replace(one, **dead, more=letter) for one in topics.fill(rows_of(5))]
+    topics.write(messages)
+    as_json = {"values": ValueOptions("json")}
+    assert topics.verify(agreed, said=as_json).ok
+    found = topics.fill(rows_of(1))[0]
+    undeserved = (("__keylane.errors.reason", b"null-key"),)
+    topics.write([replace(found, **dead, more=undeserved, source=f"{topics.source}/0/2")])
+    assert topics.verify(agreed, said=as_json).verdict.counts["misrouted"] == 1
+
+
 def state_of(topics: Topics, folder: Path, out: int, dead: int, planned: int = 0) -> str:
     """The state of a route that has done batch 0, and planned as far as it is said."""
     agreed, counts = topics.agreed, Counts(out + dead, out, dead, 0)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from keylane.errors import DataError, TargetError, UsageError
 from keylane.measure.keep import fields_of
+from keylane.records import Reason
 from keylane.systems.kafka_access import kafka_access
 from keylane.systems.kafka_cluster import open_cluster
 from keylane.systems.kafka_headers import dead_topic
@@ -25,7 +26,7 @@ from keylane.systems.kafka_state import last_planned, read_head, read_last
 from keylane.systems.stream_files import read_target
 from keylane.systems.streams import PLACES, Part, Stream, TopicOptions, places
 from keylane.systems.topic_fields import fields_for
-from keylane.systems.topic_places import origin, written_by
+from keylane.systems.topic_places import origin, texts_of, written_by
 from keylane.systems.topic_reader import TopicReader, level_of
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def target_topic(address: Address, source: Address, contract: Contract | None, s
         tuple(parts),
         ReadTarget(replace(_reader(access, fields), headers=True), fields),
         lanes={streams[topic]: len(lanes) for topic, lanes in found.items()},
+        excused=_excused(source, fields),
         remarks=tuple(remark for topic, lanes in [*found.items(), dead] for remark in _seen(topic, lanes)),
     )
     return stream if begun is None else _as_begun(stream, *begun, streams)
@@ -115,6 +117,12 @@ def _fields(source: Address, contract: Contract | None, said: TopicOptions) -> T
     if source.system == "files" and only_key and said.values.form is None:
         names = []
     return fields_for(names, contract, said.values)
+
+
+def _excused(source: Address, fields: TopicFields) -> frozenset[str]:
+    """Whether a line or a value can be read at all is not known here as the route knew it; a key always can."""
+    whole = source.system == "files" or fields.of_value
+    return frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD} if whole else {Reason.PARKED_KEY})
 
 
 def _stretches(cluster: Cluster, topic: str, error: type[DataError | TargetError]) -> list[Stretch]:
@@ -214,8 +222,10 @@ class ReadTarget:
         for lot in _lots(self.reader, part):
             source, position = origin(lot.sources)
             given = {"source": source, "position": position, "offset": pa.array(lot.offsets, pa.int64())}
-            if not part.dead:
-                given |= written_by(lot.writers, self.reader.writers)
+            given |= written_by(lot.writers, self.reader.writers)
+            if part.dead:
+                given |= {"reason": texts_of(lot.reasons)}
+            else:
                 given |= {"stream": pa.repeat(part.stream, len(lot)), "lane": pa.repeat(part.lane, len(lot))}
             known = places(len(lot), dead=pa.repeat(part.dead, len(lot)), **given)
             yield _with_fields(known, self.fields, lot)
@@ -224,7 +234,7 @@ class ReadTarget:
 def _lots(reader: TopicReader, part: Part) -> Iterator[Lot]:
     assert part.lane is not None
     assert part.end is not None
-    return reader.lots(part.name, part.lane, part.start, part.end)
+    return reader.lots(part.name, part.lane, part.start, part.end, dead=part.dead)
 
 
 def _with_fields(known: list[pa.Array], fields: TopicFields, lot: Lot) -> pa.RecordBatch:
@@ -254,7 +264,7 @@ class ReadRouted:
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted = [*(["key", "value"] if self.fields.names else []), *(["timestamp"] if self.fields.of_time else [])]
-        for batch in read_target(part, wanted):
+        for batch in read_target(part, [] if part.dead else wanted):
             known = list(batch.columns[: len(PLACES)])
             own: dict[str, Any] = dict(
                 zip(batch.schema.names[len(PLACES) :], batch.columns[len(PLACES) :], strict=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, DataError, MissingExtraError
 from keylane.systems.kafka_cluster import Listener, explained, is_permanent
-from keylane.systems.kafka_headers import ATTEMPT, CONTRACT, EPOCH, SOURCE
+from keylane.systems.kafka_headers import ATTEMPT, CONTRACT, EPOCH, REASON, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,7 +57,8 @@ SILENT_SECONDS: Final = 60.0
 class Lot:
     """Columns of records that stand together; those from `values` on only where they were asked for.
 
-    `sources` is where each record says that it came from, `writers` the number of its writer among the reader's.
+    `sources` is where each record says that it came from, `writers` the number of its writer among the reader's,
+    `reasons` why it is a dead letter.
     """
 
     offsets: list[int] = field(default_factory=list)
@@ -66,6 +67,7 @@ class Lot:
     times: list[int] = field(default_factory=list)
     sources: list[bytes | None] = field(default_factory=list)
     writers: list[int] = field(default_factory=list)
+    reasons: list[bytes | None] = field(default_factory=list)
     weight: int = 0
 
     def __len__(self) -> int:
@@ -92,13 +94,15 @@ class TopicReader:
     def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
 
-    def lots(self, topic: str, lane: int, start: int, end: int) -> Iterator[Lot]:
-        """The records of a partition from one offset up to another."""
+    def lots(self, topic: str, lane: int, start: int, end: int, *, dead: bool = False) -> Iterator[Lot]:
+        """The records of a partition from one offset up to another; of dead letters their reasons, too."""
         if start >= end:
             return
         consumer, lot = self._assigned(topic, lane, start), Lot()
         for messages in self._turns(consumer, f"{topic}/{lane}", start, end):
             self._add(lot, messages)
+            if dead:
+                lot.reasons += [dict(one.headers() or []).get(REASON) for one in messages]
             if len(lot) >= ROWS or lot.weight >= BYTES:
                 yield lot
                 lot = Lot()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,11 @@ def _batch(target: Path, router: Router, state: Manifest, name: str, table: pa.T
         following[where[0]][where[1]] += len(rows)
     dead = np.flatnonzero(reason)
     if len(dead):
+        originals = [json.dumps(row).encode() for row in table.take(dead).to_pylist()]
         letters = full.select(["keylane_source"]).take(dead)
+        letters = letters.append_column("reason", placed.column("reason").take(dead))
+        letters = letters.append_column("original", pa.array(originals, pa.binary()))
+        letters = letters.append_column("fingerprint", pa.repeat(state.fingerprint, len(dead)))
         _write(target / dead_file(state.batch + 1), letters, state.next_dead)
     counts = Counts(len(table), len(table) - len(dead), len(dead), 0)
     manifest = Manifest(

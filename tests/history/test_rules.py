@@ -47,6 +47,12 @@ def test_a_surer_outcome_counts() -> None:
     assert broken(sent(1, outcome="unknown"), sent(1), read(2), sent(2, outcome="failed"), sent(2)) == {"lost": 1}
 
 
+def test_where_all_sends_are_there_and_none_is_every_read_is_invented() -> None:
+    complete = Settings(sends_complete=True)
+    assert broken(read(1, 2), settings=complete) == {"invented": 2}
+    assert broken(settings=complete) == {}
+
+
 def test_without_sends_nothing_is_lost_or_invented() -> None:
     found = check([read(1, 2, 3)])
     assert found.ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +176,49 @@ def test_planted_damage_is_found_without_a_contract(
     assert not verify(str(made[0]), str(made[1])).ok
 
 
+def set_aside(target: Path, reason: str, fingerprint: str, original: bytes | None = None) -> None:
+    """Take the first record of a lane out of it, and make a dead letter of it."""
+    file, letters = lane_files(target)[0], next((target / "_dead").iterdir())
+    rows, dead = pq.ParquetFile(file).read(), pq.ParquetFile(letters).read()
+    own = {"k": rows["k"][0].as_py(), "ts": rows["ts"][0].as_py()}
+    letter = {
+        "keylane_source": rows["keylane_source"][0].as_py(),
+        "keylane_offset": 99,
+        "reason": reason,
+        "original": original or json.dumps(own).encode(),
+        "fingerprint": fingerprint,
+    }
+    pq.write_table(rows[1:], file)
+    pq.write_table(pa.Table.from_pylist([*dead.to_pylist(), letter], dead.schema), letters)
+
+
+@pytest.mark.parametrize(
+    ("reason", "found"),
+    [("null-key", 1), ("not-in-table", 1), ("parked-key", 0), ("malformed-record", 0), ("malformed-key", 0)],
+)
+def test_a_dead_letter_that_has_a_lane_is_misrouted(reason: str, found: int, made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    set_aside(target, reason, agreed.fingerprint)
+    verdict = verify(str(source), str(target), agreed).verdict
+    assert {rule: count for rule, count in verdict.counts.items() if count} == ({"misrouted": 1} if found else {})
+    assert [one.detail for one in verdict.violations] == ["a dead letter, and the contract has a lane for it"] * found
+
+
+@pytest.mark.parametrize("original", [b"key-1,1763000000000", b'{"k": "key-1', b"[1]", b"\xff"])
+def test_a_dead_letter_that_does_not_say_its_key_is_not_judged(
+    original: bytes, made: tuple[Path, Path, Contract]
+) -> None:
+    source, target, agreed = made
+    set_aside(target, "null-key", agreed.fingerprint, original)
+    assert verify(str(source), str(target), agreed).verdict.ok
+
+
+def test_a_dead_letter_of_another_contract_is_not_judged(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    set_aside(target, "null-key", "sha256:another")
+    assert verify(str(source), str(target), agreed).verdict.ok
+
+
 def test_positions_name_source_files_and_rows(made: tuple[Path, Path, Contract]) -> None:
     source, target, agreed = made
     pq_file = lane_files(target)[0]
@@ -208,6 +252,15 @@ def test_the_account_of_a_target_is_counted_where_its_source_is_gone(made: tuple
     assert found.verdict.ok
     assert not found.ok
     assert "the manifests say out" in found.miscounted[0]
+
+
+def test_an_empty_source_vouches_for_nothing(made: tuple[Path, Path, Contract]) -> None:
+    source, target, agreed = made
+    shutil.rmtree(target / "_keylane")
+    for file in source.iterdir():
+        pq.write_table(pq.read_table(file)[:0], file)
+    found = verify(str(source), str(target), agreed)
+    assert (found.ok, found.verdict.counts["invented"]) == (False, 1200)
 
 
 def test_order_between_files_needs_all_manifests(made: tuple[Path, Path, Contract]) -> None:
@@ -267,8 +320,6 @@ def test_refusals(made: tuple[Path, Path, Contract], contract: Make, tmp_path: P
 
 
 def test_a_batch_that_still_waits_is_not_called_lost(made: tuple[Path, Path, Contract]) -> None:
-    import json
-
     source, target, _ = made
     last = max((target / "_keylane" / "batches").iterdir())
     last.write_text(json.dumps({**json.loads(last.read_text()), "staging": "waiting"}))

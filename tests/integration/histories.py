@@ -45,12 +45,14 @@ class Message:
     attempt: int = 1
     topic: str = ""
     more: tuple[tuple[str, bytes], ...] = ()
+    behind: tuple[tuple[str, bytes], ...] = ()
 
     def headers(self) -> list[tuple[str, bytes]]:
         """As docs/kafka.md has them."""
         told = [] if self.source is None else [("keylane.source", self.source.encode())]
         told += [("keylane.contract", self.fingerprint.encode()), ("keylane.epoch", b"%d" % self.epoch)]
-        return [*self.more, *told, *([("keylane.attempt", b"%d" % self.attempt)] if self.attempt > 1 else [])]
+        told += [("keylane.attempt", b"%d" % self.attempt)] if self.attempt > 1 else []
+        return [*self.more, *told, *self.behind]
 
 
 @dataclass

@@ -25,6 +25,8 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.verify import verify
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka_access import kafka_access
+from keylane.systems.kafka_state import Plan, RouteHead, open_state
+from keylane.systems.manifest import Counts
 from keylane.systems.topic_fields import ValueOptions
 from keylane.systems.topic_reader import TopicReader
 
@@ -201,8 +203,6 @@ def test_a_topic_that_grew_is_held_to_the_lanes_of_its_contract(topics: Topics) 
     topics.write(topics.fill(rows_of(200)))
     topics.grow(LANES + 3)
     assert topics.verify().ok
-    live = contract(topics.target, "live")
-    assert topics.verify(live, lanes=LANES).verdict.records == 200
     messages = topics.fill([(0, b"key-0", b"late")])
     topics.write(
         [replace(messages[0], source=f"{topics.source}/0/{topics.size(topics.source, 0) - 1}", lane=LANES + 1)]
@@ -236,11 +236,34 @@ def test_a_new_epoch_may_move_keys_and_an_old_one_may_not_come_back(topics: Topi
     assert counts == {"duplicated": 1, "stale_epochs": 1}
 
 
+def test_a_target_of_another_contract_is_refused(topics: Topics, command: Command) -> None:
+    messages = topics.fill(rows_of(100, nulls=20))
+    topics.write([replace(one, fingerprint="before") for one in messages[:60]])
+    with pytest.raises(UsageError, match="made under another contract"):
+        topics.verify()
+    source, target = topics.address(topics.source), topics.address(topics.target)
+    said = ["--source", source, "--target", target, "-c", command.contract(topics.agreed)]
+    assert command("verify", *said)[0] == 2
+    # One record of the contract's own, and it is a target of several epochs.
+    topics.write(messages[60:])
+    assert topics.verify().ok
+    assert command("verify", *said)[0] == 0
+
+
 def test_empty_topics_are_certified_as_such(topics: Topics) -> None:
     found = topics.verify()
     assert (found.ok, found.verdict.records) == (True, 0)
     topics.fill(rows_of(20))
     assert topics.verify().verdict.counts["lost"] == 20
+
+
+def test_a_full_target_of_an_empty_source_is_invented(
+    topics: Topics, topic: Callable[..., str], command: Command
+) -> None:
+    topics.write(topics.fill(rows_of(60)))
+    source, target = topics.address(topic(3, "empty")), topics.address(topics.target)
+    code, found = command.json("verify", "--source", source, "--target", target)
+    assert (code, found["ok"], found["sent"], found["invented"]) == (4, False, 0, 60)
 
 
 def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) -> None:
@@ -288,6 +311,86 @@ def test_marked_rewinds_are_allowed_where_records_may_repeat(topics: Topics) -> 
     assert found.ok, found.verdict.violations
     assert found.verdict.facts["repeats"] == 80
     topics.write([replace(one, attempt=1) for one in again[-20:]])
+    assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
+
+
+@pytest.mark.parametrize(
+    ("reason", "found"),
+    [(b"null-key", 1), (b"malformed-key", 1), (b"malformed-record", 1), (None, 1), (b"parked-key", 0)],
+)
+def test_a_dead_letter_that_has_a_lane_is_misrouted(reason: bytes | None, found: int, topics: Topics) -> None:
+    messages = topics.fill(rows_of(60, nulls=10))
+    # Of two reasons the last counts: a dead letter may come from the dead letters of another route.
+    told = (("__keylane.errors.reason", b"parked-key"), ("__keylane.errors.reason", reason)) if reason else ()
+    messages[7] = replace(messages[7], lane=0, topic=f"{topics.target}.dlq", more=told)
+    topics.write(messages)
+    counts = {rule: count for rule, count in topics.verify().verdict.counts.items() if count}
+    assert counts == ({"misrouted": 1} if found else {})
+    assert topics.verify(None).ok
+
+
+def test_a_dead_letter_whose_value_could_not_be_read_is_not_judged(topics: Topics) -> None:
+    agreed = contract(topics.target, LANES, **{"fields: [key]": "fields: [merchant]"})
+    letter = (("__keylane.errors.reason", b"malformed-record"),)
+    dead: dict[str, Any] = {"lane": 0, "topic": f"{topics.target}.dlq", "fingerprint": agreed.fingerprint}
+    messages = [replace(one, **dead, more=letter) for one in topics.fill(rows_of(5))]
+    topics.write(messages)
+    as_json = {"values": ValueOptions("json")}
+    assert topics.verify(agreed, said=as_json).ok
+    found = topics.fill(rows_of(1))[0]
+    undeserved = (("__keylane.errors.reason", b"null-key"),)
+    topics.write([replace(found, **dead, more=undeserved, source=f"{topics.source}/0/2")])
+    assert topics.verify(agreed, said=as_json).verdict.counts["misrouted"] == 1
+
+
+def state_of(topics: Topics, folder: Path, out: int, dead: int, planned: int = 0) -> str:
+    """The state of a route that has done batch 0, and planned as far as it is said."""
+    agreed, counts = topics.agreed, Counts(out + dead, out, dead, 0)
+    source, target = topics.address(topics.source), topics.address(topics.target)
+    lanes = {topics.target: LANES}
+    head = RouteHead(agreed.metadata.name, agreed.metadata.epoch, agreed.fingerprint, source, target, lanes)
+    with open_state(folder, head) as state:
+        state.write_done(replace(state.last(), batch=0, counts=counts, total=counts))
+        for batch in range(planned + 1):
+            state.write_plan(Plan(batch, lanes, 0, 0.0))
+    return str(folder)
+
+
+def test_the_account_of_a_state_leaves_repeats_out(topics: Topics, tmp_path: Path) -> None:
+    messages = topics.fill(rows_of(200, nulls=20))
+    again = [replace(one, attempt=2) for one in messages[100:]]
+    topics.write([*messages[:180], *again])
+    found = topics.verify(mode="at-least-once", said={"state": state_of(topics, tmp_path / "s", 190, 10)})
+    assert (found.ok, found.miscounted) == (True, ())
+    found = topics.verify(mode="at-least-once", said={"state": state_of(topics, tmp_path / "t", 191, 9)})
+    assert found.miscounted == (
+        "the manifests say out 191, and 190 are there",
+        "the manifests say dead 9, and 10 are there",
+    )
+    assert len(topics.verify(said={"state": str(tmp_path / "s")}).miscounted) == 2
+
+
+def test_a_route_that_is_not_done_is_not_judged_by_its_account(
+    topics: Topics, tmp_path: Path, command: Command
+) -> None:
+    topics.write(topics.fill(rows_of(40)))
+    said = ["--source", topics.address(topics.source), "--target", topics.address(topics.target)]
+    code, out, err = command("verify", *said, "--state", state_of(topics, tmp_path / "s", 20, 0, planned=1))
+    assert (code, out) == (1, "")
+    assert "batch 1 of the route was begun, and is not done" in err
+    assert "then verify" in err
+    assert command("verify", *said)[0] == 0
+
+
+@pytest.mark.parametrize("behind", [(), (("own", b"1"),)], ids=["short way", "long way"])
+def test_a_mark_of_an_earlier_route_is_none_of_this_one(topics: Topics, behind: tuple[tuple[str, bytes], ...]) -> None:
+    """What passed a route at least once before keeps its header: before this route's, and no mark of it."""
+    told = {"source": b"before/0/1", "contract": b"0", "epoch": b"1", "attempt": b"2"}
+    stale = tuple((f"keylane.{name}", value) for name, value in told.items())
+    messages = [replace(one, more=stale, behind=behind) for one in topics.fill(rows_of(60))]
+    topics.write([*messages, *messages[40:]])
+    assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
+    topics.write([replace(one, attempt=3) for one in messages[50:]])
     assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
 
 

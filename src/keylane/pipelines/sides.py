@@ -58,6 +58,7 @@ class Plan:
     order: tuple[str, ...]
     gone: frozenset[str]
     begins: Mapping[str, int]
+    excused: frozenset[str]
     fields: tuple[str, ...] = field(default=())
 
     @classmethod
@@ -75,6 +76,7 @@ class Plan:
             target.order or (),
             frozenset((target.taken or frozenset()) - named),
             given.begins,
+            target.excused,
             tuple(fields_of(contract)) if contract else (),
         )
 
@@ -116,7 +118,7 @@ def target_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
             sends = _rows(known, SEND, **identity, outcome=_same(UNKNOWN, pa.int8(), known))
             yield sends.filter(pa.array(_unvouched(plan, known)))
         if part.dead:
-            yield _rows(known, DEAD, **identity, offset=known.column("offset"))
+            yield _rows(known, DEAD, **identity, offset=known.column("offset"), **_undeserved(plan, known, fields))
         else:
             yield _rows(known, READ, **identity, **_place(known), **_promise(plan, known, fields))
 
@@ -187,6 +189,31 @@ def _promise(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[
     return {"key": decided.keys.base, "scope": scope, **_expected(decided, other)}
 
 
+def _undeserved(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
+    """The lane that the contract has for each dead letter: -1 for none; null where its record does not say."""
+    router, reason = plan.router, known.column("reason")
+    if router is None or not _says_key(router, known, fields):
+        return {}
+    try:
+        decided = decide(router, fields, keys=_sent_keys(router, known, fields))
+    except DataError:
+        # The JSON of a dead letter has not the types of the columns that it came from.
+        return {}
+    # A key that is null here may have been unreadable there, unless the letter says that it was null.
+    keyed = pc.or_(decided.keys.routing.is_valid(), pc.equal(reason, Reason.NULL_KEY).fill_null(False))
+    excused = pc.is_in(reason, value_set=pa.array(sorted(plan.excused), pa.string()))
+    other = _of_other(known.column("fingerprint"), router.contract.fingerprint)
+    asked = pc.and_not(keyed, pc.or_(excused, other)).to_numpy(zero_copy_only=False)
+    placed = (decided.reason < 0) | (decided.reason == CODE[Reason.NO_POSITION])
+    return {"expected_lane": pa.array(np.where(placed, decided.lane, -1), pa.int32(), mask=~asked)}
+
+
+def _says_key(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> bool:
+    spec = router.contract.spec.key
+    needed = {*spec.fields, *([spec.window.field] if spec.window else [])}
+    return needed <= set(fields.schema.names) or (spec.window is None and known.column("key").null_count < len(known))
+
+
 def _of_other(carried: pa.Array, whole: str) -> pa.Array:
     """Whether a record says that another contract placed it; one that says nothing was placed by this one."""
     return pc.invert(pc.is_in(carried, value_set=pa.array([whole, abbreviated(whole), None], pa.string())))
@@ -202,13 +229,16 @@ def _sent_keys(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) ->
 
 
 def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
-    """Where the contract puts each record: -1 for nowhere, null where its key does not say or another contract does."""
+    """Where the contract puts each record: lane -1 for nowhere, null where its key does not say.
+
+    Where another contract says, there is no stream either.
+    """
     lane = np.where(decided.reason >= 0, -1, decided.lane)
     by_other = other.to_numpy(zero_copy_only=False)
-    unasked = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position | by_other
+    by_position = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position
     streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
-    placed = pa.array(lane >= 0)
+    placed = pa.array(((lane >= 0) | by_position) & ~by_other)
     return {
-        "expected_lane": pa.array(lane, pa.int32(), mask=unasked),
+        "expected_lane": pa.array(lane, pa.int32(), mask=by_position | by_other),
         "expected_stream": pc.if_else(placed, streams, pa.scalar(None, pa.string())),
     }

@@ -93,22 +93,33 @@ def verify(
     plan = Plan.of(given, there, contract, lanes)
     tasks: Tasks = (*((True, part) for part in given.parts), *((False, part) for part in there.parts))
     chosen = _engine(engine, given, there, spark)
-    settings = Settings(mode=mode, keep=keep)
+    settings = Settings(mode=mode, keep=keep, sends_complete=True)
     if chosen == "spark":
         verdict = _on_spark(plan, tasks, settings, _both(given, there), spark)
     else:
         verdict = check(watch(chain.from_iterable(_rows(plan, *task) for task in tasks)), settings)
+    _check_any_placed(contract, verdict)
     return _verified(given, there, contract, plan, _told(verdict, plan, contract), chosen)
 
 
 def _check_contract(contract: Contract | None, target: Stream) -> None:
     if contract is not None and target.fingerprint not in {None, contract.fingerprint}:
-        raise UsageError.of(
-            "the target was made under another contract",
-            got=f"{contract.metadata.name} {contract.fingerprint}",
-            allowed=f"{target.contract} {target.fingerprint}",
-            hint="the version of the contract that the target was routed by",
-        )
+        raise _another(contract, f"{target.contract} {target.fingerprint}")
+
+
+def _check_any_placed(contract: Contract | None, verdict: Verdict) -> None:
+    """A contract that has placed no record of the target is not the target's, and all that it was asked is nothing."""
+    if contract is not None and 0 < verdict.records == verdict.facts.get("unplaced", 0):
+        raise _another(contract, "one that its records name in `keylane.contract`")
+
+
+def _another(contract: Contract, allowed: str) -> UsageError:
+    return UsageError.of(
+        "the target was made under another contract",
+        got=f"{contract.metadata.name} {contract.fingerprint}",
+        allowed=allowed,
+        hint="the version of the contract that the target was routed by",
+    )
 
 
 def _engine(asked: Engine, given: Stream, target: Stream, spark: SparkSession | None) -> Engine:
@@ -188,14 +199,18 @@ def _verified(
 
 
 def _miscounted(claimed: Counts | None, verdict: Verdict) -> Iterator[str]:
-    """Where the account of the target does not hold: in itself, or against what is there."""
+    """Where the account of the target does not hold: in itself, or against what is there, repeats left out.
+
+    A batch that was written again counts once in the account.
+    """
     if claimed is None:
         return
     if claimed.in_ != claimed.out + claimed.dead + claimed.filtered:
         yield f"in {claimed.in_} is not out {claimed.out} + dead {claimed.dead} + filtered {claimed.filtered}"
+    facts, again = verdict.facts, verdict.mode == "at-least-once"
     for name, said, found in (
-        ("out", claimed.out, verdict.records),
-        ("dead", claimed.dead, verdict.facts.get("dead", 0)),
+        ("out", claimed.out, verdict.records - facts.get("repeats", 0)),
+        ("dead", claimed.dead, facts.get("dead", 0) - (facts.get("dead_repeats", 0) if again else 0)),
     ):
         if said != found:
             yield f"the manifests say {name} {said}, and {found} are there"

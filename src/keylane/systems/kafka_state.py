@@ -33,7 +33,18 @@ if TYPE_CHECKING:
 
     from keylane.systems.lock import Lock
 
-__all__ = ["Done", "Parked", "Plan", "RouteHead", "RouteState", "open_state", "read_head", "read_last", "state_name"]
+__all__ = [
+    "Done",
+    "Parked",
+    "Plan",
+    "RouteHead",
+    "RouteState",
+    "last_planned",
+    "open_state",
+    "read_head",
+    "read_last",
+    "state_name",
+]
 
 FORMAT: Final = "keylane.kafka-route/1"
 OWN: Final = "_keylane"
@@ -242,6 +253,11 @@ def read_last(path: Path, head: RouteHead) -> Done:
     files = sorted((path / OWN / "done").glob("[0-9]*.json"))
     found = _read(files[-1]) if files else None
     return Done.before_all(head) if found is None else Done.from_json(found)
+
+
+def last_planned(path: Path) -> int:
+    """The last batch that has a plan, without the lock; -1 when there is none."""
+    return max((int(file.stem) for file in (path / OWN / "plans").glob("[0-9]*.json")), default=-1)
 
 
 def state_name(contract: str, target: str) -> str:

@@ -6,6 +6,7 @@ out. Of lines only their numbers are read here, not what is in them. The layout 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from keylane.errors import DataError, TargetError
+from keylane.records import Reason
 from keylane.systems.address import path_of
 from keylane.systems.folders import DEAD, OWN, read_head, read_manifests
 from keylane.systems.sources import kind_of, name_in, path_values, source_files
@@ -30,6 +32,12 @@ __all__ = ["source_stream", "target_stream"]
 
 ROWS: Final = 65_536
 BLOCK: Final = 1 << 22
+LONGS: Final = range(-(2**63), 2**63)
+#: What a dead letter says of itself beside its place.
+ORIGINAL: Final = "original"
+LETTER: Final = ("reason", "fingerprint", ORIGINAL)
+#: What was malformed in its file is not in the JSON of a dead letter as it was there.
+EXCUSED: Final = frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD, Reason.MALFORMED_KEY})
 
 
 def target_stream(address: Address) -> Stream:
@@ -44,7 +52,7 @@ def target_stream(address: Address) -> Stream:
     parts = (*map(_lane_part, files), *(Part(str(file), end=_rows(file), dead=True) for file in letters))
     if head is None:
         remark = "the target has no head and no manifests: what it says of itself was not looked at"
-        return Stream(str(path), parts, read_target, remarks=(remark,))
+        return Stream(str(path), parts, read_target, excused=EXCUSED, remarks=(remark,))
     manifests = read_manifests(path)
     _refuse_unmoved(path, manifests)
     last = manifests[-1] if manifests else None
@@ -63,6 +71,7 @@ def target_stream(address: Address) -> Stream:
         taken=frozenset(order) if order is not None else None,
         claimed=last.total if last else None,
         every_name=head.pattern == "*",
+        excused=EXCUSED,
         remarks=() if order is not None else (late,),
     )
 
@@ -121,8 +130,9 @@ def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         there = file.schema_arrow.names
         if missing := [name for name in own if name not in there]:
             raise DataError.of(f"{part.name} is no file of a lane", got=f"no column {', '.join(missing)}")
+        about = [name for name in LETTER if part.dead and name in there]
         wanted = [] if part.dead else [name for name in fields if name in there]
-        for batch in _batches(file, part, [*own, *wanted]):
+        for batch in _batches(file, part, [*own, *about, *wanted]):
             source = batch.column("keylane_source")
             known = places(
                 len(batch),
@@ -132,10 +142,34 @@ def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
                 source=pc.struct_field(source, "file"),
                 position=pc.struct_field(source, "row"),
                 dead=pa.repeat(pa.scalar(part.dead), len(batch)),
+                **{name: batch.column(name) for name in about if name != ORIGINAL},
             )
-            yield pa.RecordBatch.from_arrays(
-                [*known, *(batch.column(name) for name in wanted)], names=[*PLACES.names, *wanted]
-            )
+            found = {name: batch.column(name) for name in wanted}
+            if ORIGINAL in about:
+                found = _fields_of(batch.column(ORIGINAL), fields)
+            yield pa.RecordBatch.from_arrays([*known, *found.values()], names=[*PLACES.names, *found])
+
+
+def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array]:
+    """The fields of dead letters that are JSON; a field that none of them has is left out, and so are those of CSV."""
+    objects = [_object(one) for one in originals.to_pylist()]
+    return {name: _column([one.get(name) for one in objects]) for name in fields if any(name in one for one in objects)}
+
+
+def _object(text: bytes | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or b"")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Whole numbers where all are such, else text."""
+    if all(value is None or (type(value) is int and value in LONGS) for value in values):
+        return pa.array(values, pa.int64())
+    texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+    return pa.array([text and text.encode("utf-8", "replace").decode() for text in texts], pa.string())
 
 
 def read_parquet(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,8 @@ A source's records are known by `topic/partition` and their offset; those of a t
 which `route` gives them, with the contract's fingerprint, its epoch and, where a batch was written again, the attempt
 beside it. A target is its topic, the topics of the contract's tiers, and that of the dead letters.
 
-How a stretch is read: `topic_reader`. What its bytes mean: `topic_fields`. Folders: `stream_files`.
+How a stretch is read: `topic_reader`. What its bytes mean: `topic_fields`; its headers: `topic_places`. Folders:
+`stream_files`.
 """
 
 from __future__ import annotations
@@ -13,30 +14,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from keylane.errors import DataError, TargetError, UsageError
 from keylane.measure.keep import fields_of
+from keylane.records import Reason
 from keylane.systems.kafka_access import kafka_access
 from keylane.systems.kafka_cluster import open_cluster
-from keylane.systems.kafka_state import read_head, read_last
+from keylane.systems.kafka_headers import dead_topic
+from keylane.systems.kafka_state import last_planned, read_head, read_last
 from keylane.systems.stream_files import read_target
 from keylane.systems.streams import PLACES, Part, Stream, TopicOptions, places
 from keylane.systems.topic_fields import fields_for
+from keylane.systems.topic_places import origin, texts_of, written_by
 from keylane.systems.topic_reader import TopicReader, level_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
     from keylane.systems.address import Address
     from keylane.systems.kafka_access import KafkaAccess
     from keylane.systems.kafka_cluster import Cluster, Stretch
-    from keylane.systems.kafka_state import RouteHead
+    from keylane.systems.kafka_state import Done, RouteHead
     from keylane.systems.topic_fields import TopicFields
-    from keylane.systems.topic_reader import Lot, Writer
+    from keylane.systems.topic_reader import Lot
 
 __all__ = ["routed_from_topic", "source_topic", "target_topic"]
 
@@ -73,11 +75,14 @@ def source_topic(address: Address, contract: Contract | None, said: TopicOptions
 def target_topic(address: Address, source: Address, contract: Contract | None, said: TopicOptions) -> Stream:
     """The topic that records were put in, with the tiers of the contract and the dead letters."""
     access = kafka_access(address.place, said.properties)
-    head = _head(address, said)
+    begun = _begun(address, said)
     streams = _streams(address.name, contract)
     with open_cluster(access) as cluster:
         found = {topic: _stretches(cluster, topic, TargetError) for topic in streams}
         dead = _dead(cluster, address, said)
+    # After the ends were asked for: no batch can have been written before them and planned after this.
+    if begun is not None:
+        _refuse_unfinished(Path(said.state or ""), begun[1])
     fields = _fields(source, contract, said)
     parts = [
         part
@@ -91,9 +96,10 @@ def target_topic(address: Address, source: Address, contract: Contract | None, s
         tuple(parts),
         ReadTarget(replace(_reader(access, fields), headers=True), fields),
         lanes={streams[topic]: len(lanes) for topic, lanes in found.items()},
+        excused=_excused(source, fields),
         remarks=tuple(remark for topic, lanes in [*found.items(), dead] for remark in _seen(topic, lanes)),
     )
-    return stream if head is None else _as_begun(stream, head, streams, Path(said.state or ""))
+    return stream if begun is None else _as_begun(stream, *begun, streams)
 
 
 def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
@@ -113,6 +119,12 @@ def _fields(source: Address, contract: Contract | None, said: TopicOptions) -> T
     return fields_for(names, contract, said.values)
 
 
+def _excused(source: Address, fields: TopicFields) -> frozenset[str]:
+    """Whether a line or a value can be read at all is not known here as the route knew it; a key always can."""
+    whole = source.system == "files" or fields.of_value
+    return frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD} if whole else {Reason.PARKED_KEY})
+
+
 def _stretches(cluster: Cluster, topic: str, error: type[DataError | TargetError]) -> list[Stretch]:
     lanes = cluster.lanes([topic])[topic]
     if not lanes:
@@ -122,7 +134,7 @@ def _stretches(cluster: Cluster, topic: str, error: type[DataError | TargetError
 
 def _dead(cluster: Cluster, address: Address, said: TopicOptions) -> tuple[str, list[Stretch]]:
     """The topic of the dead letters: it has to be there only where it was named."""
-    topic = said.dead_letters or f"{address.name}.dlq"
+    topic = said.dead_letters or dead_topic(address.name)
     if said.dead_letters is None and not cluster.lanes_now(topic):
         return topic, []
     return topic, _stretches(cluster, topic, TargetError)
@@ -144,17 +156,28 @@ def _open(topic: str, lanes: Sequence[Stretch]) -> Iterator[str]:
         yield f"a transaction is open in {waiting} lane(s) of {topic}: what follows its first record was not looked at"
 
 
-def _head(address: Address, said: TopicOptions) -> RouteHead | None:
+def _begun(address: Address, said: TopicOptions) -> tuple[RouteHead, Done] | None:
+    """What the state says of the route, and how far it has come."""
     if said.state is None:
         return None
     head = read_head(Path(said.state))
     if head is None or head.target != str(address):
         got = head.target if head else f"no state of a route in {said.state}"
         raise UsageError.of("the state is not of a route into this target", got=got, allowed=str(address))
-    return head
+    return head, read_last(Path(said.state), head)
 
 
-def _as_begun(stream: Stream, head: RouteHead, streams: Mapping[str, str], state: Path) -> Stream:
+def _refuse_unfinished(state: Path, last: Done) -> None:
+    """A batch that has a plan may be in the topic, whole or in part, and the account has nothing of it yet."""
+    if (planned := last_planned(state)) > last.batch:
+        raise TargetError.of(
+            f"batch {planned} of the route was begun, and is not done: it still runs, or was killed",
+            got=str(state),
+            hint="run the same `keylane route` again, which begins with that, then verify; or verify without --state",
+        )
+
+
+def _as_begun(stream: Stream, head: RouteHead, last: Done, streams: Mapping[str, str]) -> Stream:
     """The stream with what its route has written down: lane counts when it began, contract, and its account."""
     begun = {streams[topic]: lanes for topic, lanes in head.topics.items() if topic in streams}
     return replace(
@@ -165,7 +188,7 @@ def _as_begun(stream: Stream, head: RouteHead, streams: Mapping[str, str], state
         lanes={**stream.lanes, **begun},
         kind=head.kind or None,
         every_name=head.pattern == "*",
-        claimed=read_last(state, head).total,
+        claimed=last.total,
     )
 
 
@@ -197,10 +220,12 @@ class ReadTarget:
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for lot in _lots(self.reader, part):
-            source, position = _origin(lot.sources)
+            source, position = origin(lot.sources)
             given = {"source": source, "position": position, "offset": pa.array(lot.offsets, pa.int64())}
-            if not part.dead:
-                given |= _written_by(lot.writers, self.reader.writers)
+            given |= written_by(lot.writers, self.reader.writers)
+            if part.dead:
+                given |= {"reason": texts_of(lot.reasons)}
+            else:
                 given |= {"stream": pa.repeat(part.stream, len(lot)), "lane": pa.repeat(part.lane, len(lot))}
             known = places(len(lot), dead=pa.repeat(part.dead, len(lot)), **given)
             yield _with_fields(known, self.fields, lot)
@@ -209,7 +234,7 @@ class ReadTarget:
 def _lots(reader: TopicReader, part: Part) -> Iterator[Lot]:
     assert part.lane is not None
     assert part.end is not None
-    return reader.lots(part.name, part.lane, part.start, part.end)
+    return reader.lots(part.name, part.lane, part.start, part.end, dead=part.dead)
 
 
 def _with_fields(known: list[pa.Array], fields: TopicFields, lot: Lot) -> pa.RecordBatch:
@@ -220,48 +245,6 @@ def _with_fields(known: list[pa.Array], fields: TopicFields, lot: Lot) -> pa.Rec
     times = pa.array(lot.times, pa.timestamp("ms", "UTC")) if fields.of_time else None
     columns = [*known, *fields.columns(keys, values, times)]
     return pa.RecordBatch.from_arrays(columns, names=[*PLACES.names, *fields.names])
-
-
-def _origin(told: list[bytes | None]) -> tuple[pa.Array, pa.Array]:
-    """`topic/partition/offset` or `file/row`, taken apart at the last stroke; null where it is not of that form."""
-    texts = _texts(told)
-    pieces = pc.split_pattern(texts, "/", max_splits=1, reverse=True)
-    whole = pc.equal(pc.list_value_length(pieces), 2).fill_null(False)
-    if not pc.all(whole).as_py():
-        pieces = pc.if_else(whole, pieces, pa.scalar([None, None], pieces.type))
-    flat = pieces.flatten()
-    source, number = flat.take(_every_other(len(texts), 0)), flat.take(_every_other(len(texts), 1))
-    return source, _whole_numbers(number)
-
-
-def _texts(told: list[bytes | None]) -> pa.Array:
-    try:
-        return pa.array(told, pa.binary()).cast(pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([one and one.decode("utf-8", "replace") for one in told], pa.string())
-
-
-def _every_other(rows: int, first: int) -> pa.Array:
-    return pa.array(np.arange(first, 2 * rows, 2))
-
-
-def _whole_numbers(texts: pa.Array) -> pa.Array:
-    try:
-        return texts.cast(pa.int64())
-    except pa.ArrowInvalid:
-        fits = pc.match_substring_regex(texts, "^[0-9]{1,18}$").fill_null(False)
-        return pc.if_else(fits, texts, pa.scalar(None, pa.string())).cast(pa.int64())
-
-
-def _written_by(numbers: list[int], writers: Iterable[Writer]) -> dict[str, pa.Array]:
-    """Contract, epoch and mark of every record. There are few different ones."""
-    number = pa.array(numbers, pa.int32())
-    contracts, epochs, marks = zip(*writers, strict=True)
-    return {
-        "fingerprint": _texts(list(contracts)).take(number),
-        "epoch": _whole_numbers(_texts(list(epochs))).take(number),
-        "replay": pa.array(marks, pa.bool_()).take(number),
-    }
 
 
 def routed_from_topic(stream: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
@@ -281,7 +264,7 @@ class ReadRouted:
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted = [*(["key", "value"] if self.fields.names else []), *(["timestamp"] if self.fields.of_time else [])]
-        for batch in read_target(part, wanted):
+        for batch in read_target(part, [] if part.dead else wanted):
             known = list(batch.columns[: len(PLACES)])
             own: dict[str, Any] = dict(
                 zip(batch.schema.names[len(PLACES) :], batch.columns[len(PLACES) :], strict=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from keylane.errors import UsageError
+from keylane.records import Reason
 from keylane.systems.topic_fields import ValueOptions
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ PLACES: Final = pa.schema(
         ("fingerprint", pa.string()),  # of the contract it was placed by; null: the one of the whole stream
         ("replay", pa.bool_()),  # marked as written again; null where nobody marks
         ("dead", pa.bool_()),  # a dead letter, which has no lane
+        ("reason", pa.string()),  # why it is one
     ]
 )
 
@@ -65,7 +67,8 @@ class Stream:
     sources; None where each source has an order of its own, as partitions do. `taken` are the sources that a target
     says it took, where it says so, and `claimed` is what it says it has come to. `kind` and `every_name` say which
     files of a folder count. `begins` is the first position that is still there of a source that has forgotten some.
-    `remarks` are what a reader of the certificate has to know.
+    `excused` are reasons of dead letters of which their records do not say whether they are right. `remarks` are what a
+    reader of the certificate has to know.
     """
 
     address: str
@@ -81,6 +84,7 @@ class Stream:
     claimed: Counts | None = None
     every_name: bool = False
     begins: Mapping[str, int] = field(default_factory=dict)
+    excused: frozenset[str] = frozenset({Reason.PARKED_KEY})
     remarks: tuple[str, ...] = ()
 
     @property

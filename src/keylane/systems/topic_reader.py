@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, DataError, MissingExtraError
 from keylane.systems.kafka_cluster import Listener, explained, is_permanent
+from keylane.systems.kafka_headers import ATTEMPT, CONTRACT, EPOCH, REASON, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,8 +41,6 @@ SETTINGS: Final = {
 }
 #: What is of writers, and makes a reader complain.
 _OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size", "message.max.bytes")
-#: The headers that `route` gives to records.
-SOURCE, CONTRACT, EPOCH, ATTEMPT = "keylane.source", "keylane.contract", "keylane.epoch", "keylane.attempt"
 #: The end of no record's headers.
 _NEVER: Final = [("", b"")]
 #: Records asked for at once. Few: the objects of a lot are gone before the collector looks at them.
@@ -58,7 +57,8 @@ SILENT_SECONDS: Final = 60.0
 class Lot:
     """Columns of records that stand together; those from `values` on only where they were asked for.
 
-    `sources` is where each record says that it came from, `writers` the number of its writer among the reader's.
+    `sources` is where each record says that it came from, `writers` the number of its writer among the reader's,
+    `reasons` why it is a dead letter.
     """
 
     offsets: list[int] = field(default_factory=list)
@@ -67,6 +67,7 @@ class Lot:
     times: list[int] = field(default_factory=list)
     sources: list[bytes | None] = field(default_factory=list)
     writers: list[int] = field(default_factory=list)
+    reasons: list[bytes | None] = field(default_factory=list)
     weight: int = 0
 
     def __len__(self) -> int:
@@ -93,13 +94,15 @@ class TopicReader:
     def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
 
-    def lots(self, topic: str, lane: int, start: int, end: int) -> Iterator[Lot]:
-        """The records of a partition from one offset up to another."""
+    def lots(self, topic: str, lane: int, start: int, end: int, *, dead: bool = False) -> Iterator[Lot]:
+        """The records of a partition from one offset up to another; of dead letters their reasons, too."""
         if start >= end:
             return
         consumer, lot = self._assigned(topic, lane, start), Lot()
         for messages in self._turns(consumer, f"{topic}/{lane}", start, end):
             self._add(lot, messages)
+            if dead:
+                lot.reasons += [dict(one.headers() or []).get(REASON) for one in messages]
             if len(lot) >= ROWS or lot.weight >= BYTES:
                 yield lot
                 lot = Lot()
@@ -185,18 +188,24 @@ class TopicReader:
             writer(number)
 
     def _told(self, headers: list[tuple[str, bytes]]) -> bytes | None:
-        """The long way. Of two headers of one name the last counts: it is what the last route wrote."""
-        told = dict(headers)
-        by = (told.get(CONTRACT), told.get(EPOCH), ATTEMPT in told)
-        self._writer = self.writers.setdefault(by, len(self.writers))
-        as_written = [name for name, _ in headers[-3:]] == [SOURCE, CONTRACT, EPOCH] and ATTEMPT not in told
-        self._tail = headers[-2:] if as_written else _NEVER
+        """The long way. Of two headers of one name the last counts: it is what the last route wrote.
+
+        An attempt is the last route's only behind its source: else it is of a route that the record passed before.
+        """
+        told, names = dict(headers), [name for name, _ in headers]
+        again = ATTEMPT in names and SOURCE not in names[_last(names, ATTEMPT) :]
+        self._writer = self.writers.setdefault((told.get(CONTRACT), told.get(EPOCH), again), len(self.writers))
+        self._tail = headers[-2:] if names[-3:] == [SOURCE, CONTRACT, EPOCH] else _NEVER
         return told.get(SOURCE)
 
 
 def level_of(access: KafkaAccess) -> str:
     """What a reader sees of transactions: those that were committed, unless it was told otherwise."""
     return dict(access.properties).get("isolation.level", "read_committed")
+
+
+def _last(names: list[str], name: str) -> int:
+    return len(names) - 1 - names[::-1].index(name)
 
 
 def _is_end(message: Any) -> bool:

@@ -51,11 +51,13 @@ class Settings:
     `mode` is exactly-once, each record once; or at-least-once, where records may repeat, but only as a rewind that goes
     over the same records of the same lane again without a gap. With `rereads` the same offset may be read many times,
     by several consumers; without, a log is read once. `keep` is how many violations of each rule are kept.
+    `sends_complete` says that all sends are in the history, so that one without any has sent nothing.
     """
 
     mode: Mode = "exactly-once"
     rereads: bool = False
     keep: int = 10
+    sends_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -179,8 +181,8 @@ class Verdict:
 
 
 def verdict_of(found: Found, settings: Settings) -> Verdict:
-    """The verdict. Without a single send nothing can be called lost or invented."""
-    silent = {"lost", "invented"} if not found.facts["sends"] else set()
+    """The verdict. Without a single send nothing can be called lost or invented, unless there were none to be had."""
+    silent = set() if found.facts["sends"] or settings.sends_complete else {"lost", "invented"}
     unchecked = {rule: why for rule, why in RULES.items() if rule in silent or not found.looked_at[rule]}
     return Verdict(
         settings.mode,

@@ -98,5 +98,5 @@ def _mixed(number: NDArray[np.uint64]) -> NDArray[np.uint64]:
 JUDGEMENTS: Final = (
     Judgement("records", records.COLUMNS, (SEND, READ, DEAD), _by_record, records.judge_records),
     Judgement("order", order.COLUMNS, (READ, APPLY, CUTOVER), _by_scope, order.judge_order),
-    Judgement("lanes", lanes.COLUMNS, (READ, OWN), _by_lane, lanes.judge_lanes),
+    Judgement("lanes", lanes.COLUMNS, (READ, DEAD, OWN), _by_lane, lanes.judge_lanes),
 )

@@ -2,7 +2,7 @@
 
     inconsistent offsets   one offset of a lane shows two records
     stale epochs           along a lane's log, and along its ownerships, epochs never go down: a lower one is a zombie's
-    misrouted              a record is where the contract puts it
+    misrouted              a record is where the contract puts it; a dead letter is one that it has no lane for
     two owners             ownerships of one lane by two owners do not overlap; to touch is no overlap
     duplicated             at-least-once only: repeats are a rewind, which goes over the same records of the writer
                            again without a gap; and, where repeats are marked, they are marked
@@ -31,7 +31,7 @@ from keylane.testing.history.columns import (
     violations,
 )
 from keylane.testing.history.found import Found, LaneSeen
-from keylane.testing.history.rows import OWN, READ
+from keylane.testing.history.rows import DEAD, OWN, READ
 
 if TYPE_CHECKING:
     from keylane.testing.history.found import Settings
@@ -49,12 +49,15 @@ UNASKED: Final = -2
 
 
 def judge_lanes(table: pa.Table, settings: Settings) -> Found:
-    """Judge the reads and ownerships of some lanes; all rows of each lane are here."""
+    """Judge the reads and ownerships of some lanes, and dead letters, which have none; all rows of each are here."""
     table = _by_log(table)
     what = kind_of(table)
     reads, owns = table.filter(pa.array(what == READ)), table.filter(pa.array(what == OWN))
-    facts = Counter(reads=len(reads), unasked=reads.column("expected_lane").null_count)
+    facts = _asked(reads)
+    dead = table.filter(pa.array(what == DEAD))
+    undeserved = np.flatnonzero(numbers(dead.column("expected_lane")) >= 0)
     told: list[tuple[Any, pa.Table, Any, Any]] = [*_of_reads(reads), *_of_owners(owns)]
+    told.append(("misrouted", dead, undeserved, "a dead letter, and the contract has a lane for it"))
     if settings.mode == "at-least-once" and len(reads):
         strays, unmarked, repeats = _strays(reads, rereads=settings.rereads)
         facts["repeats"] = repeats
@@ -64,7 +67,14 @@ def judge_lanes(table: pa.Table, settings: Settings) -> Found:
     for rule, _, rows, _ in told:
         counts[rule] += len(rows)
     shown = tuple(v for rule, of, rows, why in told for v in violations(rule, of, rows, settings.keep, why))
-    return Found(counts, _looked_at(reads, owns), facts, shown, _seen(reads))
+    return Found(counts, _looked_at(reads, owns, dead), facts, shown, _seen(reads))
+
+
+def _asked(reads: pa.Table) -> Counter[str]:
+    """How many reads there are, how many of them nobody expects in a lane, and how many not even in a stream."""
+    nowhere = reads.column("expected_lane").is_null()
+    unplaced = pc.sum(pc.and_(nowhere, reads.column("expected_stream").is_null())).as_py() or 0
+    return Counter(reads=len(reads), unasked=pc.sum(nowhere).as_py() or 0, unplaced=unplaced)
 
 
 def _by_log(table: pa.Table) -> pa.Table:
@@ -179,9 +189,9 @@ def _holder(until: Any, longest: Any, first: Any) -> Any:
     return np.maximum.accumulate(np.where(rises, np.arange(len(until)), 0))
 
 
-def _looked_at(reads: pa.Table, owns: pa.Table) -> Counter[str]:
+def _looked_at(reads: pa.Table, owns: pa.Table, dead: pa.Table) -> Counter[str]:
     epochs = sum(len(table) - table.column("epoch").null_count for table in (reads, owns))
-    expected = len(reads) - reads.column("expected_lane").null_count
+    expected = sum(len(table) - table.column("expected_lane").null_count for table in (reads, dead))
     return Counter(inconsistent_offsets=len(reads), stale_epochs=epochs, misrouted=expected, two_owners=len(owns))
 
 

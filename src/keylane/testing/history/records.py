@@ -51,7 +51,9 @@ def judge_records(table: pa.Table, settings: Settings) -> Found:
     for rule, rows, _ in found:
         counts[rule] += len(rows)
     told = tuple(v for rule, rows, why in found for v in violations(rule, table, rows, settings.keep, why))
-    return Found(counts, _looked_at(what, best, reads), _facts(what, outcome, best, reads), told)
+    facts = _facts(what, outcome, best, reads)
+    facts["dead_repeats"] = facts["dead"] - len(np.unique(group[what == DEAD]))
+    return Found(counts, _looked_at(what, best, reads), facts, told)
 
 
 def _grouped(table: pa.Table, settings: Settings) -> tuple[pa.Table, Any]:

@@ -14,7 +14,8 @@ of one clock, whichever that is.
     lane, offset   where the record was read, was applied from, or what was owned (lane)
     epoch       of the writer that wrote it, or of the owner
     replay      whether the record is marked as one that may have been written before; null: nobody marks
-    expected_stream, expected_lane   where the contract puts it; a lane of -1: in none; null: not asked
+    expected_stream, expected_lane   where the contract puts it; a lane of -1: in none; null: not asked. Of a dead
+                letter, any lane is one too many
     who         the consumer that applied, the owner that owned
     t0, t1      begin and end of an apply or of an ownership (null: it still goes on); t0 alone for a cutover
 

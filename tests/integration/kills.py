@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: A route that kills its whole process group at a step of a batch, also at one of a writer: argv is a JSON object.
 SCRIPT = """
 import json, os, shutil, signal, sys, threading, time
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
 from pathlib import Path
 from tests.integration.routed import contract
 from tests.route.worlds import quick_conf
@@ -48,8 +50,6 @@ if point:
     (held / f"{point}.hold").write_text(str(least))
     probe.held = str(held)
     threading.Thread(target=watch, daemon=True).start()
-stop = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: stop.set())
 options = Options(
     every="200 milliseconds",
     master="local[2]",

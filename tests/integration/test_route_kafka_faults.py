@@ -2,7 +2,7 @@
 
 Afterwards every record is in its lane once and in its key's order: by what is in the records themselves, the headers
 that the route wrote not asked, and by `keylane verify`, which goes by them. The same kills with Spark's own sink are
-the twin: there duplicates and rewound order must be found.
+the twin: there duplicates must be found.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def test_the_topic_grows_while_a_batch_is_open(cluster: Cluster, tmp_path: Path)
 
 def test_thirty_stops_and_starts(cluster: Cluster, tmp_path: Path) -> None:
     moving = 0
-    with world(cluster, tmp_path, "stops", 330) as (live, routes):
+    with world(cluster, tmp_path, "stops", 450) as (live, routes):
         rng = random.Random(30)
         for _ in range(30):
             process = routes.start()
@@ -250,7 +250,6 @@ def test_twin_spark_s_own_sink_repeats_what_it_has_written(cluster: Cluster, tmp
     found = verdict(cluster, "twin")
     assert found.counts["lost"] == 0, "at least once"
     assert found.counts["duplicated"] > 0
-    assert found.counts["reordered"] > 0
 
 
 def test_twin_at_least_once_repeats_and_marks_what_it_has_written(cluster: Cluster, tmp_path: Path) -> None:

@@ -139,11 +139,11 @@ def test_a_head_of_a_later_form(copied: tuple[Path, Path]) -> None:
 
 def test_other_systems_are_not_dialled(tmp_path: Path) -> None:
     write_files(tmp_path / "in", range(1))
-    for address in ("kafka://127.0.0.1:1/t", "kinesis://eu-west-1/s"):
-        with pytest.raises(UsageError, match="nothing was contacted"):
-            route(contract(), str(tmp_path / "in"), address)
-        with pytest.raises(UsageError, match="nothing was contacted"):
-            route(contract(), address, str(tmp_path / "out"))
+    address = "kinesis://eu-west-1/s"
+    with pytest.raises(UsageError, match="nothing was contacted"):
+        route(contract(), str(tmp_path / "in"), address)
+    with pytest.raises(UsageError, match="nothing was contacted"):
+        route(contract(), address, str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

@@ -19,10 +19,11 @@ from keylane.pipelines.batch import Done as Told
 from keylane.pipelines.batch import query_id
 from keylane.pipelines.kafka.poison import newly_parked, parked_away, refuse_any
 from keylane.pipelines.kafka.trying import tried
-from keylane.pipelines.kafka.writer import ATTEMPT, Division, write
+from keylane.pipelines.kafka.writer import Division, write
 from keylane.spark.messages import dead_headers, decided, slotted, to_writers
 from keylane.spark.session import active_session_kept
 from keylane.spark.writing import MESSAGE_LENGTH, explained
+from keylane.systems.kafka_headers import ATTEMPT, CONTRACT, EPOCH
 from keylane.systems.kafka_state import Plan
 from keylane.systems.manifest import Counts
 
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from keylane.pipelines.kafka.sources import Messages, Source
     from keylane.pipelines.kafka.topics import Topics
     from keylane.router import Router
-    from keylane.systems.kafka_state import Done, Parked, RouteState
+    from keylane.systems.kafka_headers import ATTEMPT, CONTRACT, EPOCH
+from keylane.systems.kafka_state import Done, Parked, RouteState
 
 __all__ = ["KafkaBatches"]
 
@@ -138,7 +140,7 @@ class KafkaBatches:
         """What the writers are told. A probe of tests may hold them at their steps."""
         contract, head = self.router.contract, self.state.head
         epoch = str(contract.metadata.epoch).encode()
-        headers = [("keylane.contract", abbreviated(contract.fingerprint).encode()), ("keylane.epoch", epoch)]
+        headers = [(CONTRACT, abbreviated(contract.fingerprint).encode()), (EPOCH, epoch)]
         if not plan.exactly_once:
             headers += self._attempt(plan)
         topics, held = tuple(plan.topics.items()), getattr(self.running.probe, "held", "")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keylane.errors import BrokerError, DataError, LaneCountError, TargetError
+from keylane.systems import kafka_headers
 from keylane.systems.kafka_cluster import open_cluster
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Topics:
 
 def dead_topic(target: str, said: KafkaOptions) -> str:
     """Where dead letters of a route into this topic go."""
-    return said.dead_letters or f"{target}.dlq"
+    return said.dead_letters or kafka_headers.dead_topic(target)
 
 
 def check_source(access: KafkaAccess, source: Address) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.kafka_access import KafkaAccess
 
-__all__ = ["ATTEMPT", "PERMANENT", "WRITE_ERROR", "Division", "write"]
+__all__ = ["PERMANENT", "WRITE_ERROR", "Division", "write"]
 
 SOURCES: Final = Path(__file__).parent / "java"
 #: What a writer says of each lane, as Spark spells it.
@@ -36,8 +36,6 @@ WRITTEN: Final = "slot int, records bigint, repeated boolean"
 #: How the text of a writer's error begins, and of one that would come again. Said in `WriteError.java`.
 WRITE_ERROR: Final = "keylane.WriteError: "
 PERMANENT: Final = "not to be tried again: "
-#: The header of every record of a batch that is written again, at least once.
-ATTEMPT: Final = "keylane.attempt"
 #: Well above what a batch takes; a broker allows 15 minutes unless it is told otherwise.
 TRANSACTION_MS: Final = "300000"
 _CODER: Final = "org.apache.kafka.common.serialization.ByteArray"

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.kafka.sources import Messages, Source
     from keylane.pipelines.kafka.topics import Topics
     from keylane.router import Router
-    from keylane.systems.kafka_headers import ATTEMPT, CONTRACT, EPOCH
-from keylane.systems.kafka_state import Done, Parked, RouteState
+    from keylane.systems.kafka_state import Done, Parked, RouteState
 
 __all__ = ["KafkaBatches"]
 

@@ -88,6 +88,8 @@ class Java:
         self.thread.setContextClassLoader(self.loader)
         settings = self.jvm.java.util.Properties()
         settings.put("bootstrap.servers", bootstrap)
+        # On a topic made just now, a batch that overtakes one that is tried again is refused until time is up.
+        settings.put("max.in.flight.requests.per.connection", "1")
         kinds = [self.new("common.serialization.ByteArraySerializer") for _ in range(2)]
         producer = self.new("clients.producer.KafkaProducer", settings, *kinds)
         try:

@@ -143,6 +143,7 @@ def test_stop_writes_nothing_of_a_batch_with_poison(world: World) -> None:
     assert world.route(on_poison="dlq").counts.as_json() == {"in": 5, "out": 3, "dead": 2, "filtered": 0}
 
 
+@pytest.mark.faults
 def test_a_parked_key_stays_out_in_every_later_batch(world: World) -> None:
     """Keys are parked by the record's own key, for it has no routing key; before the poison they are routed."""
     by_value = contract(world.target, **{"fields: [key]": "fields: [k]"})
@@ -170,6 +171,7 @@ def test_a_key_that_is_noted_as_parked_before_a_kill_is_parked_from_the_same_pla
     assert found.repeated == 3
 
 
+@pytest.mark.faults
 def test_another_delivery_counts_from_the_next_batch_on(world: World) -> None:
     """Half a batch was there without a number, and a restart in transactions wrote it again without a mark."""
     send(world.broker, world.source, numbered(0, 100))
@@ -197,6 +199,7 @@ def test_a_batch_that_has_the_number_of_another_is_refused(world: World) -> None
     assert len(read_committed(world.broker, world.target)) == 80
 
 
+@pytest.mark.faults
 def test_values_that_are_read_in_another_way_are_another_route(world: World) -> None:
     send(world.broker, world.source, [(0, b"K", b'{"k": "a"}')])
     by_value = contract(world.target, **{"fields: [key]": "fields: [value]"})
@@ -223,6 +226,7 @@ def stumbling_at(step: str) -> Callable[[str, int], None]:
     return stumble
 
 
+@pytest.mark.faults
 def test_twin_dead_letters_alone_leave_a_gap_in_the_key(world: World) -> None:
     by_value = contract(world.target, **{"fields: [key]": "fields: [k]"})
     rows = [(0, b"K", b'{"k": "a"}'), (0, b"K", b"{broken"), (0, b"K", b'{"k": "a"}')]
@@ -275,6 +279,7 @@ def test_a_topic_goes_into_a_folder(world: World) -> None:
     assert verify(world.address(world.source), str(target), given).verdict.counts["lost"] == 5
 
 
+@pytest.mark.faults
 def test_a_topic_goes_into_a_folder_by_a_field_of_its_values(world: World) -> None:
     rows = [(n % 2, b"K%d" % (n % 2), b'{"k": "a%d"}' % (n % 5)) for n in range(50)]
     send(world.broker, world.source, rows)
@@ -288,6 +293,7 @@ def test_a_topic_goes_into_a_folder_by_a_field_of_its_values(world: World) -> No
     assert verify(source, str(target), given, topics=as_json).verdict.counts["misrouted"] > 0
 
 
+@pytest.mark.faults
 def test_another_number_of_writers_repeats_nothing(world: World) -> None:
     """A batch keeps the division of its plan; the next one has the new one."""
     send(world.broker, world.source, numbered(0, 100))
@@ -324,6 +330,7 @@ def test_a_topic_that_grows_while_a_batch_is_open(world: World) -> None:
     assert world.faults() == []
 
 
+@pytest.mark.faults
 def test_a_live_count_is_the_topics_own_and_stays(world: World) -> None:
     live = contract(world.target, "live")
     send(world.broker, world.source, numbered(0, 50))
@@ -369,6 +376,7 @@ def test_refusals_come_before_anything_is_written(world: World) -> None:
     assert read_committed(world.broker, world.target) == []
 
 
+@pytest.mark.faults
 def test_topics_are_made_when_asked_for(world: World) -> None:
     send(world.broker, world.source, numbered(0, 10))
     name = f"{world.target}-new"

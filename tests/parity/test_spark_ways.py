@@ -43,16 +43,19 @@ DIFFER = [
 ]
 JAVA = CASES["kafka-java"]
 FIT = [name for name, case in CASES.items() if case.fits_spark]
-#: Over Connect the expressions are the same, and Java is called otherwise; `make test-faults` asks for all of them.
-OVER_CONNECT = [pytest.param(name, marks=() if name in DIFFER else pytest.mark.faults) for name in FIT]
 
 
-@pytest.mark.parametrize("name", FIT)
+def shortened(names: list[str]) -> list[Any]:
+    """All of the cases, of which `make test` asks for these and `make test-faults` for the others."""
+    return [pytest.param(name, marks=() if name in names else pytest.mark.faults) for name in FIT]
+
+
+@pytest.mark.parametrize("name", shortened([*DIFFER, *FIT[::3]]))
 def test_spark_places_as_records_are_placed_alone(on_spark: Grouped, name: str) -> None:
     assert on_spark(name) == expected(CASES[name])
 
 
-@pytest.mark.parametrize("name", OVER_CONNECT)
+@pytest.mark.parametrize("name", shortened(DIFFER))
 def test_connect_places_as_records_are_placed_alone(on_connect: Grouped, name: str) -> None:
     assert on_connect(name) == expected(CASES[name])
 

@@ -26,6 +26,7 @@ def test_a_batch_places_every_record_as_it_is_placed_alone(case: Case) -> None:
     assert LAYOUTS["slice"](case) == right
 
 
+@pytest.mark.faults
 @settings(max_examples=QUERIES)
 @given(drawn=st.lists(cases(), min_size=TOGETHER, max_size=TOGETHER))
 def test_spark_places_every_record_as_it_is_placed_alone(spark: SparkSession, drawn: list[Case]) -> None:

@@ -15,6 +15,8 @@ __all__ = ["seeded", "sign_extended", "tail", "word"]
 def word(rows: NDArray[np.uint8], at: int, order: str = "<") -> NDArray[Any]:
     """Bytes `at` to `at + 3` of every row as one 32-bit number: a strided, unaligned view."""
     count, length = rows.shape
+    if not count:  # no view of nothing has such a stride
+        return np.empty(0, f"{order}u4")
     return np.ndarray((count,), f"{order}u4", rows.data, at, (length,))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from tests.parity.ways import LAYOUTS, by_record, by_spark
 from tests.properties.drawn import cases
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
     from tests.parity.cases.case import Case
 

@@ -142,6 +142,7 @@ def test_the_broker_holds_what_the_router_placed(rule: Any, broker: Cluster, top
     assert sorted(json.loads(record.value or b"")["driver"] for record in held) == sorted(table["driver"].to_pylist())
 
 
+@pytest.mark.faults
 def test_records_elsewhere_are_an_error(broker: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: a producer that takes every driver for one in Chicago is found out."""
     placed = Router.placed
@@ -153,6 +154,7 @@ def test_records_elsewhere_are_an_error(broker: Cluster, monkeypatch: pytest.Mon
     assert [name for name in topics_and_groups(broker) if "keylane-lesson" in name] == []
 
 
+@pytest.mark.faults
 def test_a_group_that_reads_nothing_has_all_of_it_as_lag(
     broker: Cluster, topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +169,7 @@ def test_a_group_that_reads_nothing_has_all_of_it_as_lag(
     assert int(group.peak.max()) == int(group.end.max())
 
 
+@pytest.mark.faults
 def test_records_that_the_broker_refuses_are_errors(broker: Cluster, topic: Callable[..., str]) -> None:
     """The twin of an error rate of 0: a topic that takes no record of this size."""
     name, table = topic(60, "lesson", max_message_bytes="100"), updates(np.random.default_rng(5), Traffic(20, 2))
@@ -182,6 +185,7 @@ def test_a_cluster_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPat
         run_lesson(kafka_access("127.0.0.1:1"), Settings("x"), lambda _: None, own=False)
 
 
+@pytest.mark.faults
 def test_the_command_on_a_cluster_that_is_named(
     broker: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,6 +202,7 @@ def test_the_command_on_a_cluster_that_is_named(
     ]
 
 
+@pytest.mark.faults
 def test_a_pace_makes_batches_small(broker: Cluster) -> None:
     settings = Settings("paced", traffic=Traffic(12, 5), producer=Producer(linger_ms=0, every=0.2))
     found = run_lesson(kafka_access(broker.bootstrap), settings, lambda _: None, own=True)

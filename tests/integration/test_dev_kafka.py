@@ -102,6 +102,7 @@ def test_records_come_and_go_by_password_and_by_certificate(cluster: Cluster) ->
     assert [read.value for read in read_back(cluster, topic)] == [b"value"] * 2
 
 
+@pytest.mark.faults
 def test_nobody_comes_in_with_the_wrong_password_the_wrong_trust_or_nothing(cluster: Cluster) -> None:
     right, other = librdkafka_settings(cluster), str(cluster.folder / "tls" / "other-ca.pem")
     certified = librdkafka_settings(cluster, mtls=True)
@@ -125,6 +126,7 @@ def test_no_password_is_in_any_output_log_or_argument(begun: Ended, cluster: Clu
     assert not any(password in text for password in passwords for text in shown)
 
 
+@pytest.mark.faults
 def test_a_node_that_does_not_start_says_why_and_leaves_only_its_log(tmp_path: Path) -> None:
     with pytest.raises(BrokerError, match=r"node 1 ended while it started: .*[Hh]eap.*; its log is .*node-1\.log"):
         up(tmp_path / "k", heap="1k")

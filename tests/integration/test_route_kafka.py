@@ -135,6 +135,7 @@ def letter_offset(letter: Any) -> str:
 POISON = [(0, b"a", b"1"), (0, b"\xff", b"2"), (0, b"a", b"3"), (0, b"\xff", b"4"), (0, b"b", b"5")]
 
 
+@pytest.mark.faults
 def test_stop_writes_nothing_of_a_batch_with_poison(world: World) -> None:
     send(world.broker, world.source, POISON)
     with pytest.raises(DataError, match=f"{world.source}/0/1: malformed-key"):
@@ -256,6 +257,7 @@ def test_files_go_into_a_topic(world: World) -> None:
     assert verify(str(folder), world.address(world.target)).verdict.counts["lost"] == 4
 
 
+@pytest.mark.faults
 def test_a_topic_goes_into_a_folder(world: World) -> None:
     send(world.broker, world.source, [*numbered(0, 60), (1, None, b"bad")])
     target, given = world.folder / "lanes", contract(world.target)
@@ -389,6 +391,7 @@ def test_topics_are_made_when_asked_for(world: World) -> None:
     assert len(read_committed(world.broker, name)) == 10
 
 
+@pytest.mark.faults
 def test_a_route_of_another_contract_does_not_take_over(world: World) -> None:
     send(world.broker, world.source, numbered(0, 10))
     world.route()
@@ -396,6 +399,7 @@ def test_a_route_of_another_contract_does_not_take_over(world: World) -> None:
         world.route(contract(world.target, **{"on_null: reject": "on_null: hash"}))
 
 
+@pytest.mark.faults
 def test_where_a_new_route_starts(world: World) -> None:
     send(world.broker, world.source, [(0, b"a", b"0"), (0, b"a", b"1"), (0, b"a", b"2")])
     found = world.route(start='{"0": 2, "1": -2}')

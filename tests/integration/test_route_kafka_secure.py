@@ -100,6 +100,7 @@ def test_twin_a_secret_that_is_written_is_found(tmp_path: Path) -> None:
     assert len(traces("canary", tmp_path, "no", "a canary")) == 2
 
 
+@pytest.mark.faults
 def test_a_wrong_password_is_said_and_not_shown(guarded: Cluster, tmp_path: Path) -> None:
     process = keylane(tmp_path, guarded, KAFKA_PASSWORD="canary-4711")
     out, err = process.communicate(timeout=120)
@@ -108,6 +109,7 @@ def test_a_wrong_password_is_said_and_not_shown(guarded: Cluster, tmp_path: Path
     assert traces("canary-4711", tmp_path, out, err) == []
 
 
+@pytest.mark.faults
 def test_a_wrong_authority_is_said(guarded: Cluster, tmp_path: Path) -> None:
     other = guarded.folder / "tls" / "other-ca.pem"
     process = keylane(tmp_path, guarded, "--kafka", f"ssl.ca.location={other}", KAFKA_PASSWORD="x")

@@ -182,6 +182,7 @@ def test_what_was_aborted_shows_only_to_those_who_ask_for_it(topics: Topics) -> 
     assert found.verdict.counts["duplicated"] == 120
 
 
+@pytest.mark.faults
 def test_an_open_transaction_is_said_and_not_waited_for(topics: Topics) -> None:
     topics.write(topics.fill(rows_of(120)))
     held = Producer({**librdkafka_settings(topics.broker), "transactional.id": f"{topics.target}-held"})
@@ -199,6 +200,7 @@ def test_an_open_transaction_is_said_and_not_waited_for(topics: Topics) -> None:
         held.abort_transaction(30)
 
 
+@pytest.mark.faults
 def test_a_topic_that_grew_is_held_to_the_lanes_of_its_contract(topics: Topics) -> None:
     topics.write(topics.fill(rows_of(200)))
     topics.grow(LANES + 3)
@@ -211,6 +213,7 @@ def test_a_topic_that_grew_is_held_to_the_lanes_of_its_contract(topics: Topics) 
     assert (counts["misrouted"], counts["split_keys"], counts["lost"]) == (1, 1, 0)
 
 
+@pytest.mark.faults
 def test_a_live_contract_goes_by_the_lanes_that_the_topic_has(topics: Topics) -> None:
     live = contract(topics.target, "live")
     messages = [replace(one, fingerprint=live.fingerprint) for one in topics.fill(rows_of(200))]
@@ -221,6 +224,7 @@ def test_a_live_contract_goes_by_the_lanes_that_the_topic_has(topics: Topics) ->
     assert topics.verify(live, lanes=LANES).ok
 
 
+@pytest.mark.faults
 def test_a_new_epoch_may_move_keys_and_an_old_one_may_not_come_back(topics: Topics) -> None:
     """Records of another version of the contract keep the order of their lane; their lanes are not recomputed."""
     messages = topics.fill(rows_of(300))
@@ -266,6 +270,7 @@ def test_a_full_target_of_an_empty_source_is_invented(
     assert (code, found["ok"], found["sent"], found["invented"]) == (4, False, 0, 60)
 
 
+@pytest.mark.faults
 def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) -> None:
     messages = topics.fill(rows_of(300))
     topics.write(messages)
@@ -284,6 +289,7 @@ def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) ->
     assert topics.verify().verdict.counts["invented"] == 1
 
 
+@pytest.mark.faults
 def test_what_a_target_has_forgotten_counts_as_lost(topics: Topics) -> None:
     topics.write(topics.fill(rows_of(300)))
     topics.forget(topics.target, 1, 60)
@@ -292,6 +298,7 @@ def test_what_a_target_has_forgotten_counts_as_lost(topics: Topics) -> None:
     assert any("what was there counts as lost" in remark for remark in found.remarks)
 
 
+@pytest.mark.faults
 def test_a_compacted_source_vouches_for_what_is_left(broker: Cluster, topic: Callable[..., str]) -> None:
     topics = Topics.made(broker, topic, cleanup_policy="compact")
     messages = topics.fill(rows_of(100))
@@ -302,6 +309,7 @@ def test_a_compacted_source_vouches_for_what_is_left(broker: Cluster, topic: Cal
     assert any("compacted" in remark for remark in found.remarks)
 
 
+@pytest.mark.faults
 def test_marked_rewinds_are_allowed_where_records_may_repeat(topics: Topics) -> None:
     messages = topics.fill(rows_of(200))
     again = [replace(one, attempt=2) for one in messages[100:]]
@@ -329,6 +337,7 @@ def test_a_dead_letter_that_has_a_lane_is_misrouted(reason: bytes | None, found:
     assert topics.verify(None).ok
 
 
+@pytest.mark.faults
 def test_a_dead_letter_whose_value_could_not_be_read_is_not_judged(topics: Topics) -> None:
     agreed = contract(topics.target, LANES, **{"fields: [key]": "fields: [merchant]"})
     letter = (("__keylane.errors.reason", b"malformed-record"),)
@@ -356,6 +365,7 @@ def state_of(topics: Topics, folder: Path, out: int, dead: int, planned: int = 0
     return str(folder)
 
 
+@pytest.mark.faults
 def test_the_account_of_a_state_leaves_repeats_out(topics: Topics, tmp_path: Path) -> None:
     messages = topics.fill(rows_of(200, nulls=20))
     again = [replace(one, attempt=2) for one in messages[100:]]
@@ -383,6 +393,7 @@ def test_a_route_that_is_not_done_is_not_judged_by_its_account(
 
 
 @pytest.mark.parametrize("behind", [(), (("own", b"1"),)], ids=["short way", "long way"])
+@pytest.mark.faults
 def test_a_mark_of_an_earlier_route_is_none_of_this_one(topics: Topics, behind: tuple[tuple[str, bytes], ...]) -> None:
     """What passed a route at least once before keeps its header: before this route's, and no mark of it."""
     told = {"source": b"before/0/1", "contract": b"0", "epoch": b"1", "attempt": b"2"}
@@ -394,6 +405,7 @@ def test_a_mark_of_an_earlier_route_is_none_of_this_one(topics: Topics, behind: 
     assert topics.verify(mode="at-least-once").verdict.counts["duplicated"] == 20
 
 
+@pytest.mark.faults
 def test_tiers_are_topics_of_their_own(topics: Topics, topic: Callable[..., str]) -> None:
     tier = topic(2, "tier")
     rule = f"  hot_keys: [{{keys: [key-4], tier: {{stream: {tier}, lanes: 2}}}}]\n"
@@ -410,6 +422,7 @@ def test_tiers_are_topics_of_their_own(topics: Topics, topic: Callable[..., str]
     assert topics.verify(agreed).verdict.counts["duplicated"] == 1
 
 
+@pytest.mark.faults
 def test_fields_of_values_are_decoded_as_they_are_for_a_route(topics: Topics) -> None:
     agreed = contract(topics.target, LANES, **{"fields: [key]": "fields: [merchant]"})
     router = Router(agreed)
@@ -433,6 +446,7 @@ def test_a_record_that_does_not_say_where_it_came_from_is_an_error(topics: Topic
         topics.verify()
 
 
+@pytest.mark.faults
 def test_files_into_a_topic(topics: Topics, tmp_path: Path) -> None:
     """The key of such a record is the routing key; its source is a file and a row."""
     agreed = contract(topics.target, LANES, **{"fields: [key]": "fields: [merchant]"})
@@ -484,6 +498,7 @@ def test_a_connection_stays_behind_when_a_reader_is_sent_away(topics: Topics) ->
     assert sum(map(len, again.lots(topics.source, 0, 3, size))) == size - 3
 
 
+@pytest.mark.faults
 def test_a_stretch_ends_where_it_was_said_to(topics: Topics) -> None:
     """Also in the middle of what is there, and where its end is in a gap."""
     topics.write(topics.fill(rows_of(200)), at_once=20)
@@ -532,6 +547,7 @@ def test_identify_and_check_read_topics(topics: Topics, command: Command) -> Non
     assert found["data"]["misplaced"] > 20
 
 
+@pytest.mark.faults
 def test_check_compares_topics(topics: Topics, command: Command) -> None:
     topics.write(topics.fill(rows_of(3000, keys=700)))
     source, target = topics.address(topics.source), topics.address(topics.target)

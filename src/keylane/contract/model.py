@@ -225,3 +225,8 @@ class Contract(_Model):
         from keylane.contract.fingerprint import fingerprint
 
         return fingerprint(self)
+
+    @property
+    def tiers(self) -> dict[str, int]:
+        """The streams that hot keys are moved to, and their lanes."""
+        return {rule.tier.stream: rule.tier.lanes for rule in self.spec.hot_keys if rule.tier}

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.pipelines.session import Say
     from keylane.systems.folders import Probe, Target
+    from keylane.systems.kafka_state import Done as Written
 
 __all__ = ["Done", "Options", "Routed", "route"]
 
@@ -127,7 +128,7 @@ def route(
     head = head_of(router, came_from, *kind_and_pattern(came_from, going_to, given))
     with open_target(going_to, head) as held:
         before = held.recover() or Manifest.before_all(head)
-        check_checkpoint(held, before)
+        check_checkpoint(held.checkpoint, before)
         for text in changed_since(held, came_from):
             say(text)
         session = session_beside(spark, given.master, given.conf, say)
@@ -175,24 +176,23 @@ def kind_and_pattern(source: Path, target: Path, given: Options) -> tuple[str, s
 
 def head_of(router: Router, source: Path, kind: str, pattern: str) -> Head:
     contract = router.contract
-    tiers = {rule.tier.stream: rule.tier.lanes for rule in contract.spec.hot_keys if rule.tier}
-    streams = {router.stream: router.lane_count, **tiers}
+    streams = {router.stream: router.lane_count, **contract.tiers}
     meta = contract.metadata
     return Head(meta.name, meta.epoch, contract.fingerprint, streams, str(source), kind, pattern)
 
 
-def check_checkpoint(target: Target, before: Manifest) -> None:
-    """A target that has taken records needs the checkpoint that says which."""
-    found = query_id(target.checkpoint)
+def check_checkpoint(checkpoint: Path, before: Manifest | Written) -> None:
+    """A route that has taken records needs the checkpoint that says which; `before` is its last batch."""
+    found = query_id(checkpoint)
     if before.batch >= 0 and found != before.query:
         raise TargetError.of(
-            "the target has records, but not the Spark checkpoint that says which files they came from",
-            got=found or f"no checkpoint in {target.checkpoint}",
+            "the target has records, but not the Spark checkpoint that says which they are",
+            got=found or f"no checkpoint in {checkpoint}",
             allowed=before.query,
-            hint="restore the checkpoint folder, or route into a new target",
+            hint="restore the checkpoint folder, or begin a new route into a new target",
         )
-    if not found and (target.checkpoint / "offsets").exists():
-        raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(target.checkpoint))
+    if not found and (checkpoint / "offsets").exists():
+        raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(checkpoint))
 
 
 def schema_of(text: str | None) -> StructType | None:

@@ -106,7 +106,7 @@ def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
     """Topics, and what the contract calls them: a tier is called as its topic, the stream may be called otherwise."""
     if contract is None:
         return {topic: topic}
-    tiers = {rule.tier.stream: rule.tier.stream for rule in contract.spec.hot_keys if rule.tier}
+    tiers = {tier: tier for tier in contract.tiers}
     return {topic: topic if topic in contract.spec.streams else contract.spec.streams[0], **tiers}
 
 

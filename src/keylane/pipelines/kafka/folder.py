@@ -58,7 +58,7 @@ def route_to_folder(contract: Contract, source: Address, target: Address, given:
     head = _head(router, source)
     with open_target(going_to, head) as held:
         before = held.recover() or Manifest.before_all(head)
-        files.check_checkpoint(held, before)
+        files.check_checkpoint(held.checkpoint, before)
         with session_with_login(given, running, access) as session:
             held.lock.note_java(java_process(session))
             fields, unread = fields_of(contract, given.kafka)

@@ -13,14 +13,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from keylane.errors import CountError, TargetError, UsageError
+from keylane.errors import CountError, UsageError
 from keylane.pipelines import route as files
-from keylane.pipelines.batch import Reading, query_id
+from keylane.pipelines.batch import Reading
 from keylane.pipelines.kafka.batch import KafkaBatches
 from keylane.pipelines.kafka.folder import route_to_folder
 from keylane.pipelines.kafka.login import session_with_login
 from keylane.pipelines.kafka.sources import FileSource, KafkaSource
-from keylane.pipelines.kafka.topics import Topics, agreed_lanes, check_source, dead_topic, tiers_of
+from keylane.pipelines.kafka.topics import Topics, agreed_lanes, check_source, dead_topic
 from keylane.pipelines.kafka.values import fields_of
 from keylane.pipelines.session import java_process
 from keylane.router import Router
@@ -80,7 +80,7 @@ def _route(
     state: RouteState,
 ) -> Routed:
     before = state.last()
-    _check_checkpoint(state, before)
+    files.check_checkpoint(state.checkpoint, before)
     with session_with_login(given, running, cluster.access) as session:
         state.lock.note_java(java_process(session))
         origin = _source(session, router, source, cluster.access, given, state.head)
@@ -108,20 +108,6 @@ def _head(router: Router, source: Address, target: Address, lanes: dict[str, int
     return RouteHead(meta.name, meta.epoch, contract.fingerprint, came_from, str(target), lanes, *how)
 
 
-def _check_checkpoint(state: RouteState, before: Done) -> None:
-    """A route that has written records needs the checkpoint that says which."""
-    found = query_id(state.checkpoint)
-    if before.batch >= 0 and found != before.query:
-        raise TargetError.of(
-            "the route has written records, but not the Spark checkpoint that says which",
-            got=found or f"no checkpoint in {state.checkpoint}",
-            allowed=before.query,
-            hint="restore the checkpoint folder; a new route would begin where --start says, and repeat or leave out",
-        )
-    if not found and (state.checkpoint / "offsets").exists():
-        raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(state.checkpoint))
-
-
 def _source(
     spark: SparkSession, router: Router, source: Address, access: KafkaAccess, given: Options, head: RouteHead
 ) -> Source:
@@ -136,7 +122,7 @@ def _source(
 def _topics(
     spark: SparkSession, router: Router, target: Address, said: KafkaOptions, cluster: Cluster, head: RouteHead
 ) -> Topics:
-    streams = {router.stream: target.name, **{tier: tier for tier in tiers_of(router.contract)}}
+    streams = {router.stream: target.name, **{tier: tier for tier in router.contract.tiers}}
     return Topics(
         cluster,
         streams,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from keylane.systems.kafka_cluster import Cluster
     from keylane.systems.kafka_state import Plan, RouteHead
 
-__all__ = ["Topics", "agreed_lanes", "check_source", "dead_topic", "tiers_of"]
+__all__ = ["Topics", "agreed_lanes", "check_source", "dead_topic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,6 @@ def check_source(access: KafkaAccess, source: Address) -> None:
             raise DataError.of(f"no such topic at {source.place}", got=source.name)
 
 
-def tiers_of(contract: Contract) -> dict[str, int]:
-    """The topics of the contract's tiers, and their lanes."""
-    return {rule.tier.stream: rule.tier.lanes for rule in contract.spec.hot_keys if rule.tier}
-
-
 def agreed_lanes(
     cluster: Cluster,
     contract: Contract,
@@ -106,7 +101,7 @@ def agreed_lanes(
 ) -> dict[str, int]:
     """The lane count of each topic that a route goes by: as it began, as the contract says, or as the topic has it."""
     promised = contract.spec.lanes if contract.spec.lanes != "live" else lanes
-    wanted: dict[str, int | None] = {target.name: promised, **tiers_of(contract)}
+    wanted: dict[str, int | None] = {target.name: promised, **contract.tiers}
     if known is not None:
         wanted = {topic: known.topics.get(topic, lanes) for topic, lanes in wanted.items()}
     dead = dead_topic(target.name, said)

@@ -28,14 +28,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from keylane.contract.model import Contract
     from keylane.plan.seen import Seen
     from keylane.plan.stream import Hashed, Stream
 
-__all__ = ["ALTERNATIVES", "TITLES", "Candidate", "FoldScore", "candidates", "promised_by_folds"]
+__all__ = ["ALTERNATIVES", "TITLES", "Candidate", "FoldScore", "candidates", "promised_by_folds", "standing"]
 
 #: The usual hashes of clients: each is another draw, no better than the others on the whole.
 ALTERNATIVES: Final = ("kafka-java", "librdkafka-consistent-random", "sarama-hash")
+#: A client that ignores keys.
+KEYLESS: Final = "librdkafka-random"
 TITLES: Final = {
+    "today": "as it stands today",
     "hash": "the hash alone",
     "window": "key and time window hashed together",
     "pin": "few keys pinned, the rest hashed",
@@ -45,7 +49,7 @@ TITLES: Final = {
     "tier": "hot keys in a stream of their own",
     "tier-spread": "hot keys in a stream of their own, spread there",
     "concentrate": "accounts on as few lanes as they need",
-    "keyless": "no key: round robin",
+    "keyless": "no key: any lane",
 }
 
 
@@ -94,7 +98,20 @@ def candidates(stream: Stream, base: str, counts: Sequence[int]) -> Iterator[Can
         for name in others:
             yield _fitted(f"hash-{FACTS[name].hash}", stream, stream.hashed(name, lanes))
         yield _scattered("window", base, stream, _windowed(hashed, stream))
-        yield _scattered("keyless", "kafka-java-round-robin", stream, _even(stream, lanes))
+        yield _scattered("keyless", KEYLESS, stream, _even(stream, lanes))
+
+
+def standing(stream: Stream, contract: Contract, lanes: int, fitted: Fitted) -> Candidate:
+    """A contract as it stands, which has learned nothing from this profile; `fitted` is what its rules do."""
+    name = contract.spec.partitioner
+    if FACTS[name].fold == "keyless":
+        return _scattered("today", name, stream, _even(stream, lanes))
+    hashed = stream.hashed(name, lanes)
+    if contract.spec.key.window is not None:
+        return _scattered("today", name, stream, _windowed(hashed, stream))
+    loads = moved_loads(hashed, fitted.moves, stream.profile.by_window, fitted.tier_lanes)
+    promise = _on(hashed, fitted, stream.folds[0].score) if stream.folds else score(loads).max_over_mean
+    return Candidate("today", name, lanes, promise, score(loads), _hottest(stream, fitted), loads, fitted)
 
 
 def promised_by_folds(stream: Stream, chosen: Candidate) -> list[FoldScore]:

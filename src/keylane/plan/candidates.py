@@ -24,15 +24,15 @@ from keylane.plan.strategies import STRATEGIES, Fitted
 from keylane.plan.stream import moved_loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from keylane.contract.model import Contract
-    from keylane.plan.seen import Seen
+    from keylane.plan.seen import Fold, Seen
     from keylane.plan.stream import Hashed, Stream
 
-__all__ = ["ALTERNATIVES", "TITLES", "Candidate", "FoldScore", "candidates", "promised_by_folds", "standing"]
+__all__ = ["ALTERNATIVES", "TITLES", "Candidate", "FoldScore", "candidates", "standing"]
 
 #: The usual hashes of clients: each is another draw, no better than the others on the whole.
 ALTERNATIVES: Final = ("kafka-java", "librdkafka-consistent-random", "sarama-hash")
@@ -54,17 +54,38 @@ TITLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class FoldScore:
+    """Fitted on the windows before `cut`, scored on those from it up to `end`."""
+
+    cut: int
+    end: int
+    fitted: float
+    scored: float
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A strategy at a lane count: what it moves, what then lies on each lane, and how even that was and is promised."""
 
     strategy: str
     partitioner: str
     lanes: int
-    max_over_mean: float
+    folds: tuple[FoldScore, ...]
     score: Score
     hottest_key_share: float
     loads: NDArray[np.float64]
     fitted: Fitted = field(default_factory=Fitted)
+
+    @property
+    def max_over_mean(self) -> float:
+        """The promise: the second half of the time, fitted on the first; on all of it when there is but one window."""
+        return self.folds[0].scored if self.folds else self.score.max_over_mean
+
+    @property
+    def on_average(self) -> float:
+        """Over all folds and all that was seen: candidates are compared by it, because one fold is a matter of luck."""
+        scored = [self.score.max_over_mean, *(fold.scored for fold in self.folds)]
+        return sum(scored) / len(scored)
 
     @property
     def title(self) -> str:
@@ -76,16 +97,6 @@ class Candidate:
     def all_lanes(self) -> int:
         """Lanes of the stream and of its tier."""
         return len(self.loads)
-
-
-@dataclass(frozen=True, slots=True)
-class FoldScore:
-    """Fitted on the windows before `cut`, scored on those from it up to `end`."""
-
-    cut: int
-    end: int
-    fitted: float
-    scored: float
 
 
 def candidates(stream: Stream, base: str, counts: Sequence[int]) -> Iterator[Candidate]:
@@ -109,37 +120,30 @@ def standing(stream: Stream, contract: Contract, lanes: int, fitted: Fitted) -> 
     hashed = stream.hashed(name, lanes)
     if contract.spec.key.window is not None:
         return _scattered("today", name, stream, _windowed(hashed, stream))
-    loads = moved_loads(hashed, fitted.moves, stream.profile.by_window, fitted.tier_lanes)
-    promise = _on(hashed, fitted, stream.folds[0].score) if stream.folds else score(loads).max_over_mean
-    return Candidate("today", name, lanes, promise, score(loads), _hottest(stream, fitted), loads, fitted)
-
-
-def promised_by_folds(stream: Stream, chosen: Candidate) -> list[FoldScore]:
-    """The chosen strategy on every fold: how steady its promise is."""
-    fit = STRATEGIES.get(chosen.strategy)
-    if fit is None:
-        return []
-    hashed = stream.hashed(chosen.partitioner, chosen.lanes)
-    found = [(fold, fit(hashed, fold.fit)) for fold in stream.folds]
-    return [
-        FoldScore(fold.score.first, fold.score.last, _on(hashed, one, fold.fit), _on(hashed, one, fold.score))
-        for fold, one in found
-    ]
+    return _candidate("today", stream, hashed, lambda *_: fitted)
 
 
 def _fitted(strategy: str, stream: Stream, hashed: Hashed) -> Candidate:
-    fit = STRATEGIES.get(strategy, STRATEGIES["hash"])
+    return _candidate(strategy, stream, hashed, STRATEGIES.get(strategy, STRATEGIES["hash"]))
+
+
+def _candidate(strategy: str, stream: Stream, hashed: Hashed, fit: Callable[[Hashed, Seen], Fitted]) -> Candidate:
     found = fit(hashed, stream.whole)
     loads = moved_loads(hashed, found.moves, stream.profile.by_window, found.tier_lanes)
-    scored, halves = score(loads), stream.folds[0] if stream.folds else None
-    promise = _on(hashed, fit(hashed, halves.fit), halves.score) if halves else scored.max_over_mean
-    return Candidate(strategy, hashed.rule.name, hashed.lanes, promise, scored, _hottest(stream, found), loads, found)
+    folds = tuple(_fold_score(hashed, fold, fit(hashed, fold.fit)) for fold in stream.folds)
+    hottest = _hottest(stream, found)
+    return Candidate(strategy, hashed.rule.name, hashed.lanes, folds, score(loads), hottest, loads, found)
 
 
-def _on(hashed: Hashed, found: Fitted, seen: Seen) -> float:
-    """The fullest lane over the mean in a stretch, under what was found in another."""
-    loads = moved_loads(hashed, found.moves, seen.profile.by_window, found.tier_lanes)
-    return max_over_mean(loads[:, seen.first : seen.last].sum(axis=1))
+def _fold_score(hashed: Hashed, fold: Fold, found: Fitted) -> FoldScore:
+    loads = moved_loads(hashed, found.moves, fold.fit.profile.by_window, found.tier_lanes)
+    return _scored(fold, loads)
+
+
+def _scored(fold: Fold, loads: NDArray[np.float64]) -> FoldScore:
+    """The fullest lane over the mean, in the stretch that was fitted on and in the one after it."""
+    fitted, scored = (max_over_mean(loads[:, one.first : one.last].sum(axis=1)) for one in (fold.fit, fold.score))
+    return FoldScore(fold.score.first, fold.score.last, fitted, scored)
 
 
 def _hottest(stream: Stream, found: Fitted) -> float:
@@ -155,10 +159,10 @@ def _hottest(stream: Stream, found: Fitted) -> float:
 
 def _scattered(strategy: str, name: str, stream: Stream, loads: NDArray[np.float64]) -> Candidate:
     """A strategy that has nothing to learn and leaves no key on one lane."""
-    later = loads[:, stream.folds[0].score.first : stream.folds[0].score.last] if stream.folds else loads
+    folds = tuple(_scored(fold, loads) for fold in stream.folds)
     piece = stream.profile.by_window[:1000].max(initial=0) if strategy == "window" else 1
     share = float(piece / max(1, int(stream.records.sum())))
-    return Candidate(strategy, name, len(loads), max_over_mean(later.sum(axis=1)), score(loads), share, loads)
+    return Candidate(strategy, name, len(loads), folds, score(loads), share, loads)
 
 
 def _windowed(hashed: Hashed, stream: Stream) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ class Judged:
     @property
     def carries(self) -> float:
         """How many lanes' worth the stream takes before its fullest is full; that a tier has lanes is no gain yet."""
-        return self.candidate.lanes / max(self.candidate.max_over_mean, 1e-9)
+        return self.candidate.lanes / max(self.candidate.on_average, 1e-9)
 
 
 @dataclass(frozen=True, slots=True)

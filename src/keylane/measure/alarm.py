@@ -140,7 +140,7 @@ class Runs:
         weights = np.asarray(key_records)
         if (weights[1:] > weights[:-1]).any() or (len(weights) and weights[-1] < 0):
             raise UsageError.of("keys stand heaviest first", got=weights[:5].tolist())
-        weights = weights[: np.searchsorted(-weights, 0)] if len(weights) and weights[-1] == 0 else weights
+        weights = weights[: len(weights) - np.searchsorted(weights[::-1], 0, side="right")]
         ends = np.append(np.flatnonzero(weights[1:] != weights[:-1]), len(weights) - 1)[: len(weights)]
         return cls(weights[ends].astype(float), np.diff(ends, prepend=-1))
 

@@ -112,10 +112,8 @@ def _sane(loads: NDArray[np.float64], lanes: int, alpha: float) -> None:
 
 
 def _keys(lane: NDArray[Any], records: NDArray[Any], lanes: int) -> _Keys:
-    if lane.shape != records.shape or lane.max(initial=-1) >= lanes:
-        raise UsageError.of(
-            "a lane for each key", got=(lane.shape, int(lane.max(initial=-1))), allowed=f"below {lanes}"
-        )
+    if lane.shape != records.shape or lane.max(initial=0) >= lanes:
+        raise UsageError.of("a lane for each key", got=(lane.shape, int(lane.max(initial=0))), allowed=f"below {lanes}")
     ranks = None
     if lane.min(initial=0) < 0:
         ranks = np.flatnonzero(lane >= 0)

@@ -93,7 +93,7 @@ def profile(
             with active_session_kept(), _looked(address, wanted, contract, given, spark, say) as look:
                 made = _made(look, wanted, source, contract, folder)
         except Exception as error:
-            raise translated(error) from error
+            raise translated(error, work="the profile") from error
         if target is not None:
             write_profile(made, folder)
         return made

@@ -117,7 +117,7 @@ def heaviest_first(records: NDArray[np.int64], base: pa.Array) -> NDArray[np.int
         order = np.lexsort((hashes, -records))
     else:
         ranks = ((np.uint64(2**32 - 1) - records.astype(np.uint64)) << np.uint64(32)) | hashes
-        order = np.argsort(ranks, kind="stable")
+        order = np.argsort(ranks)
     return _by_bytes_where_equal(order, records[order], hashes[order], base)
 
 

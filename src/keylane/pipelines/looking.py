@@ -158,14 +158,16 @@ def timed(
     Footers tell the ends of a column for nothing. Where they do not (text, lines, old files), a job looks for them: it
     reads that one column, and without the ends no record could be given its window in the pass.
     """
-    known = ends is not None and ends.timed == (time.kind != "integer")
-    if known and ends is not None:
-        ticks = 1 if ends.timed else TICKS[str(unit)]
-        first, last, nulls = ends.first * ticks, ends.last * ticks, ends.nulls
-    else:
-        (found,) = frame.agg(F.min(at), F.max(at), F.count_if(at.isNull())).collect()
-        first, last, nulls = found
+    first, last, nulls = _ends(frame, at, time, unit, ends)
     if last is None:
         hint = "--time-unit, where they are whole numbers; 2026-11-15T08:30:00Z is how text has to be"
         raise DataError.of(f"no record has a time in {time.name!r}", got=time.written, hint=hint)
     return time_windows(first, last, count, tick_of(time)), nulls > 0
+
+
+def _ends(frame: DataFrame, at: Column, time: Field, unit: str | None, ends: Ends | None) -> tuple[Any, Any, Any]:
+    if ends is not None and ends.timed == (time.kind != "integer"):
+        ticks = 1 if ends.timed else TICKS[str(unit)]
+        return ends.first * ticks, ends.last * ticks, ends.nulls
+    (found,) = frame.agg(F.min(at), F.max(at), F.count_if(at.isNull())).collect()
+    return tuple(found)

@@ -11,6 +11,7 @@ Parquet files where they tell, else by a job over the one column.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -30,7 +31,7 @@ from keylane.systems.address import parse_address, path_of
 from keylane.systems.profiles import read_rows, staged, write_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.measure.profile import Profile
     from keylane.pipelines.session import Say
+    from keylane.systems.address import Address
 
 __all__ = ["Options", "profile"]
 
@@ -87,16 +89,32 @@ def profile(
     wanted = key_of(key, encoding, contract, of_topic=address.system == "kafka")
     target = None if out is None else Path(out).absolute()
     with staged(target, replace=replace_profile) as folder:
-        path = path_of(address, "a profile's source")
-        session = session_beside(spark, given.master, {_ONE_MAP: "false", **given.conf}, say)
         try:
-            with active_session_kept():
-                made = _made(look_at_files(session, path, wanted, given), wanted, source, contract, folder)
+            with active_session_kept(), _looked(address, wanted, contract, given, spark, say) as look:
+                made = _made(look, wanted, source, contract, folder)
         except Exception as error:
-            raise translated(error) from error
+            raise translated(error, work="the profile") from error
         if target is not None:
             write_profile(made, folder)
         return made
+
+
+@contextmanager
+def _looked(
+    address: Address, key: Key, contract: Contract | None, given: Options, spark: SparkSession | None, say: Say
+) -> Iterator[Looked]:
+    """The source, ready to be counted for as long as this is open."""
+    given = replace(given, conf={_ONE_MAP: "false", **given.conf})
+    if address.system == "kafka":
+        from keylane.pipelines.kafka.profile import looked_at_topic
+
+        with looked_at_topic(address, key, contract, given, spark, say) as look:
+            yield look
+        return
+    path = path_of(address, "a profile's source")
+    if given.seconds is not None:
+        raise UsageError.of("only a topic can be listened to", got=str(path), hint="leave --for out")
+    yield look_at_files(session_beside(spark, given.master, given.conf, say), path, key, given)
 
 
 def key_of(

@@ -51,9 +51,9 @@ class Scan:
 def url_of(spark: SparkSession, path: str) -> str:
     """A path as Spark's metadata spells it."""
     if _PLAIN.fullmatch(path):
-        return f"file://{path}"
+        return f"file:{path}"
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
-    return str(java.org.apache.hadoop.fs.Path("file", "", path).toUri().toString())
+    return str(java.org.apache.hadoop.fs.Path("file", None, path).toUri().toString())
 
 
 def scan_parquet(

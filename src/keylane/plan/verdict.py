@@ -51,7 +51,7 @@ def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
     found = [one.candidate for one in plan.judged if one.candidate.strategy == "hash" != chosen.strategy]
     plain = [one for one in found if one.lanes == chosen.lanes]
     return [
-        f"the hash alone promises {one.max_over_mean:.2f} there, and has {one.score.max_over_mean:.2f} on all that was seen"
+        f"the hash alone promises {one.max_over_mean:.2f}, and has {one.score.max_over_mean:.2f} on all that was seen"
         for one in plain
     ]
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from keylane.errors import UsageError
 from keylane.measure import heat
-from keylane.measure.alarm import ALPHA, Runs, fair_fullest, keys_chance, ringing
+from keylane.measure.alarm import ALPHA, Runs, fair_fullest, keys_chance, records_chance
 from keylane.measure.heat import CAUSES, Cause, Heat, HotLane, Verdict
 from keylane.measure.identify import STRAY
 
@@ -161,8 +161,11 @@ def _chances(keys: _Keys) -> NDArray[np.float64]:
 
 def _hot(seen: NDArray[np.float64], chances: NDArray[np.float64], alpha: float, worth: float) -> list[int]:
     """Hot lanes, fullest first."""
-    least = max(worth * seen.mean(), ringing(int(seen.sum()), len(seen), alpha))
-    hot = np.flatnonzero((seen > seen.mean()) & ((seen >= least) | (chances < alpha)))
+    mean, records = float(seen.mean()), int(seen.sum())
+    rare = chances < alpha
+    for lane in np.flatnonzero((seen >= worth * mean) & ~rare):
+        rare[lane] = records_chance(int(seen[lane]), records, len(seen)) < alpha
+    hot = np.flatnonzero((seen > mean) & rare)
     return [int(lane) for lane in hot[np.argsort(-seen[hot], kind="stable")]]
 
 

@@ -39,7 +39,7 @@ def test_even_traffic_is_fair() -> None:
     heat = look([10] * 50_000, fair(50_000))
     assert heat.hot == ()
     assert (heat.verdict.cause, heat.verdict.alarm, heat.verdict.misplaced) == ("fair", False, None)
-    assert heat.verdict.says == "No lane is hot: all are within what chance gives."
+    assert heat.verdict.says == "No lane is hot: the fullest carries 1.03 times the mean."
 
 
 def test_a_small_sample_of_even_traffic_is_fair_though_its_lanes_are_uneven() -> None:
@@ -186,6 +186,15 @@ def test_another_sample_differs_by_chance_and_is_no_second_writer(mixed: tuple[A
     found = look(records, java, observed=torn, same_records=False).verdict.misplaced
     assert found is not None
     assert found > 0.1
+
+
+@pytest.mark.parametrize("size", [30_000, 1_000_000])
+def test_a_mixed_writer_in_another_sample_whatever_its_size(mixed: tuple[Any, ...], size: int) -> None:
+    records, java, crc, observed = mixed
+    torn = np.random.default_rng(8).multinomial(size, observed / observed.sum())
+    heat = look(records, java, observed=torn, same_records=False)
+    assert causes(heat) == {java[0]: "one-key", crc[0]: "mixed-writer"}
+    assert all(0 < lane.share_of_heaviest <= 1 for lane in heat.hot)
 
 
 def test_another_sample_taken_for_the_same_records_would_be_noticed(mixed: tuple[Any, ...]) -> None:

@@ -268,13 +268,16 @@ def test_nothing_is_fair() -> None:
     assert look([], np.zeros(0, int)).verdict.cause == "fair"
 
 
-def test_five_million_keys_take_less_than_a_second() -> None:
-    """Half a second on a machine of its own; this one may be shared."""
+def test_five_million_keys_take_less_than_half_a_second() -> None:
+    """The best of three: the machine may be shared."""
     keys = 5_000_000
     records = (1e6 / np.arange(1, keys + 1) ** 1.05).astype(np.int64) + 1
     at = fair(keys, 1_024)
     loads = np.bincount(at, records, 1_024)
-    started = perf_counter()
-    heat = why_hot(loads, at, records, 1_024, rng=np.random.default_rng(1))
-    assert perf_counter() - started < 1
+    took = []
+    for _ in range(3):
+        started = perf_counter()
+        heat = why_hot(loads, at, records, 1_024, rng=np.random.default_rng(1))
+        took.append(perf_counter() - started)
+    assert min(took) < 0.5
     assert heat.verdict.cause == "one-key"

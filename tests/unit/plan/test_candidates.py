@@ -49,7 +49,7 @@ def test_a_steady_stream_keeps_what_is_promised(profile: Made) -> None:
 
 
 def test_a_key_that_grows_is_seen_in_the_promise_and_not_in_the_fit(profile: Made) -> None:
-    grows = [[1] * 4 + [600] * 4, *[[20] * 8] * 200]
+    grows = [[1] * 6 + [3_000] * 2, *[[20] * 8] * 200]
     one = by_name(profile(grows), 8)["pin", 8]
     assert one.max_over_mean > 2 > one.folds[0].fitted
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from keylane.router import Router
 from keylane.plan.stream import Stream, moved_loads
+from keylane.router import Router
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +37,10 @@ def test_loads_under_a_common_multiple_are_those_counted_apart(name: str, steady
 
 def test_a_common_multiple_too_large_is_not_used(steady: Profile) -> None:
     counts = (1009, 1013, 1019)
-    assert set(Stream(steady, counts)._hashed) == set()  # noqa: SLF001
+    assert set(Stream(steady, counts)._hashed) == set()
     stream = Stream(steady, counts)
     stream.hashed("kafka-java", 1009)
-    assert [lanes for _, lanes in stream._hashed] == [1009]  # noqa: SLF001
+    assert [lanes for _, lanes in stream._hashed] == [1009]
 
 
 def test_moved_loads_are_what_a_count_of_the_moved_keys_gives(steady: Profile) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NARROW", "WIDE", "Box", "Scale", "decades", "drawing", "mark", "polyline", "steps", "text", "whole_steps"]
 
+#: Steps of an axis that ends shortly above its beginning.
+FINE = (*(1 + i / 50 for i in range(10)), 1.2, 1.3, 1.5, 1.7, 2, 2.5, 3, 4, 5, 7)
 #: Every chart is drawn for a wide and for a narrow place: the same words in the same size, not the same picture shrunk.
 WIDE, NARROW = 600, 340
 
@@ -71,10 +73,16 @@ def steps(low: float, high: float, most: int = 8) -> list[float]:
     >>> steps(1, 3), steps(1, 60)
     ([1, 1.2, 1.5, 2, 3], [1, 2, 5, 10, 20, 50])
     """
-    for within in ((1, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5), (1, 1.1, 1.2, 1.5, 2), (1, 1.2, 1.5, 2, 3, 5), (1, 2, 5)):
-        found = [_plain(base * part) for base in decades(low / 10, high) for part in within]
-        kept = sorted({value for value in found if low <= value <= high})
-        if len(kept) <= most and (not kept or high < 2 * kept[-1]):
+    for within in (
+        FINE,
+        (1, 1.1, 1.2, 1.3, 1.5, 1.7, 2, 2.5, 3, 4, 5, 7),
+        (1, 1.2, 1.5, 2, 3, 5, 7),
+        (1, 1.5, 2, 3, 5),
+        (1, 2, 5),
+    ):
+        found = {_plain(base * part) for base in decades(low / 10, high) for part in within}
+        kept = sorted(value for value in found if low <= value <= high)
+        if len(kept) <= most:
             return kept
     return [_plain(value) for value in decades(low, high)]
 
@@ -113,9 +121,9 @@ def text(words: Child, x: float, y: float, *, kind: str | None = None, anchor: s
     return tag("text", words, x=f"{x:g}", y=f"{y:g}", class_=kind, text_anchor=anchor)
 
 
-def mark(says: str, *children: Child, kind: str = "") -> Markup:
+def mark(says: str, *children: Child, kind: str = "", **attributes: Child) -> Markup:
     """Something that can be pointed at: its first line is a heading, the others say more."""
-    return tag("g", tag("title", says), *children, class_=f"mark {kind}".strip())
+    return tag("g", tag("title", says), *children, class_=f"mark {kind}".strip(), **attributes)
 
 
 def polyline(points: Iterable[tuple[float, float]], kind: str) -> Markup:

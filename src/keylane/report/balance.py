@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.measure.balance import cv, max_over_mean
 from keylane.report.curves import lane_loads
 from keylane.report.markup import Markup, tag
-from keylane.report.parts import chart, intro_of, section, table
+from keylane.report.parts import chart, intro_of, section, side_title, table
 from keylane.report.words import count, percent, times
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def balance_section(document: Document) -> Markup:
     over_time = document["over_time"]
     sides = {name: over_time[name] for name in ("before", "after") if over_time[name]}
     top = max(max_over_mean(side["totals"]) for side in sides.values())
-    loads = [_loads(name, side, top) for name, side in sides.items()]
+    loads = [_loads(name, sides, top) for name in sides]
     return section(
         "before-after",
         intro_of("before-after", "intro" if "before" in sides else "intro_alone"),
@@ -34,9 +34,9 @@ def balance_section(document: Document) -> Markup:
     )
 
 
-def _loads(name: str, side: Side, top: float) -> Markup:
-    caption = tag("figcaption", tag("b", name, class_=name), side["title"], class_="which")
-    return tag("figure", caption, chart(partial(_drawn, side["totals"], name, top)))
+def _loads(name: str, sides: dict[str, Side], top: float) -> Markup:
+    caption = tag("figcaption", side_title(name, sides[name], alone=len(sides) == 1), class_="which")
+    return tag("figure", caption, chart(partial(_drawn, sides[name]["totals"], name, top)))
 
 
 def _drawn(totals: list[int], kind: str, top: float, width: int) -> Markup:
@@ -47,8 +47,12 @@ def _table(document: Document, sides: dict[str, Side]) -> Markup:
     names = {"before": "Today", "after": "Chosen"}
     heads = ("", *(tag("th", names[name], scope="col", class_=f"n {name}") for name in sides), "Read it with")
     rows = [
-        _row("Fullest lane, promised", _promised(document, sides), _asked(document)),
-        _row("Fullest lane, all that was seen", [times(max_over_mean(one["totals"])) for one in sides.values()], _floor(document)),
+        _row("Fullest lane, out of sample", _promised(document, sides), _asked(document)),
+        _row(
+            "Fullest lane, all that was seen",
+            [times(max_over_mean(one["totals"])) for one in sides.values()],
+            _floor(document),
+        ),
         _row("CV of the lanes", [percent(cv(one["totals"])) for one in sides.values()], _cv_floors(document)),
         _row("Fullest lane in its worst window", [times(worst_window(one["cells"])) for one in sides.values()], ""),
         _row("Idle lanes", [count(sum(t == 0 for t in one["totals"])) for one in sides.values()], ""),
@@ -69,7 +73,7 @@ def _promised(document: Document, sides: dict[str, Side]) -> list[str]:
 
 def _asked(document: Document) -> str:
     limit = document["constraints"]["max_over_mean"]
-    return f"out of sample; asked for: at most {limit:g}×" if limit is not None else "out of sample"
+    return f"what is promised; asked for: at most {limit:g}×" if limit is not None else "what is promised"
 
 
 def _bounds(document: Document) -> Document:
@@ -88,7 +92,8 @@ def _cv_floors(document: Document) -> str:
     bounds = _bounds(document)
     if not bounds:
         return ""
-    return f"floor {percent(bounds['cv'] if bounds['cv'] > 1e-9 else 0.0)}; noise of the sample {percent(bounds['noise_cv'])}"
+    least = bounds["cv"] if bounds["cv"] > 1e-9 else 0.0  # what rounding leaves of nothing is nothing
+    return f"floor {percent(least)}; noise of the sample {percent(bounds['noise_cv'])}"
 
 
 def worst_window(cells: list[list[int]]) -> float:

@@ -33,12 +33,19 @@ COLUMNS: Final = (
 )
 
 
-def strategies_section(document: Document) -> Markup:
-    """The chart with what it takes to read it, then the table."""
+#: Up to so many lane counts can be looked at one by one.
+MOST_COUNTS = 8
+
+
+def strategies_section(document: Document) -> Markup | None:
+    """The chart with what it takes to read it, then the table; None where nothing was compared."""
+    if not any(one["max_over_mean"] is not None for one in document["candidates"]):
+        return None
     drawn = chart(partial(strategies, document), 820)
     return section(
         "strategies",
         intro_of("strategies"),
+        _switch(document["candidates"]),
         tag("div", drawn, _beside(document), class_="with-aside"),
         _table(document),
     )
@@ -78,13 +85,37 @@ def _legend(document: Document) -> Markup:
 def _table(document: Document) -> Markup:
     chosen = (document["chosen"]["strategy"], document["chosen"]["lanes"])
     rows = sorted(document["candidates"], key=_place)
+    best = {one["strategy"]: (one["strategy"], one["lanes"]) for one in reversed(rows)}
+    shown = {*best.values(), chosen}
     made = table(
         [_head(i, *column) for i, column in enumerate(COLUMNS)],
-        (_row(one, chosen=(one["strategy"], one["lanes"]) == chosen) for one in rows),
-        "All candidates",
+        (_row(one, chosen=_name(one) == chosen, best=_name(one) in shown) for one in rows),
+        "Candidates",
         "candidates sorts",
     )
-    return join(tag("h3", f"All {count(len(rows))} candidates"), made)
+    return join(tag("h3", "The candidates in figures"), made)
+
+
+def _name(one: Document) -> tuple[str, int]:
+    return one["strategy"], one["lanes"]
+
+
+def _switch(candidates: list[Document]) -> Markup | None:
+    """What is shown: of each strategy its best lane count, all candidates, or those of one lane count."""
+    lanes = sorted({one["lanes"] for one in candidates})
+    if len(lanes) == 1:
+        return None
+    each = [(str(n), f"{count(n)} lanes") for n in lanes] if len(lanes) <= MOST_COUNTS else []
+    options = [("best", "best of each strategy"), ("all", f"all {count(len(candidates))}"), *each]
+    labels = [
+        tag(
+            "label",
+            tag("input", type="radio", name="candidates", value=value, checked=value == "best"),
+            tag("span", text),
+        )
+        for value, text in options
+    ]
+    return tag("fieldset", tag("legend", "Show"), *labels, class_="switch")
 
 
 def _place(one: Document) -> tuple[bool, int, float]:
@@ -97,12 +128,16 @@ def _head(at: int, title: str, meaning: str) -> Markup:
     return tag("th", button, scope="col", aria_sort=first, class_=None if title in ("Strategy", "Order kept") else "n")
 
 
-def _row(one: Document, *, chosen: bool) -> Markup:
-    kind = "chosen" if chosen else None if one["allowed"] else "refused"
+def _row(one: Document, *, chosen: bool, best: bool) -> Markup:
+    kinds = ["chosen"] * chosen + ["refused"] * (not one["allowed"]) + ["best"] * best
     badge = tag("span", "chosen", class_="badge") if chosen else None
     because = tag("small", f"refused: {one['because'] or 'breaks a constraint'}") if not one["allowed"] else None
     name = join(tag("b", one["strategy"]), badge, tag("small", one["title"]), because)
-    keys = "1 lane a key" if one["lanes_per_key"] == 1 else f"up to {count(one['lanes_per_key'] or one['lanes'])} lanes a key"
+    keys = (
+        "1 lane a key"
+        if one["lanes_per_key"] == 1
+        else f"up to {count(one['lanes_per_key'] or one['lanes'])} lanes a key"
+    )
     merge = "; readers merge" if one["readers_merge"] else ""
     order = join(named("order", one["order_scope"]), tag("small", f"{keys}{merge}"))
     return tag(
@@ -112,7 +147,8 @@ def _row(one: Document, *, chosen: bool) -> Markup:
         _cell(one["lanes"], count(one["lanes"])),
         tag("td", order, data_value=_strength(one["order_scope"])),
         *_figures(one),
-        class_=kind,
+        class_=" ".join(kinds) or None,
+        data_lanes=one["lanes"],
     )
 
 

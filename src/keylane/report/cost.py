@@ -26,7 +26,10 @@ def change_line(change: Document | None, *, changes: bool) -> tuple[str, str]:
         return "nothing", "the contract stays as it is"
     broken = len(change["kinds"])
     also = f"; {count(broken)} things to see to" if broken > 1 else "; 1 thing to see to" if broken else ""
-    return f"{percent(change['moved_traffic'])} moves", f"of the traffic, {percent(change['moved_keys'])} of the keys{also}"
+    return (
+        f"{percent(change['moved_traffic'])} moves",
+        f"of the traffic, {percent(change['moved_keys'])} of the keys{also}",
+    )
 
 
 def change_section(document: Document) -> Markup | None:
@@ -47,7 +50,7 @@ def change_section(document: Document) -> Markup | None:
 
 
 def _expected(expected: float | None) -> str | None:
-    return None if expected is None else f"the rule of lane counts alone gives {percent(expected)}"
+    return None if expected is None else f"{percent(expected)} from the lane counts alone"
 
 
 def _waiting(rows: list[Document]) -> list[Markup]:
@@ -88,7 +91,9 @@ def sizing_section(document: Document) -> Markup | None:
         return None
     reasons = sizing.get("reasons") or []
     others = {name: value for name, value in sizing.items() if name not in ("reasons", "says") and _plain(value)}
-    rows = [fact(_title(name), f"{value:,}" if isinstance(value, int) else str(value)) for name, value in others.items()]
+    rows = [
+        fact(_title(name), f"{value:,}" if isinstance(value, int) else str(value)) for name, value in others.items()
+    ]
     return section(
         "sizing",
         None,
@@ -108,7 +113,7 @@ def _title(name: str) -> str:
 
 def _reasons(reasons: list[Document], chosen: int) -> Markup:
     most = max([chosen, *(row["lanes"] for row in reasons)])
-    heads = ("Reason", tag("th", "Lanes", scope="col", class_="n"), "", "Because")
+    heads = ("Reason", tag("th", "Lanes", scope="col", class_="n"), f"Mark: the {count(chosen)} chosen", "Because")
     return table(heads, (_reason(row, most, chosen) for row in reasons), "Lanes by each reason", "reasons")
 
 
@@ -131,8 +136,10 @@ def folds_section(document: Document) -> Markup | None:
     windows = document["profile"]["windows"]
     most = max(max(fold["fitted"], fold["scored"]) for fold in folds)
     right = [tag("th", title, scope="col", class_="n") for title in ("Fitted", "Scored")]
-    heads = ("Fitted until", "Scored until", *right, "From fitted to scored")
-    return section("folds", intro_of("folds"), table(heads, (_fold(fold, windows, most) for fold in folds), "Folds", "folds"))
+    heads = ("Fitted until", "Scored until", *right, f"From fitted to scored, 1× to {times(most)}")
+    return section(
+        "folds", intro_of("folds"), table(heads, (_fold(fold, windows, most) for fold in folds), "Folds", "folds")
+    )
 
 
 def _fold(fold: Document, windows: Document, most: float) -> Markup:

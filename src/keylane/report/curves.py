@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from keylane.measure.balance import max_over_mean
 from keylane.report.axes import WIDE, Box, Scale, across, decades, drawing, mark, polyline, spaced, text, upright
 from keylane.report.axes import whole_steps as even
 from keylane.report.markup import Markup, join, tag
-from keylane.report.words import count, percent, short_count, times
-from keylane.report.when import window_names
+from keylane.report.when import edge_names, window_names
+from keylane.report.words import count, percent, share, short_count, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,15 +23,18 @@ MOST_BARS = 200
 
 def key_ranks(ranks: Sequence[dict[str, Any]], lanes: Sequence[int] = (), width: int = WIDE) -> Markup:
     """The share of each key by its rank, both logarithmic, with a line where a key fills a lane on its own."""
-    box = Box(54, 14, width - 14, 262)
     shares = [row["share"] for row in ranks] + [1 / n for n in lanes]
+    low = min(shares) / 1.3
+    box = Box(26 + 7 * _digits(low), 14, width - 14, 262)
     x = Scale(1, max(2, ranks[-1]["rank"]), box.left, box.right, log=True)
-    y = Scale(min(shares) / 1.3, min(1, max(shares) * 1.5), box.bottom, box.top, log=True)
+    y = Scale(low, min(1, max(shares) * 1.5), box.bottom, box.top, log=True)
     points = [(x.at(row["rank"]), y.at(row["share"])) for row in ranks]
     top = ranks[0]
-    label = f"Keys by rank: the heaviest has {percent(top['share'])} of the records, the last of {count(ranks[-1]['rank'])} "
+    label = (
+        f"Keys by rank: the heaviest has {share(top['share'])} of the records, the last of {count(ranks[-1]['rank'])} "
+    )
     return drawing(
-        f"{label}has {percent(ranks[-1]['share'], 4)}.",
+        f"{label}has {share(ranks[-1]['share'])}.",
         width,
         306,
         *(across(box, y.at(value), percent(value, _digits(value))) for value in decades(y.low, y.high)),
@@ -43,12 +47,13 @@ def key_ranks(ranks: Sequence[dict[str, Any]], lanes: Sequence[int] = (), width:
     )
 
 
-def _digits(share: float) -> int:
-    return 0 if share >= 0.01 else len(f"{share * 100:.10f}".rstrip("0").partition(".")[2])
+def _digits(value: float) -> int:
+    """Digits that a power of ten takes in percent."""
+    return max(0, -2 - floor(log10(value) + 1e-9))
 
 
 def _rank(row: dict[str, Any], x: float, y: float) -> Markup:
-    says = f"rank {count(row['rank'])}\n{percent(row['share'], 3)} of the records; "
+    says = f"rank {count(row['rank'])}\n{share(row['share'])} of the records; "
     says += f"{percent(row['cumulative'])} with all heavier ones"
     dot = tag("circle", cx=f"{x:g}", cy=f"{y:g}", r="2.5", class_="dot")
     return mark(says, tag("circle", cx=f"{x:g}", cy=f"{y:g}", r="9", class_="reach"), dot)
@@ -62,7 +67,9 @@ def _lane_lines(lanes: Sequence[int], box: Box, y: Scale) -> Markup:
         *(
             join(
                 tag("line", x1=f"{box.left:g}", x2=f"{box.right:g}", y1=f"{at:g}", y2=f"{at:g}", class_="limit"),
-                text(f"1/{n}: fills one of {count(n)} lanes", box.right, at - 6, kind="said", anchor="end") if say else None,
+                text(f"1/{n}: fills one of {count(n)} lanes", box.right, at - 6, kind="said", anchor="end")
+                if say
+                else None,
             )
             for (at, n), say in zip(places, labelled, strict=True)
         )
@@ -116,7 +123,7 @@ def distinct_keys(windows: dict[str, Any], width: int = WIDE) -> Markup:
     """Distinct keys of each window as bars, and in them, darker, those not seen in an earlier window."""
     box, most = Box(54, 12, width - 6, 166), max([1, *windows["distinct_keys"]])
     y, step = Scale(0, most * 1.04, box.bottom, box.top), (box.right - box.left) / len(windows["records"])
-    names = window_names(windows)
+    names, edges = window_names(windows), edge_names(windows)
     rows = zip(names, windows["distinct_keys"], windows["new_keys"], strict=True)
     return drawing(
         f"Distinct keys over time: {count(min(windows['distinct_keys']))} to {count(most)} in a window.",
@@ -124,8 +131,8 @@ def distinct_keys(windows: dict[str, Any], width: int = WIDE) -> Markup:
         190,
         *(across(box, y.at(value), short_count(value)) for value in even(most * 1.04, 4)),
         *(_distinct(row, box.left + i * step, step, box, y) for i, row in enumerate(rows)),
-        text(names[0], box.left, 184),
-        text(names[-1], box.right, 184, anchor="end"),
+        text(edges[0], box.left, 184),
+        text(edges[-1], box.right, 184, anchor="end"),
         kind="distinct",
     )
 
@@ -136,7 +143,12 @@ def _distinct(row: tuple[str, int, int], x: float, step: float, box: Box, y: Sca
     def bar(value: int, kind: str) -> Markup:
         top = y.at(value)
         return tag(
-            "rect", x=f"{x:.2f}", width=f"{step * 0.84:.2f}", y=f"{top:g}", height=f"{box.bottom - top:.2f}", class_=kind
+            "rect",
+            x=f"{x:.2f}",
+            width=f"{step * 0.84:.2f}",
+            y=f"{top:g}",
+            height=f"{box.bottom - top:.2f}",
+            class_=kind,
         )
 
     says = f"{name}\n{count(distinct)} distinct keys, {count(new)} of them for the first time"

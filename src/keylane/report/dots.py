@@ -29,42 +29,46 @@ class Row:
     name: str
     y: float
     candidates: list[Candidate]
+    chosen: bool
 
 
 def strategies(document: dict[str, Any], width: int = 820) -> Markup:
     """Every candidate: its order scope and strategy from top to bottom, max/mean from left to right."""
     found = [one for one in document["candidates"] if one["max_over_mean"] is not None]
     narrow = width <= NARROW
-    rows, heads, bottom = _laid_out(found, narrow=narrow)
-    box = Box(12 if narrow else 150, 8, width - 18, bottom)
+    rows, heads, bottom = _laid_out(found, document["chosen"]["strategy"], narrow=narrow)
+    box = Box(12 if narrow else 150, 18, width - 18, bottom)
     x = Scale(1, max(1.1, *(one["max_over_mean"] for one in found)) * 1.04, box.left, box.right, log=True)
     label = f"{count(len(found))} candidates: max/mean against what is kept in order. The table below says the same."
     return drawing(
         label,
         width,
-        bottom + 92,
+        bottom + (68 if narrow else 48),
         *_grid(box, x),
-        *(text(ORDER.get(scope, scope), 12, y, kind="scope") for scope, y in heads),
+        *(text(ORDER.get(scope, scope), 0, y, kind="scope said") for scope, y in heads),
         _limits(document, box, x),
         *(_row(row, box, x, _sizes(found), narrow=narrow) for row in rows),
         _today(document, rows, x),
-        _chosen(document, rows, x, box, _sizes(found)),
-        _key(found, box, bottom + 76),
+        _chosen(document, rows, x, _sizes(found)),
+        _key(found, bottom + (58 if narrow else 36)),
         kind="strategies",
     )
 
 
-def _laid_out(found: list[Candidate], *, narrow: bool) -> tuple[list[Row], list[tuple[str, float]], float]:
-    """Rows under the headings of their order scopes; of a scope, the strategy with the best candidate first."""
-    rows, heads, y = [], [], 4.0
+def _laid_out(found: list[Candidate], chosen: str, *, narrow: bool) -> tuple[list[Row], list[tuple[str, float]], float]:
+    """Rows under the headings of their order scopes; of a scope, the strategy with the best candidate first.
+
+    The chosen strategy has room for a line above its dots.
+    """
+    rows, heads, y = [], [], 16.0
     for scope in [*ORDER, *sorted({one["order_scope"] for one in found} - set(ORDER))]:
         inside = [one for one in found if one["order_scope"] == scope]
         if inside:
             heads.append((scope, y + 20))
             y += 26
         for name in sorted({one["strategy"] for one in inside}, key=lambda name: (_best(inside, name), name)):
-            y += 40 if narrow else 27
-            rows.append(Row(name, y - 13, [one for one in inside if one["strategy"] == name]))
+            y += (40 if narrow else 27) + (19 if name == chosen else 0)
+            rows.append(Row(name, y - 13, [one for one in inside if one["strategy"] == name], name == chosen))
         y += 10 if inside else 0
     return rows, heads, y
 
@@ -92,23 +96,23 @@ def _limits(document: dict[str, Any], box: Box, x: Scale) -> Markup | None:
         return None
     at = f"{x.at(limit):g}"
     line = tag("line", x1=at, x2=at, y1=f"{box.top:g}", y2=f"{box.bottom:g}", class_="limit")
-    return join(line, text(f"asked: {limit:g}×", x.at(limit) + 5, box.top + 8, kind="said"))
+    return join(line, text(f"asked: {limit:g}×", x.at(limit), box.top - 6, kind="said", anchor="middle"))
 
 
 def _row(row: Row, box: Box, x: Scale, sizes: dict[int, float], *, narrow: bool) -> Markup:
     refused = not any(one["allowed"] for one in row.candidates)
-    name = (box.left, row.y - 13, "start") if narrow else (box.left - 14, row.y + 4, "end")
+    name = (0, row.y - (32 if row.chosen else 14), "start") if narrow else (box.left - 14, row.y + 4, "end")
     ends = [x.at(one["max_over_mean"]) for one in row.candidates]
     line = tag("line", x1=f"{min(ends):g}", x2=f"{max(ends):g}", y1=f"{row.y:g}", y2=f"{row.y:g}", class_="span")
     ordered = sorted(row.candidates, key=lambda one: -int(one["lanes"]))
     dots = [_dot(one, x.at(one["max_over_mean"]), row.y, sizes[one["lanes"]]) for one in ordered]
-    label = text(row.name, name[0], name[1], kind="name refused" if refused else "name", anchor=name[2])
+    label = text(row.name, name[0], name[1], kind="said name refused" if refused else "said name", anchor=name[2])
     return tag("g", label, line, *dots)
 
 
 def _dot(one: Candidate, x: float, y: float, radius: float) -> Markup:
     circle = tag("circle", cx=f"{x:g}", cy=f"{y:g}", r=f"{radius:g}")
-    return mark(candidate_says(one), circle, kind="dot" if one["allowed"] else "dot refused")
+    return mark(candidate_says(one), circle, kind="dot" if one["allowed"] else "dot refused", data_lanes=one["lanes"])
 
 
 def candidate_says(one: Candidate) -> str:
@@ -142,7 +146,7 @@ def _today(document: dict[str, Any], rows: list[Row], x: Scale) -> Markup | None
     return mark(says, diamond, kind="today")
 
 
-def _chosen(document: dict[str, Any], rows: list[Row], x: Scale, box: Box, sizes: dict[int, float]) -> Markup | None:
+def _chosen(document: dict[str, Any], rows: list[Row], x: Scale, sizes: dict[int, float]) -> Markup | None:
     chosen = document["chosen"]
     row = next((row for row in rows if row.name == chosen["strategy"]), None)
     if row is None:
@@ -150,15 +154,15 @@ def _chosen(document: dict[str, Any], rows: list[Row], x: Scale, box: Box, sizes
     at, radius = x.at(chosen["max_over_mean"]), sizes.get(chosen["lanes"], 6) + 3.5
     ring = tag("circle", cx=f"{at:g}", cy=f"{row.y:g}", r=f"{radius:g}", class_="ring")
     words = f"chosen: {count(chosen['lanes'])} lanes, {times(chosen['max_over_mean'])}"
-    left = at + radius + 160 > box.right
-    place = (at - radius - 6, "end") if left else (at + radius + 6, "start")
-    return tag("g", ring, text(words, place[0], row.y + 4, kind="said strong", anchor=place[1]), class_="chosen")
+    left = at > (x.start + x.end) / 2
+    place = (at + radius, "end") if left else (at - radius, "start")
+    label = text(words, place[0], row.y - radius - 5, kind="said strong", anchor=place[1])
+    return tag("g", ring, label, class_="chosen")
 
 
-def _key(found: list[Candidate], box: Box, y: float) -> Markup:
+def _key(found: list[Candidate], y: float) -> Markup:
     """What the size of a dot means, and its look."""
-    x, parts = 12.0, [text("lanes", 12, y + 4)]
-    x += 42
+    x, parts = 40.0, [text("lanes", 0, y + 4)]
     for lanes, radius in _thinned(_sizes(found)):
         parts.append(tag("circle", cx=f"{x + radius:g}", cy=f"{y:g}", r=f"{radius:g}", class_="sample"))
         parts.append(text(count(lanes), x + 2 * radius + 4, y + 4))

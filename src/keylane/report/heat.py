@@ -57,10 +57,10 @@ def _picture(rows: list[list[int]], most: int, box: Box) -> Markup:
     return tag(
         "image",
         href=f"data:image/png;base64,{encoded}",
-        x=box.left,
-        y=box.top,
-        width=box.right - box.left,
-        height=box.bottom - box.top,
+        x=f"{box.left:g}",
+        y=f"{box.top:g}",
+        width=f"{box.right - box.left:g}",
+        height=f"{box.bottom - box.top:g}",
         preserveAspectRatio="none",
         class_="cells",
     )
@@ -106,9 +106,9 @@ def _times(windows: dict[str, Any] | None, box: Box) -> list[Markup]:
 
 def _scale(most: int, box: Box) -> list[Markup]:
     """The colours as steps, from no record to the fullest cell."""
-    step = 140 / 28
     steps = [
-        tag("rect", x=box.left + i * step, y=370, width=step + 0.5, height=9, fill=_hex(shade(i / 27))) for i in range(28)
+        tag("rect", x=f"{box.left + i * 5:g}", y=370, width="5.5", height=9, fill=_hex(shade(i / 27)))
+        for i in range(28)
     ]
     says = f"0 to {count(most)} records in a lane and window"
     return [*steps, text(says, box.left + 150, 379)]
@@ -133,5 +133,3 @@ def scale_ticks(most: int) -> list[tuple[float, str]]:
 def _rounded(most: int) -> str:
     size = 10 ** (len(str(most)) - 3)
     return short_count(round(most / size) * size)
-
-

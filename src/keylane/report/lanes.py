@@ -8,7 +8,7 @@ from typing import Any
 from keylane.report.draw import POWER, STOPS
 from keylane.report.heat import scale_ticks
 from keylane.report.markup import Markup, join, tag
-from keylane.report.parts import intro_of, section
+from keylane.report.parts import intro_of, section, side_title
 from keylane.report.when import edge_names, window_names
 from keylane.report.words import count
 
@@ -21,13 +21,13 @@ MOST_IN_ORDER = 64
 
 def lanes_section(sides: dict[str, Side], windows: dict[str, Any]) -> Markup | None:
     """A map for each side (before, after, or the one that was observed); None without any."""
-    if not sides:
+    if not sides or not windows["records"]:
         return None
     return section(
         "lanes",
         intro_of("lanes"),
         _switch(max(side["lanes"] for side in sides.values())),
-        tag("div", *(_map(name, side, windows) for name, side in sides.items()), class_=f"maps of-{len(sides)}"),
+        tag("div", *(_map(name, sides, windows) for name in sides), class_=f"maps of-{len(sides)}"),
         _legend(sides),
     )
 
@@ -51,12 +51,12 @@ def _switch(lanes: int) -> Markup:
     return tag("fieldset", tag("legend", "Lanes"), *labels, class_="switch")
 
 
-def _map(name: str, side: Side, windows: dict[str, Any]) -> Markup:
-    edges = edge_names(windows)
+def _map(name: str, sides: dict[str, Side], windows: dict[str, Any]) -> Markup:
+    side, edges = sides[name], edge_names(windows)
     places = sorted({0, len(edges) // 2, len(edges) - 1})
     return tag(
         "figure",
-        tag("p", tag("b", name, class_=name), side["title"], class_="which"),
+        tag("p", side_title(name, side, alone=len(sides) == 1), class_="which"),
         tag(
             "div",
             tag("div", class_="gutter", aria_hidden="true"),
@@ -83,11 +83,20 @@ def _legend(sides: dict[str, Side]) -> Markup:
         role="img",
         aria_label=f"Colour scale: from 0 to {count(most)} records in a lane and window.",
     )
-    means = "; ".join(f"{name} {count(round(_mean_cell(side)))}" for name, side in sides.items())
-    empty = tag("span", tag("i", class_="swatch"), "no record")
-    words = join("Records in one lane and window. The mean cell has ", means, ". ", empty)
-    bars = " Bars beside a map: the lane's total; the dashed line is the mean lane."
-    return tag("figure", scale, tag("figcaption", words, bars), class_="legend")
+    words = join(
+        f"Records in one lane and window{', on one scale for both maps' if len(sides) > 1 else ''}; ",
+        f"the mean cell has {_means(sides)}. ",
+        tag("i", class_="swatch"),
+        "is a cell without a record. Bars beside the map: all records of the lane; the dashed line is the mean lane.",
+    )
+    return tag("figure", scale, tag("figcaption", words), class_="legend")
+
+
+def _means(sides: dict[str, Side]) -> str:
+    """The mean cell of each map; one figure where they agree, as they do with equally many lanes."""
+    found = {name: count(round(_mean_cell(side))) for name, side in sides.items()}
+    different = [f"{mean} {name}" for name, mean in found.items()]
+    return next(iter(found.values())) if len(set(found.values())) == 1 else ", ".join(different)
 
 
 def _mean_cell(side: Side) -> float:

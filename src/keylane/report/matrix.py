@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from keylane.report.axes import Box, drawing, mark, text
+from keylane.report.axes import drawing, mark, text
 from keylane.report.markup import Markup, tag
 from keylane.report.words import count, lanes
 
@@ -13,51 +13,53 @@ __all__ = ["waits_for"]
 
 #: At most so many squares each way; above it, a square stands for several lanes.
 MOST = 64
-SIDE = 330
+SIDE, LEFT, TOP = 330, 44, 30
 
 
 def waits_for(rows: list[dict[str, Any]], old: int) -> Markup:
     """New lanes from top to bottom, old ones from left to right: a square where the new one waits for the old one."""
-    each = max(1, -(-max(len(rows), old) // MOST))
-    box = Box(44, 30, 44 + SIDE, 30 + SIDE)
+    each = -(-max(len(rows), old) // MOST)
     size = SIDE / -(-max(len(rows), old) // each)
-    squares = Counter((row["lane"] // each, lane // each) for row in rows for lane in row["for"])
+    right, bottom = LEFT + size * -(-old // each), TOP + size * -(-len(rows) // each)
     waits = [len(row["for"]) for row in rows]
-    label = f"New lanes by the old lanes they wait for: each for {count(min(waits))} to {count(max(waits))}."
-    ends = (text(count(old - 1), box.left + size * -(-old // each), 22, anchor="end"), text("0", box.left, 22))
-    last = box.top + size * -(-len(rows) // each)
     return drawing(
-        label,
-        box.right + 8,
-        last + 8,
-        text("old lane", (box.left + box.right) / 2, 10, anchor="middle"),
-        *ends,
-        text("new", 8, box.top + 26),
-        text("0", box.left - 6, box.top + 10, anchor="end"),
-        text(count(len(rows) - 1), box.left - 6, last, anchor="end"),
-        tag("rect", x=box.left, y=box.top, width=f"{size * -(-old // each):.2f}", height=f"{last - box.top:.2f}", class_="track"),
-        *(_line(i, [(at, squares[i, at]) for j, at in sorted(squares) if j == i], box, size, each) for i in sorted({j for j, _ in squares})),
+        f"New lanes by the old lanes they wait for: each for {count(min(waits))} to {count(max(waits))}.",
+        LEFT + SIDE + 8,
+        bottom + 8,
+        text("old lane", (LEFT + right) / 2, 10, anchor="middle"),
+        text("0", LEFT, 22),
+        text(count(old - 1), right, 22, anchor="end"),
+        tag("text", "new lane", transform=f"translate(12 {(TOP + bottom) / 2:g}) rotate(-90)", text_anchor="middle"),
+        text("0", LEFT - 6, TOP + 10, anchor="end"),
+        text(count(len(rows) - 1), LEFT - 6, bottom, anchor="end"),
+        tag("rect", x=LEFT, y=TOP, width=f"{right - LEFT:.2f}", height=f"{bottom - TOP:.2f}", class_="track"),
+        *(_line(at, row, size, each) for at, row in enumerate(_squares(rows, each))),
         kind="matrix",
     )
 
 
-def _line(row: int, squares: list[tuple[int, int]], box: Box, size: float, each: int) -> Markup:
-    """A row of squares: the more of the lanes in a square wait for each other, the darker it is."""
-    gap = 1 if size > 5 else 0
+def _squares(rows: list[dict[str, Any]], each: int) -> list[Counter[int]]:
+    """For each line of the picture: its squares, and how many pairs of lanes each stands for."""
+    lines = [Counter[int]() for _ in range(-(-len(rows) // each))]
+    for at, row in enumerate(rows):
+        lines[at // each].update(lane // each for lane in row["for"])
+    return lines
+
+
+def _line(at: int, squares: Counter[int], size: float, each: int) -> Markup:
+    """A line of squares: the more of the lanes in a square wait for each other, the stronger its colour."""
+    side = f"{size - (1 if size > 5 else 0):.2f}"
     drawn = [
         tag(
             "rect",
-            x=f"{box.left + at * size:.2f}",
-            y=f"{box.top + row * size:.2f}",
-            width=f"{size - gap:.2f}",
-            height=f"{size - gap:.2f}",
-            fill_opacity=f"{0.3 + 0.7 * found / each**2:.2f}",
+            x=f"{LEFT + square * size:.2f}",
+            y=f"{TOP + at * size:.2f}",
+            width=side,
+            height=side,
+            fill_opacity=f"{0.45 + 0.55 * found / each**2:.2f}",
         )
-        for at, found in squares
+        for square, found in sorted(squares.items())
     ]
-    new, old = _range(row, each), lanes([lane for at, _ in squares for lane in range(at * each, at * each + each)], 12)
-    return mark(f"new lane {new}\nwaits for old lane {old}", *drawn)
-
-
-def _range(row: int, each: int) -> str:
-    return str(row) if each == 1 else f"{row * each}–{row * each + each - 1}"
+    old = lanes([lane for square in squares for lane in range(square * each, square * each + each)], 12)
+    new = lanes(list(range(at * each, at * each + each)))
+    return mark(f"new lane {new}\nwaits for old lane {old or 'none'}", *drawn)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from keylane.report.markup import Child
 
-__all__ = ["bullets", "chart", "fact", "facts", "heading_of", "named", "section", "table"]
+__all__ = ["bullets", "chart", "fact", "facts", "heading_of", "named", "section", "side_title", "table"]
 
 Document = dict[str, Any]
 
@@ -57,7 +57,7 @@ def facts(*found: Markup | None) -> Markup:
 
 
 def chart(draw: Callable[[int], Markup], wide: int = WIDE) -> Markup:
-    """A chart for wide and for narrow places: the style sheet shows the one that fits. Arrow keys go through its marks."""
+    """A chart for wide and for narrow places: the style sheet shows the one that fits."""
     return tag(
         "div",
         tag("div", draw(wide), class_="for-wide", tabindex=0),
@@ -75,6 +75,12 @@ def table(heads: Sequence[Child], rows: Iterable[Markup], label: str, kind: str 
 
 def _is_cell(text: Child) -> bool:
     return isinstance(text, Markup) and text.startswith("<th")
+
+
+def side_title(name: str, side: Document, *, alone: bool) -> Markup:
+    """Which side a picture is of: before, after, or the one there is."""
+    called = "chosen" if alone and name == "after" else name
+    return join(tag("b", called, class_=called), side["title"])
 
 
 def bullets(lines: Sequence[str], kind: str | None = None) -> Markup | None:

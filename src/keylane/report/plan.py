@@ -1,7 +1,7 @@
 """The pages of `keylane plan --report` and `keylane profile --report`, from the documents those commands print.
 
-The verdict comes first, then what it rests on. The sections: `lanes`, `traffic`, `compared`, `balance`, `cost`; what they
-are built from: `parts`. The charts alone, for notebooks: `charts`. A section whose part of the document is null is left out.
+The verdict comes first, then what it rests on. A section whose part of the document is null is left out. The sections:
+`lanes`, `traffic`, `compared`, `balance`, `cost`; what they are built from: `parts`. Charts for notebooks: `charts`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keylane.report.markup import Markup, join, tag
 from keylane.report.page import page
 from keylane.report.parts import bullets, fact, facts, heading_of, intro_of, named, section, words
 from keylane.report.traffic import hot_section, keys_section, ranks_section
-from keylane.report.words import count, percent, times, visible
+from keylane.report.words import count, share, times, visible
 
 __all__ = ["plan_page", "profile_page"]
 
@@ -83,7 +83,12 @@ def _plan_top(document: Document) -> Markup:
         tag("h1", *_headline(document)),
         tag("p", document["verdict"], class_="sub"),
         facts(
-            fact("Fullest lane, promised", times(document["chosen"]["max_over_mean"]), *_beside_promise(document), kind="after"),
+            fact(
+                "Fullest lane, promised",
+                times(document["chosen"]["max_over_mean"]),
+                *_beside_promise(document),
+                kind="after",
+            ),
             fact("Lanes", count(document["chosen"]["lanes"]), _lanes_today(document)),
             fact("Order kept", named("order", document["chosen"]["order_scope"]), _order_says(document)),
             fact("Cost of the change", *cost),
@@ -117,7 +122,9 @@ def _beside_promise(document: Document) -> list[str]:
     today = f"today {times(document['today']['max_over_mean'])}; " if document["today"] else ""
     least = f"; floor {times(floor['max_over_mean'])}" if floor else ""
     limit = document["constraints"]["max_over_mean"]
-    missed = [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen["max_over_mean"] > limit else []
+    missed = (
+        [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen["max_over_mean"] > limit else []
+    )
     return [f"{today}on what was seen {times(chosen['fitted'])}{least}", *missed]
 
 
@@ -130,13 +137,21 @@ def _lanes_today(document: Document) -> str | None:
 
 def _order_says(document: Document) -> str | None:
     chosen = document["chosen"]
-    same = (one for one in document["candidates"] if (one["strategy"], one["lanes"]) == (chosen["strategy"], chosen["lanes"]))
+    same = (
+        one
+        for one in document["candidates"]
+        if (one["strategy"], one["lanes"]) == (chosen["strategy"], chosen["lanes"])
+    )
     one = next(same, None)
     if one is None:
         return None
-    if one["lanes_per_key"] == 1:
-        return "each key on one lane; readers need not merge"
-    return f"a key on up to {_lanes(one['lanes_per_key'] or one['lanes'])}; readers {'merge' if one['readers_merge'] else 'need not merge'}"
+    where = "each key on one lane" if one["lanes_per_key"] == 1 else f"a key on up to {_lanes(_reach(one))}"
+    return f"{where}; readers {'merge' if one['readers_merge'] else 'need not merge'}"
+
+
+def _reach(one: Document) -> int:
+    """Lanes that a key can be on; where nobody knows, all of them."""
+    return int(one["lanes_per_key"] or one["lanes"])
 
 
 def _profile_top(document: Document) -> Markup:
@@ -148,7 +163,7 @@ def _profile_top(document: Document) -> Markup:
         facts(
             fact("Records", count(document["records"])),
             fact("Distinct keys", count(document["distinct_keys"])),
-            fact("Heaviest key", percent(heavy["share"]), "of the records") if heavy else None,
+            fact("Heaviest key", share(heavy["share"]), "of the records") if heavy else None,
             fact("Without a key", count(without), "null, empty or unreadable"),
         ),
     )
@@ -158,7 +173,7 @@ def _keys_headline(document: Document) -> str:
     if not document["heavy"]:
         return "No record has a key."
     top = document["heavy"][0]["share"]
-    return f"The heaviest of {count(document['distinct_keys'])} keys has {percent(top)} of the records."
+    return f"The heaviest of {count(document['distinct_keys'])} keys has {share(top)} of the records."
 
 
 def _prints(document: Document) -> list[tuple[str, str]]:
@@ -187,4 +202,8 @@ def _contract(text: str | None) -> Markup | None:
     if not text:
         return None
     copy = tag("button", "Copy", type="button", class_="copy", data_copies="contract-text")
-    return section("contract", intro_of("contract"), tag("div", copy, tag("pre", tag("code", text, id="contract-text"), tabindex=0), class_="copied"))
+    return section(
+        "contract",
+        intro_of("contract"),
+        tag("div", copy, tag("pre", tag("code", text, id="contract-text"), tabindex=0), class_="copied"),
+    )

@@ -9,7 +9,7 @@ from keylane.report.curves import distinct_keys, key_ranks, spark
 from keylane.report.draw import bar
 from keylane.report.markup import Markup, join, tag
 from keylane.report.parts import aside, chart, fact, facts, named, section, table, words
-from keylane.report.words import chance, count, percent, times, visible
+from keylane.report.words import chance, count, percent, share, times, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,12 +34,12 @@ def _drawn(ranks: list[dict[str, Any]], lanes: tuple[int, ...], width: int) -> M
 
 def _head_says(ranks: list[dict[str, Any]]) -> str:
     first = ranks[0]
-    return f"{count(ranks[-1]['rank'])} keys. The heaviest has {percent(first['share'])} of the records."
+    return f"{count(ranks[-1]['rank'])} keys. The heaviest has {share(first['share'])} of the records."
 
 
 def _beside(ranks: list[dict[str, Any]], ceiling: dict[str, Any] | None) -> Markup:
     rows = [
-        tag("tr", tag("th", _top(row["rank"]), scope="row"), tag("td", percent(row["cumulative"]), class_="n"))
+        tag("tr", tag("th", _top(row["rank"]), scope="row"), tag("td", share(row["cumulative"]), class_="n"))
         for row in _milestones(ranks)
     ]
     held = aside("Records they hold", tag("table", tag("tbody", *rows), class_="small"))
@@ -69,8 +69,9 @@ def hot_section(profile: Profile) -> Markup | None:
     hot = profile["hot"]
     if hot is None:
         return None
-    alarm = f"A lane is called hot when chance alone would make one so full in at most {chance(hot['alpha'])} of such streams."
-    return section("hot", hot["verdict"], _hot_table(hot["lanes"]) if hot["lanes"] else None, tag("p", alarm, class_="fine"))
+    alarm = f"Hot is what chance alone would make so full in at most {chance(hot['alpha'])} of such streams."
+    found = _hot_table(hot["lanes"]) if hot["lanes"] else None
+    return section("hot", hot["verdict"], found, tag("p", alarm, class_="fine"))
 
 
 def _hot_table(lanes: list[dict[str, Any]]) -> Markup:
@@ -80,8 +81,8 @@ def _hot_table(lanes: list[dict[str, Any]]) -> Markup:
 
 
 def _hot_row(row: dict[str, Any], most: float) -> Markup:
-    share = f"{percent(row['share'])} of the records"
-    full = join(tag("b", times(row["over_mean"])), bar(row["over_mean"] / most, times(row["over_mean"]), kind="heat"), tag("small", share))
+    over, part = times(row["over_mean"]), f"{share(row['share'])} of the records"
+    full = join(tag("b", over), bar(row["over_mean"] / most, over, kind="heat"), tag("small", part))
     return tag(
         "tr",
         tag("th", count(row["lane"]), scope="row", class_="n"),
@@ -109,7 +110,7 @@ def keys_section(profile: Profile, lanes: int | None) -> Markup:
 
 def _totals(profile: Profile) -> Markup:
     without, records = profile["without_key"], profile["records"] or 1
-    none = [(f"{kind} key", without[kind]) for kind in ("null", "empty", "malformed")]
+    none = [(f"{kind.capitalize()} key", without[kind]) for kind in ("null", "empty", "malformed")]
     return facts(
         fact("Records", count(profile["records"]), _size(profile["bytes"])),
         fact("Distinct keys", count(profile["distinct_keys"]), _about(profile["approximate"])),
@@ -133,19 +134,37 @@ def _about(approximate: dict[str, Any] | None) -> str | None:
     return "by a sketch" if error is None else f"by a sketch, ± {percent(error)}"
 
 
-def _over_time(windows: dict[str, Any]) -> Markup:
+def _over_time(windows: dict[str, Any]) -> Markup | None:
+    if not windows["records"]:
+        return None
     drawn = chart(partial(distinct_keys, windows))
-    looks = tag("p", tag("i", class_="swatch all"), "in the window ", tag("i", class_="swatch new"), "never before it", class_="fine")
+    looks = tag(
+        "p",
+        tag("i", class_="swatch all"),
+        "in the window ",
+        tag("i", class_="swatch new"),
+        "never before it",
+        class_="fine",
+    )
     return tag("figure", tag("h3", "Distinct keys over time"), drawn, looks)
 
 
 def _lookalikes(found: dict[str, Any] | None) -> Markup | None:
     if not found or not found["groups"]:
-        return tag("div", tag("h3", "Look-alike keys"), tag("p", "None: no two keys differ in looks only.", class_="fine"))
-    groups = f"{count(found['groups'])} groups with {count(found['records'])} records: one key to a reader, several to a hash."
+        return tag(
+            "div", tag("h3", "Look-alike keys"), tag("p", "None: no two keys differ in looks only.", class_="fine")
+        )
+    groups = (
+        f"{count(found['groups'])} groups, {count(found['records'])} records: one key to the eye, several to a hash."
+    )
     rows = [_lookalike(example) for example in found["examples"]]
     heads = ("They differ in", "Keys", _right("Records"))
-    return tag("div", tag("h3", "Look-alike keys"), tag("p", groups, class_="fine"), table(heads, rows, "Look-alike keys", "alike"))
+    return tag(
+        "div",
+        tag("h3", "Look-alike keys"),
+        tag("p", groups, class_="fine"),
+        table(heads, rows, "Look-alike keys", "alike"),
+    )
 
 
 def _lookalike(example: dict[str, Any]) -> Markup:
@@ -165,7 +184,15 @@ def _heavy(profile: Profile, lanes: int | None) -> Markup | None:
         return None
     errors = any(row["error"] for row in heavy)
     fills = f"Of one of {count(lanes)} lanes" if lanes else None
-    heads = (_right("#"), "Key", _right("Records"), *((_right("Off by at most"),) if errors else ()), _right("Share"), *((fills,) if fills else ()), "Over time")
+    heads = (
+        _right("#"),
+        "Key",
+        _right("Records"),
+        *((_right("Off by at most"),) if errors else ()),
+        _right("Share"),
+        *((fills,) if fills else ()),
+        "Over time",
+    )
     rows = (_heavy_row(row, lanes, errors=errors) for row in heavy)
     return join(tag("h3", "Heavy keys"), table(heads, rows, "Heavy keys", "heavy"))
 
@@ -178,7 +205,7 @@ def _heavy_row(row: dict[str, Any], lanes: int | None, *, errors: bool) -> Marku
         tag("th", _key(row["key"]), scope="row"),
         tag("td", count(row["records"]), class_="n"),
         off,
-        tag("td", percent(row["share"], 2), class_="n"),
+        tag("td", share(row["share"]), class_="n"),
         _fills(row["share"] * lanes) if lanes else None,
         tag("td", spark(row["by_window"], f"rank {row['rank']} over time"), class_="over-time"),
     )

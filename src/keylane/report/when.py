@@ -16,8 +16,8 @@ Edge = str | int
 def window_names(windows: dict[str, Any]) -> list[str]:
     """The windows' names, one day's without the day.
 
-    >>> window_names({"kind": "time", "edges": ["2013-11-12T00:00:00Z", "2013-11-12T06:00:00Z", "2013-11-12T12:00:00Z"]})
-    ['00:00–06:00', '06:00–12:00']
+    >>> window_names({"kind": "time", "edges": ["2013-11-12T00:00:00Z", "2013-11-12T06:00:00Z"]})
+    ['00:00–06:00']
     >>> window_names({"kind": "position", "edges": [0, 1500, 3000]})
     ['records 1–1,500', 'records 1,501–3,000']
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 
-__all__ = ["chance", "count", "lanes", "masked", "percent", "short_count", "times", "visible"]
+__all__ = ["chance", "count", "lanes", "masked", "percent", "share", "short_count", "times", "visible"]
 
 
 def count(number: int) -> str:
@@ -25,6 +25,18 @@ def percent(share: float, digits: int = 1) -> str:
     ['0', '<0.1', '50.0', '>99.9', '100']
     """
     return f"{_percents(share, digits)}\N{NO-BREAK SPACE}%"
+
+
+def share(value: float) -> str:
+    """A share in percent, with two digits that count: of 1,000 lanes, a key that fills one has 0.1 %.
+
+    >>> [share(value).split()[0] for value in (0.0, 0.5, 0.0618, 0.00437, 0.000437)]
+    ['0', '50.0', '6.2', '0.44', '0.044']
+    """
+    digits = 1
+    while 0 < value < 10.0 ** (-digits - 1) and digits < 6:
+        digits += 1
+    return percent(value, digits)
 
 
 def _percents(share: float, digits: int) -> str:

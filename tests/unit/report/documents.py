@@ -375,7 +375,12 @@ def _folds(seen: Traffic, kind: str) -> list[Document]:
     edges = _edges(seen.by_window.sum(axis=0), kind)
     cuts = [len(edges) * part // 6 for part in (3, 4, 5)]
     return [
-        {"fitted_until": edges[cut], "scored_until": edges[min(len(edges) - 1, cut + 4)], "fitted": 1.002, "scored": score}
+        {
+            "fitted_until": edges[cut],
+            "scored_until": edges[min(len(edges) - 1, cut + 4)],
+            "fitted": 1.002,
+            "scored": score,
+        }
         for cut, score in zip(cuts, (1.21, 1.16, 1.09), strict=True)
     ]
 

@@ -34,10 +34,12 @@
     return colours.stops[i].map((from, c) => Math.round(from + (colours.stops[i + 1][c] - from) * (at - i)));
   }
 
+  function byLoad() { return document.querySelector("[name=rows]:checked").value == "load"; }
+
   // Rows of a map: lanes in order or fullest first, as many to a row as it takes.
   function rowsOf(side) {
     const lanes = side.cells.map((_, lane) => lane);
-    if (document.querySelector("[name=rows]:checked").value == "load") lanes.sort((a, b) => side.totals[b] - side.totals[a] || a - b);
+    if (byLoad()) lanes.sort((a, b) => side.totals[b] - side.totals[a] || a - b);
     const each = Math.ceil(lanes.length / MOST_ROWS), rows = [];
     for (let i = 0; i < lanes.length; i += each) rows.push(lanes.slice(i, i + each));
     return rows;
@@ -77,23 +79,29 @@
   }
 
   function label(gutter, rows) {
+    const at = (text, share) => {
+      const made = document.createElement("span");
+      made.textContent = text;
+      made.style.top = share * 100 + "%";
+      return made;
+    };
+    // By load, the numbers of some of many lanes would tell nothing.
+    if (byLoad() && rows.length > MOST_LABELS) return gutter.replaceChildren(at("fullest", 0.015), at("emptiest", 0.985));
     const every = Math.ceil(rows.length / MOST_LABELS);
     gutter.replaceChildren(...rows.flatMap((row, y) => {
       if (y % every) return [];
-      const made = document.createElement("span");
-      made.textContent = number.format(row[0]);
-      made.style.top = (y + 0.5) / rows.length * 100 + "%";
-      return [made];
+      return [at(number.format(row[0]), (y + 0.5) / rows.length)];
     }));
   }
 
   // Bars beside the map: what each lane holds in all, all maps on one scale, and the mean lane as a line.
   function totals(svg, side, rows) {
-    const height = 100 / rows.length, gap = rows.length > 90 ? 1 : 0.86;
-    const path = rows.map((row, y) => {
+    const height = 100 / rows.length, many = rows.length > 90;
+    const bars = rows.map((row, y) => {
       const width = Math.max(...row.map((lane) => side.totals[lane])) / fullestLane * 100;
-      return `M0 ${(y * height).toFixed(3)}h${width.toFixed(2)}v${(height * gap).toFixed(3)}H0Z`;
+      return many ? `H${width.toFixed(2)}V${((y + 1) * height).toFixed(3)}` : `M0 ${(y * height).toFixed(3)}h${width.toFixed(2)}v${(height * 0.86).toFixed(3)}H0Z`;
     }).join("");
+    const path = many ? `M0 0${bars}H0Z` : bars; // thin bars would leave hairlines between them
     const mean = sum(side.totals) / side.totals.length / fullestLane * 100;
     svg.setAttribute("viewBox", "0 0 100 100");
     svg.replaceChildren(shape("path", { d: path, class: "sums" }), shape("line", { x1: mean, x2: mean, y1: 0, y2: 100, class: "mean" }));
@@ -203,6 +211,15 @@
     }));
   }
 
+  // Candidates: the best of each strategy, all, or those of one lane count, which the chart then brings out.
+  function showCandidates() {
+    const shown = document.querySelector("[name=candidates]:checked")?.value ?? "all", one = !isNaN(shown);
+    for (const row of document.querySelectorAll("table.candidates tbody tr")) {
+      row.hidden = one ? row.dataset.lanes != shown : shown == "best" && !row.classList.contains("best");
+    }
+    for (const mark of document.querySelectorAll(".mark[data-lanes]")) mark.classList.toggle("dim", one && mark.dataset.lanes != shown);
+  }
+
   function listenToCopy(button) {
     const source = document.getElementById(button.dataset.copies);
     button.addEventListener("click", async () => {
@@ -223,6 +240,8 @@
   for (const radio of document.querySelectorAll("[name=rows]")) radio.addEventListener("change", drawAll);
   for (const chart of document.querySelectorAll(".chart > div")) listenToMarks(chart);
   for (const table of document.querySelectorAll("table.sorts")) listenToHeads(table);
+  for (const radio of document.querySelectorAll("[name=candidates]")) radio.addEventListener("change", showCandidates);
+  showCandidates();
   for (const button of document.querySelectorAll(".copy")) listenToCopy(button);
   drawAll();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Chart", "heat_map", "key_ranks", "lane_loads", "strategies"]
 
+#: Pixels around a chart that stands alone.
+MARGIN = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -46,15 +49,14 @@ class Chart:
         return target
 
 
-def heat_map(side: dict[str, Any]) -> Chart:
-    """Lanes over time: `side` is `plan["over_time"]["before"]` or `["after"]`."""
-    return _alone(heat.heat_map(side))
+def heat_map(side: dict[str, Any], windows: dict[str, Any] | None = None) -> Chart:
+    """Lanes over time: `side` is `over_time.before` or `.after` of a plan, `windows` those of its profile, for the times."""
+    return _alone(heat.heat_map(side, windows))
 
 
 def key_ranks(document: dict[str, Any]) -> Chart:
     """The share of each key by rank, with a line where a key fills a lane; of a profile or of a plan."""
-    profile = document.get("profile") if isinstance(document.get("profile"), dict) else document
-    assert profile is not None
+    profile = document["profile"] if "chosen" in document else document
     return _alone(curves.key_ranks(profile["key_ranks"], lane_counts(document)))
 
 
@@ -77,10 +79,11 @@ def lane_counts(document: dict[str, Any]) -> list[int]:
 
 
 def _alone(drawn: Markup) -> Chart:
-    """A drawing with its styles, its size and a ground of its own, so that it is readable on any page."""
-    _, _, rest = drawn.partition(">")
-    width, height = drawn.partition('viewBox="0 0 ')[2].partition('"')[0].split()
-    opened = drawn[: len(drawn) - len(rest) - 1]
-    sized = f'{opened} xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
-    ground = f'<rect class="ground" width="{width}" height="{height}"/>'
-    return Chart(f"{sized}<style>{asset('charts.css')}</style>{ground}{rest}")
+    """A drawing with its styles, its size, and a ground and a margin of its own, so that it is readable anywhere."""
+    opened, _, rest = drawn.partition(">")
+    before, _, after = opened.partition(' viewBox="0 0 ')
+    width, height = (float(size) + 2 * MARGIN for size in after.partition('"')[0].split())
+    box = f'x="{-MARGIN}" y="{-MARGIN}" width="{width:g}" height="{height:g}"'
+    sized = f'{before} viewBox="{-MARGIN} {-MARGIN} {width:g} {height:g}" width="{width:g}" height="{height:g}"'
+    named = f'{sized} xmlns="http://www.w3.org/2000/svg"{after.partition(chr(34))[2]}>'
+    return Chart(f'{named}<style>{asset("charts.css")}</style><rect class="ground" {box}/>{rest}')

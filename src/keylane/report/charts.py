@@ -50,7 +50,7 @@ class Chart:
 
 
 def heat_map(side: dict[str, Any], windows: dict[str, Any] | None = None) -> Chart:
-    """Lanes over time: `side` is `over_time.before` or `.after` of a plan, `windows` those of its profile, for the times."""
+    """Lanes over time: `side` is `over_time.before` or `.after` of a plan, `windows` those of its profile."""
     return _alone(heat.heat_map(side, windows))
 
 

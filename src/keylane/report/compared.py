@@ -8,7 +8,7 @@ from typing import Any, Final
 from keylane.report.axes import drawing
 from keylane.report.dots import strategies
 from keylane.report.markup import Markup, join, tag
-from keylane.report.parts import aside, bullets, chart, intro_of, named, section, table
+from keylane.report.parts import aside, bullets, chart, intro_of, named, section, sentence, table
 from keylane.report.words import count, percent, times
 
 __all__ = ["strategies_section"]
@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 #: Columns of the table: title, what they mean in full.
 COLUMNS: Final = (
-    ("#", "rank among those that keep the constraints"),
+    ("#", "the plan's own order: what carries most first; refused ones have none"),
     ("Strategy", ""),
     ("Lanes", ""),
     ("Order kept", "what a reader finds in order"),
@@ -55,7 +55,7 @@ def _beside(document: Document) -> Markup:
     return join(
         tag(
             "div",
-            aside("Why this one", bullets(document["chosen"]["why"])),
+            aside("Why this one", bullets([sentence(why) for why in document["chosen"]["why"]])),
             aside("Asked for", bullets(_asked(document["constraints"]))),
             aside("To read the chart", _legend(document)),
         )
@@ -84,16 +84,23 @@ def _legend(document: Document) -> Markup:
 
 def _table(document: Document) -> Markup:
     chosen = (document["chosen"]["strategy"], document["chosen"]["lanes"])
-    rows = sorted(document["candidates"], key=_place)
-    best = {one["strategy"]: (one["strategy"], one["lanes"]) for one in reversed(rows)}
+    rows = ranked(document["candidates"])
+    best = {one["strategy"]: _name(one) for one, _ in reversed(rows)}
     shown = {*best.values(), chosen}
     made = table(
         [_head(i, *column) for i, column in enumerate(COLUMNS)],
-        (_row(one, chosen=_name(one) == chosen, best=_name(one) in shown) for one in rows),
+        (_row(one, rank, chosen=_name(one) == chosen, best=_name(one) in shown) for one, rank in rows),
         "Candidates",
         "candidates sorts",
     )
     return join(tag("h3", "The candidates in figures"), made)
+
+
+def ranked(candidates: list[Document]) -> list[tuple[Document, int | None]]:
+    """Candidates with their place in the plan's own order; those that are refused have none and come last."""
+    allowed = [one for one in candidates if one["allowed"]]
+    refused = sorted((one for one in candidates if not one["allowed"]), key=lambda one: one["max_over_mean"])
+    return [*((one, i) for i, one in enumerate(allowed, 1)), *((one, None) for one in refused)]
 
 
 def _name(one: Document) -> tuple[str, int]:
@@ -118,17 +125,13 @@ def _switch(candidates: list[Document]) -> Markup | None:
     return tag("fieldset", tag("legend", "Show"), *labels, class_="switch")
 
 
-def _place(one: Document) -> tuple[bool, int, float]:
-    return one["rank"] is None, one["rank"] or 0, one["max_over_mean"] or float("inf")
-
-
 def _head(at: int, title: str, meaning: str) -> Markup:
     button = tag("button", title, tag("span", class_="arrow", aria_hidden="true"), type="button", title=meaning or None)
     first = "ascending" if at == 0 else None
     return tag("th", button, scope="col", aria_sort=first, class_=None if title in ("Strategy", "Order kept") else "n")
 
 
-def _row(one: Document, *, chosen: bool, best: bool) -> Markup:
+def _row(one: Document, rank: int | None, *, chosen: bool, best: bool) -> Markup:
     kinds = ["chosen"] * chosen + ["refused"] * (not one["allowed"]) + ["best"] * best
     badge = tag("span", "chosen", class_="badge") if chosen else None
     because = tag("small", f"refused: {one['because'] or 'breaks a constraint'}") if not one["allowed"] else None
@@ -142,7 +145,7 @@ def _row(one: Document, *, chosen: bool, best: bool) -> Markup:
     order = join(named("order", one["order_scope"]), tag("small", f"{keys}{merge}"))
     return tag(
         "tr",
-        _cell(one["rank"], "–" if one["rank"] is None else count(one["rank"])),
+        _cell(rank, "–" if rank is None else count(rank)),
         tag("th", name, scope="row", data_value=one["strategy"]),
         _cell(one["lanes"], count(one["lanes"])),
         tag("td", order, data_value=_strength(one["order_scope"])),

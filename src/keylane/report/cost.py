@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from keylane.plan.cost import drain_by_gcd
 from keylane.report.draw import bar
 from keylane.report.markup import Markup, join, tag
 from keylane.report.matrix import waits_for
-from keylane.report.parts import aside, bullets, fact, facts, intro_of, named, section, table
+from keylane.report.parts import aside, bullets, fact, facts, intro_of, named, section, sentence, table
 from keylane.report.when import edge_name
 from keylane.report.words import count, lanes, percent, times
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["change_line", "change_section", "folds_section", "sizing_section"]
 
@@ -24,8 +28,8 @@ def change_line(change: Document | None, *, changes: bool) -> tuple[str, str]:
         return "not compared", "there is no contract of today"
     if not changes:
         return "nothing", "the contract stays as it is"
-    broken = len(change["kinds"])
-    also = f"; {count(broken)} things to see to" if broken > 1 else "; 1 thing to see to" if broken else ""
+    care = len(_care(change))
+    also = f"; {count(care)} {'thing' if care == 1 else 'things'} to see to" if care else ""
     return (
         f"{percent(change['moved_traffic'])} moves",
         f"of the traffic, {percent(change['moved_keys'])} of the keys{also}",
@@ -33,98 +37,129 @@ def change_line(change: Document | None, *, changes: bool) -> tuple[str, str]:
 
 
 def change_section(document: Document) -> Markup | None:
-    """Shares that move, what breaks, and which old lanes each new lane waits for; None without a contract of today."""
+    """Shares that move, what breaks, and which old lanes each new lane waits for; None where nothing changes."""
     change = document["change"]
-    if change is None:
+    if change is None or not document["changes"]:
         return None
     return section(
         "change",
-        " ".join(change["says"]) or None,
+        None if change["possible"] else "This change cannot be made in place: see below.",
         facts(
-            fact("Keys moved", percent(change["moved_keys"]), _expected(change["expected"])),
+            fact("Keys moved", percent(change["moved_keys"]), _expected(change["expected_keys"])),
             fact("Traffic moved", percent(change["moved_traffic"]), "weighed with the records of each key"),
-            *_waiting(change["waits_for"]),
+            *_waiting(change["drain"]),
         ),
-        tag("div", _broken(change["kinds"]), _waits(document), class_="pair"),
+        tag("div", _broken(_care(change)), _waits(change["drain"]), class_="pair"),
     )
 
 
 def _expected(expected: float | None) -> str | None:
-    return None if expected is None else f"{percent(expected)} from the lane counts alone"
+    return None if expected is None else f"{percent(expected)} by the formula for hashed keys"
 
 
-def _waiting(rows: list[Document]) -> list[Markup]:
-    if not rows:
+def _waiting(drain: Document | None) -> list[Markup]:
+    if drain is None:
         return []
-    waits = [len(row["for"]) for row in rows]
-    span = count(waits[0]) if min(waits) == max(waits) else f"{count(min(waits))} to {count(max(waits))}"
-    return [fact("A new lane waits for", span, f"old lanes; {sum(waits) / len(waits):.1f} in the mean")]
+    each = f"old lanes; {drain['waits'] / drain['new_lanes']:.1f} in the mean"
+    all_of_them = f"{count(len(drain['from_several']))} wait for every old lane" if drain["from_several"] else None
+    return [fact("A new lane waits for at most", count(drain["fan_in"]), each, all_of_them)]
 
 
-def _broken(kinds: list[Document]) -> Markup | None:
-    if not kinds:
+def _care(change: Document) -> list[tuple[str, str]]:
+    """What breaks or needs care: a kind and a sentence each. What is safe is none of it."""
+    kinds = [(named("kinds", one["kind"]), one["message"]) for one in change["changes"] if one["kind"] != "safe"]
+    state = [("Spark state", change["state"])] if change["state"] else []
+    epoch = change["epoch_to_raise"]
+    raised = [("Epoch", f"the new contract has epoch {epoch}")] if epoch is not None else []
+    return [*kinds, *state, *raised]
+
+
+def _broken(care: list[tuple[str, str]]) -> Markup | None:
+    if not care:
         return None
-    rows = [join(tag("dt", named("kinds", one["kind"])), tag("dd", one["message"])) for one in kinds]
+    rows = [join(tag("dt", kind), tag("dd", sentence(message))) for kind, message in care]
     return aside("What breaks, or needs care", tag("dl", *rows, class_="kinds"))
 
 
-def _waits(document: Document) -> Markup | None:
-    rows = document["change"]["waits_for"]
-    if not any(row["for"] for row in rows):
+def _waits(drain: Document | None) -> Markup | None:
+    parents = _parents(drain) if drain else []
+    if drain is None or not any(parents):
         return None
-    old = document["today"]["lanes"] if document["today"] else 1 + max(lane for row in rows for lane in row["for"])
-    drawn = tag("div", tag("div", waits_for(rows, old), tabindex=0), class_="chart square")
-    return tag("figure", tag("h3", "Old lanes that a new lane waits for"), drawn, _listed(rows))
+    drawn = tag("div", tag("div", waits_for(parents, drain["old_lanes"]), tabindex=0), class_="chart square")
+    return tag("figure", tag("h3", "Old lanes that a new lane waits for"), drawn, _listed(parents))
 
 
-def _listed(rows: list[Document]) -> Markup | None:
-    if len(rows) > MOST_LISTED:
+def _parents(drain: Document) -> list[Sequence[int]]:
+    """The old lanes of each new lane; where they are too many for the document, from the rule that it names."""
+    if drain["parents"] is not None:
+        return list(drain["parents"])
+    by_rule = drain["rule"] == "gcd"
+    return list(drain_by_gcd(drain["old_lanes"], drain["new_lanes"]).parents) if by_rule else []
+
+
+def _listed(parents: list[Sequence[int]]) -> Markup | None:
+    if len(parents) > MOST_LISTED:
         return None
-    items = [tag("li", tag("b", f"{row['lane']} "), f"waits for {lanes(row['for'], 40) or 'none'}") for row in rows]
+    items = [
+        tag("li", tag("b", f"{lane} "), f"waits for {lanes(list(old), 40) or 'none'}")
+        for lane, old in enumerate(parents)
+    ]
     return tag("details", tag("summary", "As a list"), tag("ul", *items, class_="waits"))
 
 
 def sizing_section(document: Document) -> Markup | None:
-    """Lane counts by each reason as bars; whatever else the document says of it as figures."""
+    """Lane counts by each reason as bars, what they come to, limits that would break, and what was assumed."""
     sizing = document["sizing"]
-    if not sizing:
+    if sizing is None:
         return None
-    reasons = sizing.get("reasons") or []
-    others = {name: value for name, value in sizing.items() if name not in ("reasons", "says") and _plain(value)}
-    rows = [
-        fact(_title(name), f"{value:,}" if isinstance(value, int) else str(value)) for name, value in others.items()
-    ]
+    broken = [check["says"] for check in sizing["limits"] if check["broken"]]
     return section(
         "sizing",
-        None,
-        facts(*rows) if rows else None,
-        _reasons(reasons, document["chosen"]["lanes"]) if reasons else None,
-        bullets(sizing.get("says") or [], "says"),
+        sentence(sizing["says"]),
+        facts(*_sized(sizing)),
+        _needs(sizing, document["chosen"]["lanes"]),
+        _titled("Limits that would break", broken),
+        _titled("Assumed", sizing["assumptions"]),
     )
 
 
-def _plain(value: object) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
+def _sized(sizing: Document) -> list[Markup]:
+    """The figures of a sizing that there are."""
+    shown = (
+        ("Fewest lanes", "lanes", count, "that carry it"),
+        ("Suggested", "suggested", count, "a power of two: doublings move the fewest keys"),
+        ("Fullest lane", "fullest_lane_mb_s", _rate, "at the peak"),
+        ("Readers of use", "useful_readers", count, "side by side"),
+        ("Faster than one reader", "parallelism", times, "held up by the fullest lane"),
+    )
+    return [fact(title, form(sizing[name]), note) for title, name, form, note in shown if sizing[name] is not None]
 
 
-def _title(name: str) -> str:
-    return named("figures", name).capitalize()
+def _rate(value: float) -> str:
+    return f"{value:.1f} MB/s"
 
 
-def _reasons(reasons: list[Document], chosen: int) -> Markup:
-    most = max([chosen, *(row["lanes"] for row in reasons)])
+def _titled(title: str, lines: list[str]) -> Markup | None:
+    return join(tag("h3", title), bullets([sentence(line) for line in lines], "says")) if lines else None
+
+
+def _needs(sizing: Document, chosen: int) -> Markup:
+    most = max([chosen, *(need["lanes"] or 0 for need in sizing["needs"])])
     heads = ("Reason", tag("th", "Lanes", scope="col", class_="n"), f"Mark: the {count(chosen)} chosen", "Because")
-    return table(heads, (_reason(row, most, chosen) for row in reasons), "Lanes by each reason", "reasons")
+    rows = (_need(need, most, chosen, decides=need["reason"] == sizing["binding"]) for need in sizing["needs"])
+    return table(heads, rows, "Lanes by each reason", "reasons")
 
 
-def _reason(row: Document, most: int, chosen: int) -> Markup:
-    drawn = bar(row["lanes"] / most, f"{count(row['lanes'])} lanes", kind="after", mark=chosen / most)
+def _need(need: Document, most: int, chosen: int, *, decides: bool) -> Markup:
+    found = "none is enough" if need["lanes"] is None else count(need["lanes"])
+    drawn = bar((need["lanes"] or most) / most, f"{found} lanes", kind="after", mark=chosen / most)
+    reason = named("reasons", need["reason"])
     return tag(
         "tr",
-        tag("th", row["reason"], scope="row"),
-        tag("td", count(row["lanes"]), class_="n"),
+        tag("th", reason, tag("small", "decides") if decides else None, scope="row"),
+        tag("td", found, class_="n"),
         tag("td", drawn, class_="wide"),
-        tag("td", row.get("says") or "", class_="long"),
+        tag("td", sentence(need["says"]), class_="long"),
     )
 
 

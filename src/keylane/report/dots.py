@@ -19,6 +19,8 @@ ORDER: Final = {
     "per-sub-key": "order kept per sub-key",
     "none": "no order kept",
 }
+#: The strategy of a contract as it stands; its mark is another one than that of candidates.
+TODAY: Final = "today"
 Candidate = dict[str, Any]
 
 
@@ -105,7 +107,8 @@ def _row(row: Row, box: Box, x: Scale, sizes: dict[int, float], *, narrow: bool)
     ends = [x.at(one["max_over_mean"]) for one in row.candidates]
     line = tag("line", x1=f"{min(ends):g}", x2=f"{max(ends):g}", y1=f"{row.y:g}", y2=f"{row.y:g}", class_="span")
     ordered = sorted(row.candidates, key=lambda one: -int(one["lanes"]))
-    dots = [_dot(one, x.at(one["max_over_mean"]), row.y, sizes[one["lanes"]]) for one in ordered]
+    drawn = [one for one in ordered if one["strategy"] != TODAY]
+    dots = [_dot(one, x.at(one["max_over_mean"]), row.y, sizes[one["lanes"]]) for one in drawn]
     label = text(row.name, name[0], name[1], kind="said name refused" if refused else "said name", anchor=name[2])
     return tag("g", label, line, *dots)
 
@@ -141,7 +144,7 @@ def _today(document: dict[str, Any], rows: list[Row], x: Scale) -> Markup | None
     if row is None:
         return None
     at, y = x.at(today["max_over_mean"]), row.y
-    says = f"today: {today['strategy']}, {count(today['lanes'])} lanes\nfullest lane {times(today['max_over_mean'])}"
+    says = f"today, {count(today['lanes'])} lanes\nfullest lane {times(today['max_over_mean'])} out of sample"
     diamond = tag("path", d=f"M{at:g} {y - 9:g}l9 9l-9 9l-9 -9Z")
     return mark(says, diamond, kind="today")
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from keylane.report.axes import drawing, mark, text
 from keylane.report.markup import Markup, tag
 from keylane.report.words import count, lanes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["waits_for"]
 
@@ -16,12 +19,12 @@ MOST = 64
 SIDE, LEFT, TOP = 330, 44, 30
 
 
-def waits_for(rows: list[dict[str, Any]], old: int) -> Markup:
+def waits_for(rows: Sequence[Sequence[int]], old: int) -> Markup:
     """New lanes from top to bottom, old ones from left to right: a square where the new one waits for the old one."""
     each = -(-max(len(rows), old) // MOST)
     size = SIDE / -(-max(len(rows), old) // each)
     right, bottom = LEFT + size * -(-old // each), TOP + size * -(-len(rows) // each)
-    waits = [len(row["for"]) for row in rows]
+    waits = [len(row) for row in rows]
     return drawing(
         f"New lanes by the old lanes they wait for: each for {count(min(waits))} to {count(max(waits))}.",
         LEFT + SIDE + 8,
@@ -38,11 +41,11 @@ def waits_for(rows: list[dict[str, Any]], old: int) -> Markup:
     )
 
 
-def _squares(rows: list[dict[str, Any]], each: int) -> list[Counter[int]]:
+def _squares(rows: Sequence[Sequence[int]], each: int) -> list[Counter[int]]:
     """For each line of the picture: its squares, and how many pairs of lanes each stands for."""
     lines = [Counter[int]() for _ in range(-(-len(rows) // each))]
     for at, row in enumerate(rows):
-        lines[at // each].update(lane // each for lane in row["for"])
+        lines[at // each].update(lane // each for lane in row)
     return lines
 
 

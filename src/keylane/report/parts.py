@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from keylane.report.markup import Child
 
-__all__ = ["bullets", "chart", "fact", "facts", "heading_of", "named", "section", "side_title", "table"]
+__all__ = ["bullets", "chart", "fact", "facts", "heading_of", "named", "section", "sentence", "side_title", "table"]
 
 Document = dict[str, Any]
 
@@ -75,6 +75,16 @@ def table(heads: Sequence[Child], rows: Iterable[Markup], label: str, kind: str 
 
 def _is_cell(text: Child) -> bool:
     return isinstance(text, Markup) and text.startswith("<th")
+
+
+def sentence(words_: str) -> str:
+    """With a capital at its beginning and a full stop at its end, whatever it was part of.
+
+    >>> sentence("it keeps order per key")
+    'It keeps order per key.'
+    """
+    text = words_.strip()
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?', ':')) else '.'}" if text else ""
 
 
 def side_title(name: str, side: Document, *, alone: bool) -> Markup:

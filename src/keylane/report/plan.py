@@ -16,7 +16,7 @@ from keylane.report.lanes import lanes_section, maps_data
 from keylane.report.markup import Markup, join, tag
 from keylane.report.page import page
 from keylane.report.parts import bullets, fact, facts, heading_of, intro_of, named, section, words
-from keylane.report.traffic import hot_section, keys_section, ranks_section
+from keylane.report.traffic import hot_says, hot_section, keys_section, ranks_section
 from keylane.report.words import count, share, times, visible
 
 __all__ = ["plan_page", "profile_page"]
@@ -38,7 +38,7 @@ def plan_page(document: Document) -> str:
         "change": change_section(document),
         "sizing": sizing_section(document),
         "folds": folds_section(document),
-        "how": _how({**profile["how"], **document["how"]}, document["notes"], _prints(document)),
+        "how": _how({**profile["how"], **document["how"]}, document.get("notes", []), _prints(document)),
         "contract": _contract(document["contract"]),
     }
     return _page("plan", profile, _plan_top(document), sections, maps_data(sides, profile["windows"]))
@@ -89,8 +89,8 @@ def _plan_top(document: Document) -> Markup:
                 *_beside_promise(document),
                 kind="after",
             ),
-            fact("Lanes", count(document["chosen"]["lanes"]), _lanes_today(document)),
-            fact("Order kept", named("order", document["chosen"]["order_scope"]), _order_says(document)),
+            fact("Lanes", count(document["chosen"]["lanes"]), *_beside_lanes(document)),
+            fact("Order kept", named("order", document["chosen"]["order_scope"]), _order_says(document["chosen"])),
             fact("Cost of the change", *cost),
         ),
     )
@@ -128,25 +128,18 @@ def _beside_promise(document: Document) -> list[str]:
     return [f"{today}on what was seen {times(chosen['fitted'])}{least}", *missed]
 
 
-def _lanes_today(document: Document) -> str | None:
-    today = document["today"]
+def _beside_lanes(document: Document) -> list[str]:
+    chosen, today = document["chosen"], document["today"]
+    tier = [f"and {count(chosen['tier_lanes'])} of a tier"] if chosen["tier_lanes"] else []
     if today is None:
-        return None
-    return "as today" if today["lanes"] == document["chosen"]["lanes"] else f"today {count(today['lanes'])}"
+        return tier
+    same = today["lanes"] == chosen["lanes"]
+    return [*tier, "as today" if same else f"today {count(today['lanes'])}"]
 
 
-def _order_says(document: Document) -> str | None:
-    chosen = document["chosen"]
-    same = (
-        one
-        for one in document["candidates"]
-        if (one["strategy"], one["lanes"]) == (chosen["strategy"], chosen["lanes"])
-    )
-    one = next(same, None)
-    if one is None:
-        return None
-    where = "each key on one lane" if one["lanes_per_key"] == 1 else f"a key on up to {_lanes(_reach(one))}"
-    return f"{where}; readers {'merge' if one['readers_merge'] else 'need not merge'}"
+def _order_says(chosen: Document) -> str:
+    where = "each key on one lane" if chosen["lanes_per_key"] == 1 else f"a key on up to {_lanes(_reach(chosen))}"
+    return f"{where}; readers {'merge' if chosen['readers_merge'] else 'need not merge'}"
 
 
 def _reach(one: Document) -> int:
@@ -156,7 +149,7 @@ def _reach(one: Document) -> int:
 
 def _profile_top(document: Document) -> Markup:
     heavy = document["heavy"][0] if document["heavy"] else None
-    headline = document["hot"]["verdict"] if document["hot"] else _keys_headline(document)
+    headline = hot_says(document["hot"]) if document["hot"] else _keys_headline(document)
     without = sum(document["without_key"].values())
     return join(
         tag("h1", headline),

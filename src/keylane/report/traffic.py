@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.report.curves import distinct_keys, key_ranks, spark
 from keylane.report.draw import bar
 from keylane.report.markup import Markup, join, tag
-from keylane.report.parts import aside, chart, fact, facts, named, section, table, words
+from keylane.report.parts import aside, chart, fact, facts, named, section, sentence, table, words
 from keylane.report.words import chance, count, percent, share, times, visible
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def _beside(ranks: list[dict[str, Any]], ceiling: dict[str, Any] | None) -> Mark
     held = aside("Records they hold", tag("table", tag("tbody", *rows), class_="small"))
     if ceiling is None:
         return tag("div", held)
-    useful = tag("p", tag("b", f"{count(ceiling['useful_lanes'])} lanes"), " can be filled evenly. ", ceiling["says"])
-    return tag("div", held, aside("What the heaviest key allows", useful))
+    useful = tag("p", tag("b", f"Up to {count(ceiling['useful_lanes'])} lanes"), ": ", sentence(ceiling["says"]))
+    return tag("div", held, aside("Lanes that can be filled evenly", useful))
 
 
 def _top(rank: int) -> str:
@@ -69,9 +69,22 @@ def hot_section(profile: Profile) -> Markup | None:
     hot = profile["hot"]
     if hot is None:
         return None
+    lanes = hot_lanes(hot)
     alarm = f"Hot is what chance alone would make so full in at most {chance(hot['alpha'])} of such streams."
-    found = _hot_table(hot["lanes"]) if hot["lanes"] else None
-    return section("hot", hot["verdict"], found, tag("p", alarm, class_="fine"))
+    found = _hot_table(lanes) if lanes else None
+    return section("hot", hot_says(hot), found, tag("p", alarm, class_="fine"))
+
+
+def hot_says(hot: dict[str, Any]) -> str:
+    """The verdict on the lanes in a sentence; a verdict may say more than that."""
+    verdict = hot["verdict"]
+    return sentence(verdict["says"] if isinstance(verdict, dict) else verdict)
+
+
+def hot_lanes(hot: dict[str, Any]) -> list[dict[str, Any]]:
+    """The hot lanes, fullest first."""
+    found = hot.get("hot", hot["lanes"])
+    return list(found)
 
 
 def _hot_table(lanes: list[dict[str, Any]]) -> Markup:
@@ -88,7 +101,7 @@ def _hot_row(row: dict[str, Any], most: float) -> Markup:
         tag("th", count(row["lane"]), scope="row", class_="n"),
         tag("td", full),
         tag("td", tag("b", named("causes", row["cause"]))),
-        tag("td", visible(row["evidence"]), class_="long"),
+        tag("td", sentence(visible(row["evidence"])), class_="long"),
         tag("td", "–" if row["chance"] is None else chance(row["chance"]), class_="n"),
     )
 

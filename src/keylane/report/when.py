@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +10,7 @@ from keylane.report.words import count
 
 __all__ = ["edge_name", "edge_names", "window_names"]
 
+#: A time as text or in microseconds since 1970 (UTC), or a position.
 Edge = str | int
 
 
@@ -35,14 +36,14 @@ def edge_names(windows: dict[str, Any]) -> list[str]:
 
 def edge_name(edge: Edge, windows: dict[str, Any]) -> str:
     """One edge: a time, or how many records lie before it."""
-    if isinstance(edge, int):
-        return count(edge)
+    if windows["kind"] == "position":
+        return count(int(edge))
     moment = _moment(edge)
     return _clock(moment) if _one_day([_moment(one) for one in windows["edges"]]) else _day_and_clock(moment)
 
 
-def _moment(edge: str) -> datetime:
-    return datetime.fromisoformat(edge)
+def _moment(edge: Edge) -> datetime:
+    return datetime.fromisoformat(edge) if isinstance(edge, str) else datetime.fromtimestamp(edge / 1e6, UTC)
 
 
 def _one_day(times: list[datetime]) -> bool:

@@ -6,13 +6,17 @@ print is held against the same shape by their own schemas.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keylane.measure.balance import cv, least_cv, max_over_mean, noise_floor
+from keylane.measure.balance import cv, max_over_mean
+from keylane.plan.ceiling import ceiling, floor
+from keylane.plan.cost import Drain, drain_by_gcd
+from keylane.plan.sizing import Demand, lanes_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,18 +27,18 @@ Document = dict[str, Any]
 
 START = datetime(2013, 11, 12, tzinfo=UTC)
 TITLES = {
-    "hash": "every key hashed, as the Java client does it",
-    "hash-crc32": "every key hashed by CRC32",
-    "hash-fnv1a": "every key hashed by FNV-1a",
-    "pin": "heavy keys pinned, the rest hashed",
-    "table": "every key in a table",
-    "concentrate": "light keys on few lanes, heavy ones on their own",
-    "tier": "heavy keys on a stream of their own",
-    "window": "key and minute hashed together",
-    "spread": "heavy keys spread by a sub-key",
-    "tier-spread": "heavy keys on a stream of their own, spread there",
-    "spread-by-position": "heavy keys spread by position",
-    "keyless": "keys ignored: lanes in turn",
+    "hash": "the hash alone",
+    "hash-crc32": "the hash of librdkafka-consistent-random",
+    "hash-fnv1a": "the hash of sarama-hash",
+    "window": "key and time window hashed together",
+    "pin": "few keys pinned, the rest hashed",
+    "table": "heavy keys in a table, the rest hashed",
+    "spread": "hot keys spread by sub-key",
+    "spread-by-position": "hot keys spread by position",
+    "tier": "hot keys in a stream of their own",
+    "tier-spread": "hot keys in a stream of their own, spread there",
+    "concentrate": "accounts on as few lanes as they need",
+    "keyless": "no key: any lane",
 }
 SCOPES = {
     "window": "per-key-and-window",
@@ -197,27 +201,28 @@ def _lookalikes(key: str) -> Document:
 
 def _hot(observed: NDArray[np.int64]) -> Document:
     totals = observed.sum(axis=1)
-    fullest = np.argsort(-totals, kind="stable")[:2]
     causes = [
-        ("one-key", "merc…#4f0c11 alone is 71 % of the lane; without it the lane holds 0.9 of the mean.", 1e-9),
-        ("unlucky-hash", "No key is above 6 % of the lane; 1,412 keys where 1,320 ± 35 are expected.", 0.0004),
+        ("one-key", "its heaviest key holds 71.0% of it; without that key it has 0.90 times its share of the lighter"),
+        (
+            "unlucky-hash",
+            "made of many keys, the heaviest with 0.60% of it; a fair hash gives this in fewer than 0.0004",
+        ),
     ]
-    return {
-        "verdict": "2 lanes are hotter than chance allows: one of a single key, one of an unlucky hash.",
-        "alpha": 0.001,
-        "chance": 0.02,
-        "lanes": [
-            {
-                "lane": int(lane),
-                "share": float(totals[lane] / totals.sum()),
-                "over_mean": float(totals[lane] / totals.mean()),
-                "cause": cause,
-                "evidence": evidence,
-                "chance": chance,
-            }
-            for lane, (cause, evidence, chance) in zip(fullest, causes, strict=True)
-        ],
-    }
+    lanes = [
+        {
+            "lane": int(lane),
+            "share": float(totals[lane] / totals.sum()),
+            "over_mean": float(totals[lane] / totals.mean()),
+            "cause": cause,
+            "evidence": evidence,
+            "chance": chance,
+        }
+        for lane, (cause, evidence), chance in zip(
+            np.argsort(-totals, kind="stable"), causes, (1e-9, 4e-4), strict=False
+        )
+    ]
+    verdict = f"Lane {lanes[0]['lane']} carries {lanes[0]['over_mean']:.2f} times the mean because of one hot key."
+    return {"verdict": verdict, "alpha": 0.001, "chance": 0.02, "lanes": lanes}
 
 
 def plan_document(
@@ -236,143 +241,118 @@ def plan_document(
     """A document of `keylane plan`: `lanes` are chosen among `counts`; `today` are the lanes of today's contract."""
     seen = traffic(keys, records, windows, flat, seed)
     before = cells(seen, "hash", today) if today else None
-    after = cells(seen, "pin", lanes)
-    candidates = [_candidate(seen, strategy, count, before) for count in counts for strategy in TITLES]
-    _ranked(candidates, lanes)
-    chosen = next(one for one in candidates if one["rank"] == 1)
+    found = [_candidate(seen, strategy, count, before) for count in counts for strategy in TITLES]
+    stands = [_candidate(seen, "today", today, before)] if today else []
+    ordered = sorted(found, key=lambda one: (not one["allowed"], one["max_over_mean"] / one["lanes"]))
+    chosen = next(one for one in found if (one["strategy"], one["lanes"]) == ("pin", lanes))
     return {
         "schema": "keylane.plan/1",
         "profile": _profile(seen, today, key, kind),
         "constraints": {"keep_order": "per-key", "max_over_mean": 1.3, "lanes": list(counts)},
-        "today": _today(before) if before is not None else None,
-        "chosen": {
-            **{name: chosen[name] for name in ("strategy", "title", "lanes", "order_scope", "max_over_mean", "cv")},
-            "fitted": chosen["fitted"],
-            "why": [
-                "The fewest lanes that keep max/mean at most 1.3 out of sample.",
-                "Each key stays on one lane, so readers need not merge.",
-            ],
-        },
-        "verdict": f"Pin the {chosen['overrides']} heaviest merchants to lanes of their own choosing, hash the rest. "
-        "Every merchant stays on one lane.",
-        "candidates": candidates,
-        "floor": {str(count): _floor(seen, count) for count in counts},
-        "ceiling": {
-            "hottest_key_share": float(seen.records[0] / seen.records.sum()),
-            "useful_lanes": int(seen.records.sum() // seen.records[0]),
-            "says": "More lanes than that gain nothing while the heaviest key stays whole.",
-        },
-        "sizing": _sizing(lanes),
+        "today": {"name": "payments", "epoch": 1, "fingerprint": "0b5e6f2d", **stands[0]} if stands else None,
+        "chosen": {**chosen, "met": True, "why": _why(chosen)},
+        "verdict": f"Take few keys pinned, the rest hashed, on {lanes} lanes: the fullest lane "
+        f"{chosen['max_over_mean']:.2f} times the mean on records it had not seen; order is kept per-key.",
+        "candidates": [*stands, *ordered],
+        "floor": {str(count): floor(seen.records, count).as_json() for count in counts},
+        "ceiling": ceiling(float(seen.records[0] / seen.records.sum()), lanes).as_json(),
+        "sizing": lanes_for(Demand(peak_mb_s=41, readers=lanes), lambda _: 1.2).as_json(),
         "change": _change(today, lanes) if today else None,
         "folds": _folds(seen, kind),
         "over_time": {
-            "before": _side(before, f"today: hash, {today} lanes") if before is not None else None,
-            "after": _side(after, f"pin, {lanes} lanes"),
+            "before": _side(before, f"today: the hash alone, {today} lanes") if before is not None else None,
+            "after": _side(cells(seen, "pin", lanes), f"chosen: few keys pinned, the rest hashed, {lanes} lanes"),
         },
         "how": {
-            "max_over_mean": "Fitted on earlier windows, scored on later ones: what held out of sample.",
-            "floor": "The least that any placement with one lane a key can reach, given these records.",
-            "moved_traffic": "Every key placed under both contracts, weighed with its records.",
+            "max_over_mean": "the fullest lane over the mean lane: fitted on the first half, counted on the second",
+            "floor": "what no placement with each key on one lane goes below, given the records of each key",
+            "moved_traffic": "keys of the profile whose lane changes, weighted by records",
         },
-        "notes": ["38 records have no key; they go where the client's rule for null keys sends them."],
         "contract": CONTRACT.format(lanes=lanes),
         "contract_fingerprint": "a77e01c25b8f63d90c4e2f1b7d5a98e0c3f6b2a1d4e8f7c6b5a4d3c2b1a09f8e",
         "changes": True,
     }
 
 
+def _why(chosen: Document) -> list[str]:
+    return [
+        "it keeps order per-key; per-key was asked for",
+        f"on all that was seen the fullest lane is {chosen['fitted']:.2f} times the mean",
+        "64 key(s) are named in the contract; the others stay hashed",
+    ]
+
+
 def _candidate(seen: Traffic, strategy: str, lanes: int, before: NDArray[np.int64] | None) -> Document:
-    placed = cells(seen, strategy, lanes)
+    placed = before if strategy == "today" and before is not None else cells(seen, strategy, lanes)
     totals, scope = placed.sum(axis=1), SCOPES.get(strategy, "per-key")
-    fitted = max_over_mean(totals.tolist())
-    worst = max(max_over_mean(column.tolist()) for column in placed.T)
-    moved = float(1 - 1 / lanes) if before is not None else None
-    allowed = scope == "per-key"
+    fitted, kept = max_over_mean(totals.tolist()), scope == "per-key"
+    promised = 1 + (fitted - 1) * 1.15 + 0.01
+    because = _because(scope, promised)
+    moved = 0.0 if strategy == "today" else float(1 - 1 / lanes)
     return {
         "strategy": strategy,
-        "title": TITLES[strategy],
+        "title": TITLES.get(strategy, "as it stands today"),
+        "partitioner": "kafka-java",
         "lanes": lanes,
+        "tier_lanes": 2 if strategy.startswith("tier") else 0,
         "order_scope": scope,
-        "lanes_per_key": 1 if allowed else min(8, lanes),
-        "readers_merge": not allowed,
-        "overrides": 0 if strategy.startswith(("hash", "window", "keyless")) else 64,
-        "max_over_mean": 1 + (fitted - 1) * 1.15 + 0.01,
+        "lanes_per_key": 1 if kept else min(8, lanes),
+        "readers_merge": not kept,
+        "overrides": 0 if strategy.startswith(("hash", "window", "keyless", "today")) else 64,
+        "max_over_mean": promised,
         "fitted": fitted,
         "cv": cv(totals.tolist()),
         "p99": float(np.quantile(totals / totals.mean(), 0.99)),
-        "worst_window": worst,
+        "worst_window": max(max_over_mean(column.tolist()) for column in placed.T),
+        "idle_lanes": int((totals == 0).sum()),
         "hottest_key_share": float(seen.records[0] / seen.records.sum()),
-        "moved_keys": moved,
-        "moved_traffic": None if moved is None else moved * 0.9,
-        "allowed": allowed,
-        "because": None if allowed else f"keeps order {scope.replace('-', ' ')} only; asked for: per key",
-        "rank": None,
+        "moved_keys": None if before is None else moved,
+        "moved_traffic": None if before is None else moved * 0.9,
+        "allowed": because is None,
+        "because": because,
     }
 
 
-def _ranked(candidates: list[Document], lanes: int) -> None:
-    """The chosen one first, then whatever keeps the constraint best."""
-    allowed = [one for one in candidates if one["allowed"]]
-    chosen = (lanes, "pin")
-    order = sorted(allowed, key=lambda one: ((one["lanes"], one["strategy"]) != chosen, one["max_over_mean"]))
-    for rank, one in enumerate(order, 1):
-        one["rank"] = rank
-
-
-def _today(before: NDArray[np.int64]) -> Document:
-    totals = before.sum(axis=1).tolist()
-    return {
-        "name": "payments",
-        "fingerprint": "0b5e6f2d",
-        "strategy": "hash",
-        "lanes": len(totals),
-        "max_over_mean": max_over_mean(totals),
-        "cv": cv(totals),
-    }
-
-
-def _floor(seen: Traffic, lanes: int) -> Document:
-    share = float(seen.records[0] / seen.records.sum())
-    records = int(seen.records.sum())
-    return {
-        "max_over_mean": max(1.0, share * lanes),
-        "cv": least_cv(seen.records.tolist(), lanes),
-        "noise_cv": noise_floor(lanes, records),
-    }
-
-
-def _sizing(lanes: int) -> Document:
-    return {
-        "lanes": lanes,
-        "reasons": [
-            {"reason": "write throughput", "lanes": max(1, lanes // 2), "says": "peak 41 MB/s, 10 MB/s a lane"},
-            {"reason": "consumer rate", "lanes": lanes, "says": "peak 12,000 records/s, 1,100 a reader"},
-            {"reason": "growth and headroom", "lanes": max(1, lanes * 3 // 4), "says": "1.5 times in a year"},
-        ],
-        "says": ["The consumers decide: they are the slowest part.", "Not a power of two: a doubling is still cheap."],
-    }
+def _because(scope: str, promised: float) -> str | None:
+    if scope != "per-key":
+        return f"keeps order {scope}, wanted per-key"
+    return f"max/mean {promised:.2f}, wanted at most 1.3" if promised > 1.3 else None
 
 
 def _change(old: int, new: int) -> Document:
-    step = int(np.gcd(old, new))
+    drain = drain_by_gcd(old, new) if old != new else _few_parents(old)
+    kinds = [
+        ("moves-keys", "spec.hot_keys", "47 % of the keys get another lane: drain before the switch"),
+        (
+            "breaks-co-partitioning",
+            "refunds",
+            "payments.refunds shares the contract of today and has to change with it",
+        ),
+        ("safe", "spec.expect", "what is expected of the lanes moves nothing"),
+    ]
+    changes = [{"kind": kind, "where": where, "message": says, "moved_share": None} for kind, where, says in kinds]
     return {
         "moved_keys": 0.4712,
         "moved_traffic": 0.6231,
-        "expected": 1 - step / max(old, new),
-        "waits_for": [
-            {"lane": lane, "for": sorted({*range(lane % step, old, step), lane * 7 % old})} for lane in range(new)
-        ],
-        "kinds": [
-            {"kind": "moves-keys", "message": "47 % of the keys get another lane: drain before you switch."},
-            {"kind": "breaks-co-partitioning", "message": "payments.refunds shares the contract and must change too."},
-            {"kind": "freezes-state", "message": "Spark state keeps its shuffle partitions; start a new checkpoint."},
-        ],
-        "says": ["A reader of a new lane must have drained the old lanes it waits for."],
+        "expected_keys": None if old == new else 1 - math.gcd(old, new) / max(old, new),
+        "drain": drain.as_json(),
+        "changes": changes,
+        "breaks": [changes[1]["message"]],
+        "possible": True,
+        "epoch_to_raise": 2,
+        "state": None if old == new else f"Spark keeps {old} shuffle partitions in its checkpoint",
     }
+
+
+def _few_parents(lanes: int) -> Drain:
+    """Keys that were pinned: a lane waits for itself, and for where its new keys come from."""
+    return Drain("keys", lanes, lanes, tuple(tuple(sorted({lane, lane * 7 % lanes})) for lane in range(lanes)))
 
 
 def _folds(seen: Traffic, kind: str) -> list[Document]:
     edges = _edges(seen.by_window.sum(axis=0), kind)
+    if kind == "time":
+        edges = [int(datetime.fromisoformat(edge).timestamp() * 1e6) for edge in edges]
     cuts = [len(edges) * part // 6 for part in (3, 4, 5)]
     return [
         {

@@ -6,7 +6,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from keylane.measure.balance import max_over_mean
-from keylane.report.axes import WIDE, Box, Scale, across, decades, drawing, mark, polyline, spaced, text, upright
+from keylane.report.axes import WIDE, Box, Scale, across, decades, drawing, mark, polyline, text, upright
 from keylane.report.axes import whole_steps as even
 from keylane.report.markup import Markup, join, tag
 from keylane.report.when import edge_names, window_names
@@ -60,20 +60,14 @@ def _rank(row: dict[str, Any], x: float, y: float) -> Markup:
 
 
 def _lane_lines(lanes: Sequence[int], box: Box, y: Scale) -> Markup:
-    """Lines at 1/lanes. Labels are at the right end, where the curve is low; two that would touch share the first."""
-    places = sorted((y.at(1 / n), n) for n in set(lanes))
-    labelled = spaced([place for place, _ in places], 16)
-    return join(
-        *(
-            join(
-                tag("line", x1=f"{box.left:g}", x2=f"{box.right:g}", y1=f"{at:g}", y2=f"{at:g}", class_="limit"),
-                text(f"1/{n}: fills one of {count(n)} lanes", box.right, at - 6, kind="said", anchor="end")
-                if say
-                else None,
-            )
-            for (at, n), say in zip(places, labelled, strict=True)
-        )
-    )
+    """Lines at 1/lanes. Labels are at the right end, where the curve is low: one above its line, another below its."""
+    lines = []
+    for i, n in enumerate(sorted(set(lanes))):
+        at, below = y.at(1 / n), i > 0
+        says = f"1/{n}: fills one of {count(n)} lanes"
+        lines.append(tag("line", x1=f"{box.left:g}", x2=f"{box.right:g}", y1=f"{at:g}", y2=f"{at:g}", class_="limit"))
+        lines.append(text(says, box.right, at + (15 if below else -6), kind="said", anchor="end"))
+    return join(*lines)
 
 
 def lane_loads(totals: Sequence[int], kind: str = "after", width: int = WIDE, top: float | None = None) -> Markup:

@@ -78,13 +78,15 @@ def _is_cell(text: Child) -> bool:
 
 
 def sentence(words_: str) -> str:
-    """With a capital at its beginning and a full stop at its end, whatever it was part of.
+    """With a capital at its beginning and a full stop at its end; a name at its beginning stays as it is.
 
-    >>> sentence("it keeps order per key")
-    'It keeps order per key.'
+    >>> sentence("it keeps order per key"), sentence("payments.refunds breaks")
+    ('It keeps order per key.', 'payments.refunds breaks.')
     """
     text = words_.strip()
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?', ':')) else '.'}" if text else ""
+    first = text.partition(" ")[0]
+    begun = f"{text[:1].upper()}{text[1:]}" if first.isalpha() and first.islower() else text
+    return begun if not begun or begun.endswith((".", "!", "?", ":")) else f"{begun}."
 
 
 def side_title(name: str, side: Document, *, alone: bool) -> Markup:

@@ -45,8 +45,8 @@ def _beside(ranks: list[dict[str, Any]], ceiling: dict[str, Any] | None) -> Mark
     held = aside("Records they hold", tag("table", tag("tbody", *rows), class_="small"))
     if ceiling is None:
         return tag("div", held)
-    useful = tag("p", tag("b", f"Up to {count(ceiling['useful_lanes'])} lanes"), ": ", sentence(ceiling["says"]))
-    return tag("div", held, aside("Lanes that can be filled evenly", useful))
+    useful = tag("p", sentence(ceiling["says"]))
+    return tag("div", held, aside("What the heaviest key allows", useful))
 
 
 def _top(rank: int) -> str:

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Final
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
 from keylane.errors import UsageError
 from keylane.plan.candidates import ALTERNATIVES
-from keylane.plan.today import Moved, Today, moved_from
+from keylane.plan.today import Today, moved_from
 from keylane.plan.written import Means, shape, unable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from keylane.plan.candidates import Candidate
+    from keylane.plan.cost import Moved
     from keylane.plan.stream import Stream
 
 __all__ = ["Choice", "Constraints", "Judged", "choose", "judge", "lane_counts"]

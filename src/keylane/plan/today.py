@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from keylane.batches import decide
 from keylane.keys.binary import as_binary
 from keylane.placement.spread import lane_set
+from keylane.plan.cost import Moved
 from keylane.plan.strategies import Fitted
 from keylane.router import Router
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from keylane.plan.candidates import Candidate
     from keylane.plan.stream import Moves, Stream
 
-__all__ = ["Moved", "Today", "moved_from", "today_of"]
+__all__ = ["Today", "moved_from", "today_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,6 @@ class Today:
     lanes: int
     home: NDArray[np.int32]
     fitted: Fitted
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """Shares of keys and of records that change lane."""
-
-    keys: float
-    traffic: float
 
 
 def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:

@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 #: Columns of the table: title, what they mean in full.
 COLUMNS: Final = (
-    ("#", "the plan's own order: what carries most first; refused ones have none"),
+    ("#", "rank: the chosen one, then what carries most; refused ones have none"),
     ("Strategy", ""),
     ("Lanes", ""),
     ("Order kept", "what a reader finds in order"),
@@ -84,23 +84,16 @@ def _legend(document: Document) -> Markup:
 
 def _table(document: Document) -> Markup:
     chosen = (document["chosen"]["strategy"], document["chosen"]["lanes"])
-    rows = ranked(document["candidates"])
-    best = {one["strategy"]: _name(one) for one, _ in reversed(rows)}
+    rows = sorted(document["candidates"], key=lambda one: one["rank"] is None)
+    best = {one["strategy"]: _name(one) for one in reversed(rows)}
     shown = {*best.values(), chosen}
     made = table(
         [_head(i, *column) for i, column in enumerate(COLUMNS)],
-        (_row(one, rank, chosen=_name(one) == chosen, best=_name(one) in shown) for one, rank in rows),
+        (_row(one, chosen=_name(one) == chosen, best=_name(one) in shown) for one in rows),
         "Candidates",
         "candidates sorts",
     )
     return join(tag("h3", "The candidates in figures"), made)
-
-
-def ranked(candidates: list[Document]) -> list[tuple[Document, int | None]]:
-    """Candidates with their place in the plan's own order; those that are refused have none and come last."""
-    allowed = [one for one in candidates if one["allowed"]]
-    refused = sorted((one for one in candidates if not one["allowed"]), key=lambda one: one["max_over_mean"])
-    return [*((one, i) for i, one in enumerate(allowed, 1)), *((one, None) for one in refused)]
 
 
 def _name(one: Document) -> tuple[str, int]:
@@ -131,7 +124,7 @@ def _head(at: int, title: str, meaning: str) -> Markup:
     return tag("th", button, scope="col", aria_sort=first, class_=None if title in ("Strategy", "Order kept") else "n")
 
 
-def _row(one: Document, rank: int | None, *, chosen: bool, best: bool) -> Markup:
+def _row(one: Document, *, chosen: bool, best: bool) -> Markup:
     kinds = ["chosen"] * chosen + ["refused"] * (not one["allowed"]) + ["best"] * best
     badge = tag("span", "chosen", class_="badge") if chosen else None
     because = tag("small", f"refused: {one['because'] or 'breaks a constraint'}") if not one["allowed"] else None
@@ -145,7 +138,7 @@ def _row(one: Document, rank: int | None, *, chosen: bool, best: bool) -> Markup
     order = join(named("order", one["order_scope"]), tag("small", f"{keys}{merge}"))
     return tag(
         "tr",
-        _cell(rank, "–" if rank is None else count(rank)),
+        _cell(one["rank"], "–" if one["rank"] is None else count(one["rank"])),
         tag("th", name, scope="row", data_value=one["strategy"]),
         _cell(one["lanes"], count(one["lanes"])),
         tag("td", order, data_value=_strength(one["order_scope"])),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from keylane.plan.cost import drain_by_gcd
 from keylane.report.draw import bar
 from keylane.report.markup import Markup, join, tag
 from keylane.report.matrix import waits_for
 from keylane.report.parts import aside, bullets, fact, facts, intro_of, named, section, sentence, table
 from keylane.report.when import edge_name
 from keylane.report.words import count, lanes, percent, times
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["change_line", "change_section", "folds_section", "sizing_section"]
 
@@ -43,13 +39,13 @@ def change_section(document: Document) -> Markup | None:
         return None
     return section(
         "change",
-        None if change["possible"] else "This change cannot be made in place: see below.",
+        None if change["possible"] else "This change cannot be made in place.",
         facts(
-            fact("Keys moved", percent(change["moved_keys"]), _expected(change["expected_keys"])),
+            fact("Keys moved", percent(change["moved_keys"]), _expected(change["expected"])),
             fact("Traffic moved", percent(change["moved_traffic"]), "weighed with the records of each key"),
-            *_waiting(change["drain"]),
+            *_waiting(change),
         ),
-        tag("div", _broken(_care(change)), _waits(change["drain"]), class_="pair"),
+        tag("div", _broken(_care(change)), _waits(change), class_="pair"),
     )
 
 
@@ -57,21 +53,24 @@ def _expected(expected: float | None) -> str | None:
     return None if expected is None else f"{percent(expected)} by the formula for hashed keys"
 
 
-def _waiting(drain: Document | None) -> list[Markup]:
-    if drain is None:
+def _waiting(change: Document) -> list[Markup]:
+    if change["fan_in"] is None:
         return []
-    each = f"old lanes; {drain['waits'] / drain['new_lanes']:.1f} in the mean"
-    all_of_them = f"{count(len(drain['from_several']))} wait for every old lane" if drain["from_several"] else None
-    return [fact("A new lane waits for at most", count(drain["fan_in"]), each, all_of_them)]
+    waits = [len(row["for"]) for row in change["waits_for"] or []]
+    mean = f"; {sum(waits) / len(waits):.1f} in the mean" if waits else ""
+    return [
+        fact(
+            "A new lane waits for at most", count(change["fan_in"]), f"of {count(change['old_lanes'])} old lanes{mean}"
+        )
+    ]
 
 
 def _care(change: Document) -> list[tuple[str, str]]:
     """What breaks or needs care: a kind and a sentence each. What is safe is none of it."""
-    kinds = [(named("kinds", one["kind"]), one["message"]) for one in change["changes"] if one["kind"] != "safe"]
-    state = [("Spark state", change["state"])] if change["state"] else []
+    kinds = [(named("kinds", one["kind"]), one["message"]) for one in change["kinds"] if one["kind"] != "safe"]
     epoch = change["epoch_to_raise"]
     raised = [("Epoch", f"the new contract has epoch {epoch}")] if epoch is not None else []
-    return [*kinds, *state, *raised]
+    return [*kinds, *(("To see to", says) for says in change["says"]), *raised]
 
 
 def _broken(care: list[tuple[str, str]]) -> Markup | None:
@@ -81,53 +80,43 @@ def _broken(care: list[tuple[str, str]]) -> Markup | None:
     return aside("What breaks, or needs care", tag("dl", *rows, class_="kinds"))
 
 
-def _waits(drain: Document | None) -> Markup | None:
-    parents = _parents(drain) if drain else []
-    if drain is None or not any(parents):
+def _waits(change: Document) -> Markup | None:
+    """The picture of what waits for what; a document leaves it out where every lane waits for very many."""
+    parents = [row["for"] for row in change["waits_for"] or []]
+    if not any(parents):
         return None
-    drawn = tag("div", tag("div", waits_for(parents, drain["old_lanes"]), tabindex=0), class_="chart square")
+    drawn = tag("div", tag("div", waits_for(parents, change["old_lanes"]), tabindex=0), class_="chart square")
     return tag("figure", tag("h3", "Old lanes that a new lane waits for"), drawn, _listed(parents))
 
 
-def _parents(drain: Document) -> list[Sequence[int]]:
-    """The old lanes of each new lane; where they are too many for the document, from the rule that it names."""
-    if drain["parents"] is not None:
-        return list(drain["parents"])
-    by_rule = drain["rule"] == "gcd"
-    return list(drain_by_gcd(drain["old_lanes"], drain["new_lanes"]).parents) if by_rule else []
-
-
-def _listed(parents: list[Sequence[int]]) -> Markup | None:
+def _listed(parents: list[list[int]]) -> Markup | None:
     if len(parents) > MOST_LISTED:
         return None
     items = [
-        tag("li", tag("b", f"{lane} "), f"waits for {lanes(list(old), 40) or 'none'}")
-        for lane, old in enumerate(parents)
+        tag("li", tag("b", f"{lane} "), f"waits for {lanes(old, 40) or 'none'}") for lane, old in enumerate(parents)
     ]
     return tag("details", tag("summary", "As a list"), tag("ul", *items, class_="waits"))
 
 
 def sizing_section(document: Document) -> Markup | None:
-    """Lane counts by each reason as bars, what they come to, limits that would break, and what was assumed."""
+    """Lane counts by each reason as bars, what they come to, and what was assumed."""
     sizing = document["sizing"]
     if sizing is None:
         return None
-    broken = [check["says"] for check in sizing["limits"] if check["broken"]]
     return section(
         "sizing",
-        sentence(sizing["says"]),
+        None,
         facts(*_sized(sizing)),
-        _needs(sizing, document["chosen"]["lanes"]),
-        _titled("Limits that would break", broken),
-        _titled("Assumed", sizing["assumptions"]),
+        _reasons(sizing, document["chosen"]["lanes"]) if sizing["reasons"] else None,
+        bullets([sentence(line) for line in sizing["says"]], "says"),
     )
 
 
 def _sized(sizing: Document) -> list[Markup]:
     """The figures of a sizing that there are."""
     shown = (
-        ("Fewest lanes", "lanes", count, "that carry it"),
-        ("Suggested", "suggested", count, "a power of two: doublings move the fewest keys"),
+        ("Fewest lanes", "fewest", count, "that carry it"),
+        ("Suggested", "lanes", count, "so that doublings move the fewest keys"),
         ("Fullest lane", "fullest_lane_mb_s", _rate, "at the peak"),
         ("Readers of use", "useful_readers", count, "side by side"),
         ("Faster than one reader", "parallelism", times, "held up by the fullest lane"),
@@ -139,27 +128,22 @@ def _rate(value: float) -> str:
     return f"{value:.1f} MB/s"
 
 
-def _titled(title: str, lines: list[str]) -> Markup | None:
-    return join(tag("h3", title), bullets([sentence(line) for line in lines], "says")) if lines else None
-
-
-def _needs(sizing: Document, chosen: int) -> Markup:
-    most = max([chosen, *(need["lanes"] or 0 for need in sizing["needs"])])
+def _reasons(sizing: Document, chosen: int) -> Markup:
+    most = max([chosen, *(row["lanes"] or 0 for row in sizing["reasons"])])
     heads = ("Reason", tag("th", "Lanes", scope="col", class_="n"), f"Mark: the {count(chosen)} chosen", "Because")
-    rows = (_need(need, most, chosen, decides=need["reason"] == sizing["binding"]) for need in sizing["needs"])
+    rows = (_reason(row, most, chosen, decides=row["reason"] == sizing["binding"]) for row in sizing["reasons"])
     return table(heads, rows, "Lanes by each reason", "reasons")
 
 
-def _need(need: Document, most: int, chosen: int, *, decides: bool) -> Markup:
-    found = "none is enough" if need["lanes"] is None else count(need["lanes"])
-    drawn = bar((need["lanes"] or most) / most, f"{found} lanes", kind="after", mark=chosen / most)
-    reason = named("reasons", need["reason"])
+def _reason(row: Document, most: int, chosen: int, *, decides: bool) -> Markup:
+    found = "none is enough" if row["lanes"] is None else count(row["lanes"])
+    drawn = bar((row["lanes"] or most) / most, f"lanes: {found}", kind="after", mark=chosen / most)
     return tag(
         "tr",
-        tag("th", reason, tag("small", "decides") if decides else None, scope="row"),
+        tag("th", named("reasons", row["reason"]), tag("small", "decides") if decides else None, scope="row"),
         tag("td", found, class_="n"),
         tag("td", drawn, class_="wide"),
-        tag("td", sentence(need["says"]), class_="long"),
+        tag("td", sentence(row["says"]), class_="long"),
     )
 
 

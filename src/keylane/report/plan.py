@@ -15,8 +15,8 @@ from keylane.report.cost import change_line, change_section, folds_section, sizi
 from keylane.report.lanes import lanes_section, maps_data
 from keylane.report.markup import Markup, join, tag
 from keylane.report.page import page
-from keylane.report.parts import bullets, fact, facts, heading_of, intro_of, named, section, words
-from keylane.report.traffic import hot_says, hot_section, keys_section, ranks_section
+from keylane.report.parts import bullets, fact, facts, heading_of, intro_of, named, section, sentence, words
+from keylane.report.traffic import hot_section, keys_section, ranks_section
 from keylane.report.words import count, share, times, visible
 
 __all__ = ["plan_page", "profile_page"]
@@ -38,7 +38,7 @@ def plan_page(document: Document) -> str:
         "change": change_section(document),
         "sizing": sizing_section(document),
         "folds": folds_section(document),
-        "how": _how({**profile["how"], **document["how"]}, document.get("notes", []), _prints(document)),
+        "how": _how({**profile["how"], **document["how"]}, document["notes"], _prints(document)),
         "contract": _contract(document["contract"]),
     }
     return _page("plan", profile, _plan_top(document), sections, maps_data(sides, profile["windows"]))
@@ -149,7 +149,7 @@ def _reach(one: Document) -> int:
 
 def _profile_top(document: Document) -> Markup:
     heavy = document["heavy"][0] if document["heavy"] else None
-    headline = hot_says(document["hot"]) if document["hot"] else _keys_headline(document)
+    headline = sentence(document["hot"]["verdict"]) if document["hot"] else _keys_headline(document)
     without = sum(document["without_key"].values())
     return join(
         tag("h1", headline),
@@ -180,7 +180,7 @@ def _how(how: dict[str, str], notes: list[str], prints: list[tuple[str, str]]) -
     said = {**{named("figures", name).capitalize(): text for name, text in how.items()}, **own}
     items = [join(tag("dt", title), tag("dd", text)) for title, text in said.items()]
     rows = [join(tag("dt", title), tag("dd", tag("code", value))) for title, value in prints if value]
-    listed = bullets(notes)
+    listed = bullets([sentence(note) for note in notes])
     return section(
         "how",
         None,

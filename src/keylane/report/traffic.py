@@ -69,22 +69,9 @@ def hot_section(profile: Profile) -> Markup | None:
     hot = profile["hot"]
     if hot is None:
         return None
-    lanes = hot_lanes(hot)
     alarm = f"Hot is what chance alone would make so full in at most {chance(hot['alpha'])} of such streams."
-    found = _hot_table(lanes) if lanes else None
-    return section("hot", hot_says(hot), found, tag("p", alarm, class_="fine"))
-
-
-def hot_says(hot: dict[str, Any]) -> str:
-    """The verdict on the lanes in a sentence; a verdict may say more than that."""
-    verdict = hot["verdict"]
-    return sentence(verdict["says"] if isinstance(verdict, dict) else verdict)
-
-
-def hot_lanes(hot: dict[str, Any]) -> list[dict[str, Any]]:
-    """The hot lanes, fullest first."""
-    found = hot.get("hot", hot["lanes"])
-    return list(found)
+    found = _hot_table(hot["lanes"]) if hot["lanes"] else None
+    return section("hot", sentence(hot["verdict"]), found, tag("p", alarm, class_="fine"))
 
 
 def _hot_table(lanes: list[dict[str, Any]]) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +10,7 @@ from keylane.report.words import count
 
 __all__ = ["edge_name", "edge_names", "window_names"]
 
-#: A time as text or in microseconds since 1970 (UTC), or a position.
+#: A time as text, or a position.
 Edge = str | int
 
 
@@ -43,7 +43,7 @@ def edge_name(edge: Edge, windows: dict[str, Any]) -> str:
 
 
 def _moment(edge: Edge) -> datetime:
-    return datetime.fromisoformat(edge) if isinstance(edge, str) else datetime.fromtimestamp(edge / 1e6, UTC)
+    return datetime.fromisoformat(str(edge))
 
 
 def _one_day(times: list[datetime]) -> bool:

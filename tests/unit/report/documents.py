@@ -21,6 +21,8 @@ from keylane.plan.sizing import Demand, lanes_for
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from keylane.plan.sizing import Sizing
+
 __all__ = ["Document", "plan_document", "profile_document"]
 
 Document = dict[str, Any]
@@ -243,7 +245,6 @@ def plan_document(
     before = cells(seen, "hash", today) if today else None
     found = [_candidate(seen, strategy, count, before) for count in counts for strategy in TITLES]
     stands = [_candidate(seen, "today", today, before)] if today else []
-    ordered = sorted(found, key=lambda one: (not one["allowed"], one["max_over_mean"] / one["lanes"]))
     chosen = next(one for one in found if (one["strategy"], one["lanes"]) == ("pin", lanes))
     return {
         "schema": "keylane.plan/1",
@@ -253,10 +254,10 @@ def plan_document(
         "chosen": {**chosen, "met": True, "why": _why(chosen)},
         "verdict": f"Take few keys pinned, the rest hashed, on {lanes} lanes: the fullest lane "
         f"{chosen['max_over_mean']:.2f} times the mean on records it had not seen; order is kept per-key.",
-        "candidates": [*stands, *ordered],
+        "candidates": _ranked([*stands, *found], chosen),
         "floor": {str(count): floor(seen.records, count).as_json() for count in counts},
         "ceiling": ceiling(float(seen.records[0] / seen.records.sum()), lanes).as_json(),
-        "sizing": lanes_for(Demand(peak_mb_s=41, readers=lanes), lambda _: 1.2).as_json(),
+        "sizing": _sizing(lanes_for(Demand(peak_mb_s=41, readers=lanes), lambda _: 1.2)),
         "change": _change(today, lanes) if today else None,
         "folds": _folds(seen, kind),
         "over_time": {
@@ -268,6 +269,7 @@ def plan_document(
             "floor": "what no placement with each key on one lane goes below, given the records of each key",
             "moved_traffic": "keys of the profile whose lane changes, weighted by records",
         },
+        "notes": ["41 records have no key and are in no figure of a lane"],
         "contract": CONTRACT.format(lanes=lanes),
         "contract_fingerprint": "a77e01c25b8f63d90c4e2f1b7d5a98e0c3f6b2a1d4e8f7c6b5a4d3c2b1a09f8e",
         "changes": True,
@@ -319,28 +321,45 @@ def _because(scope: str, promised: float) -> str | None:
     return f"max/mean {promised:.2f}, wanted at most 1.3" if promised > 1.3 else None
 
 
+def _ranked(found: list[Document], chosen: Document) -> list[Document]:
+    """The chosen one first, then what is allowed, then what is not."""
+    by_balance = sorted(found, key=lambda one: float(one["max_over_mean"] / one["lanes"]))
+    ordered = sorted(by_balance, key=lambda one: (one is not chosen, not one["allowed"]))
+    return [{**one, "rank": rank if one["allowed"] else None} for rank, one in enumerate(ordered, 1)]
+
+
+def _sizing(sized: Sizing) -> Document:
+    return {
+        "lanes": sized.suggested,
+        "fewest": sized.lanes,
+        "binding": sized.binding,
+        "reasons": [{"reason": need.reason, "lanes": need.lanes, "says": need.says} for need in sized.needs],
+        "parallelism": sized.parallelism,
+        "useful_readers": sized.useful_readers,
+        "fullest_lane_mb_s": sized.fullest_lane_mb_s,
+        "limits": [],
+        "says": [sized.says, *(f"assumed: {text}" for text in sized.assumptions)],
+    }
+
+
 def _change(old: int, new: int) -> Document:
     drain = drain_by_gcd(old, new) if old != new else _few_parents(old)
-    kinds = [
-        ("moves-keys", "spec.hot_keys", "47 % of the keys get another lane: drain before the switch"),
-        (
-            "breaks-co-partitioning",
-            "refunds",
-            "payments.refunds shares the contract of today and has to change with it",
-        ),
-        ("safe", "spec.expect", "what is expected of the lanes moves nothing"),
-    ]
-    changes = [{"kind": kind, "where": where, "message": says, "moved_share": None} for kind, where, says in kinds]
+    kinds = {
+        "moves-keys": "47 % of the keys get another lane: drain before the switch",
+        "breaks-co-partitioning": "payments.refunds shares the contract of today and has to change with it",
+        "safe": "what is expected of the lanes moves nothing",
+    }
     return {
         "moved_keys": 0.4712,
         "moved_traffic": 0.6231,
-        "expected_keys": None if old == new else 1 - math.gcd(old, new) / max(old, new),
-        "drain": drain.as_json(),
-        "changes": changes,
-        "breaks": [changes[1]["message"]],
+        "expected": None if old == new else 1 - math.gcd(old, new) / max(old, new),
+        "old_lanes": drain.old_lanes,
+        "fan_in": drain.fan_in,
+        "waits_for": [{"lane": lane, "for": list(parents)} for lane, parents in enumerate(drain.parents)],
+        "kinds": [{"kind": kind, "message": message} for kind, message in kinds.items()],
         "possible": True,
         "epoch_to_raise": 2,
-        "state": None if old == new else f"Spark keeps {old} shuffle partitions in its checkpoint",
+        "says": [] if old == new else [f"Spark keeps {old} shuffle partitions in the checkpoint of a stateful query"],
     }
 
 
@@ -351,8 +370,6 @@ def _few_parents(lanes: int) -> Drain:
 
 def _folds(seen: Traffic, kind: str) -> list[Document]:
     edges = _edges(seen.by_window.sum(axis=0), kind)
-    if kind == "time":
-        edges = [int(datetime.fromisoformat(edge).timestamp() * 1e6) for edge in edges]
     cuts = [len(edges) * part // 6 for part in (3, 4, 5)]
     return [
         {

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from keylane.report.axes import drawing
-from keylane.report.dots import strategies
+from keylane.report.dots import TODAY, strategies
 from keylane.report.markup import Markup, join, tag
 from keylane.report.parts import aside, bullets, chart, intro_of, named, section, sentence, table
 from keylane.report.words import count, percent, times
@@ -45,7 +45,7 @@ def strategies_section(document: Document) -> Markup | None:
     return section(
         "strategies",
         intro_of("strategies"),
-        _switch(document["candidates"]),
+        _switch(document),
         tag("div", drawn, _beside(document), class_="with-aside"),
         _table(document),
     )
@@ -85,37 +85,31 @@ def _legend(document: Document) -> Markup:
 def _table(document: Document) -> Markup:
     chosen = (document["chosen"]["strategy"], document["chosen"]["lanes"])
     rows = sorted(document["candidates"], key=lambda one: one["rank"] is None)
-    best = {one["strategy"]: _name(one) for one in reversed(rows)}
-    shown = {*best.values(), chosen}
     made = table(
         [_head(i, *column) for i, column in enumerate(COLUMNS)],
-        (_row(one, chosen=_name(one) == chosen, best=_name(one) in shown) for one in rows),
+        (_row(one, chosen=(one["strategy"], one["lanes"]) == chosen) for one in rows),
         "Candidates",
         "candidates sorts",
     )
     return join(tag("h3", "The candidates in figures"), made)
 
 
-def _name(one: Document) -> tuple[str, int]:
-    return one["strategy"], one["lanes"]
-
-
-def _switch(candidates: list[Document]) -> Markup | None:
-    """What is shown: of each strategy its best lane count, all candidates, or those of one lane count."""
-    lanes = sorted({one["lanes"] for one in candidates})
+def _switch(document: Document) -> Markup | None:
+    """What is shown: at first the lane count of the chosen one, so that strategies are compared like for like."""
+    lanes, chosen = sorted({one["lanes"] for one in document["candidates"]}), document["chosen"]["lanes"]
     if len(lanes) == 1:
         return None
-    each = [(str(n), f"{count(n)} lanes") for n in lanes] if len(lanes) <= MOST_COUNTS else []
-    options = [("best", "best of each strategy"), ("all", f"all {count(len(candidates))}"), *each]
+    each = lanes if len(lanes) <= MOST_COUNTS else [chosen]
+    options = [*((str(n), f"{count(n)} lanes") for n in each), ("all", f"all {count(len(document['candidates']))}")]
     labels = [
         tag(
             "label",
-            tag("input", type="radio", name="candidates", value=value, checked=value == "best"),
+            tag("input", type="radio", name="candidates", value=value, checked=value == str(chosen)),
             tag("span", text),
         )
         for value, text in options
     ]
-    return tag("fieldset", tag("legend", "Show"), *labels, class_="switch")
+    return tag("fieldset", tag("legend", "Candidates with"), *labels, class_="switch")
 
 
 def _head(at: int, title: str, meaning: str) -> Markup:
@@ -124,8 +118,8 @@ def _head(at: int, title: str, meaning: str) -> Markup:
     return tag("th", button, scope="col", aria_sort=first, class_=None if title in ("Strategy", "Order kept") else "n")
 
 
-def _row(one: Document, *, chosen: bool, best: bool) -> Markup:
-    kinds = ["chosen"] * chosen + ["refused"] * (not one["allowed"]) + ["best"] * best
+def _row(one: Document, *, chosen: bool) -> Markup:
+    kinds = ["chosen"] * chosen + ["refused"] * (not one["allowed"])
     badge = tag("span", "chosen", class_="badge") if chosen else None
     because = tag("small", f"refused: {one['because'] or 'breaks a constraint'}") if not one["allowed"] else None
     name = join(tag("b", one["strategy"]), badge, tag("small", one["title"]), because)
@@ -144,7 +138,7 @@ def _row(one: Document, *, chosen: bool, best: bool) -> Markup:
         tag("td", order, data_value=_strength(one["order_scope"])),
         *_figures(one),
         class_=" ".join(kinds) or None,
-        data_lanes=one["lanes"],
+        data_lanes=None if chosen or one["strategy"] == TODAY else one["lanes"],
     )
 
 

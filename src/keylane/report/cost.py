@@ -148,25 +148,26 @@ def _reason(row: Document, most: int, chosen: int, *, decides: bool) -> Markup:
 
 
 def folds_section(document: Document) -> Markup | None:
-    """Each cut in time: fitted before it, scored after it."""
-    folds = document["folds"]
+    """Each cut in time: fitted before it, scored after it; the one that the promise is from is marked."""
+    folds, windows = document["folds"], document["profile"]["windows"]
     if not folds:
         return None
-    windows = document["profile"]["windows"]
     most = max(max(fold["fitted"], fold["scored"]) for fold in folds)
+    promise = document["chosen"]["max_over_mean"]
     right = [tag("th", title, scope="col", class_="n") for title in ("Fitted", "Scored")]
     heads = ("Fitted until", "Scored until", *right, f"From fitted to scored, 1× to {times(most)}")
-    return section(
-        "folds", intro_of("folds"), table(heads, (_fold(fold, windows, most) for fold in folds), "Folds", "folds")
-    )
+    rows = (_fold(fold, windows, most, promised=fold["scored"] == promise) for fold in folds)
+    return section("folds", intro_of("folds"), table(heads, rows, "Folds", "folds"))
 
 
-def _fold(fold: Document, windows: Document, most: float) -> Markup:
+def _fold(fold: Document, windows: Document, most: float, *, promised: bool) -> Markup:
     says = f"fitted {times(fold['fitted'])}, scored {times(fold['scored'])}"
+    cut, end = (edge_name(fold[name], windows) for name in ("fitted_until", "scored_until"))
+    what = "record " if windows["kind"] == "position" else ""
     return tag(
         "tr",
-        tag("th", edge_name(fold["fitted_until"], windows), scope="row"),
-        tag("td", edge_name(fold["scored_until"], windows)),
+        tag("th", f"{what}{cut}", tag("small", "what is promised") if promised else None, scope="row"),
+        tag("td", f"{what}{end}"),
         tag("td", times(fold["fitted"]), class_="n"),
         tag("td", times(fold["scored"]), class_="n"),
         tag("td", _from_to(fold["fitted"], fold["scored"], most, says), class_="wide"),

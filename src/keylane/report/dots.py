@@ -10,7 +10,7 @@ from keylane.report.axes import NARROW, Box, Scale, drawing, mark, spaced, steps
 from keylane.report.markup import Markup, join, tag
 from keylane.report.words import count, percent, times
 
-__all__ = ["ORDER", "candidate_says", "strategies"]
+__all__ = ["ORDER", "TODAY", "candidate_says", "strategies"]
 
 #: What is kept in order, strongest first.
 ORDER: Final = {

@@ -13,7 +13,19 @@ if TYPE_CHECKING:
 
     from keylane.report.markup import Child
 
-__all__ = ["bullets", "chart", "fact", "facts", "heading_of", "named", "section", "sentence", "side_title", "table"]
+__all__ = [
+    "bullets",
+    "chart",
+    "fact",
+    "facts",
+    "heading_of",
+    "named",
+    "prose",
+    "section",
+    "sentence",
+    "side_title",
+    "table",
+]
 
 Document = dict[str, Any]
 
@@ -84,9 +96,14 @@ def sentence(words_: str) -> str:
     ('It keeps order per key.', 'payments.refunds breaks.')
     """
     text = words_.strip()
-    first = text.partition(" ")[0]
+    first = text.partition(" ")[0].rstrip(":,;")
     begun = f"{text[:1].upper()}{text[1:]}" if first.isalpha() and first.islower() else text
     return begun if not begun or begun.endswith((".", "!", "?", ":")) else f"{begun}."
+
+
+def prose(text: str) -> Markup:
+    """Text in which `names` stand between backticks."""
+    return join(*(tag("code", part) if i % 2 else part for i, part in enumerate(text.split("`"))))
 
 
 def side_title(name: str, side: Document, *, alone: bool) -> Markup:

@@ -15,7 +15,7 @@ from keylane.report.cost import change_line, change_section, folds_section, sizi
 from keylane.report.lanes import lanes_section, maps_data
 from keylane.report.markup import Markup, join, tag
 from keylane.report.page import page
-from keylane.report.parts import bullets, fact, facts, heading_of, intro_of, named, section, sentence, words
+from keylane.report.parts import bullets, fact, facts, heading_of, intro_of, named, prose, section, sentence, words
 from keylane.report.traffic import hot_section, keys_section, ranks_section
 from keylane.report.words import count, share, times, visible
 
@@ -39,7 +39,7 @@ def plan_page(document: Document) -> str:
         "sizing": sizing_section(document),
         "folds": folds_section(document),
         "how": _how({**profile["how"], **document["how"]}, document["notes"], _prints(document)),
-        "contract": _contract(document["contract"]),
+        "contract": _contract(document["contract"], document["chosen"]["overrides"]),
     }
     return _page("plan", profile, _plan_top(document), sections, maps_data(sides, profile["windows"]))
 
@@ -81,7 +81,7 @@ def _plan_top(document: Document) -> Markup:
     cost = change_line(document["change"], changes=document["changes"])
     return join(
         tag("h1", *_headline(document)),
-        tag("p", document["verdict"], class_="sub"),
+        tag("p", prose(document["verdict"]), class_="sub"),
         facts(
             fact(
                 "Fullest lane, promised",
@@ -177,7 +177,7 @@ def _prints(document: Document) -> list[tuple[str, str]]:
 def _how(how: dict[str, str], notes: list[str], prints: list[tuple[str, str]]) -> Markup:
     """How figures were obtained: in the document's words, then in the page's own; then the fingerprints."""
     own = words("own") if len(prints) > 1 else {"Colours": words("own")["Colours"]}
-    said = {**{named("figures", name).capitalize(): text for name, text in how.items()}, **own}
+    said = {**{_capital(named("figures", name)): sentence(text) for name, text in how.items()}, **own}
     items = [join(tag("dt", title), tag("dd", text)) for title, text in said.items()]
     rows = [join(tag("dt", title), tag("dd", tag("code", value))) for title, value in prints if value]
     listed = bullets([sentence(note) for note in notes])
@@ -191,12 +191,12 @@ def _how(how: dict[str, str], notes: list[str], prints: list[tuple[str, str]]) -
     )
 
 
-def _contract(text: str | None) -> Markup | None:
+def _contract(text: str | None, overrides: int) -> Markup | None:
+    """The contract to copy. It has to name keys as they are, so whoever shows the page to others is told."""
     if not text:
         return None
+    intro = intro_of("contract")
+    warning = f" It names {count(overrides)} keys as they are: mind who gets this page." if overrides else ""
     copy = tag("button", "Copy", type="button", class_="copy", data_copies="contract-text")
-    return section(
-        "contract",
-        intro_of("contract"),
-        tag("div", copy, tag("pre", tag("code", text, id="contract-text"), tabindex=0), class_="copied"),
-    )
+    shown = tag("pre", tag("code", text, id="contract-text"), tabindex=0)
+    return section("contract", f"{intro}{warning}", tag("div", copy, shown, class_="copied"))

@@ -259,7 +259,7 @@ def plan_document(
         "ceiling": ceiling(float(seen.records[0] / seen.records.sum()), lanes).as_json(),
         "sizing": _sizing(lanes_for(Demand(peak_mb_s=41, readers=lanes), lambda _: 1.2)),
         "change": _change(today, lanes) if today else None,
-        "folds": _folds(seen, kind),
+        "folds": _folds(seen, kind, chosen["max_over_mean"]),
         "over_time": {
             "before": _side(before, f"today: the hash alone, {today} lanes") if before is not None else None,
             "after": _side(cells(seen, "pin", lanes), f"chosen: few keys pinned, the rest hashed, {lanes} lanes"),
@@ -368,7 +368,7 @@ def _few_parents(lanes: int) -> Drain:
     return Drain("keys", lanes, lanes, tuple(tuple(sorted({lane, lane * 7 % lanes})) for lane in range(lanes)))
 
 
-def _folds(seen: Traffic, kind: str) -> list[Document]:
+def _folds(seen: Traffic, kind: str, promise: float) -> list[Document]:
     edges = _edges(seen.by_window.sum(axis=0), kind)
     cuts = [len(edges) * part // 6 for part in (3, 4, 5)]
     return [
@@ -378,7 +378,7 @@ def _folds(seen: Traffic, kind: str) -> list[Document]:
             "fitted": 1.002,
             "scored": score,
         }
-        for cut, score in zip(cuts, (1.21, 1.16, 1.09), strict=True)
+        for cut, score in zip(cuts, (promise, 1.16, 1.09), strict=True)
     ]
 
 

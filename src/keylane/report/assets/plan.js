@@ -211,13 +211,12 @@
     }));
   }
 
-  // Candidates: the best of each strategy, all, or those of one lane count, which the chart then brings out.
+  // Candidates of one lane count, which the chart brings out, or all; today's and the chosen one always.
   function showCandidates() {
-    const shown = document.querySelector("[name=candidates]:checked")?.value ?? "all", one = !isNaN(shown);
-    for (const row of document.querySelectorAll("table.candidates tbody tr")) {
-      row.hidden = one ? row.dataset.lanes != shown : shown == "best" && !row.classList.contains("best");
-    }
-    for (const mark of document.querySelectorAll(".mark[data-lanes]")) mark.classList.toggle("dim", one && mark.dataset.lanes != shown);
+    const shown = document.querySelector("[name=candidates]:checked")?.value ?? "all";
+    const other = (one) => shown != "all" && one.dataset.lanes != shown;
+    for (const row of document.querySelectorAll("table.candidates tr[data-lanes]")) row.hidden = other(row);
+    for (const mark of document.querySelectorAll(".mark[data-lanes]")) mark.classList.toggle("dim", other(mark));
   }
 
   function listenToCopy(button) {

@@ -21,6 +21,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("router", "batches"),
     ("geo",),
     ("measure",),
+    ("plan",),
     ("testing",),
     ("spark",),
     ("systems",),
@@ -42,6 +43,7 @@ LIBRARIES: dict[str, set[str]] = {
     "batches": ARRAYS,
     "geo": {"h3"},
     "measure": ARRAYS,
+    "plan": ARRAYS,
     "spark": ARRAYS | {"pyspark", "py4j"},
     "systems": ARRAYS | SDKS,
     "pipelines": ARRAYS | {"pyspark", "py4j"},
@@ -51,7 +53,7 @@ LIBRARIES: dict[str, set[str]] = {
 #: Libraries a room may speak of in its types and must not load.
 TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS}
 
-PURE = {"contract", "keys", "hashing", "placement", "router", "batches"}
+PURE = {"contract", "keys", "hashing", "placement", "router", "batches", "plan"}
 CHANCE = {"random", "secrets", "time"}
 CLOCKS = {"now", "utcnow", "today"}
 
@@ -148,6 +150,7 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         ("keylane.keys.read", "def f():\n    from keylane.hashing import HASHES"),
         ("keylane.hashing.md5", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from keylane import router"),
         ("keylane.measure.skew", "from keylane.systems.files import read"),
+        ("keylane.plan.budget", "from keylane.systems.kafka_budget import observed"),
         ("keylane.testing.history.check", "from keylane.spark.history import judged"),
         ("keylane.testing.folders", "from keylane.systems.folders import read_head"),
         ("keylane.router", "from keylane.testing.golden import hash_vectors"),
@@ -159,6 +162,7 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         "inside a function",
         "for types",
         "side door",
+        "plan on a system",
         "testing on Spark",
         "testing of systems",
         "of testing",

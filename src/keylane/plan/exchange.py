@@ -7,8 +7,8 @@ of its item's first places costs the item's weight. Asked for is the cheapest st
 The rule: while a place has too many or too few, take the cheapest way from a place that can give to a place that can
 take. A way may lead over other places (one token comes, another goes), and may take back an earlier move. This is the
 method of successive shortest paths for flows of least cost: a place is a node, and the cost from one to another is that
-of the cheapest item that can send a token there. So the result is the cheapest there is, ties going to the fewest steps and
-then to the lowest numbers. With three items of weights 5, 1 and 3 on the first of two places, the lightest goes:
+of the cheapest item that can send a token there. So the result is the cheapest there is; of equals, the one with the
+fewest tokens moved, then with the lowest numbers. With three items of weights 5, 1 and 3 on the first of two places, the lightest goes:
 
     >>> items = [Item((0,), 5), Item((0,), 1), Item((0,), 3)]
     >>> settled(items, 2, Band(1, 2)).places
@@ -85,7 +85,8 @@ class _Table:
     heads: list[list[int]] = field(init=False)
     touched: defaultdict[tuple[int, int], list[tuple[int, int]]] = field(init=False)
     costs: NDArray[np.int64] = field(init=False)
-    via: NDArray[np.int64] = field(init=False)
+    best: list[list[tuple[int, int]]] = field(init=False)
+    anywhere: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
         size, order = self.size, sorted(range(len(self.items)), key=lambda i: (self.items[i].weight, i))
@@ -99,7 +100,9 @@ class _Table:
                     self.queues[place].append(i)
         self.heads = [[0] * size for _ in range(size)]
         self.touched = defaultdict(list)
-        self.costs, self.via = np.full((size, size), NONE, np.int64), np.zeros((size, size), np.int64)
+        self.anywhere = frozenset(range(size))
+        self.costs = np.full((size, size), NONE, np.int64)
+        self.best = [[(NONE, 0)] * size for _ in range(size)]
         for here in range(size):
             for there in range(size):
                 self._look(here, there)
@@ -121,23 +124,30 @@ class _Table:
 
     def move(self, i: int, here: int, there: int) -> None:
         """Move a token, and look again at every pair whose cheapest item that may change."""
-        now = self.now[i]
+        now, may = self.now[i], self.items[i].may
+        may = self.anywhere if may is None else may
         concerned = now | {there}
         now.remove(here)
         now.add(there)
         self.counts[here] -= 1
         self.counts[there] += 1
-        for one in now:
-            for other in range(self.size):
-                if (cost := self.cost(i, one, other)) < NONE:
-                    heappush(self.touched[one, other], (cost, i))
         for one in concerned:
-            for other in range(self.size):
-                self._look(one, other)
+            for other, (_, cheapest) in enumerate(self.best[one]):
+                if cheapest == i:
+                    self._look(one, other)
+        for one in now:
+            for other in may - now:
+                if (told := (self.cost(i, one, other), i))[0] < NONE:
+                    heappush(self.touched[one, other], told)
+                    if told < self.best[one][other]:
+                        self._set(one, other, told)
 
     def _look(self, here: int, there: int) -> None:
-        cost, i = min(self._untouched(here, there), self._retold(here, there))
-        self.costs[here, there], self.via[here, there] = cost, i
+        self._set(here, there, min(self._untouched(here, there), self._retold(here, there)))
+
+    def _set(self, here: int, there: int, best: tuple[int, int]) -> None:
+        self.best[here][there] = best
+        self.costs[here, there] = best[0]
 
     def _untouched(self, here: int, there: int) -> tuple[int, int]:
         queue, at = self.queues[here], self.heads[here][there]
@@ -212,7 +222,7 @@ def _traced(layers: list[Any], end: int) -> list[tuple[int, int]]:
 def _go(table: _Table, way: list[tuple[int, int]], band: Band) -> bool:
     """Walk a way. With groups, a later step may have become impossible by an earlier one: then all is taken back."""
     short, done = _missing(table.counts, band), []
-    for here, there, i in [(*step, int(table.via[step])) for step in way]:
+    for here, there, i in [(here, there, table.best[here][there][1]) for here, there in way]:
         if table.cost(i, here, there) >= NONE:
             break
         table.move(i, here, there)

@@ -1,9 +1,9 @@
 """A reassignment that brings a cluster into balance with the fewest bytes moved, and what it costs.
 
-The rule, in this order: replicas come within the alert (the fullest broker at most 1.3 times the emptiest, or as near as
-whole lanes allow: one apart) by moving the fewest bytes, then the fewest replicas; the preferred leaders come within the
-same by another order of replica lists, which moves no bytes. Replication factors stay; no broker has a lane twice; no
-lane is on fewer racks than before. A lane that is not whole (a copy behind, gone, or without a leader) is counted and
+The rule, in this order: replicas come within the alert (the fullest broker at most 1.3 times the emptiest, or as near
+as whole lanes allow: one apart) by moving the fewest bytes, then the fewest replicas; the preferred leaders come within
+the same by another order of replica lists, which moves no bytes. Replication factors stay; no broker has a lane twice;
+no lane is on fewer racks than before. A lane that is not whole (a copy behind, gone, or without a leader) is counted and
 left where it is: mend that first.
 
 Six lanes on brokers 1 and 2, and nothing on 3: the two lightest go, one from each side.
@@ -14,13 +14,14 @@ Six lanes on brokers 1 and 2, and nothing on 3: the two lightest go, one from ea
     >>> [(move.partition, move.replicas) for move in change.moves], change.bytes
     ([(0, (3,)), (1, (3,))], 30)
 
-A broker more is filled by the smallest lanes, a broker less is not what this is for: it evacuates nobody. Which band is
-met is chosen by the number of moves each needs at least; see `TRIED`. Nothing is contacted here: `systems.kafka_reassign`.
+A broker more is filled by the smallest lanes. A broker less is not what this is for: it evacuates nobody. The fewest
+bytes are proven where racks set no rule and every band is tried (see `TRIED`); else they are few, and the rest holds.
+Nothing is contacted here: `systems.kafka_reassign`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,7 +66,7 @@ class Move:
 class Change:
     """A reassignment, bound to the layout it was made of.
 
-    `elections` are lanes whose leader is not, or will not be, the preferred one. `after` is the layout when all is done.
+    `elections` are lanes whose leader is not, or will not be, the preferred one. `after` are the lanes when it is done.
     """
 
     fingerprint: str
@@ -119,10 +120,12 @@ def reassignment(layout: Layout, *, topics: Collection[str] | None = None, alert
     loose = [_may_move(lane, at, topics) for lane in layout.lanes]
     replicas = _replicas(layout, at, loose, alert)
     ordered = _led(layout, at, loose, replicas, alert)
-    after = tuple(map(_after, layout.lanes, ordered))
+    there = [_after(lane, to) for lane, to in zip(layout.lanes, ordered, strict=True)]
     moves = tuple(_move(lane, to) for lane, to in zip(layout.lanes, ordered, strict=True) if to != lane.replicas)
-    elections = tuple(lane.place for lane, free in zip(after, loose, strict=True) if free and _is_led_by_another(lane))
-    return Change(_print(layout), layout.brokers, moves, elections, tuple(map(_elected, after)))
+    elect = [free and lane.leader != lane.replicas[0] for lane, free in zip(there, loose, strict=True)]
+    elections = tuple(lane.place for lane, needed in zip(there, elect, strict=True) if needed)
+    after = tuple(_elected(lane) if needed else lane for lane, needed in zip(there, elect, strict=True))
+    return Change(_print(layout), layout.brokers, moves, elections, after)
 
 
 def bands(counts: Sequence[int], alert: float = ALERT) -> list[Band]:
@@ -202,8 +205,8 @@ def _rank(found: Settled) -> tuple[int, int]:
 
 def _at_least(items: Sequence[Item], counts: Sequence[int], band: Band) -> int:
     """What a band costs at least: as many of the lightest as have to move."""
-    lightest = sorted(item.weight for item in items if item.may is None or item.may)
-    return sum(lightest[: -(-_needed(counts, band) // max(map(len, (item.places for item in items)), default=1))])
+    lightest = sorted(item.weight for item in items for _ in item.places if item.may is None or item.may)
+    return sum(lightest[: _needed(counts, band)])
 
 
 def _counts(places: Iterable[tuple[int, ...]], size: int) -> list[int]:
@@ -226,11 +229,15 @@ def _led(
     """Each replica list with the broker first that should lead. A lane whose first copy moves has a free choice."""
     ids = [broker.id for broker in layout.brokers]
     items = [
-        Item(_places(new[:1], at), int(new[0] == lane.replicas[0]), frozenset(_places(new, at) if free else ()))
+        Item(_places(new[:1], at), int(new[0] == lane.replicas[0]), frozenset(_places(new, at)))
+        if free
+        else Item(_places([lane.leader], at), 0, frozenset())
         for lane, new, free in zip(layout.lanes, replicas, loose, strict=True)
     ]
     found = _balanced(items, len(ids), alert, None)
-    return [_first(new, ids[places[0]]) if free else new for new, places, free in zip(replicas, found, loose, strict=True)]
+    return [
+        _first(new, ids[places[0]]) if free else new for new, places, free in zip(replicas, found, loose, strict=True)
+    ]
 
 
 def _first(replicas: tuple[int, ...], leader: int) -> tuple[int, ...]:
@@ -246,17 +253,11 @@ def _after(lane: Lane, replicas: tuple[int, ...]) -> Lane:
     if replicas == lane.replicas:
         return lane
     leader = lane.leader if lane.leader in replicas else replicas[0]
-    return type(lane)(lane.topic, lane.partition, replicas, leader, replicas, lane.size, lane.min_isr)
-
-
-def _is_led_by_another(lane: Lane) -> bool:
-    return lane.leader != lane.replicas[0]
+    return replace(lane, replicas=replicas, leader=leader, isr=replicas)
 
 
 def _elected(lane: Lane) -> Lane:
-    if not lane.is_whole:
-        return lane
-    return type(lane)(lane.topic, lane.partition, lane.replicas, lane.replicas[0], lane.isr, lane.size, lane.min_isr)
+    return replace(lane, leader=lane.replicas[0])
 
 
 def _print(layout: Layout) -> str:

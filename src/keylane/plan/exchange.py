@@ -8,7 +8,7 @@ The rule: while a place has too many or too few, take the cheapest way from a pl
 take. A way may lead over other places (one token comes, another goes), and may take back an earlier move. This is the
 method of successive shortest paths for flows of least cost: a place is a node, and the cost from one to another is that
 of the cheapest item that can send a token there. So the result is the cheapest there is; of equals, the one with the
-fewest tokens moved, then with the lowest numbers. With three items of weights 5, 1 and 3 on the first of two places, the lightest goes:
+fewest tokens moved, then with the lowest numbers. Of three items on the first of two places, the lightest goes:
 
     >>> items = [Item((0,), 5), Item((0,), 1), Item((0,), 3)]
     >>> settled(items, 2, Band(1, 2)).places
@@ -79,7 +79,7 @@ class _Table:
     items: Sequence[Item]
     size: int
     groups: Sequence[int] | None
-    now: list[set[int]] = field(init=False)
+    held: list[set[int]] = field(init=False)
     counts: NDArray[np.int64] = field(init=False)
     queues: list[list[int]] = field(init=False)
     heads: list[list[int]] = field(init=False)
@@ -90,7 +90,7 @@ class _Table:
 
     def __post_init__(self) -> None:
         size, order = self.size, sorted(range(len(self.items)), key=lambda i: (self.items[i].weight, i))
-        self.now = [set(item.places) for item in self.items]
+        self.held = [set(item.places) for item in self.items]
         self.queues = [[] for _ in range(size)]
         self.counts = np.zeros(size, np.int64)
         for i in order:
@@ -109,8 +109,8 @@ class _Table:
 
     def cost(self, i: int, here: int, there: int) -> int:
         """What it costs to move a token of an item now, or takes back; `NONE` when it cannot be."""
-        item, now = self.items[i], self.now[i]
-        if here not in now or there in now or not (item.may is None or there in item.may):
+        item, held = self.items[i], self.held[i]
+        if here not in held or there in held or not (item.may is None or there in item.may):
             return NONE
         if self.groups is not None and not self._keeps_groups(i, here, there):
             return NONE
@@ -119,24 +119,24 @@ class _Table:
     def _keeps_groups(self, i: int, here: int, there: int) -> bool:
         groups = self.groups
         assert groups is not None
-        after = {groups[place] for place in self.now[i] if place != here} | {groups[there]}
+        after = {groups[place] for place in self.held[i] if place != here} | {groups[there]}
         return len(after) >= len({groups[place] for place in self.items[i].places})
 
     def move(self, i: int, here: int, there: int) -> None:
         """Move a token, and look again at every pair whose cheapest item that may change."""
-        now, may = self.now[i], self.items[i].may
+        held, may = self.held[i], self.items[i].may
         may = self.anywhere if may is None else may
-        concerned = now | {there}
-        now.remove(here)
-        now.add(there)
+        concerned = held | {there}
+        held.remove(here)
+        held.add(there)
         self.counts[here] -= 1
         self.counts[there] += 1
         for one in concerned:
             for other, (_, cheapest) in enumerate(self.best[one]):
                 if cheapest == i:
                     self._look(one, other)
-        for one in now:
-            for other in may - now:
+        for one in held:
+            for other in may - held:
                 if (told := (self.cost(i, one, other), i))[0] < NONE:
                     heappush(self.touched[one, other], told)
                     if told < self.best[one][other]:
@@ -171,8 +171,8 @@ def settled(items: Sequence[Item], size: int, band: Band, groups: Sequence[int] 
     table = _Table(_scaled(items, size), size, groups)
     while (way := _way(table, band)) and _go(table, way, band):
         pass
-    weight = sum(item.weight * len(now - set(item.places)) for item, now in zip(items, table.now, strict=True))
-    return Settled(tuple(tuple(sorted(now)) for now in table.now), weight, _missing(table.counts, band))
+    weight = sum(item.weight * len(held - set(item.places)) for item, held in zip(items, table.held, strict=True))
+    return Settled(tuple(tuple(sorted(held)) for held in table.held), weight, _missing(table.counts, band))
 
 
 def _scaled(items: Sequence[Item], size: int) -> list[Item]:

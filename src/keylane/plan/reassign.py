@@ -3,8 +3,8 @@
 The rule, in this order: replicas come within the alert (the fullest broker at most 1.3 times the emptiest, or as near
 as whole lanes allow: one apart) by moving the fewest bytes, then the fewest replicas; the preferred leaders come within
 the same by another order of replica lists, which moves no bytes. Replication factors stay; no broker has a lane twice;
-no lane is on fewer racks than before. A lane that is not whole (a copy behind, gone, or without a leader) is counted and
-left where it is: mend that first.
+no lane is on fewer racks than before. A lane that is not whole (a copy behind, gone, or without a leader) is counted
+and left where it is: mend that first.
 
 Six lanes on brokers 1 and 2, and nothing on 3: the two lightest go, one from each side.
 

@@ -124,6 +124,7 @@ def _plan(change: Change, after: Figures, rate: int | None) -> dict[str, Any]:
         ],
         "elections": [{"topic": topic, "partition": partition} for topic, partition in change.elections],
         "moved_replicas": change.copies,
+        "leader_changes": change.leaders,
         "moved_bytes": change.bytes,
         "throttle": rate,
         "seconds": change.seconds(rate),
@@ -149,11 +150,11 @@ def cost(change: Change, rate: int | None) -> str:
     """What a change amounts to, in words."""
     size = "size unknown" if change.bytes is None else f"{change.bytes / 1e6:,.1f} MB"
     seconds = change.seconds(rate)
-    time = f" (at least {seconds:,.0f} s at {(rate or 0) / 1e6:,.1f} MB/s and broker)" if seconds else ""
+    time = f" (at least {seconds:,.1f} s at {(rate or 0) / 1e6:,.1f} MB/s and broker)" if seconds else ""
     reordered = sum(not move.added for move in change.moves)
     parts = [f"{change.copies:,} replica(s) move, {size}{time}"] if change.copies else []
     parts += [f"{reordered:,} list(s) in another order"] if reordered else []
-    return ", ".join([*parts, f"{len(change.elections):,} leader(s) change"])
+    return ", ".join([*parts, f"{change.leaders:,} leader(s) change"])
 
 
 def question(change: Change, rate: int | None) -> str:

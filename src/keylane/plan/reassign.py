@@ -86,6 +86,13 @@ class Change:
         return sum(len(move.added) for move in self.moves)
 
     @property
+    def leaders(self) -> int:
+        """Lanes that somebody else leads afterwards."""
+        moved = {move.place for move in self.moves}
+        elected = sum(place not in moved for place in self.elections)
+        return elected + sum(move.source != move.replicas[0] for move in self.moves)
+
+    @property
     def bytes(self) -> int | None:
         """Bytes that move; None when the size of a lane that moves is not known."""
         return _total((move.size, len(move.added)) for move in self.moves)

@@ -1,9 +1,9 @@
 """A reassignment carried out on a real cluster: throttled, waited for, leaders elected, and the throttle gone again.
 
 The only room that changes where a cluster has its copies. A change is refused when the cluster is no longer the one it
-was made for (`plan.order.obstacle`). Whatever happens on the way, an interrupt too, the throttles that were set here are
-taken back, and those that were there before are there again. What is under way goes on without us, for Kafka does it;
-the same change again finishes it. What the cluster says of itself: `kafka_budget`.
+was made for (`plan.order.obstacle`). Whatever happens on the way, an interrupt too, the throttles that were set here
+are taken back, and those that were there before are there again. What is under way goes on without us, for Kafka does
+it; the same change again finishes it. What the cluster says of itself: `kafka_budget`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _progress(change: Change, left: list[Move]) -> str:
 
 
 def _elect(client: Any, change: Change, poll: float) -> tuple[int, int]:
-    """Have the preferred leaders lead; how many do now, and how many do not. A copy that has just come may need a while."""
+    """Have the preferred leaders lead; how many do now, and how many do not. A copy that is new may need a while."""
     until, first = time.monotonic() + ELECTION_SECONDS, len(wrong := _wrongly_led(client, change))
     while wrong and time.monotonic() < until:
         asked: dict[str, list[int]] = {}

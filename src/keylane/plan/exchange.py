@@ -2,7 +2,8 @@
 
 Each item has tokens on different places (the replicas of a lane on brokers; its one leader). A token that is not on one
 of its item's first places costs the item's weight. Asked for is the cheapest state in which every place holds at least
-`low` and at most `high` tokens; where that cannot be, the one with the fewest tokens too many or too few.
+`low` and at most `high` tokens; where that cannot be, the nearest: by the squares of what is too many or too few, so
+that no place is left far out while another is within.
 
 The rule: while a place has too many or too few, take the cheapest way from a place that can give to a place that can
 take. A way may lead over other places (one token comes, another goes), and may take back an earlier move. This is the
@@ -36,10 +37,11 @@ __all__ = ["Band", "Item", "Settled", "settled"]
 
 #: No way leads there. Several of them, added, fit into 64 bits.
 NONE: Final = 1 << 60
-#: A token too many, or too few: more than any way costs.
-PENALTY: Final = 1 << 58
+#: The first token too many, or too few: more than any way costs. The second is three times as much, up to `STEEPEST`.
+PENALTY: Final = 1 << 54
+STEEPEST: Final = 31
 #: The most that the weights of one way come to.
-HEAVIEST: Final = 1 << 56
+HEAVIEST: Final = 1 << 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The places of each item's tokens afterwards; the weight of those that moved; tokens still too many or too few."""
+    """The places of each item's tokens afterwards, the weight of those that moved, and how far it is from the band."""
 
     places: tuple[tuple[int, ...], ...]
     weight: int
@@ -183,14 +185,21 @@ def _scaled(items: Sequence[Item], size: int) -> list[Item]:
 
 
 def _missing(counts: NDArray[np.int64], band: Band) -> int:
-    return int(np.maximum(counts - band.high, 0).sum() + np.maximum(band.low - counts, 0).sum())
+    return int(_far(counts, band).sum())
+
+
+def _far(counts: NDArray[np.int64], band: Band) -> NDArray[np.int64]:
+    """How far each place is from the band: the square of its distance, and straight on where that becomes too steep."""
+    distance = np.maximum(counts - band.high, 0) + np.maximum(band.low - counts, 0)
+    bend = (STEEPEST + 1) // 2
+    return np.where(distance <= bend, distance * distance, bend * bend + STEEPEST * (distance - bend))
 
 
 def _way(table: _Table, band: Band) -> list[tuple[int, int]]:
     """The cheapest way from a place that can give to one that can take, as steps; none when nothing is gained."""
-    counts = table.counts
-    give = np.where(counts > band.high, -PENALTY, np.where(counts > band.low, 0, NONE))
-    take = np.where(counts < band.low, -PENALTY, np.where(counts < band.high, 0, NONE))
+    far = _far(table.counts, band)
+    give = PENALTY * (_far(table.counts - 1, band) - far)
+    take = PENALTY * (_far(table.counts + 1, band) - far)
     reached, layers = give, list[Any]()
     best, steps, end = 0, 0, -1
     while len(layers) < table.size:

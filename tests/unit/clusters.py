@@ -12,7 +12,7 @@ with warnings.catch_warnings():
     # kafka-python reads its schemas by a deprecated name of importlib's, which warns as importlib: once, here.
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
-    from kafka.errors import ClusterAuthorizationFailedError, InvalidReplicationAssignmentError
+    from kafka.errors import ClusterAuthorizationFailedError, InvalidReplicationAssignmentError, NodeNotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +47,7 @@ class Admin:
     written: list[str] = field(default_factory=list)
     refuses: set[tuple[str, int]] = field(default_factory=set)
     sizes_hidden: bool = False
+    dead: set[str] = field(default_factory=set)
     on_look: Callable[[], None] = lambda: None
     looks: int = 0
     set_when_started: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
@@ -135,6 +136,8 @@ class Admin:
         found: dict[str, Any] = {}
         for one in resources:
             kind = one.resource_type.name.lower()
+            if kind == "broker" and one.name in self.dead:
+                raise NodeNotReadyError(one.name)
             own = self.settings.setdefault((kind, one.name), {})
             for name, (operation, value) in one.configs.items():
                 self.written.append(f"{operation} {kind} {one.name} {name}")

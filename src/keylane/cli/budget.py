@@ -199,7 +199,8 @@ def _apply(
             return applied(client, change, options["rate"], tell)
         except BaseException:
             click.echo(
-                "budget: cut short. The throttles are removed; what is under way goes on in the cluster without them.\n"
+                "budget: cut short. What is under way goes on in the cluster; the throttles are removed, unless it says\n"
+                "budget: otherwise below.\n"
                 f"budget: see it:    keylane budget {address} --status\n"
                 f"budget: finish it: keylane budget {address} --plan {plan} --apply",
                 err=True,

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Move", "bands", "kafka_json", "reassignment"]
 
-#: Bands are tried, the most promising first, until they would have needed this many moves together.
+#: Bands are tried, the most promising first, until that has come to this many moves; `PER_TRY` lanes count as one.
 TRIED: Final = 2_000
+PER_TRY: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +197,9 @@ def _balanced(items: Sequence[Item], size: int, alert: float, groups: Sequence[i
     best: Settled | None = None
     spent = 0
     for band in bands(counts, alert):
-        if best is not None and spent + _needed(counts, band) > TRIED:
+        spent += _needed(counts, band) + len(items) // PER_TRY
+        if best is not None and spent > TRIED:
             break
-        spent += _needed(counts, band)
         if best is None or best.missing or _at_least(items, counts, band) < best.weight:
             found = settled(items, size, band, groups)
             best = found if best is None or _rank(found) < _rank(best) else best

@@ -30,6 +30,7 @@ ANSWER_MS: Final = 30_000
 #: What keeps copies from taking the whole network: a rate on brokers, and the copies it is for, on topics.
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 COPIES: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+UNREACHED: Final = ("a broker does not answer", "is each reachable from here, under the name that it advertises?")
 #: The name of an error of kafka-python's, what it means, and what mends it.
 WORDS: Final[dict[str, tuple[str, str]]] = {
     "ClusterAuthorizationFailedError": (
@@ -40,6 +41,9 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "the user may not do this with a topic",
         "ACLs on topics: Describe and DescribeConfigs to read; AlterConfigs for --apply",
     ),
+    "KafkaTimeoutError": UNREACHED,
+    "KafkaConnectionError": UNREACHED,
+    "NodeNotReadyError": UNREACHED,
     "UnsupportedVersionError": ("the brokers are too old for this", "Kafka 2.4 or later"),
     "IncompatibleBrokerVersion": ("the brokers are too old for this", "Kafka 2.4 or later"),
 }
@@ -111,7 +115,12 @@ def _errors() -> type[Exception]:
 def explained(error: Exception, who: str) -> BrokerError:
     """An error of kafka-python's in keylane's words."""
     words, hint = WORDS.get(type(error).__name__, (f"{who} refused", ""))
-    return BrokerError.of(words, got=f"{type(error).__name__}: {error}", hint=hint)
+    return BrokerError.of(words, got=_told(error), hint=hint)
+
+
+def _told(error: Exception) -> str:
+    name, text = type(error).__name__, str(error)
+    return text if text.startswith(name) else f"{name}: {text}"
 
 
 def observed(client: Any) -> Layout:

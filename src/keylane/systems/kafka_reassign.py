@@ -98,15 +98,21 @@ def _restored(wanted: Mapping[str, str], before: Mapping[str, str]) -> dict[str,
 def _set(client: Any, settings: Mapping[tuple[str, str], Mapping[str, str | None]]) -> None:
     """Set settings, or remove those without a value. All are tried before a failure is told."""
     from kafka.admin import ConfigResource
+    from kafka.errors import KafkaError
 
     failed: list[str] = []
     for (kind, name), values in settings.items():
         operations = {key: ("DELETE", None) if value is None else ("SET", value) for key, value in values.items()}
-        resource = ConfigResource(kind, name, operations)
-        told = client.alter_configs([resource], raise_on_unknown=False, incremental=True)
-        failed += [f"{kind} {name}: {said}" for said in told.get(kind, {}).values() if said != "OK"]
+        try:
+            told = client.alter_configs(
+                [ConfigResource(kind, name, operations)], raise_on_unknown=False, incremental=True
+            )
+            failed += [f"{kind} {name}: {said}" for said in told.get(kind, {}).values() if said != "OK"]
+        except KafkaError as error:
+            failed.append(f"{kind} {name}: {type(error).__name__}")
     if failed:
-        raise BrokerError.of("the throttle cannot be set or removed", got="; ".join(failed))
+        hint = "keylane budget ADDRESS --status says which are set"
+        raise BrokerError.of("a throttle cannot be set or removed", got="; ".join(failed), hint=hint)
 
 
 def _start(client: Any, moves: list[Move]) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     DataFile = Callable[..., Path]
 
 COMMANDS = ["explain", "identify", "check", "doctor", "dev-kafka", "dev-jars", "verify", "demo-lesson"]
+COMMANDS += ["budget", "budget-status"]
 
 
 def validator(command: str) -> Any:

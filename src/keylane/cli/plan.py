@@ -53,9 +53,9 @@ def plan(
 ) -> tuple[Result, str]:
     r"""Compare every strategy at every lane count on the keys of SRC, and choose one.
 
-    SRC is a profile (`keylane profile --out`), which needs no Spark, or whatever `keylane profile` reads. Strategies are
-    fitted on the first half of the time and scored on the second: `max_over_mean` is what held on records that were not
-    fitted on. The chosen contract is fitted on all of them.
+    SRC is a profile (`keylane profile --out`), which needs no Spark, or whatever `keylane profile` reads. Strategies
+    are fitted on the first half of the time and scored on the second: `max_over_mean` is what held on records that
+    were not fitted on. The chosen contract is fitted on all of them.
 
     \b
     keylane plan payments.profile --lanes 12

@@ -12,6 +12,7 @@ import click
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.plan_options import demand_options, plan_options, question_of
 from keylane.cli.profile_options import profile_options, profiled
+from keylane.cli.written_files import check_free, write
 
 if TYPE_CHECKING:
     from keylane.measure.profile import Profile
@@ -66,34 +67,19 @@ def plan(
     keeps the constraints; 1 failed; 2 usage or invalid contract.
     """
     for path in (written, saved, report):
-        _check_free(path, force=force)
+        check_free(path, force=force)
     from keylane.plan.make import make_plan
 
     made = profiled(source, options)
     found = make_plan(made, question_of(made, options))
     document = _document(made, found, show_keys=show_keys, stored=source)
-    _write(written, found.text or _today_text(options))
-    _write(saved, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    write(written, found.text or _today_text(options))
+    write(saved, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
     if report:
         from keylane.report.plan import plan_page
 
-        _write(report, plan_page(document))
+        write(report, plan_page(document))
     return as_result(document, explain=explain, files={"contract": written, "plan": saved, "page": report}), output
-
-
-def _check_free(path: str | None, *, force: bool) -> None:
-    """Refuse to write over a file before anything was read."""
-    if path is None:
-        return
-    if Path(path).exists() and not force:
-        raise click.UsageError(f"{path} is there already; hint: --force replaces it")
-    if not Path(path).absolute().parent.is_dir():
-        raise click.UsageError(f"there is no folder for {path}")
-
-
-def _write(path: str | None, text: str) -> None:
-    if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
 
 
 def _today_text(options: dict[str, Any]) -> str:
@@ -105,14 +91,9 @@ def _document(made: Profile, found: Any, *, show_keys: bool, stored: str) -> dic
 
     from keylane.measure.overview import overview
     from keylane.plan.document import document
-    from keylane.plan.heat import heat_under
-    from keylane.plan.today import today_of
+    from keylane.plan.heat import heat_under, plainly_hashed
 
-    chosen = found.choice.chosen.candidate
-    contract = found.contract.model_copy(
-        update={"spec": found.contract.spec.model_copy(update={"hot_keys": (), "table": None})}
-    )
-    stands = found.today or today_of(found.stream, contract, chosen.lanes)
+    stands = found.today or plainly_hashed(found)
     hot = heat_under(found.stream, stands, np.random.default_rng(2026))
     told = overview(made, salt=secrets.token_bytes(16), show_keys=show_keys, stored=stored, hot=hot)
     return document(found, told)

@@ -1,16 +1,15 @@
-"""`keylane profile`: who is heavy in a stream, from one pass over it."""
+"""`keylane profile`: who is heavy in a stream, and why a lane is hot, from one pass over it."""
 
 from __future__ import annotations
 
-import re
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.kafka_options import profiling_from, profiling_options
 from keylane.cli.output import Result, Section, output_option
-from keylane.cli.progress import spark_progress
+from keylane.cli.profile_options import profile_options, profiled
+from keylane.cli.written_files import check_free, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,110 +18,66 @@ if TYPE_CHECKING:
 
 __all__ = ["profile"]
 
-_FOR: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
-_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 #: A window with less than this share of the mean is as good as empty.
 _STRAY: Final = 0.01
 
 
-@click.command(short_help="Who is heavy: records of every key, by window, in one pass.")
+@click.command(short_help="Who is heavy, and why a lane is hot: every key by window, in one pass.")
 @click.argument("source", metavar="SRC")
-@click.option("--key", "-k", "keys", multiple=True, metavar="COLUMN", help="A field of the key; repeatable, in order.")
-@click.option("--encoding", "-e", "encodings", multiple=True, help="How the key becomes bytes; default: utf8.")
-@click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract.")
-@click.option("--time", "-t", metavar="COLUMN", help="Cut windows by this column; default: by position.")
-@click.option("--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="What whole numbers in it count.")
-@click.option("--bytes", "size", metavar="COLUMN", help="The length of a record, or a column to take it of.")
-@click.option("--windows", "-w", type=int, help="How many, 1 to 48; default: 24, or 8 over 20 M records.")
-@click.option("--for", "seconds", metavar="TIME", callback=lambda *a: _duration(a[2]), help="Listen to a topic: 10m.")
-@click.option("--approximate", is_flag=True, help="By sketches: for more keys than memory holds.")
+@profile_options
 @click.option("--show-keys", is_flag=True, help="Show keys whole; else they are cut and hashed.")
 @click.option("--out", type=click.Path(), metavar="F.profile", help="Keep the profile in this folder, for plan.")
-@click.option("--force", is_flag=True, help="Replace a profile that is there.")
-@click.option("--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings.")
-@click.option("--master", help="A Spark master; default: this machine's cores.")
-@click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable.")
-@profiling_options
+@click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
+@click.option("--force", is_flag=True, help="Replace what is there.")
 @output_option
 def profile(
-    source: str,
-    keys: tuple[str, ...],
-    encodings: tuple[str, ...],
-    contract: str | None,
-    show_keys: bool,
-    out: str | None,
-    force: bool,
-    settings: tuple[str, ...],
-    output: str,
-    **options: Any,
+    source: str, show_keys: bool, out: str | None, report: str | None, force: bool, output: str, **options: Any
 ) -> tuple[Result, str]:
-    """Count the records of every key of SRC, by window of time: who is heavy, and since when.
+    r"""Count the records of every key of SRC, by window of time: who is heavy, since when, and why a lane is hot.
 
-    SRC is a file or folder of Parquet, JSON lines or CSV, a folder of lanes as route writes it, or a topic. Only key,
-    time and length are read. Counts are exact; with --approximate they are estimates with a stated error.
+    SRC is a file or folder of Parquet, JSON lines or CSV, a folder of lanes as route writes it, a topic, or a profile
+    that was kept. Only key, time and length are read. Counts are exact; with --approximate they are estimates with a
+    stated error.
 
     \b
     keylane profile payments/ --key merchant --time paid_at
-    keylane profile payments/ --key merchant --time paid_at --out payments.profile
+    keylane profile payments/ --contract payments.yaml --time paid_at --out payments.profile --report page.html
     keylane profile kafka://broker:9092/payments --for 10m
 
     Keys are personal data: they are shown cut, with a hash, unless --show-keys. With --out they are kept in a folder
-    that only you can read; without it nothing is kept.
+    that only you can read; without it nothing is kept. Which lanes are hot, and why, needs lanes: a contract, or a
+    source that has them.
     Exit codes: 0 done, 1 the source cannot be read, 2 usage.
     """
-    from keylane.contract.parse import load_contract
+    check_free(report, force=force)
+    made = profiled(source, options, out=out, force=force)
+    document = _document(made, options["contract"], show_keys=show_keys, out=out)
+    if report:
+        from keylane.report.plan import profile_page
 
-    loaded = load_contract(contract) if contract else None
-    kafka = profiling_from(options)
-    from keylane.pipelines.profile import Options
-    from keylane.pipelines.profile import profile as run
-
-    given = Options(kafka=kafka, conf=_settings(settings), **options)
-    with spark_progress("profile"):
-        made = run(
-            source,
-            keys,
-            encoding=_encoding(encodings),
-            contract=loaded,
-            options=given,
-            out=out,
-            replace_profile=force,
-            say=lambda text: click.echo(f"profile: {text}", err=True),
-        )
-    return as_result(_document(made, show_keys=show_keys, out=out), show_keys=show_keys), output
+        write(report, profile_page(document))
+    return as_result(document, show_keys=show_keys), output
 
 
-def _duration(text: str | None) -> float | None:
-    if text is None:
-        return None
-    found = _FOR.fullmatch(text)
-    if found is None or int(found[1]) == 0:
-        raise click.UsageError(f"--for takes a length of time as 500ms, 30s, 10m, 1h, 1d, got {text!r}")
-    return int(found[1]) * _SECONDS[found[2]]
-
-
-def _settings(texts: tuple[str, ...]) -> dict[str, str]:
-    from keylane.cli.route import settings_from
-
-    return settings_from(texts)
-
-
-def _encoding(given: tuple[str, ...]) -> Any:
-    """One for all fields, or one for each."""
-    from keylane.contract.names import ENCODINGS
-    from keylane.errors import UnknownNameError
-
-    for name in given:
-        if name not in ENCODINGS:
-            raise UnknownNameError.among("encoding", name, list(ENCODINGS))
-    return given if len(given) > 1 else given[0] if given else "utf8"
-
-
-def _document(made: Profile, *, show_keys: bool, out: str | None) -> dict[str, Any]:
+def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str | None) -> dict[str, Any]:
     from keylane.measure.overview import overview
 
     # The salt is forgotten: hashes tell keys of one document apart, and lead back to none.
-    return overview(made, salt=secrets.token_bytes(16), show_keys=show_keys, stored=out, hot=None)
+    salt = secrets.token_bytes(16)
+    return overview(made, salt=salt, show_keys=show_keys, stored=out, hot=_hot(made, contract))
+
+
+def _hot(made: Profile, contract: str | None) -> dict[str, Any] | None:
+    """Why lanes are hot, by the contract; without one, by Java's hash, where the source has lanes."""
+    if contract is None and made.lanes is None:
+        return None
+    import numpy as np
+
+    from keylane.contract.parse import load_contract
+    from keylane.plan.heat import assumed, heat_of
+
+    loaded = load_contract(contract) if contract else assumed(made)
+    return heat_of(made, loaded, np.random.default_rng(2026))
 
 
 def as_result(document: dict[str, Any], *, show_keys: bool) -> Result:
@@ -147,6 +102,8 @@ def _lines(document: dict[str, Any], *, show_keys: bool) -> Iterator[str]:
     top = document["heavy"][0]["share"] if document["heavy"] else 0.0
     text = f"{document['records']:,} records of {about}{document['distinct_keys']:,} keys; the heaviest has {top:.2%}"
     yield f"{text}, {_share_of_first(document)}"
+    if document["hot"]:
+        yield f"  {document['hot']['verdict']}"
     yield from (f"  {note}" for note in notes(document))
     if not show_keys:
         yield "  keys are cut and hashed; --show-keys shows them whole"

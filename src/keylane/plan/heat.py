@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from keylane.contract.model import Contract
+from keylane.contract.partitioners import FACTS
 from keylane.measure.hot import why_hot
 from keylane.plan.stream import Stream, moved_loads
 from keylane.plan.today import Today, today_of
 
 if TYPE_CHECKING:
-    from keylane.contract.model import Contract
     from keylane.measure.profile import Profile
+    from keylane.plan.candidates import Candidate
+    from keylane.plan.make import Plan
 
-__all__ = ["heat_of", "heat_under"]
+__all__ = ["assumed", "heat_of", "heat_under", "plainly_hashed"]
 
 
 def heat_of(profile: Profile, contract: Contract, rng: np.random.Generator) -> dict[str, Any] | None:
@@ -24,6 +27,25 @@ def heat_of(profile: Profile, contract: Contract, rng: np.random.Generator) -> d
         return None
     stream = Stream(profile)
     return heat_under(stream, today_of(stream, contract, lanes), rng)
+
+
+def assumed(profile: Profile) -> Contract:
+    """What is taken for the contract of a source that has lanes and none: Java's hash, on as many lanes as there are."""
+    key = profile.key.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+    spec = {"streams": ["stream"], "lanes": "live", "key": key, "partitioner": "kafka-java"}
+    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "stream"}, "spec": spec}
+    return Contract.model_validate(document)
+
+
+def plainly_hashed(plan: Plan) -> Today:
+    """The keys of a plan under their hash alone, at the chosen lane count: what there is to explain without a today."""
+    candidate = plan.choice.chosen.candidate
+    spec = plan.contract.spec.model_copy(update={"hot_keys": (), "table": None, "partitioner": _keyed(candidate)})
+    return today_of(plan.stream, plan.contract.model_copy(update={"spec": spec}), candidate.lanes)
+
+
+def _keyed(candidate: Candidate) -> str:
+    return "kafka-java" if FACTS[candidate.partitioner].fold == "keyless" else candidate.partitioner
 
 
 def _lanes(profile: Profile, contract: Contract) -> int | None:

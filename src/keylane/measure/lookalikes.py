@@ -2,8 +2,8 @@
 
 Four kinds: capitals (`ACME`, `Acme`); spaces around a key or more than one inside; two spellings of one character in
 Unicode (`é` as one code point or as two: NFC and NFD); and the five bytes that a schema registry puts before a key,
-with another schema's number in them. Compatibility forms (NFKC: full width, ligatures, raised digits) are not among them:
-many of those do not look alike. Neither are leading zeros.
+with another schema's number in them. Compatibility forms (NFKC: full width, circled and raised digits) are not among
+them: many of those do not look alike. Neither are leading zeros.
 
 A key's form is itself in lower case, with single spaces inside, in NFC, and without a registry's header; keys of one
 form are a group. It is asked of each key once, on its bytes: 5 M keys take about a second, and text that is not ASCII

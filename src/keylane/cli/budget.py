@@ -199,8 +199,8 @@ def _apply(
             return applied(client, change, options["rate"], tell)
         except BaseException:
             click.echo(
-                "budget: cut short. What is under way goes on in the cluster; the throttles are removed, unless it says\n"
-                "budget: otherwise below.\n"
+                "budget: cut short. What is under way goes on in the cluster. The throttles are removed,\n"
+                "budget: unless an error below says otherwise.\n"
                 f"budget: see it:    keylane budget {address} --status\n"
                 f"budget: finish it: keylane budget {address} --plan {plan} --apply",
                 err=True,

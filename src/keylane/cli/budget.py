@@ -46,7 +46,7 @@ FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": "
 @client_options
 @output_option
 def budget(address: str, output: str, **options: Any) -> tuple[Result, str]:
-    r"""Say what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
+    """Say what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
 
     Nothing is changed without --apply. A plan is bound to the cluster as it was seen: it is refused when that has
     changed, and when another reassignment is under way.

@@ -5,6 +5,7 @@ What a page asks of the network and what it logs are read from the browser's own
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
@@ -88,6 +89,16 @@ class Browser:
     def prefer(self, scheme: str) -> None:
         """Light or dark, as a reader's system would say."""
         self._cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def on_paper(self, width: int) -> None:
+        """As it would be laid out on paper, so many pixels wide; the next page is on the screen again."""
+        self._cdp("Emulation.setDeviceMetricsOverride", width=width, height=1000, deviceScaleFactor=1, mobile=False)
+        self._cdp("Emulation.setEmulatedMedia", media="print")
+
+    def printed(self) -> bytes:
+        """The page as a PDF."""
+        made = self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True})
+        return base64.b64decode(made["data"])
 
     def run(self, script: str, *arguments: Any) -> Any:
         """What a script in the page returns."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.browser.conftest import browser_programs
+from tests.browser.faults import broken, planted
 
 from keylane.report.demo import demo_page
 
@@ -34,14 +35,6 @@ FIRST_PIXELS = '[...document.querySelector("canvas").getContext("2d").getImageDa
 @pytest.fixture(scope="module")
 def page(demo_run: DemoRun) -> Path:
     return demo_run.page
-
-
-def planted(page: Path, folder: Path, what: str, *, policy: bool = True) -> Path:
-    """The page with something at the end of its body, with or without the policy that would forbid it."""
-    text = page.read_text(encoding="utf-8").replace("</body>", f"{what}</body>")
-    made = folder / "planted.html"
-    made.write_text(text if policy else without_policy(text), encoding="utf-8")
-    return made
 
 
 def undrawn(maps: list[dict[str, Any]], rows: int = 64) -> list[str]:
@@ -77,19 +70,6 @@ def test_it_draws_logs_no_error_and_asks_for_itself_alone(
 ) -> None:
     browser.open(page, width=width, scheme=scheme).drawn()
     assert complaints(browser, page) == []
-
-
-def broken(page: Path, folder: Path, good: str, bad: str) -> Path:
-    """The page with a fault in its own script, and without the policy, which would not let a changed script run."""
-    text = page.read_text(encoding="utf-8")
-    assert good in text
-    made = folder / "broken.html"
-    made.write_text(without_policy(text).replace(good, bad), encoding="utf-8")
-    return made
-
-
-def without_policy(text: str) -> str:
-    return re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
 
 
 @pytest.mark.parametrize(

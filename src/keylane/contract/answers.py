@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract, Spread
 
-__all__ = ["Answers", "OrderScope", "answers", "moved_share", "weakest"]
+__all__ = ["Answers", "OrderScope", "answers", "keeps_order", "moved_share", "weakest"]
 
 
 #: What is kept in order, strongest first.
@@ -44,6 +44,15 @@ def answers(contract: Contract) -> tuple[Answers, ...]:
 def weakest(given: Sequence[Answers]) -> OrderScope:
     """The order scope a reader may rely on for every key."""
     return max((one.order_scope for one in given), key=_STRENGTH.__getitem__)
+
+
+def keeps_order(scope: OrderScope, wanted: OrderScope) -> bool:
+    """Whether one order scope is at least as strong as another.
+
+    >>> keeps_order("per-key", "per-sub-key"), keeps_order("none", "per-key")
+    (True, False)
+    """
+    return _STRENGTH[scope] <= _STRENGTH[wanted]
 
 
 def _tail(contract: Contract) -> Answers:

@@ -5,6 +5,8 @@ mixture      shares of several writers, from how often each could have written a
 tally        one pass over keys and lanes: the lane count, the rules believed, what each row fits first
 identify     which client's partitioner wrote this data, and is there a second one that disagrees?
 golden       a contract's golden examples and chosen keys, without data
+alarm        is the fullest lane fuller than chance makes it? with a stated rate of false alarms
+hot          why is a lane hot: one key, few keys, an unlucky hash, a mixed writer (heat: the words of it)
 balance      how evenly lanes are filled, and how evenly they could be
 keep         does this data keep its contract: lanes, expectations
 together     are these contracts, or these data sets, co-partitioned?

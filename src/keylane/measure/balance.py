@@ -63,13 +63,20 @@ def least_cv(keys: Counts, lanes: int) -> float:
     >>> least_cv([2, 1, 1], 2)
     0.0
     """
-    rest = float(np.sum(keys))
+    counts = np.asarray(keys, float)
+    rest = float(counts.sum())
     loads: list[float] = []
-    for records in sorted(map(float, keys), reverse=True):
-        free = lanes - len(loads)
-        if records * free <= rest:
+    for records in _heaviest(counts, lanes):
+        if records * (lanes - len(loads)) <= rest:
             break
         loads.append(records)
         rest -= records
     free = lanes - len(loads)
-    return cv([*loads, *[rest / free] * free])
+    return cv([*loads, *[rest / free] * free] if free else loads)
+
+
+def _heaviest(counts: NDArray[np.float64], most: int) -> list[float]:
+    """The heaviest first; without sorting millions of keys that can have no lane to themselves."""
+    in_order = len(counts) <= most or bool((counts[1:] <= counts[:-1]).all())
+    top = counts[:most] if in_order else np.partition(counts, len(counts) - most)[-most:]
+    return sorted(top.tolist(), reverse=True)

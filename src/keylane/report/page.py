@@ -20,9 +20,12 @@ from keylane.report.markup import Markup, tag
 __all__ = ["page", "said"]
 
 
-def page(title: str, body: Markup, data: Any, assets: str) -> str:
-    """The file's text. `assets` names its style and script; `data` is what the script finds in `#figures`."""
-    style, script = asset(f"{assets}.css"), asset(f"{assets}.js")
+def page(title: str, body: Markup, data: Any, assets: str, styles: tuple[str, ...] = ()) -> str:
+    """The file's text. `assets` names its style and script; `data` is what the script finds in `#figures`.
+
+    `styles` names the style sheets where it takes more than the one that is called like the script.
+    """
+    style, script = "".join(asset(f"{name}.css") for name in styles or (assets,)), asset(f"{assets}.js")
     allowed = ("default-src 'none'", f"style-src {_hash(style)}", f"script-src {_hash(script)}")
     return Template(asset("page.html")).substitute(
         policy="; ".join((*allowed, "base-uri 'none'", "form-action 'none'")),

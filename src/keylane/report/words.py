@@ -1,10 +1,10 @@
-"""Numbers and keys as a reader wants them: short, and telling nobody's name."""
+"""Numbers as a reader wants them: short. Keys: `measure.masking`."""
 
 from __future__ import annotations
 
-import hashlib
+import unicodedata
 
-__all__ = ["count", "lanes", "masked", "percent", "times"]
+__all__ = ["chance", "count", "lanes", "percent", "share", "short_count", "times", "visible"]
 
 
 def count(number: int) -> str:
@@ -24,6 +24,18 @@ def percent(share: float, digits: int = 1) -> str:
     ['0', '<0.1', '50.0', '>99.9', '100']
     """
     return f"{_percents(share, digits)}\N{NO-BREAK SPACE}%"
+
+
+def share(value: float) -> str:
+    """A share in percent, with two digits that count: of 1,000 lanes, a key that fills one has 0.1 %.
+
+    >>> [share(value).split()[0] for value in (0.0, 0.5, 0.0618, 0.00437, 0.000437)]
+    ['0', '50.0', '6.2', '0.44', '0.044']
+    """
+    digits = 1
+    while 0 < value < 10.0 ** (-digits - 1) and digits < 6:
+        digits += 1
+    return percent(value, digits)
 
 
 def _percents(share: float, digits: int) -> str:
@@ -51,6 +63,41 @@ def _runs(numbers: list[int]) -> list[list[int]]:
     return runs
 
 
-def masked(key: str, salt: bytes) -> str:
-    """A key cut to its beginning, with a salted hash that tells two of them apart and leads back to neither."""
-    return f"{key[:4]}…{hashlib.sha256(salt + key.encode()).hexdigest()[:6]}"
+def short_count(number: float) -> str:
+    """For an axis: 10, 2.5k, 3M.
+
+    >>> [short_count(number) for number in (0, 10, 2_500, 3_000_000)]
+    ['0', '10', '2.5k', '3M']
+    """
+    for size, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:g}{letter}"
+    return f"{number:g}"
+
+
+def visible(key: str) -> str:
+    r"""A key as it is, but for characters that would not be seen or would turn the text around: those as escapes.
+
+    >>> visible("a\u202eb\n")
+    'a\\u202eb\\n'
+    """
+    return "".join(_seen(character) for character in key)
+
+
+def _seen(character: str) -> str:
+    hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return character.encode("unicode_escape").decode() if hidden else character
+
+
+def chance(value: float) -> str:
+    """A small probability: 0.02, 4e-4, below 1e-9 as < 1e-9.
+
+    >>> [chance(value) for value in (0.5, 0.0214, 0.0004, 1e-12)]
+    ['0.5', '0.021', '4e-4', '< 1e-9']
+    """
+    if value < 1e-9:
+        return "< 1e-9"
+    if value >= 0.001:
+        return f"{value:.2g}"
+    digits, _, power = f"{value:.0e}".partition("e")
+    return f"{digits}e{int(power)}"

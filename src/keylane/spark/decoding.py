@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     #: Columns by name, and which records cannot be read; None when all can.
     Fields = tuple[dict[str, Column], Column | None]
 
-__all__ = ["FORMS", "from_key", "from_value", "value_fields"]
+__all__ = ["FORMS", "from_key", "from_value", "key_column", "value_fields"]
 
 #: How a value may be written, beside the forms that need a schema.
 FORMS: Final = ("json", "utf8", "avro", "protobuf")
@@ -47,12 +47,12 @@ def from_key(contract: Contract) -> dict[str, Column]:
     """`key` and `timestamp`, where the contract names them. A key's bytes are what its encoding has made already."""
     names, key = needed(contract), contract.spec.key
     encodings = dict(zip(key.fields, key.encodings, strict=True))
-    found = {"key": _key(encodings.get("key", "raw")), "timestamp": F.col("timestamp")}
+    found = {"key": key_column(encodings.get("key", "raw")), "timestamp": F.col("timestamp")}
     return {name: found[name] for name in names if name in found}
 
 
-def _key(encoding: Encoding) -> Column:
-    """The number that bytes spell, where a number is wanted: big-endian, two's complement."""
+def key_column(encoding: Encoding) -> Column:
+    """A record's key; the number that its bytes spell, where one is wanted: big-endian, two's complement."""
     width = _WIDTHS.get(encoding)
     if width is None:
         return F.col("key")

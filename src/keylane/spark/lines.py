@@ -66,9 +66,14 @@ def read_json(
     known: StructType | None,
     before: int,
     needed: Mapping[str, DataType],
+    *,
+    only: bool = False,
 ) -> Batch:
-    """Records of JSON lines: one object a line. Columns that are not known yet are found by reading."""
-    schema = _json_schema(spark, files, known, needed)
+    """Records of JSON lines: one object a line. Columns that are not known yet are found by reading.
+
+    `only` the needed columns: then nothing has to be found.
+    """
+    schema = _fields(needed) if only else _json_schema(spark, files, known, needed)
     lines = _numbered(spark, files, header=False)
     # In brackets, so that a second object on the line, or anything else after the first, is seen.
     whole = F.from_json(F.concat(F.lit("["), F.col(LINE), F.lit("]")), ArrayType(schema))
@@ -92,22 +97,32 @@ def read_csv(
     known: StructType | None,
     before: int,
     needed: Mapping[str, DataType],
+    *,
+    only: bool = False,
 ) -> Batch:
-    """Records of CSV files, each with its header line. Columns are text, but for numbers that a key is made of."""
+    """Records of CSV files, each with its header line. Columns are text, but for numbers that a key is made of.
+
+    `only` the needed columns, of those that there are.
+    """
     headers = [_header(file) for file in files]
     schema: DataType = known or StructType()
     for names, file in zip(headers, files, strict=True):
-        fields = [StructField(name, needed.get(name, StringType())) for name in names]
-        schema = widened(schema, checked_columns(StructType(fields), file.name))
+        wanted = [name for name in names if name in needed or not only]
+        fields = StructType([StructField(name, needed.get(name, StringType())) for name in wanted])
+        schema = widened(schema, fields if only else checked_columns(fields, file.name))
     assert isinstance(schema, StructType)
     if not any(headers):
-        schema = StructType([*schema.fields, *(StructField(n, k) for n, k in needed.items() if n not in schema.names)])
+        schema = StructType(schema.fields + [f for f in _fields(needed).fields if f.name not in schema.names])
     lines = _numbered(spark, files, header=True)
     frame = _csv_records(lines.frame, schema, headers)
     records = tuple(max(0, rows - 1) for rows in lines.rows)
     # A file of blank lines has one where others have their header, which is no record.
     filtered = lines.blank - sum(not names and rows > 0 for names, rows in zip(headers, lines.rows, strict=True))
     return finished(frame, files, schema, lines.rows, records, before, filtered=filtered)
+
+
+def _fields(kinds: Mapping[str, DataType]) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in kinds.items()])
 
 
 def _json_schema(
@@ -118,8 +133,7 @@ def _json_schema(
     found = StructType([StructField(f.name, _key_type(f.dataType, needed.get(f.name))) for f in found.fields])
     schema = widened(known or found, found)
     assert isinstance(schema, StructType)
-    missing = [StructField(name, kind) for name, kind in needed.items() if name not in schema.names]
-    return StructType(schema.fields + missing)
+    return StructType(schema.fields + [f for f in _fields(needed).fields if f.name not in schema.names])
 
 
 def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
@@ -246,7 +260,7 @@ def _csv_records(lines: DataFrame, schema: StructType, headers: Sequence[tuple[s
 
 def _parsed(schema: StructType, shape: Sequence[str], mine: Column, n: int) -> Column:
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
-    fields = [f"`{name.replace('`', '``')}` {kinds[name]}" for name in shape]
+    fields = [f"`{name.replace('`', '``')}` {kinds.get(name, 'string')}" for name in shape]
     record = F.from_csv(F.col(LINE), ", ".join([*fields, f"{_CORRUPT} string"]), _CSV)
     return F.when(mine, record).alias(f"keylane_shape_{n}")
 

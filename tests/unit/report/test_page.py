@@ -6,10 +6,10 @@ import base64
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.unit.report.reading import read
 
 from keylane.report.demo import demo_page
 from keylane.report.markup import Markup
@@ -21,41 +21,6 @@ if TYPE_CHECKING:
     Document = Callable[..., dict[str, Any]]
 
 HOSTILE = "<script>alert(1)</script>\"'&\u2028</script>"
-VOID = {"meta", "input", "br", "hr", "img"}
-
-
-class Reader(HTMLParser):
-    """Reads a page and keeps what is wrong with it, and what a test wants to know."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.problems: list[str] = []
-        self.ids: list[str] = []
-        self.targets: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_startendtag(tag, attrs)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.elements.append((tag, found))
-        self.ids += [str(found["id"])] if "id" in found else []
-        self.targets += [str(found[name]) for name in ("href", "src", "srcset", "action") if name in found]
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.problems.append(f"</{tag}> at line {self.getpos()[0]}")
-
-
-def read(text: str) -> Reader:
-    reader = Reader()
-    reader.feed(text)
-    reader.close()
-    return reader
 
 
 def test_the_page_is_well_formed(document: Document) -> None:

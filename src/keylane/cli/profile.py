@@ -1,0 +1,194 @@
+"""`keylane profile`: who is heavy in a stream, from one pass over it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from keylane.cli.kafka_options import profiling_from, profiling_options
+from keylane.cli.output import Result, Section, output_option
+from keylane.cli.progress import spark_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from keylane.measure.profile import Profile
+
+__all__ = ["profile"]
+
+_FOR: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
+_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+#: A window with less than this share of the mean is as good as empty.
+_STRAY: Final = 0.01
+
+
+@click.command(short_help="Who is heavy: records of every key, by window, in one pass.")
+@click.argument("source", metavar="SRC")
+@click.option("--key", "-k", "keys", multiple=True, metavar="COLUMN", help="A field of the key; repeatable, in order.")
+@click.option("--encoding", "-e", "encodings", multiple=True, help="How the key becomes bytes; default: utf8.")
+@click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract.")
+@click.option("--time", "-t", metavar="COLUMN", help="Cut windows by this column; default: by position.")
+@click.option("--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="What whole numbers in it count.")
+@click.option("--bytes", "size", metavar="COLUMN", help="The length of a record, or a column to take it of.")
+@click.option("--windows", "-w", type=int, help="How many, 1 to 48; default: 24, or 8 over 20 M records.")
+@click.option("--for", "seconds", metavar="TIME", callback=lambda *a: _duration(a[2]), help="Listen to a topic: 10m.")
+@click.option("--approximate", is_flag=True, help="By sketches: for more keys than memory holds.")
+@click.option("--show-keys", is_flag=True, help="Show keys whole; else they are cut and hashed.")
+@click.option("--out", type=click.Path(), metavar="F.profile", help="Keep the profile in this folder, for plan.")
+@click.option("--force", is_flag=True, help="Replace a profile that is there.")
+@click.option("--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings.")
+@click.option("--master", help="A Spark master; default: this machine's cores.")
+@click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable.")
+@profiling_options
+@output_option
+def profile(
+    source: str,
+    keys: tuple[str, ...],
+    encodings: tuple[str, ...],
+    contract: str | None,
+    show_keys: bool,
+    out: str | None,
+    force: bool,
+    settings: tuple[str, ...],
+    output: str,
+    **options: Any,
+) -> tuple[Result, str]:
+    """Count the records of every key of SRC, by window of time: who is heavy, and since when.
+
+    SRC is a file or folder of Parquet, JSON lines or CSV, a folder of lanes as route writes it, or a topic. Only key,
+    time and length are read. Counts are exact; with --approximate they are estimates with a stated error.
+
+    \b
+    keylane profile payments/ --key merchant --time paid_at
+    keylane profile payments/ --key merchant --time paid_at --out payments.profile
+    keylane profile kafka://broker:9092/payments --for 10m
+
+    Keys are personal data: they are shown cut, with a hash, unless --show-keys. With --out they are kept in a folder
+    that only you can read; without it nothing is kept.
+    Exit codes: 0 done, 1 the source cannot be read, 2 usage.
+    """
+    from keylane.contract.parse import load_contract
+
+    loaded = load_contract(contract) if contract else None
+    kafka = profiling_from(options)
+    from keylane.pipelines.profile import Options
+    from keylane.pipelines.profile import profile as run
+
+    given = Options(kafka=kafka, conf=_settings(settings), **options)
+    with spark_progress("profile"):
+        made = run(
+            source,
+            keys,
+            encoding=_encoding(encodings),
+            contract=loaded,
+            options=given,
+            out=out,
+            replace_profile=force,
+            say=lambda text: click.echo(f"profile: {text}", err=True),
+        )
+    return as_result(_document(made, show_keys=show_keys, out=out), show_keys=show_keys), output
+
+
+def _duration(text: str | None) -> float | None:
+    if text is None:
+        return None
+    found = _FOR.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise click.UsageError(f"--for takes a length of time as 500ms, 30s, 10m, 1h, 1d, got {text!r}")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+    from keylane.cli.route import settings_from
+
+    return settings_from(texts)
+
+
+def _encoding(given: tuple[str, ...]) -> Any:
+    """One for all fields, or one for each."""
+    from keylane.contract.names import ENCODINGS
+    from keylane.errors import UnknownNameError
+
+    for name in given:
+        if name not in ENCODINGS:
+            raise UnknownNameError.among("encoding", name, list(ENCODINGS))
+    return given if len(given) > 1 else given[0] if given else "utf8"
+
+
+def _document(made: Profile, *, show_keys: bool, out: str | None) -> dict[str, Any]:
+    from keylane.measure.overview import overview
+
+    # The salt is forgotten: hashes tell keys of one document apart, and lead back to none.
+    return overview(made, salt=secrets.token_bytes(16), show_keys=show_keys, stored=out, hot=None)
+
+
+def as_result(document: dict[str, Any], *, show_keys: bool) -> Result:
+    """Heavy keys, windows, and in words what to know of them."""
+    windows = document["windows"]
+    columns = ["rank", "key", "records", "share"]
+    columns += ["bytes"] if any(one["bytes"] is not None for one in document["heavy"]) else []
+    columns += ["error"] if document["approximate"] else []
+    rows = [
+        {"window": n + 1, "from": edge, "records": records, "keys": keys, "new_keys": new}
+        for n, (edge, records, keys, new) in enumerate(
+            zip(windows["edges"], windows["records"], windows["distinct_keys"], windows["new_keys"], strict=False)
+        )
+    ]
+    heavy = Section(tuple(columns), document["heavy"], "heavy keys")
+    parts = Section(("window", "from", "records", "keys", "new_keys"), rows, f"windows, by {windows['kind']}")
+    return Result(document, [heavy, parts], list(_lines(document, show_keys=show_keys)))
+
+
+def _lines(document: dict[str, Any], *, show_keys: bool) -> Iterator[str]:
+    about = "about " if document["approximate"] else ""
+    top = document["heavy"][0]["share"] if document["heavy"] else 0.0
+    text = f"{document['records']:,} records of {about}{document['distinct_keys']:,} keys; the heaviest has {top:.2%}"
+    yield f"{text}, {_share_of_first(document)}"
+    yield from (f"  {note}" for note in notes(document))
+    if not show_keys:
+        yield "  keys are cut and hashed; --show-keys shows them whole"
+    kept = document["profile"]
+    yield f"  kept in {kept}" if kept else "  nothing is kept; --out F.profile keeps it for plan"
+
+
+def _share_of_first(document: dict[str, Any]) -> str:
+    """The share of the first hundredth of the keys, as near as the curve tells it."""
+    ranks = document["key_ranks"]
+    wanted = max(1, ranks[-1]["rank"] // 100)
+    near = min(ranks, key=lambda one: abs(one["rank"] - wanted))
+    return f"the first {near['rank']:,} of them {near['cumulative']:.1%}"
+
+
+def notes(document: dict[str, Any]) -> Iterator[str]:
+    """What a reader should know before trusting the tables."""
+    without = {name: count for name, count in document["without_key"].items() if count}
+    if without:
+        yield "without a key: " + ", ".join(f"{count:,} {name}" for name, count in without.items())
+    alike = document["lookalikes"]
+    if alike["groups"]:
+        kinds = sorted({one["kind"] for one in alike["examples"]})
+        first = " = ".join(alike["examples"][0]["keys"])
+        text = f"{alike['groups']:,} group(s) of keys look the same and are not ({', '.join(kinds)})"
+        yield f"{text}, {alike['records']:,} records: {first}"
+    yield from _window_notes(document)
+    lanes = document["lanes"]
+    if lanes and lanes["misplaced"]:
+        yield f"{lanes['misplaced']:,} record(s) lie in another lane than the contract gives their key"
+    if document["approximate"]:
+        yield document["how"]["heavy"]
+
+
+def _window_notes(document: dict[str, Any]) -> Iterator[str]:
+    windows = document["windows"]
+    records = windows["records"]
+    mean = sum(records) / len(records)
+    stray = [n + 1 for n, count in enumerate(records) if count < _STRAY * mean]
+    if windows["kind"] == "time" and stray and len(records) > 1:
+        few = f"{stray[0]} to {stray[-1]}" if stray == list(range(stray[0], stray[-1] + 1)) and len(stray) > 1 else ""
+        which = few or ", ".join(map(str, stray))
+        yield f"window(s) {which} hold next to nothing: the source pauses there, or a few odd times stretch it"
+    if "have no time" in document["how"]["windows"]:
+        yield document["how"]["windows"].split(". ", 1)[-1].strip()

@@ -1,0 +1,174 @@
+"""`profile`: what the keys of a source are, from one pass of Spark over it.
+
+    spark.scan, kafka.profile    a source -> a frame of keys, each with its time or its position
+    spark.profiling              the frame -> one row for each key, by window
+    measure.counted              rows -> a profile
+    systems.profiles             a profile -> a folder, for `plan`
+
+Before the pass, only the ends of the time are looked for, because windows are cut between them: in the footers of
+Parquet files where they tell, else by a job over the one column.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import pyarrow.compute as pc
+
+from keylane.contract.model import Key
+from keylane.errors import CountError, DataError, UsageError
+from keylane.measure.counted import Head, observed_lanes, profile_of
+from keylane.pipelines.failures import translated
+from keylane.pipelines.kafka.options import KafkaOptions
+from keylane.pipelines.looking import Looked, look_at_files
+from keylane.pipelines.session import session_beside, warn
+from keylane.spark.profiling import UNTIMED, Counting, counted, packing_for
+from keylane.spark.session import active_session_kept
+from keylane.systems.address import parse_address, path_of
+from keylane.systems.profiles import read_rows, staged, write_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.contract.names import Encoding
+    from keylane.measure.profile import Profile
+    from keylane.pipelines.session import Say
+    from keylane.systems.address import Address
+
+__all__ = ["Options", "profile"]
+
+Unit: TypeAlias = Literal["s", "ms", "us"]
+#: Many keys are looked up once each: the second, smaller map before the large one finds little of them.
+_ONE_MAP: Final = "spark.sql.codegen.aggregate.map.twolevel.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What may be said about a profile beside its source and its key.
+
+    `time` is the column that windows are cut by, `unit` what its whole numbers count, `size` the column that tells how
+    long a record is. `kind` as in `route`. `seconds` is how long a topic is listened to.
+    """
+
+    time: str | None = None
+    unit: Unit | None = None
+    size: str | None = None
+    windows: int | None = None
+    seconds: float | None = None
+    approximate: bool = False
+    kind: str | None = None
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
+
+
+def profile(
+    source: str,
+    key: Sequence[str] = (),
+    *,
+    encoding: Encoding | Sequence[Encoding] = "utf8",
+    contract: Contract | None = None,
+    options: Options | None = None,
+    out: str | Path | None = None,
+    replace_profile: bool = False,
+    spark: SparkSession | None = None,
+    say: Say = warn,
+) -> Profile:
+    """Count the records of every key of a source, by window; with `out` the profile is stored there too.
+
+    The key is the contract's, without its window, or the fields that are named.
+    """
+    given, address = options or Options(), parse_address(source)
+    wanted = key_of(key, encoding, contract, of_topic=address.system == "kafka")
+    target = None if out is None else Path(out).absolute()
+    with staged(target, replace=replace_profile) as folder:
+        try:
+            with active_session_kept(), _looked(address, wanted, contract, given, spark, say) as look:
+                made = _made(look, wanted, source, contract, folder)
+        except Exception as error:
+            raise translated(error, work="the profile") from error
+        if target is not None:
+            write_profile(made, folder)
+        return made
+
+
+@contextmanager
+def _looked(
+    address: Address, key: Key, contract: Contract | None, given: Options, spark: SparkSession | None, say: Say
+) -> Iterator[Looked]:
+    """The source, ready to be counted for as long as this is open."""
+    given = replace(given, conf={_ONE_MAP: "false", **given.conf})
+    if address.system == "kafka":
+        from keylane.pipelines.kafka.profile import looked_at_topic
+
+        with looked_at_topic(address, key, contract, given, spark, say) as look:
+            yield look
+        return
+    path = path_of(address, "a profile's source")
+    if given.seconds is not None:
+        raise UsageError.of("only a topic can be listened to", got=str(path), hint="leave --for out")
+    yield look_at_files(session_beside(spark, given.master, given.conf, say), path, key, given)
+
+
+def key_of(
+    fields: Sequence[str], encoding: Encoding | Sequence[Encoding], contract: Contract | None, *, of_topic: bool
+) -> Key:
+    """The key of a profile: the contract's without its window, or as named, or what a topic has for one."""
+    if contract is not None:
+        found = contract.spec.key
+        if fields and tuple(fields) != found.fields:
+            got, allowed = ", ".join(fields), ", ".join(found.fields)
+            raise UsageError.of("the contract's key is another", got=got, allowed=allowed, hint="leave --key out")
+        return found.model_copy(update={"window": None})
+    if fields:
+        return Key(fields=tuple(fields), encoding=encoding if isinstance(encoding, str) else tuple(encoding))
+    if of_topic:
+        return Key(fields=("key",), encoding="raw")
+    raise UsageError.of("a profile of files needs to know the key", hint="--key COLUMN, or --contract FILE")
+
+
+def _made(look: Looked, key: Key, source: str, contract: Contract | None, folder: Path) -> Profile:
+    packing = packing_for(look.records)
+    raw = folder / "raw"
+    how = Counting(key, look.windows, packing, untimed=look.untimed)
+    counted(look.frame, how).write.parquet(f"file://{raw}")
+    rows = read_rows(raw)
+    _remove(raw)
+    facts = {**look.facts, **({"without_time": _sum(rows, UNTIMED)} if look.windows.kind == "time" else {})}
+    head = Head(source, key, look.windows, packing, look.size, facts=tuple(facts.items()))
+    if look.lanes is not None:
+        rows, lanes = observed_lanes(rows, head, look.lanes, contract)
+        head = replace(head, lanes=lanes)
+    return _checked(profile_of(rows, head), look)
+
+
+def _remove(raw: Path) -> None:
+    for file in [*raw.iterdir()]:
+        file.unlink()
+    raw.rmdir()
+
+
+def _sum(rows: pa.Table, name: str) -> int:
+    return int(pc.sum(rows.column(name)).as_py() or 0) if name in rows.column_names else 0
+
+
+def _checked(made: Profile, look: Looked) -> Profile:
+    """Nothing is lost: what was counted is what there is, where that is known without counting."""
+    if look.exact and made.total != look.records:
+        what = "the source has changed while it was counted, or records were lost"
+        raise CountError.of(what, got=made.total, allowed=str(look.records))
+    if made.total == 0:
+        raise DataError.of("no records", got=made.source, hint="nothing can be said of an empty source")
+    if not made.keys.num_rows:
+        names: Any = ", ".join(made.key.fields)
+        none = made.without_key
+        got = f"{none.null:,} null, {none.empty:,} empty, {none.malformed:,} malformed"
+        raise DataError.of(f"no record has a key in {names}", got=got, hint="look at the column's name and encoding")
+    return made

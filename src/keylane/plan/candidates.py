@@ -1,0 +1,189 @@
+"""Every strategy times every lane count, each fitted on what was seen and scored on what came later.
+
+    strategies      the keys that go elsewhere
+    stream          the records that then lie on each lane, by window
+    score           how even that is
+
+`max_over_mean` is the promise: fitted on the first half of the time, scored on the second. `fitted` has the figures on
+all that was seen, which is what the contract is made from. Which candidate to take: `choose`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from keylane.contract.partitioners import FACTS
+from keylane.hashing.murmur3 import fmix32_rows
+from keylane.measure.balance import max_over_mean
+from keylane.placement.spread import STEP
+from keylane.plan.score import Score, score
+from keylane.plan.strategies import STRATEGIES, Fitted
+from keylane.plan.stream import moved_loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from keylane.contract.model import Contract
+    from keylane.plan.seen import Fold, Seen
+    from keylane.plan.stream import Hashed, Stream
+
+__all__ = ["ALTERNATIVES", "TITLES", "Candidate", "FoldScore", "candidates", "standing"]
+
+#: The usual hashes of clients: each is another draw, no better than the others on the whole.
+ALTERNATIVES: Final = ("kafka-java", "librdkafka-consistent-random", "sarama-hash")
+#: A client that ignores keys.
+KEYLESS: Final = "librdkafka-random"
+TITLES: Final = {
+    "today": "as it stands today",
+    "hash": "the hash alone",
+    "window": "key and time window hashed together",
+    "pin": "few keys pinned, the rest hashed",
+    "table": "heavy keys in a table, the rest hashed",
+    "spread": "hot keys spread by sub-key",
+    "spread-by-position": "hot keys spread by position",
+    "tier": "hot keys in a stream of their own",
+    "tier-spread": "hot keys in a stream of their own, spread there",
+    "concentrate": "accounts on as few lanes as they need",
+    "keyless": "no key: any lane",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FoldScore:
+    """Fitted on the windows before `cut`, scored on those from it up to `end`."""
+
+    cut: int
+    end: int
+    fitted: float
+    scored: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A strategy at a lane count: what it moves, what then lies on each lane, and how even that was and is promised."""
+
+    strategy: str
+    partitioner: str
+    lanes: int
+    folds: tuple[FoldScore, ...]
+    score: Score
+    hottest_key_share: float
+    loads: NDArray[np.float64]
+    fitted: Fitted = field(default_factory=Fitted)
+
+    @property
+    def max_over_mean(self) -> float:
+        """The promise: the second half of the time, fitted on the first; on all of it when there is but one window."""
+        return self.folds[0].scored if self.folds else self.score.max_over_mean
+
+    @property
+    def on_average(self) -> float:
+        """Over all folds and all that was seen: candidates are compared by it, because one fold is a matter of luck."""
+        scored = [self.score.max_over_mean, *(fold.scored for fold in self.folds)]
+        return sum(scored) / len(scored)
+
+    @property
+    def title(self) -> str:
+        """What it is in a few words."""
+        other = self.strategy not in TITLES
+        return f"the hash of {self.partitioner}" if other else TITLES[self.strategy]
+
+    @property
+    def all_lanes(self) -> int:
+        """Lanes of the stream and of its tier."""
+        return len(self.loads)
+
+
+def candidates(stream: Stream, base: str, counts: Sequence[int]) -> Iterator[Candidate]:
+    """All of them; `base` is the partitioner whose hash the tail keeps."""
+    others = [name for name in ALTERNATIVES if FACTS[name].family != FACTS[base].family]
+    for lanes in counts:
+        hashed = stream.hashed(base, lanes)
+        for strategy in STRATEGIES:
+            yield _fitted(strategy, stream, hashed)
+        for name in others:
+            yield _fitted(f"hash-{FACTS[name].hash}", stream, stream.hashed(name, lanes))
+        yield _scattered("window", base, stream, _windowed(hashed, stream))
+        yield _scattered("keyless", KEYLESS, stream, _even(stream, lanes))
+
+
+def standing(stream: Stream, contract: Contract, lanes: int, fitted: Fitted) -> Candidate:
+    """A contract as it stands, which has learned nothing from this profile; `fitted` is what its rules do."""
+    name = contract.spec.partitioner
+    if FACTS[name].fold == "keyless":
+        return _scattered("today", name, stream, _even(stream, lanes))
+    hashed = stream.hashed(name, lanes)
+    if contract.spec.key.window is not None:
+        return _scattered("today", name, stream, _windowed(hashed, stream))
+    return _candidate("today", stream, hashed, lambda *_: fitted)
+
+
+def _fitted(strategy: str, stream: Stream, hashed: Hashed) -> Candidate:
+    return _candidate(strategy, stream, hashed, STRATEGIES.get(strategy, STRATEGIES["hash"]))
+
+
+def _candidate(strategy: str, stream: Stream, hashed: Hashed, fit: Callable[[Hashed, Seen], Fitted]) -> Candidate:
+    found = fit(hashed, stream.whole)
+    loads = moved_loads(hashed, found.moves, stream.profile.by_window, found.tier_lanes)
+    folds = tuple(_fold_score(hashed, fold, fit(hashed, fold.fit)) for fold in stream.folds)
+    hottest = _hottest(stream, found)
+    return Candidate(strategy, hashed.rule.name, hashed.lanes, folds, score(loads), hottest, loads, found)
+
+
+def _fold_score(hashed: Hashed, fold: Fold, found: Fitted) -> FoldScore:
+    loads = moved_loads(hashed, found.moves, fold.fit.profile.by_window, found.tier_lanes)
+    return _scored(fold, loads)
+
+
+def _scored(fold: Fold, loads: NDArray[np.float64]) -> FoldScore:
+    """The fullest lane over the mean, in the stretch that was fitted on and in the one after it."""
+    fitted, scored = (max_over_mean(loads[:, one.first : one.last].sum(axis=1)) for one in (fold.fit, fold.score))
+    return FoldScore(fold.score.first, fold.score.last, fitted, scored)
+
+
+def _hottest(stream: Stream, found: Fitted) -> float:
+    """The largest share of all records that one key puts on one lane."""
+    records = stream.records
+    if not len(records):
+        return 0.0
+    first_whole = next(rank for rank in range(len(records) + 1) if len(found.moves.get(rank, ())) < 2)
+    whole = float(records[first_whole]) if first_whole < len(records) else 0.0
+    pieces = [records[rank] / len(lanes) for rank, lanes in found.moves.items()]
+    return float(max([whole, *pieces]) / records.sum())
+
+
+def _scattered(strategy: str, name: str, stream: Stream, loads: NDArray[np.float64]) -> Candidate:
+    """A strategy that has nothing to learn and leaves no key on one lane."""
+    folds = tuple(_scored(fold, loads) for fold in stream.folds)
+    piece = stream.profile.by_window[:1000].max(initial=0) if strategy == "window" else 1
+    share = float(piece / max(1, int(stream.records.sum())))
+    return Candidate(strategy, name, len(loads), folds, score(loads), share, loads)
+
+
+def _windowed(hashed: Hashed, stream: Stream) -> NDArray[np.float64]:
+    """Key and window hashed together: a draw for each key of the head and window, the light keys evenly.
+
+    The draw is a stand-in for the client's hash of the longer key, which depends on how the window is written; it is as
+    fair, and gives lanes that are as even.
+    """
+    counts, totals = stream.profile.by_window[stream.whole.head], stream.window_totals
+    numbers = _numbers32(hashed)[stream.whole.head]
+    loads = np.tile((totals - counts.sum(axis=0)) / hashed.lanes, (hashed.lanes, 1))
+    for window, column in enumerate(counts.T):
+        drawn = fmix32_rows(numbers ^ np.uint32((window + 1) * STEP & 0xFFFFFFFF))
+        loads[:, window] += np.bincount(drawn % np.uint32(hashed.lanes), column, minlength=hashed.lanes)
+    return loads
+
+
+def _numbers32(hashed: Hashed) -> NDArray[np.uint32]:
+    numbers = hashed.numbers if hashed.numbers.ndim == 1 else hashed.numbers[:, 1]
+    return numbers.astype(np.uint32)
+
+
+def _even(stream: Stream, lanes: int) -> NDArray[np.float64]:
+    return np.tile(stream.window_totals / lanes, (lanes, 1))

@@ -1,0 +1,222 @@
+"""What a change of contract costs on real traffic: keys and records moved, what waits, what breaks, what is frozen.
+
+What kind of change it is says `contract.evolve`, here as there. Counted here is what needs the keys: how many really
+change lane, with how many records, and which old lanes each new lane must wait for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import gcd
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from keylane.contract.evolve import Change, Evolution, evolve
+from keylane.contract.fingerprint import key_bytes_form, placement_form
+from keylane.contract.partitioners import FACTS
+from keylane.errors import UsageError
+from keylane.placement.count import lane_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from keylane.contract.model import Contract
+
+__all__ = ["Cost", "Drain", "Moved", "cost", "drain_by_gcd", "drain_by_keys", "moved"]
+
+#: More waits than this are told by their numbers, not one by one.
+SHOWN: Final = 10_000
+Rule: TypeAlias = Literal["gcd", "keys"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Shares of the keys, and of their records, whose lane becomes another."""
+
+    keys: float
+    traffic: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Which old lanes each new lane waits for: its parents, its own number among them where keys stay.
+
+    `from_several`: new lanes with keys that had several lanes, or none, before; they wait for every old lane.
+    """
+
+    rule: Rule
+    old_lanes: int
+    new_lanes: int
+    parents: tuple[tuple[int, ...], ...]
+    from_several: tuple[int, ...] = ()
+
+    @property
+    def fan_in(self) -> int:
+        """The most parents of a lane."""
+        return max((len(parents) for parents in self.parents), default=0)
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values; parents are left out where they are too many to read."""
+        waits = sum(len(parents) for parents in self.parents)
+        return {
+            "rule": self.rule,
+            "old_lanes": self.old_lanes,
+            "new_lanes": self.new_lanes,
+            "fan_in": self.fan_in,
+            "waits": waits,
+            "parents": [list(parents) for parents in self.parents] if waits <= SHOWN else None,
+            "from_several": list(self.from_several),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of a change. Nothing of it is known, and all is None or empty, where there is no contract today."""
+
+    moved: Moved | None
+    #: What the formula expects of hashed keys, next to what was counted; None where there is no formula.
+    expected_keys: float | None
+    drain: Drain | None
+    changes: tuple[Change, ...]
+    breaks: tuple[str, ...]
+    epoch_to_raise: int | None
+    #: What Spark's checkpoints hold on to; None while the lane count stays.
+    state: str | None
+
+    @property
+    def possible(self) -> bool:
+        """Whether the change can be made in place."""
+        return all(change.kind != "impossible" for change in self.changes)
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {
+            "moved_keys": self.moved and self.moved.keys,
+            "moved_traffic": self.moved and self.moved.traffic,
+            "expected_keys": self.expected_keys,
+            "drain": self.drain and self.drain.as_json(),
+            "changes": [asdict(change) for change in self.changes],
+            "breaks": list(self.breaks),
+            "possible": self.possible,
+            "epoch_to_raise": self.epoch_to_raise,
+            "state": self.state,
+        }
+
+
+def cost(
+    old: Contract | None,
+    new: Contract,
+    old_lanes: ArrayLike,
+    new_lanes: ArrayLike,
+    key_records: ArrayLike,
+    *,
+    counts: tuple[int, int],
+    others: Sequence[Contract] = (),
+) -> Cost:
+    """Count what going from `old` to `new` does to these keys.
+
+    `old_lanes` and `new_lanes` hold each key's lane, -1 for a key with several lanes or none. `counts` are the two lane
+    counts, which a contract with live lanes does not say itself. `others` are contracts of streams joined with these.
+    """
+    if old is None:
+        return Cost(None, None, None, (), (), None, None)
+    was, now = np.asarray(old_lanes), np.asarray(new_lanes)
+    before, after = lane_count(counts[0]), lane_count(counts[1])
+    told = evolve(_counted(old, before), _counted(new, after), [_counted(other, before) for other in others])
+    plain = _by_modulo(old) and _by_modulo(new) and _hashes_alike(old, new)
+    return Cost(
+        moved(was, now, np.asarray(key_records)),
+        _expected(told),
+        drain_by_gcd(before, after) if plain else drain_by_keys(was, now, before, after),
+        told.changes,
+        tuple(change.message for change in told.of("breaks-co-partitioning")),
+        told.epoch_to_raise,
+        _state(before, after),
+    )
+
+
+def _counted(contract: Contract, lanes: int) -> Contract:
+    """The contract with the live lane count written out, so that `evolve` can reckon with it."""
+    if contract.spec.lanes != "live":
+        return contract
+    return contract.model_copy(update={"spec": contract.spec.model_copy(update={"lanes": lanes})})
+
+
+def _by_modulo(contract: Contract) -> bool:
+    """Whether every key goes to its hash modulo the lanes, and no key elsewhere."""
+    spec, fold = contract.spec, FACTS[contract.spec.partitioner].fold
+    return fold not in ("ranges", "keyless") and not spec.hot_keys and spec.table is None
+
+
+def _hashes_alike(old: Contract, new: Contract) -> bool:
+    return (placement_form(old)["family"], key_bytes_form(old)) == (placement_form(new)["family"], key_bytes_form(new))
+
+
+def _expected(told: Evolution) -> float | None:
+    """The share that `evolve` expects; of several reasons the widest, and none at all where it cannot tell of one."""
+    shares = [change.moved_share for change in told.of("moves-keys")]
+    return None if None in shares else max((share for share in shares if share is not None), default=0.0)
+
+
+def moved(old_lanes: ArrayLike, new_lanes: ArrayLike, key_records: ArrayLike) -> Moved:
+    """The shares of keys and of records that change lane, counted.
+
+    A key with several lanes before and after counts as one that stays.
+
+    >>> moved([0, 1, 2, -1], [0, 2, 2, 1], [50, 30, 10, 10])
+    Moved(keys=0.5, traffic=0.4)
+    """
+    was, now, records = np.asarray(old_lanes), np.asarray(new_lanes), np.asarray(key_records)
+    if not was.shape == now.shape == records.shape:
+        raise UsageError.of("a lane before, a lane after and records for each key", got=(was.shape, now.shape))
+    if not records.sum():
+        return Moved(0.0, 0.0)
+    other = was != now
+    return Moved(float(other.mean()), float(records[other].sum() / records.sum()))
+
+
+def drain_by_gcd(old: int, new: int) -> Drain:
+    """For hash modulo n -> hash modulo m: new lane j waits for the old lanes i = j mod gcd(n, m), n / gcd of them.
+
+    Whatever is congruent to i modulo n and to j modulo m is congruent to both modulo their gcd. So 12 -> 24 waits for
+    one lane each, 12 -> 18 for two, 10 -> 11 for all ten; shrinking, 24 -> 12, for two. It does not hold for ranges,
+    tables or pinned keys: `drain_by_keys`.
+
+    >>> drain_by_gcd(4, 6).parents
+    ((0, 2), (1, 3), (0, 2), (1, 3), (0, 2), (1, 3))
+    """
+    step = gcd(lane_count(old), lane_count(new))
+    return Drain("gcd", old, new, tuple(tuple(range(lane % step, old, step)) for lane in range(new)))
+
+
+def drain_by_keys(old_lanes: ArrayLike, new_lanes: ArrayLike, old: int, new: int) -> Drain:
+    """Whatever the rule: new lane j waits for the old lanes that its keys were on. Keys not seen are not counted.
+
+    >>> drain_by_keys([0, 1, 1], [2, 2, 0], 2, 3).parents
+    ((1,), (), (0, 1))
+    """
+    was, now = np.asarray(old_lanes), np.asarray(new_lanes)
+    if was.shape != now.shape or was.max(initial=0) >= old or now.max(initial=0) >= new:
+        raise UsageError.of("lanes before and after for each key", got=(was.shape, now.shape), allowed=f"{old}, {new}")
+    pairs = _distinct(now[(was >= 0) & (now >= 0)].astype(np.int64) * old + was[(was >= 0) & (now >= 0)], old * new)
+    parents = np.split(pairs % old, np.searchsorted(pairs // old, np.arange(1, new)))
+    several = np.unique(now[(was < 0) & (now >= 0)])
+    return Drain("keys", old, new, tuple(tuple(one.tolist()) for one in parents), tuple(several.tolist()))
+
+
+def _distinct(pairs: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """The different pairs, in order; by counting while there is room for every pair, for sorting millions is slow."""
+    return np.flatnonzero(np.bincount(pairs, minlength=most)) if most <= 10**7 else np.unique(pairs)
+
+
+def _state(old: int, new: int) -> str | None:
+    if old == new:
+        return None
+    return (
+        f"Spark keeps the number of shuffle partitions in the checkpoint of a stateful query: one that was started "
+        f"with spark.sql.shuffle.partitions = {old} to match the lanes, or that is keyed by lane, goes on with {old} "
+        f"while the stream has {new}. Start it from a new checkpoint after the drain, or leave it at {old}."
+    )

@@ -1,0 +1,195 @@
+"""A plan as the document that `plan -o json` prints, `--out` saves and the page draws: schema `keylane.plan/1`.
+
+The sentences of the verdict and its reasons: `verdict`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from keylane.plan.ceiling import ceiling, floor
+from keylane.plan.verdict import notes, verdict, why
+
+if TYPE_CHECKING:
+    from keylane.plan.choose import Judged
+    from keylane.plan.cost import Cost
+    from keylane.plan.make import Plan
+    from keylane.plan.sizing import Sizing
+
+    Document = dict[str, Any]
+
+__all__ = ["document"]
+
+#: What the user can live with, where nothing is said.
+USUAL: Final = 1.3
+#: How each figure was obtained, for whoever was not there.
+HOW: Final = {
+    "max_over_mean": "the fullest lane over the mean lane: fitted on the first half of the time, counted on the second",
+    "fitted": "the same, fitted and counted on all records of the profile; the contract is fitted on all of them",
+    "cv": "the standard deviation of the lanes over their mean, all records of the profile",
+    "p99": "the lane at the 99th percentile over the mean lane, all records of the profile",
+    "worst_window": "the fullest lane over the mean in the window where that is worst",
+    "hottest_key_share": "the largest share of all records that one key puts on one lane",
+    "moved_keys": "keys of the profile whose lane changes; a key with several lanes counts by the part that stays",
+    "moved_traffic": "the same, weighted by records",
+    "floor": "what no placement with each key on one lane goes below, given the records of each key",
+    "noise_cv": "the CV that chance alone gives as many records on as many lanes",
+    "window": "a draw for each key and window in the place of the client's hash of both; light keys evenly",
+    "spread": "a spread key counts evenly on its lanes: no one sub-key is taken to be heavy",
+    "tier": "the lanes of a tier count with those of the stream",
+    "choice": "the fewest lanes that carry four fifths of the best, as lanes over max/mean, the mean of all folds and "
+    "all records; there, of what carries nearly as much as the best, today's contract, or else what asks least",
+}
+
+
+def document(plan: Plan, overview: Document) -> Document:
+    """The whole plan; `overview` is the document of its profile."""
+    chosen = plan.choice.chosen
+    return {
+        "schema": "keylane.plan/1",
+        "profile": overview,
+        "constraints": _constraints(plan),
+        "today": _today(plan),
+        "chosen": {**_row(chosen), "met": plan.choice.met, "why": why(plan)},
+        "verdict": verdict(plan),
+        "candidates": _candidates(plan),
+        "floor": _floors(plan),
+        "ceiling": _ceiling(plan),
+        "sizing": _sizing(plan.sizing) if plan.sizing else None,
+        "change": _change(plan.cost) if plan.today else None,
+        "folds": _folds(plan, overview["windows"]["edges"]),
+        "over_time": {"before": _side(plan.standing, "today"), "after": _side(chosen, "chosen")},
+        "how": HOW,
+        "notes": notes(plan),
+        "contract": plan.text or None,
+        "contract_fingerprint": plan.contract.fingerprint,
+        "changes": plan.changes,
+    }
+
+
+def _constraints(plan: Plan) -> Document:
+    asked, lanes = plan.question.constraints, list(plan.question.counts)
+    return {"keep_order": asked.keep_order, "max_over_mean": asked.max_over_mean, "lanes": lanes}
+
+
+def _row(one: Judged) -> Document:
+    candidate, score = one.candidate, one.candidate.score
+    return {
+        "strategy": candidate.strategy,
+        "title": candidate.title,
+        "partitioner": candidate.partitioner,
+        "lanes": candidate.lanes,
+        "tier_lanes": candidate.fitted.tier_lanes,
+        "order_scope": one.order_scope,
+        "lanes_per_key": one.lanes_per_key,
+        "readers_merge": one.readers_merge,
+        "overrides": len(candidate.fitted.moves),
+        "max_over_mean": _figure(candidate.max_over_mean),
+        "fitted": _figure(score.max_over_mean),
+        "cv": _figure(score.cv),
+        "p99": _figure(score.p99),
+        "worst_window": _figure(score.worst_window),
+        "idle_lanes": score.idle_lanes,
+        "hottest_key_share": _figure(candidate.hottest_key_share),
+        "moved_keys": _figure(one.moved.keys) if one.moved else None,
+        "moved_traffic": _figure(one.moved.traffic) if one.moved else None,
+        "allowed": one.because is None,
+        "because": one.because,
+    }
+
+
+def _figure(value: float) -> float:
+    return round(float(value), 6)
+
+
+def _candidates(plan: Plan) -> list[Document]:
+    """The chosen one first, then what is allowed, the best first, then what is not; the allowed have a rank."""
+    chosen = plan.choice.chosen
+    all_of_them = [*([plan.standing] if plan.standing else []), *plan.judged]
+    ranked = sorted(all_of_them, key=lambda one: (one is not chosen, one.because is not None, -one.carries))
+    return [
+        {**_row(one), "rank": rank if one is chosen or one.because is None else None}
+        for rank, one in enumerate(ranked, 1)
+    ]
+
+
+def _today(plan: Plan) -> Document | None:
+    if plan.today is None or plan.standing is None:
+        return None
+    contract = plan.today.contract
+    meta = {"name": contract.metadata.name, "epoch": contract.metadata.epoch, "fingerprint": contract.fingerprint}
+    return {**meta, **_row(plan.standing)}
+
+
+def _floors(plan: Plan) -> Document:
+    found = [floor(plan.stream.records, lanes) for lanes in plan.question.counts]
+    names = ("max_over_mean", "cv", "noise_cv")
+    return {
+        str(one.lanes): {**{name: _figure(getattr(one, name)) for name in names}, "held_by": one.held_by}
+        for one in found
+    }
+
+
+def _ceiling(plan: Plan) -> Document:
+    records = plan.stream.records
+    allowed = plan.question.constraints.max_over_mean or USUAL
+    return ceiling(float(records[0] / records.sum()), plan.choice.chosen.candidate.lanes, allowed).as_json()
+
+
+def _folds(plan: Plan, edges: list[Any]) -> list[Document]:
+    return [
+        {
+            "fitted_until": edges[fold.cut],
+            "scored_until": edges[fold.end],
+            "fitted": _figure(fold.fitted),
+            "scored": _figure(fold.scored),
+        }
+        for fold in plan.choice.chosen.candidate.folds
+    ]
+
+
+def _sizing(sizing: Sizing) -> Document:
+    assumed = [f"assumed: {text}" for text in sizing.assumptions]
+    return {
+        "lanes": sizing.suggested,
+        "fewest": sizing.lanes,
+        "binding": sizing.binding,
+        "reasons": [{"reason": need.reason, "lanes": need.lanes, "says": need.says} for need in sizing.needs],
+        "parallelism": sizing.parallelism and _figure(sizing.parallelism),
+        "useful_readers": sizing.useful_readers,
+        "fullest_lane_mb_s": sizing.fullest_lane_mb_s and _figure(sizing.fullest_lane_mb_s),
+        "limits": [{"says": one.says, "broken": one.broken} for one in sizing.limits],
+        "says": [sizing.says, *assumed, *(one.says for one in sizing.broken)],
+    }
+
+
+def _change(cost: Cost) -> Document:
+    told, drain = cost.as_json(), cost.drain
+    parents = told["drain"]["parents"] if drain else None
+    waits = [{"lane": lane, "for": old} for lane, old in enumerate(parents)] if parents is not None else None
+    return {
+        "moved_keys": told["moved_keys"],
+        "moved_traffic": told["moved_traffic"],
+        "expected": told["expected_keys"],
+        "old_lanes": drain.old_lanes if drain else None,
+        "fan_in": drain.fan_in if drain else None,
+        "waits_for": waits,
+        "kinds": [{"kind": one.kind, "message": one.message} for one in cost.changes],
+        "possible": cost.possible,
+        "epoch_to_raise": cost.epoch_to_raise,
+        "says": [cost.state] if cost.state else [],
+    }
+
+
+def _side(one: Judged | None, name: str) -> Document | None:
+    if one is None:
+        return None
+    loads = one.candidate.loads
+    return {
+        "title": f"{name}: {one.candidate.title}, {one.candidate.lanes} lanes",
+        "lanes": len(loads),
+        "cells": np.rint(loads).astype(np.int64).tolist(),
+        "totals": np.rint(loads.sum(axis=1)).astype(np.int64).tolist(),
+    }

@@ -1,0 +1,172 @@
+"""What each strategy does with the keys it has seen: the moves that make a stream more even. One function each.
+
+All get the keys under their hash (`stream.Hashed`) and a stretch of time (`seen.Seen`), and know nothing of what comes
+after it. What a strategy keeps in order is its contract's to say (`written`, `contract.answers`); how good it is,
+`candidates`'. In the examples a mean lane holds 100 records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from keylane.plan.evening import MOST_MOVED, evened, packed
+from keylane.plan.stream import moved_loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from keylane.plan.seen import Seen
+    from keylane.plan.stream import Hashed, Moves
+
+__all__ = ["STRATEGIES", "Fitted", "hot"]
+
+#: A key is heavy from this part of a mean lane on; below it the hash evens keys out.
+HEAVY: Final = 0.05
+#: A key is hot from this part of a mean lane on: with what else falls on its lane, that lane stands out.
+HOT: Final = 0.5
+#: How much of a mean lane a piece of a spread key may be, tried in this order: wide spreads cost readers more.
+PIECES: Final = (0.5, 0.25, 0.125)
+#: A wider spread has to be better by this.
+BETTER: Final = 0.02
+#: As many lanes as one spread may name.
+WIDEST: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a strategy came to: the keys that go elsewhere, by rank, and the lanes of a tier."""
+
+    moves: Moves = field(default_factory=dict)
+    tier_lanes: int = 0
+
+
+def hot(seen: Seen, lanes: int, part: float = HOT) -> int:
+    """How many keys, the heaviest of the head, have at least this part of a mean lane, in all records or the recent."""
+    return min(MOST_MOVED, int((seen.weights(lanes).max(axis=1) >= part).sum()))
+
+
+def hash_alone(hashed: Hashed, seen: Seen) -> Fitted:  # noqa: ARG001  the hash has nothing to learn
+    """Every key where its hash puts it: nothing to keep up, and at the mercy of the heaviest keys.
+
+    A new lane count moves 1 - gcd(n, m) / max(n, m) of all keys.
+    """
+    return Fitted()
+
+
+def pin(hashed: Hashed, seen: Seen) -> Fitted:
+    """The fewest keys moved, each whole to one lane, until the lanes are even (`evening`).
+
+    Keys of 90 and 80 on one lane: one of them moves, and order is kept for both. When not to use it: when one key
+    alone is more than a lane should carry.
+    """
+    start, load = hashed.fold(seen.head), seen.on_lanes(hashed.loads)
+    return Fitted(_ranked(seen, evened(start, seen.weights(hashed.lanes), load)))
+
+
+def table(hashed: Hashed, seen: Seen) -> Fitted:
+    """Every heavy key in a list, the heaviest first to the emptiest lane, and then as `pin`.
+
+    More keys are named than `pin` names, so a heavy key's lane is nobody's luck, and two heavy keys that grow are less
+    often on one lane.
+    """
+    heavy = hot(seen, hashed.lanes, HEAVY)
+    weights, start, load = _without(hashed, seen, heavy)
+    listed = packed(weights[:heavy].max(axis=1), load[:, 0])
+    start[:heavy] = listed
+    np.add.at(load, start[:heavy], weights[:heavy])
+    moved = evened(start, weights, load, most=MOST_MOVED - heavy)
+    return Fitted(_ranked(seen, {**dict(enumerate(listed)), **moved}))
+
+
+def spread(hashed: Hashed, seen: Seen) -> Fitted:
+    """Hot keys over as many lanes as they need, the rest hashed; the width is chosen for the head.
+
+    A key of 180: in pieces of 50 it needs four lanes. Pieces of 25 are taken only when they make the fullest lane
+    lower by a fiftieth. When not to use it: when readers cannot merge a key from several lanes.
+    """
+    best, lowest = Fitted(), float("inf")
+    for piece in PIECES:
+        moves = _on_emptiest(hashed, seen, hot(seen, hashed.lanes), piece)
+        fullest = float(seen.on_lanes(moved_loads(hashed, moves, seen.profile.by_window))[:, 0].max())
+        if fullest < lowest * (1 - BETTER):
+            best, lowest = Fitted(moves), fullest
+    return best
+
+
+def concentrate(hashed: Hashed, seen: Seen) -> Fitted:
+    """Accounts by volume: a small one whole on one lane, a large one on as few as it needs, every heavy key listed.
+
+    An account of 250 has five lanes with 50 on each, one of 40 has one. How a table is built again from new volumes
+    with few moves: `placement.accounts`.
+    """
+    return Fitted(_on_emptiest(hashed, seen, hot(seen, hashed.lanes, HEAVY), HOT))
+
+
+def tier(hashed: Hashed, seen: Seen) -> Fitted:
+    """Hot keys to a stream of their own, each whole on the lane that its hash gives there.
+
+    Three hot keys get the smallest tier in which no two share a lane, within reason. It keeps order and frees the
+    other keys; it does not make a hot key lighter.
+    """
+    ranks = seen.head[: hot(seen, hashed.lanes)]
+    if not len(ranks):
+        return Fitted()
+    widths = range(1, min(WIDEST, 4 * len(ranks)) + 1)
+    lanes = min(widths, key=lambda n: (-len(np.unique(hashed.fold(ranks, n))), n))
+    there = hashed.fold(ranks, lanes) + hashed.lanes
+    return Fitted({rank: (lane,) for rank, lane in zip(ranks.tolist(), there.tolist(), strict=True)}, lanes)
+
+
+def tier_spread(hashed: Hashed, seen: Seen) -> Fitted:
+    """Hot keys to a stream of their own, each over all of its lanes: as many as they fill at the mean."""
+    count = hot(seen, hashed.lanes)
+    if not count:
+        return Fitted()
+    lanes = min(WIDEST, max(2, ceil(float(seen.weights(hashed.lanes)[:count, 0].sum()))))
+    everywhere = tuple(range(hashed.lanes, hashed.lanes + lanes))
+    return Fitted(dict.fromkeys(seen.head[:count].tolist(), everywhere), lanes)
+
+
+def _ranked(seen: Seen, moved: dict[int, int]) -> Moves:
+    """Rows of the head as ranks of the profile."""
+    return {int(seen.head[row]): (lane,) for row, lane in moved.items()}
+
+
+def _without(
+    hashed: Hashed, seen: Seen, count: int
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
+    """The head's weights and lanes, and the loads without the heaviest `count` of it."""
+    weights, start, load = seen.weights(hashed.lanes), hashed.fold(seen.head), seen.on_lanes(hashed.loads)
+    np.subtract.at(load, start[:count], weights[:count])
+    return weights, start, load
+
+
+def _on_emptiest(hashed: Hashed, seen: Seen, count: int, piece: float) -> Moves:
+    """The heaviest keys, each on the emptiest lanes, as many as it needs for pieces of this size."""
+    weights, _, load = _without(hashed, seen, count)
+    on, moves = load[:, 0].copy(), {}
+    for rank, weight in zip(seen.head[:count].tolist(), weights, strict=False):
+        width = max(1, min(hashed.lanes, WIDEST, ceil(float(weight.max()) / piece)))
+        lanes = np.argsort(on, kind="stable")[:width]
+        on[lanes] += weight[0] / width
+        moves[rank] = tuple(sorted(lanes.tolist()))
+    return moves
+
+
+#: Every strategy that moves keys, and the hash, which moves none.
+STRATEGIES: Final[dict[str, Callable[[Hashed, Seen], Fitted]]] = {
+    "hash": hash_alone,
+    "pin": pin,
+    "table": table,
+    "spread": spread,
+    "spread-by-position": spread,
+    "tier": tier,
+    "tier-spread": tier_spread,
+    "concentrate": concentrate,
+}

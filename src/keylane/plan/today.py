@@ -1,0 +1,126 @@
+"""Today's contract on the keys of a profile: the lanes that each key has now, in the same form as a strategy's moves.
+
+So that today is a candidate like any other, and a change can be counted key by key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.batches import decide
+from keylane.keys.binary import as_binary
+from keylane.placement.spread import lane_set
+from keylane.plan.cost import Moved
+from keylane.plan.strategies import Fitted
+from keylane.router import Router
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from keylane.contract.model import Contract
+    from keylane.placement.overrides import HotRule
+    from keylane.plan.candidates import Candidate
+    from keylane.plan.stream import Moves, Stream
+
+__all__ = ["Today", "moved_from", "today_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """A contract at its lane count; `home` is the lane of each key, -1 where it has several or none."""
+
+    contract: Contract
+    lanes: int
+    home: NDArray[np.int32]
+    fitted: Fitted
+
+
+def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
+    """Where today's contract has every key of the profile.
+
+    A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1.
+    """
+    router = Router(contract, lanes=lanes)
+    keys = stream.profile.keys.num_rows
+    if router.partitioner.hash is None or contract.spec.key.window is not None:
+        return Today(contract, lanes, np.full(keys, -1, np.int32), Fitted())
+    hashed = stream.hashed(contract.spec.partitioner, lanes)
+    if not router.overrides.any:
+        return Today(contract, lanes, hashed.home, Fitted())
+    moves, tier_lanes = _overridden(stream, router, hashed.home)
+    home = hashed.home.copy()
+    for rank, to in moves.items():
+        home[rank] = to[0] if len(to) == 1 else -1
+    return Today(contract, lanes, home, Fitted(moves, tier_lanes))
+
+
+def moved_from(today: Today, stream: Stream, candidate: Candidate) -> Moved:
+    """What would move if the candidate took today's place."""
+    if candidate.strategy in ("window", "keyless"):
+        stays = np.where(today.home >= 0, 1 / candidate.lanes, 0.0)
+    else:
+        home = stream.hashed(candidate.partitioner, candidate.lanes).home
+        stays = (home == today.home).astype(np.float64)
+        for rank, lanes in candidate.fitted.moves.items():
+            stays[rank] = _staying(today, rank, lanes)
+    total = float(stream.records.sum()) or 1.0
+    return Moved(float(1 - stays.mean()) if len(stays) else 0.0, float(1 - (stays @ stream.records) / total))
+
+
+def _staying(today: Today, rank: int, lanes: tuple[int, ...]) -> float:
+    """The part of a key's records that stays where it is."""
+    had = today.fitted.moves.get(rank, (int(today.home[rank]),))
+    return len(set(had) & set(lanes)) / max(len(had), len(lanes))
+
+
+def _overridden(stream: Stream, router: Router, home: NDArray[np.int32]) -> tuple[Moves, int]:
+    """What hot keys and the table do with the keys of the profile; tiers' lanes are numbered on from the stream's."""
+    after, moves = router.lane_count, dict[int, tuple[int, ...]]()
+    first: dict[str, int] = {}
+    for stream_name, lanes in router.contract.tiers.items():
+        first[stream_name], after = after, after + lanes
+    for rank, rule in _named(stream, router):
+        moves[rank] = _lanes(rule, int(home[rank]), router, first, stream, rank)
+    if router.overrides.table is not None:
+        moves = {**_tabled(stream, router, home), **moves}
+    return moves, after - router.lane_count
+
+
+def _named(stream: Stream, router: Router) -> list[tuple[int, HotRule]]:
+    """Hot keys that the profile knows, by rank."""
+    hot = router.overrides.hot
+    found = pc.index_in(pa.array(list(hot), pa.binary()), value_set=as_binary(stream.base_keys).cast(pa.binary()))
+    pairs = zip(found.to_pylist(), hot.values(), strict=True)
+    return [(rank, rule) for rank, rule in pairs if rank is not None]
+
+
+def _lanes(
+    rule: HotRule, home: int, router: Router, first: dict[str, int], stream: Stream, rank: int
+) -> tuple[int, ...]:
+    if rule.pin is not None:
+        return (rule.pin,)
+    base, count = (first[rule.stream], rule.lanes or 1) if rule.stream else (0, router.lane_count)
+    if rule.stream:
+        name = router.contract.spec.partitioner
+        home = int(stream.hashed(name, router.lane_count).fold(np.array([rank]), count)[0])
+    among = lane_set(rule.spread, home, count) if rule.spread else (home,)
+    return tuple(base + lane for lane in among)
+
+
+def _tabled(stream: Stream, router: Router, home: NDArray[np.int32]) -> Moves:
+    """Keys that the table puts elsewhere than their hash does; those with several lanes have all of them."""
+    table = router.overrides.table
+    assert table is not None
+    decided = decide(router, stream.profile.keys, np.zeros(len(home), np.int64))
+    one = np.flatnonzero((decided.reason < 0) & (decided.stream == 0) & (decided.lane != home))
+    moves: Moves = {int(rank): (int(decided.lane[rank]),) for rank in one}
+    for rank in np.flatnonzero(decided.reason >= 0):
+        several = table.lanes_of(stream.base_keys[int(rank)].as_py())
+        if several:
+            moves[int(rank)] = several
+    return moves

@@ -1,0 +1,68 @@
+"""A plan's verdict, its reasons and its notes, a sentence each. The whole page in plain words: `explained`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keylane.plan.ceiling import floor
+
+if TYPE_CHECKING:
+    from keylane.plan.candidates import Candidate
+    from keylane.plan.make import Plan
+
+__all__ = ["notes", "verdict", "why"]
+
+
+def verdict(plan: Plan) -> str:
+    """What to do, in two sentences at most."""
+    chosen, standing = plan.choice.chosen, plan.standing
+    what, promise = _named(chosen.candidate), f"{chosen.candidate.max_over_mean:.2f} times the mean"
+    if not plan.changes:
+        return f"Leave it as it is: {what}. Its fullest lane had {promise} on the later half of the records."
+    before = f"; today's contract had {standing.candidate.max_over_mean:.2f}" if standing else ""
+    unmet = "" if plan.choice.met else " No candidate keeps every constraint; this is the best of the rest."
+    return f"Take {what}. On records it had not seen its fullest lane had {promise}{before}.{unmet}"
+
+
+def _named(candidate: Candidate) -> str:
+    tier = f" and {candidate.fitted.tier_lanes} of a tier" if candidate.fitted.tier_lanes else ""
+    return f"`{candidate.strategy}` ({candidate.title}) on {candidate.lanes} lanes{tier}"
+
+
+def why(plan: Plan) -> list[str]:
+    """The reasons for what was chosen."""
+    chosen, wanted = plan.choice.chosen, plan.question.constraints
+    candidate = chosen.candidate
+    seen, least = candidate.score.max_over_mean, floor(plan.stream.records, candidate.lanes).max_over_mean
+    out = [
+        f"it keeps order {chosen.order_scope}; {wanted.keep_order} was asked for",
+        f"on all that was seen its fullest lane is {seen:.2f} times the mean; the floor for whole keys is {least:.2f}",
+        *_against_hash(plan, candidate),
+    ]
+    if candidate.fitted.moves:
+        out.append(f"{len(candidate.fitted.moves):,} key(s) are named in the contract; the others stay hashed")
+    if not plan.choice.met:
+        out.append("no candidate keeps every constraint, so it is the best of those that keep the order")
+    return out
+
+
+def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
+    """What the plain hash would do at the same lane count."""
+    found = [one.candidate for one in plan.judged if one.candidate.strategy == "hash" != chosen.strategy]
+    plain = [one for one in found if one.lanes == chosen.lanes]
+    return [
+        f"the hash alone promises {one.max_over_mean:.2f}, and has {one.score.max_over_mean:.2f} on all that was seen"
+        for one in plain
+    ]
+
+
+def notes(plan: Plan) -> list[str]:
+    """What a reader of the figures has to know."""
+    profile, out = plan.stream.profile, []
+    if profile.without_key.records:
+        out.append(f"{profile.without_key.records:,} records have no key and are in no figure of a lane")
+    if profile.approximate is not None:
+        out.append("the profile is approximate: only the keys that its sketch kept are placed")
+    if not plan.stream.folds:
+        out.append("all records lie in one window: nothing could be scored on later records")
+    return out

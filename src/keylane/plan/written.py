@@ -1,0 +1,189 @@
+"""A candidate as a contract: its text, ready for `route`, and what the contract says of itself.
+
+The text is made by hand, for a person to read in a review: one key a line in a table, pins grouped by lane. What it
+promises is then asked of the parsed contract (`contract.answers`); nothing here has an opinion of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.contract.cross import misfit
+from keylane.contract.fingerprint import placement_fingerprint
+from keylane.contract.parse import parse_contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from keylane.contract.model import Contract, Window
+    from keylane.measure.profile import Profile
+    from keylane.plan.candidates import Candidate
+    from keylane.plan.stream import Moves
+
+    Named = list[tuple[Any, tuple[int, ...]]]
+
+__all__ = ["Means", "contract_text", "key_value", "parsed", "shape", "unable"]
+
+#: As wide as a line of keys gets.
+WIDTH: Final = 100
+NAMING: Final = ("pin", "table", "spread", "spread-by-position", "tier", "tier-spread", "concentrate")
+LISTING: Final = ("table", "concentrate")
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a contract may be written with: a name and streams, a sub-key, a window; and today's, if there is one."""
+
+    name: str
+    streams: tuple[str, ...]
+    sub_key: str | None = None
+    window: Window | None = None
+    today: Contract | None = None
+
+
+def unable(strategy: str, profile: Profile, means: Means) -> str | None:
+    """Why a strategy cannot be written down here; None when it can."""
+    if strategy in NAMING and (wants := _unspellable(profile)):
+        return wants
+    if strategy in LISTING and len(profile.key.fields) > 1:
+        return "a table lists keys of one field only"
+    if strategy in ("spread", "concentrate") and means.sub_key is None:
+        return "no sub-key is named; hint: --sub-key FIELD"
+    if strategy == "window" and means.window is None:
+        return "no time is named; hint: --time FIELD"
+    return None
+
+
+def key_value(profile: Profile, rank: int) -> Any:
+    """A key as a contract names it."""
+    values = [_plain(profile.keys.column(name)[rank].as_py()) for name in profile.key.fields]
+    return values[0] if len(values) == 1 else values
+
+
+def contract_text(candidate: Candidate, profile: Profile, means: Means, moves: Moves | None = None) -> str:
+    """The contract as YAML; `moves` in the place of all that the candidate moves."""
+    moved = candidate.fitted.moves if moves is None else moves
+    lines = [
+        "apiVersion: keylane/v1",
+        "kind: RoutingContract",
+        f"metadata: {_flow(_metadata(means))}",
+        "spec:",
+        f"  streams: {_flow(list(means.streams))}",
+        f"  lanes: {candidate.lanes}",
+        f"  key: {_flow(_key(candidate, profile, means))}",
+        f"  partitioner: {candidate.partitioner}",
+        *_rules(candidate, moved, profile, means),
+        *_expected(means),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def parsed(candidate: Candidate, profile: Profile, means: Means) -> Contract:
+    """The contract itself; where it places as today's does, today's."""
+    made = parse_contract(contract_text(candidate, profile, means), means.name)
+    today = means.today
+    same = today is not None and placement_fingerprint(made) == placement_fingerprint(today)
+    return today if same and today is not None else made
+
+
+def shape(candidate: Candidate, profile: Profile, means: Means) -> Contract:
+    """The contract with one key, the most widely spread: it answers as the whole does, and is quick to make."""
+    moves = candidate.fitted.moves
+    widest = max(moves, key=lambda rank: len(moves[rank]), default=None)
+    some = {} if widest is None else {widest: moves[widest]}
+    return parse_contract(contract_text(candidate, profile, means, some), means.name)
+
+
+def _metadata(means: Means) -> dict[str, Any]:
+    if means.today is None:
+        return {"name": means.name, "epoch": 1}
+    known = means.today.metadata.model_dump(mode="json", exclude_defaults=True)
+    return {**known, "epoch": means.today.metadata.epoch + 1}
+
+
+def _key(candidate: Candidate, profile: Profile, means: Means) -> dict[str, Any]:
+    key = profile.key.model_copy(update={"window": means.window if candidate.strategy == "window" else None})
+    return key.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
+
+
+def _expected(means: Means) -> list[str]:
+    known = means.today.spec.expect.model_dump(mode="json", exclude_none=True) if means.today else {}
+    return [f"  expect: {_flow(known)}"] if known else []
+
+
+def _rules(candidate: Candidate, moves: Moves, profile: Profile, means: Means) -> list[str]:
+    named = [(key_value(profile, rank), lanes) for rank, lanes in sorted(moves.items())]
+    if not named:
+        return []
+    if candidate.strategy in LISTING:
+        return _table(named, means)
+    rules = _tiered if candidate.fitted.tier_lanes else _hot
+    return ["  hot_keys:", *rules(candidate, named, means)]
+
+
+def _table(named: Named, means: Means) -> list[str]:
+    several = any(len(lanes) > 1 for _, lanes in named)
+    rows = [f"      {_flow(key)}: {_flow(list(lanes) if len(lanes) > 1 else lanes[0])}" for key, lanes in named]
+    return ["  table:", *([f"    by: {_flow(means.sub_key)}"] if several else []), "    values:", *rows]
+
+
+def _hot(candidate: Candidate, named: Named, means: Means) -> Iterator[str]:
+    """A rule for each set of lanes, so that a reader sees what each was given."""
+    for lanes, group in groupby(sorted(named, key=lambda one: one[1]), key=lambda one: one[1]):
+        keys = [key for key, _ in group]
+        if len(lanes) == 1:
+            yield f"    - pin: {_flow({'lanes': list(lanes) * len(keys)})}"
+        else:
+            yield f"    - spread: {_flow({'lanes': list(lanes), **_divided(candidate, means)})}"
+        yield from _keys(keys)
+
+
+def _tiered(candidate: Candidate, named: Named, means: Means) -> Iterator[str]:
+    tier: dict[str, Any] = {"stream": f"{means.streams[0]}.hot", "lanes": candidate.fitted.tier_lanes}
+    if candidate.strategy == "tier-spread":
+        tier["spread"] = {"over": candidate.fitted.tier_lanes, **_divided(candidate, means)}
+    yield f"    - tier: {_flow(tier)}"
+    yield from _keys([key for key, _ in named])
+
+
+def _divided(candidate: Candidate, means: Means) -> dict[str, Any]:
+    by_position = candidate.strategy == "spread-by-position" or means.sub_key is None
+    return {"by_position": True} if by_position else {"by": means.sub_key}
+
+
+def _keys(keys: list[Any]) -> Iterator[str]:
+    """The keys of a rule, as many on a line as fit."""
+    yield "      keys: ["
+    line = ""
+    for text in (f"{_flow(key)}, " for key in keys):
+        if line and len(line) + len(text) > WIDTH:
+            yield f"        {line.rstrip()}"
+            line = ""
+        line += text
+    yield f"        {line.rstrip(', ')}]"
+
+
+def _flow(value: Any) -> str:
+    """JSON is YAML too, and quotes whatever a key may hold."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers beyond 64 bits as text: their digits are the same bytes."""
+    return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
+
+
+def _unspellable(profile: Profile) -> str | None:
+    """Why the heaviest key cannot be named in a contract: its type or its encoding."""
+    if not profile.keys.num_rows:
+        return "there are no keys"
+    value = key_value(profile, 0)
+    for part, encoding in zip(value if isinstance(value, list) else [value], profile.key.encodings, strict=True):
+        if not isinstance(part, int | str) or isinstance(part, bool):
+            return f"a contract names keys as text or whole numbers, not as {type(part).__name__}"
+        if wants := misfit(part, encoding):
+            return f"a contract cannot name a {encoding} key; allowed: {wants}"
+    return None

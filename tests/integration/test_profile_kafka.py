@@ -1,0 +1,144 @@
+"""A profile of a topic against a plain count of what a reader finds there."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer
+from tests.integration.topics import read_back
+
+from keylane.errors import DataError, UsageError
+from keylane.pipelines.kafka.options import KafkaOptions
+from keylane.pipelines.profile import Options, profile
+from keylane.systems.broker import librdkafka_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.measure.profile import Profile
+    from keylane.systems.broker import Cluster
+
+#: An hour ago: a broker forgets what is older than a week.
+BEGAN = int(time.time()) * 1000 - 3_600_000
+Sent = tuple[bytes | None, bytes, int]
+
+
+def send(broker: Cluster, topic: str, records: Iterable[Sent], **settings: Any) -> None:
+    """Send records with their times, as a Java producer places them."""
+    producer = Producer({**librdkafka_settings(broker), "partitioner": "murmur2_random", **settings})
+    if "transactional.id" in settings:
+        producer.init_transactions()
+        producer.begin_transaction()
+    for key, value, at in records:
+        producer.produce(topic, value, key=key, timestamp=at)
+    if "transactional.id" in settings:
+        producer.abort_transaction()
+    producer.flush()
+
+
+def payments(count: int = 200) -> list[Sent]:
+    return [
+        (b"m-%d" % (n * n % 11), json.dumps({"shop": f"s{n % 3}", "n": n % 2}).encode(), BEGAN + n * 1000)
+        for n in range(count)
+    ]
+
+
+def by_key(found: Profile) -> dict[Any, int]:
+    return dict(zip(found.keys.column(0).to_pylist(), found.records.tolist(), strict=True))
+
+
+def asked(broker: Cluster, **given: Any) -> Options:
+    return Options(windows=4, kafka=KafkaOptions(**given.pop("kafka", {})), **given)
+
+
+def test_a_topic_is_counted_by_its_own_keys_lanes_and_times(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession
+) -> None:
+    name = topic(3)
+    records = payments()
+    send(broker, name, records)
+    send(broker, name, [(None, b"x", BEGAN), (b"", b"xy", BEGAN)])
+    send(broker, name, [(b"aborted", b"x", BEGAN)] * 20, **{"transactional.id": "profile-abort"})
+    found = profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker), spark=spark)
+    assert by_key(found) == Counter(key for key, _, _ in records)
+    assert (found.without_key.null, found.without_key.empty, found.total) == (1, 1, 202)
+    assert found.size is not None
+    assert found.bytes_total == sum(len(key or b"") + len(value) for key, value, _ in records) + 3
+    there = Counter(read.lane for read in read_back(broker, name))
+    assert found.lanes is not None
+    assert found.lanes.by_window.sum(axis=1).tolist() == [there[lane] for lane in range(3)]
+    assert found.windows.edges[0] == BEGAN * 1000
+    at = [
+        (when * 1000 - found.windows.edges[0]) // (found.windows.edges[1] - found.windows.edges[0])
+        for *_, when in records
+    ]
+    assert found.by_window.sum(axis=0).tolist() == [at.count(window) for window in range(4)]
+
+
+def test_only_what_arrives_while_it_listens_is_counted(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession
+) -> None:
+    name = topic(2)
+    send(broker, name, payments(50))
+    listening = threading.Event()
+    later = [(b"later", b"x", BEGAN + 1_000_000 + n) for n in range(7)]
+
+    def tell(text: str) -> None:
+        if "listening" in text:
+            listening.set()
+
+    def send_later() -> None:
+        assert listening.wait(60)
+        time.sleep(0.3)
+        send(broker, name, later)
+
+    sender = threading.Thread(target=send_later)
+    sender.start()
+    found = profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=4.0), spark=spark, say=tell)
+    sender.join()
+    assert by_key(found) == {b"later": 7}
+    with pytest.raises(DataError, match="nothing has arrived"):
+        profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=0.1), spark=spark, say=tell)
+
+
+def test_a_key_may_be_a_field_of_the_value_and_what_cannot_be_read_is_malformed(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    name = topic(2)
+    records = payments(60)
+    send(broker, name, [*records, (b"m-1", b"no json", BEGAN), (b"m-2", b'{"n": 1}', BEGAN)])
+    address, said = f"kafka://{broker.bootstrap}/{name}", asked(broker, kafka={"value": "json"})
+    found = profile(address, ["shop"], options=said, out=tmp_path / "t.profile", spark=spark)
+    assert by_key(found) == {"s0": 20, "s1": 20, "s2": 20}
+    assert (found.without_key.null, found.without_key.malformed) == (1, 1)
+    with pytest.raises(UsageError, match="nothing says how values are written"):
+        profile(address, ["shop"], options=asked(broker), spark=spark)
+    with pytest.raises(UsageError, match="tell their own length"):
+        profile(address, options=asked(broker, size="n"), spark=spark)
+
+
+def test_records_in_another_lane_than_the_contract_gives_them_are_misplaced(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, contract: Callable[..., Contract]
+) -> None:
+    name = topic(4)
+    send(broker, name, payments())
+    send(broker, name, payments(40), partitioner="consistent")
+    made = contract(lanes=4, key={"fields": ["merchant"]})
+    found = profile(f"kafka://{broker.bootstrap}/{name}", contract=made, options=asked(broker), spark=spark)
+    assert found.lanes is not None
+    from keylane import Router
+
+    router = Router(made)
+    wrong = [read for read in read_back(broker, name) if router.place({"merchant": read.key}).lane != read.lane]
+    assert found.lanes.misplaced == len(wrong) > 0
+    assert found.keys["merchant"].to_pylist()[0].startswith("m-")
+    assert found.total == 240

@@ -1,0 +1,305 @@
+"""A profile of files against a plain count of the same records in Python, in every format."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from keylane.errors import CountError, DataError, TargetError, UnknownNameError, UsageError
+from keylane.pipelines.profile import Options, profile
+from keylane.systems.profiles import read_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.measure.profile import Profile
+
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+Row = dict[str, Any]
+
+
+def records(count: int = 300) -> list[Row]:
+    """Keys of unlike weights, times that run over ten days, lengths."""
+    return [
+        {"k": f"key-{n * n % 17}", "n": n % 5, "at": DAY + timedelta(minutes=48 * n), "size": n % 7, "other": "x" * 20}
+        for n in range(count)
+    ]
+
+
+def write(path: Path, rows: Sequence[Row]) -> None:
+    """A file of the kind that its name says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(list(rows)), path)
+        return
+    texts = [{name: _text(value) for name, value in row.items()} for row in rows]
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in texts))
+    else:
+        lines = [",".join("" if v is None else str(v) for v in row.values()) for row in texts]
+        path.write_text("\n".join([",".join(rows[0]), *lines]) + "\n")
+
+
+def _text(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def counts(found: Profile) -> dict[Any, list[int]]:
+    """Records of each key by window, as a profile has them."""
+    keys = [tuple(row.values()) for row in found.keys.to_pylist()]
+    return {key[0] if len(key) == 1 else key: row for key, row in zip(keys, found.by_window.tolist(), strict=True)}
+
+
+def expected(found: Profile, rows: Sequence[Row], name: str = "k", at: Callable[[int, Row], int] | None = None) -> Any:
+    """The same, counted here: `at` is a record's time or position."""
+    out: dict[Any, list[int]] = {}
+    for position, row in enumerate(rows):
+        where = position if at is None else at(position, row)
+        window = int(np.searchsorted(found.windows.edges, where, side="right")) - 1
+        window = min(max(window, 0), len(found.windows) - 1)
+        out.setdefault(row[name], [0] * len(found.windows))[window] += 1
+    return out
+
+
+def micros(_: int, row: Row) -> int:
+    return (row["at"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+def test_every_record_is_counted_by_its_key_and_the_window_of_its_time(
+    ending: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = records()
+    write(tmp_path / "in" / f"a.{ending}", rows[:200])
+    write(tmp_path / "in" / f"b.{ending}", rows[200:])
+    found = profile(str(tmp_path / "in"), ["k"], options=Options(time="at", size="size", windows=7), spark=spark)
+    assert counts(found) == expected(found, rows, at=micros)
+    weights = Counter(row["k"] for row in rows)
+    assert found.records.tolist() == sorted(weights.values(), reverse=True)
+    sizes = {k: sum(row["size"] for row in rows if row["k"] == k) for k in weights}
+    assert found.size is not None
+    assert dict(zip(found.keys["k"].to_pylist(), found.size.tolist(), strict=True)) == sizes
+    assert (len(found.windows), found.bytes_total, dict(found.facts)["without_time"]) == (7, sum(sizes.values()), 0)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_without_a_time_windows_are_equal_numbers_of_records_in_the_order_of_files(
+    ending: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = records()
+    write(tmp_path / "in" / f"b x.{ending}", rows[120:])
+    write(tmp_path / "in" / f"a.{ending}", rows[:120])
+    found = profile(str(tmp_path / "in"), ["k"], options=Options(windows=9), spark=spark)
+    assert found.windows.edges[:3] == (0, 34, 67)
+    assert counts(found) == expected(found, rows)
+    assert found.by_window.sum(axis=0).tolist() == [34, 33, 33, 34, 33, 33, 34, 33, 33]
+    assert found.size is None
+    assert found.bytes_total == sum(file.stat().st_size for file in (tmp_path / "in").iterdir())
+
+
+def test_a_key_of_several_fields_keeps_their_types(spark: SparkSession, tmp_path: Path) -> None:
+    rows = records()
+    write(tmp_path / "a.parquet", rows)
+    found = profile(str(tmp_path / "a.parquet"), ["k", "n"], options=Options(windows=1), spark=spark)
+    assert counts(found) == {key: [n] for key, n in Counter((row["k"], row["n"]) for row in rows).items()}
+    assert [str(field.type) for field in found.keys.schema] == ["string", "int64"]
+
+
+def test_records_without_a_key_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    keys = ["a", None, "", "a", None]
+    write(tmp_path / "a.parquet", [{"k": key, "other": 1} for key in keys])
+    (tmp_path / "b.jsonl").write_text('{"k": "a"}\nbroken\n{"k": null}\n{"other": 1}\n{"k": ""}\n\n')
+    of_parquet = profile(str(tmp_path / "a.parquet"), ["k"], options=Options(windows=2), spark=spark)
+    of_lines = profile(str(tmp_path / "b.jsonl"), ["k"], options=Options(windows=2), spark=spark)
+    for found, null, empty, malformed in ((of_parquet, 2, 1, 0), (of_lines, 2, 1, 1)):
+        without = found.without_key
+        assert (without.null, without.empty, without.malformed) == (null, empty, malformed)
+        assert found.keys["k"].to_pylist() == ["a"]
+    assert (of_parquet.total, of_lines.total) == (5, 5)
+
+
+def test_a_value_that_is_no_key_of_the_encoding_is_malformed(spark: SparkSession, tmp_path: Path) -> None:
+    one, other = "0a0b0c0d-0000-4000-8000-00000000000f", "0A0B0C0D-0000-4000-8000-00000000000F"
+    write(tmp_path / "a.parquet", [{"k": value} for value in (one, other, "no uuid", None)])
+    found = profile(str(tmp_path / "a.parquet"), ["k"], encoding="uuid", options=Options(windows=1), spark=spark)
+    assert found.keys["k"].to_pylist() == [one]
+    assert (found.records.tolist(), found.without_key.malformed, found.without_key.null) == ([2], 1, 1)
+
+
+def test_records_without_a_time_count_for_their_key_in_the_first_window_and_are_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = records(40)
+    write(tmp_path / "a.csv", [*rows, {**rows[0], "at": "soon"}, {**rows[1], "at": None}, {**rows[2], "at": "12:30"}])
+    found = profile(str(tmp_path / "a.csv"), ["k"], options=Options(time="at", windows=4), spark=spark)
+    there = expected(found, rows, at=micros)
+    for row in rows[:3]:
+        there[row["k"]][0] += 1
+    assert counts(found) == there
+    assert dict(found.facts)["without_time"] == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "first"),
+    [
+        ([1_772_323_200, 1_772_323_260], "s", 1_772_323_200_000_000),
+        ([1_772_323_200_123, 1_772_323_200_124], "ms", 1_772_323_200_123_000),
+        (["1772323200", "1772323260"], "s", 1_772_323_200_000_000),
+        (["2026-03-01", "2026-03-02T00:00:00+01:00"], None, 1_772_323_200_000_000),
+        ([date(2026, 3, 1), date(2026, 3, 4)], None, 1_772_323_200_000_000),
+        ([datetime(2026, 3, 1), datetime(2026, 3, 4)], None, 1_772_323_200_000_000),  # noqa: DTZ001  as files have it
+    ],
+    ids=["seconds", "milliseconds", "numbers as text", "days and times as text", "days", "no zone"],
+)
+def test_times_of_every_form(values: list[Any], unit: Any, first: int, spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", [{"k": "a", "at": value} for value in values])
+    found = profile(str(tmp_path / "a.parquet"), ["k"], options=Options(time="at", unit=unit, windows=4), spark=spark)
+    assert found.windows.edges[0] == first
+    assert (found.by_window[0][0], found.by_window[0][-1]) == (1, 1)
+    if isinstance(values[0], date) and not isinstance(values[0], datetime):
+        assert np.diff(found.windows.edges).tolist() == [86_400_000_000] * 4
+
+
+def test_whole_numbers_are_no_times_until_somebody_says_what_they_count(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", [{"k": "a", "at": 1_772_323_200, "text": "1772323200", "x": 1.5}])
+    with pytest.raises(UsageError, match="nothing says what they count"):
+        profile(str(tmp_path), ["k"], options=Options(time="at"), spark=spark)
+    with pytest.raises(DataError, match="no record has a time in 'text'"):
+        profile(str(tmp_path), ["k"], options=Options(time="text"), spark=spark)
+    with pytest.raises(DataError, match="holds no times"):
+        profile(str(tmp_path), ["k"], options=Options(time="x"), spark=spark)
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "error", "words"),
+    [
+        (["kk"], Options(), UnknownNameError, "did you mean 'k'"),
+        ([], Options(), UsageError, "needs to know the key"),
+        (["k"], Options(windows=49), UsageError, "1 to 48"),
+        (["k"], Options(seconds=1.0), UsageError, "only a topic"),
+        (["x"], Options(), DataError, "holds no utf8 keys"),
+        (["none"], Options(), DataError, "no record has a key"),
+    ],
+    ids=["no such column", "no key", "too many windows", "listening to files", "no keys at all", "nothing but nulls"],
+)
+def test_what_makes_no_sense_is_refused(
+    key: list[str], options: Options, error: type[Exception], words: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path / "a.parquet", [{"k": "a", "x": 1.5, "none": None}])
+    with pytest.raises(error, match=words):
+        profile(str(tmp_path), key, options=options, spark=spark)
+
+
+def lanes_of(folder: Path, rows: Sequence[tuple[str, int]]) -> None:
+    for lane in range(4):
+        own = [{"k": key} for key, at in rows if at == lane]
+        if own:
+            write(folder / "stream=orders" / f"lane={lane}" / "part-0.parquet", own)
+
+
+def test_a_folder_of_lanes_is_counted_by_lane_and_a_key_in_two_lanes_is_one_key(
+    spark: SparkSession, tmp_path: Path, contract: Callable[..., Contract]
+) -> None:
+    from keylane import Router
+
+    made = contract(lanes=4)
+    keys = [f"key-{n % 9}" for n in range(90)]
+    right = [(key, Router(made).place({"k": key}).lane or 0) for key in keys]
+    lanes_of(tmp_path / "right", right)
+    moved = [(key, (lane + 1) % 4 if n % 30 == 0 else lane) for n, (key, lane) in enumerate(right)]
+    lanes_of(tmp_path / "moved", moved)
+    for name, rows, misplaced in (("right", right, 0), ("moved", moved, 3)):
+        found = profile(str(tmp_path / name), contract=made, options=Options(windows=3), spark=spark)
+        assert found.lanes is not None
+        assert found.lanes.misplaced == misplaced
+        seen = Counter(lane for _, lane in rows)
+        assert found.lanes.by_window.sum(axis=1).tolist() == [seen[n] for n in range(len(found.lanes.by_window))]
+        assert found.records.tolist() == [10] * 9
+        assert found.lanes.by_window.sum(axis=0).tolist() == found.by_window.sum(axis=0).tolist()
+    unasked = profile(str(tmp_path / "moved"), ["k"], options=Options(windows=3), spark=spark)
+    assert unasked.lanes is not None
+    assert unasked.lanes.misplaced is None
+
+
+def test_a_profile_is_stored_and_read_back_and_never_replaced_unasked(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", records())
+    out = tmp_path / "a.profile"
+    made = profile(str(tmp_path / "a.parquet"), ["k"], options=Options(time="at", size="size"), out=out, spark=spark)
+    found = read_profile(out)
+    assert found.fingerprint == made.fingerprint
+    assert (found.windows, found.key, found.facts, found.without_key) == (
+        *(made.windows, made.key, made.facts, made.without_key),
+    )
+    assert found.keys.equals(made.keys)
+    assert (found.by_window == made.by_window).all()
+    assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*")) == [
+        *("keys", "keys/part-0.parquet", "profile.json"),
+    ]
+    assert {oct(path.stat().st_mode & 0o777) for path in (out, out / "keys")} == {"0o700"}
+    assert {oct(path.stat().st_mode & 0o777) for path in out.rglob("*.*")} == {"0o600"}
+    with pytest.raises(TargetError, match="a profile is there already"):
+        profile(str(tmp_path / "a.parquet"), ["k"], out=out, spark=spark)
+    again = profile(str(tmp_path / "a.parquet"), ["n"], out=out, replace_profile=True, spark=spark)
+    assert read_profile(out).fingerprint == again.fingerprint != made.fingerprint
+    with pytest.raises(DataError):
+        profile(str(tmp_path / "a.parquet"), ["other", "size"], encoding="uuid", out=tmp_path / "b", spark=spark)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "a.profile"]
+
+
+def test_the_same_records_in_other_files_have_the_same_counts(spark: SparkSession, tmp_path: Path) -> None:
+    rows = records()
+    write(tmp_path / "one" / "a.parquet", rows)
+    for n in range(5):
+        write(tmp_path / "two" / f"{n}.parquet", rows[n * 60 : n * 60 + 60])
+    one, two = (
+        profile(str(tmp_path / name), ["k"], options=Options(windows=6), spark=spark) for name in ("one", "two")
+    )
+    assert one.keys.equals(two.keys)
+    assert (one.by_window == two.by_window).all()
+
+
+def test_a_count_that_is_not_what_the_footers_say_is_noticed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keylane.pipelines import profile as pipeline
+
+    write(tmp_path / "a.parquet", records())
+    whole = pipeline.counted
+    monkeypatch.setattr(pipeline, "counted", lambda frame, how: whole(frame.limit(299), how))
+    with pytest.raises(CountError, match="got 299; allowed: 300"):
+        profile(str(tmp_path / "a.parquet"), ["k"], spark=spark)
+
+
+def test_counters_that_may_overflow_are_not_packed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keylane.pipelines import profile as pipeline
+
+    rows = records()
+    write(tmp_path / "a.parquet", rows)
+    monkeypatch.setattr(pipeline, "packing_for", lambda _: 1)
+    found = profile(str(tmp_path / "a.parquet"), ["k"], options=Options(windows=5), spark=spark)
+    assert counts(found) == expected(found, rows)
+
+
+def test_only_the_columns_of_key_time_and_length_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    from keylane.contract.model import Key
+    from keylane.pipelines.looking import look_at_files
+    from keylane.pipelines.session import session_beside
+
+    write(tmp_path / "a.parquet", records())
+    beside = session_beside(spark, None, {})
+    look = look_at_files(beside, tmp_path / "a.parquet", Key(fields=("k",)), Options(time="at"))
+    plan = look.frame._jdf.queryExecution().executedPlan().toString()
+    assert "ReadSchema: struct<k:string,at:timestamp>" in plan

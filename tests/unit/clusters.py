@@ -67,7 +67,7 @@ class Admin:
         lists = {"replica_nodes": [*one.replicas, *coming], "isr_nodes": list(one.isr)}
         return {"partition_index": one.partition, "leader_id": one.leader, **lists}
 
-    def describe_log_dirs(self, brokers: list[int]) -> list[dict[str, Any]]:
+    def describe_log_dirs(self, _: Any, brokers: list[int]) -> list[dict[str, Any]]:
         if self.sizes_hidden:
             raise ClusterAuthorizationFailedError("no")
         return [{"broker": broker, "log_dirs": [self._folder(broker)]} for broker in brokers]

@@ -46,7 +46,7 @@ FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": "
 @client_options
 @output_option
 def budget(address: str, output: str, **options: Any) -> tuple[Result, str]:
-    r"""Say what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
+    """Say what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
 
     Nothing is changed without --apply. A plan is bound to the cluster as it was seen: it is refused when that has
     changed, and when another reassignment is under way.
@@ -199,8 +199,8 @@ def _apply(
             return applied(client, change, options["rate"], tell)
         except BaseException:
             click.echo(
-                "budget: cut short. What is under way goes on in the cluster; the throttles are removed, unless it says\n"
-                "budget: otherwise below.\n"
+                "budget: cut short. What is under way goes on in the cluster. The throttles are removed,\n"
+                "budget: unless an error below says otherwise.\n"
                 f"budget: see it:    keylane budget {address} --status\n"
                 f"budget: finish it: keylane budget {address} --plan {plan} --apply",
                 err=True,

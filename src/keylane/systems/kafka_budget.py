@@ -128,7 +128,7 @@ def observed(client: Any) -> Layout:
     told = [one for one in client.describe_cluster()["brokers"] if not one.get("is_fenced")]
     brokers = tuple(sorted((Broker(one["broker_id"], one["rack"]) for one in told), key=lambda broker: broker.id))
     topics = [topic for topic in client.describe_topics() if topic["name"]]
-    sizes, least = _sizes(client, brokers), _min_isr(client, [topic["name"] for topic in topics])
+    sizes, least = _sizes(client, brokers, topics), _min_isr(client, [topic["name"] for topic in topics])
     lanes = [
         _lane(topic["name"], one, sizes, least.get(topic["name"])) for topic in topics for one in topic["partitions"]
     ]
@@ -144,12 +144,15 @@ def _lane(topic: str, one: Mapping[str, Any], sizes: Mapping[tuple[str, int, int
     return Lane(topic, partition, tuple(one["replica_nodes"]), leader, tuple(one["isr_nodes"]), size, least)
 
 
-def _sizes(client: Any, brokers: Iterable[Broker]) -> dict[tuple[str, int, int], int]:
+def _sizes(
+    client: Any, brokers: Iterable[Broker], topics: Iterable[Mapping[str, Any]]
+) -> dict[tuple[str, int, int], int]:
     """Bytes on disk by topic, partition and broker; nothing of brokers that do not say."""
     found: dict[tuple[str, int, int], int] = {}
+    asked = {topic["name"]: [one["partition_index"] for one in topic["partitions"]] for topic in topics}
     for broker in brokers:
         try:
-            told = client.describe_log_dirs(brokers=[broker.id])
+            told = client.describe_log_dirs(asked, brokers=[broker.id])
         except _errors():
             continue
         for folder in (folder for one in told for folder in one["log_dirs"] if not folder["error_code"]):

@@ -79,20 +79,17 @@ def _throttled(client: Any, wanted: Settings) -> Iterator[None]:
         _set(client, wanted)
         yield
     finally:
-        _set(client, {who: _restored(settings, before.get(who, {})) for who, settings in wanted.items()})
+        _set(client, {who: {name: before.get(who, {}).get(name) for name in wanted[who]} for who in wanted})
 
 
-def _present(client: Any, wanted: Settings) -> dict[tuple[str, str], dict[str, str]]:
+def _present(client: Any, wanted: Settings) -> Settings:
+    """What was there before. Nothing, when it is our own, left by a run that was killed: the copies it names say so."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for kind, settings in (("broker", RATES), ("topic", COPIES)):
         names = [name for of, name in wanted if of == kind]
         found |= {(kind, name): told for name, told in settings_of(client, kind, names, settings).items()}
-    return found
-
-
-def _restored(wanted: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str | None]:
-    """What was there before; nothing where that is our own, left by a run that was killed."""
-    return {name: None if before.get(name) == value else before.get(name) for name, value in wanted.items()}
+    is_ours = any(found.get(who) == settings for who, settings in wanted.items() if who[0] == "topic")
+    return {} if is_ours else found
 
 
 def _set(client: Any, settings: Mapping[tuple[str, str], Mapping[str, str | None]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -140,10 +141,11 @@ def test_a_stale_plan_is_refused_before_anybody_is_asked(cluster: Admin, run: Ru
         assert "the cluster has changed since the plan was made" in err
 
 
-def test_an_interrupt_says_how_to_go_on(cluster: Admin, run: Run) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_ends_it_says_how_to_go_on(number: signal.Signals, cluster: Admin, run: Run) -> None:
     def interrupt() -> None:
         if cluster.moving:
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
 
     cluster.on_look = interrupt
     code, out, err = run("budget", ADDRESS, "--apply", "--yes")

@@ -101,9 +101,10 @@ def test_a_throttle_that_somebody_else_set_is_there_again_afterwards() -> None:
     assert cluster.left == theirs
 
 
-def test_a_throttle_that_a_killed_run_of_the_same_plan_left_is_removed() -> None:
+@pytest.mark.parametrize("rate", [RATE, 2 * RATE], ids=["at the same rate", "at another rate"])
+def test_a_throttle_that_a_killed_run_of_the_same_plan_left_is_removed(rate: int) -> None:
     cluster = Admin(on_two_brokers())
-    cluster.settings = throttle_of(reassignment(cluster.now).moves, RATE)
+    cluster.settings = throttle_of(reassignment(cluster.now).moves, rate)
     apply(cluster)
     assert cluster.left == {}
 

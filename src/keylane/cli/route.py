@@ -39,7 +39,7 @@ INTERRUPTED = 130
 def route(
     contract: str, source: str, target: str, follow: bool, settings: tuple[str, ...], output: str, **options: Any
 ) -> tuple[Result, str]:
-    r"""Put every record of SRC in its lane under DST, as CONTRACT says: exactly once, in the order of the source.
+    """Put every record of SRC in its lane under DST, as CONTRACT says: exactly once, in the order of the source.
 
     Takes what is there and ends; with --follow it goes on until it is interrupted, and then ends between two batches.
     Run again, it goes on where the last run ended, whether that was finished, stopped or killed.

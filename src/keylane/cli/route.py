@@ -47,7 +47,7 @@ def route(
     \b
     keylane route payments.yaml --from day1/ --to lanes/
     keylane route payments.yaml --from inbox/ --to lanes/ --follow
-    keylane route payments.yaml --from day1/ --to lanes/ --master spark://host:7077 --conf spark.executor.memory=4g
+    keylane route payments.yaml --from day1/ --to lanes/ --master spark://host:7077
     keylane route payments.yaml --from kafka://broker:9092/raw --to kafka://broker:9092/payments --follow
 
     A folder gets stream=NAME/lane=N/, which Spark, DuckDB and pandas read as it is, and what has no lane in _dead. A

@@ -255,19 +255,23 @@ def test_the_table_sorts_both_ways_and_says_so(browser: Browser, pages: Pages, t
     assert browser.run(COLUMN, 4) != up
 
 
+def lane_counts(browser: Browser) -> set[int]:
+    """Those of the candidates that the table shows."""
+    return {int(lanes) for lanes in browser.run(COLUMN, 2)}
+
+
 def test_candidates_of_one_lane_count_are_compared_first_and_others_on_request(browser: Browser, pages: Pages) -> None:
     browser.open(pages("plan")).drawn()
-    shown = lambda: {int(lanes) for lanes in browser.run(COLUMN, 2)}  # noqa: E731  two words, three times
     bright = (
         'return [...document.querySelectorAll(".for-wide .mark[data-lanes]:not(.dim)")].map((one) => one.dataset.lanes)'
     )
-    assert shown() == {12}
+    assert lane_counts(browser) == {12}
     assert set(browser.run(bright)) == {"12"}
     browser.run("document.querySelector(\"[name=candidates][value='24']\").click()")
-    assert shown() == {12, 24}
+    assert lane_counts(browser) == {12, 24}
     assert len(browser.run(COLUMN, 2)) == 14, "twelve strategies, the chosen one and today's"
     browser.run('document.querySelector("[name=candidates][value=all]").click()')
-    assert shown() == {12, 24, 48, 96}
+    assert lane_counts(browser) == {12, 24, 48, 96}
 
 
 @pytest.mark.parametrize("width", [1280, 360])

@@ -53,7 +53,7 @@ LIBRARIES: dict[str, set[str]] = {
 #: Libraries a room may speak of in its types and must not load.
 TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS}
 
-PURE = {"contract", "keys", "hashing", "placement", "router", "batches"}
+PURE = {"contract", "keys", "hashing", "placement", "router", "batches", "plan"}
 CHANCE = {"random", "secrets", "time"}
 CLOCKS = {"now", "utcnow", "today"}
 
@@ -152,6 +152,7 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         ("keylane.measure.skew", "from keylane.systems.files import read"),
         ("keylane.measure.hot", "from keylane.plan.cost import cost"),
         ("keylane.plan.cost", "from keylane.spark.columns import lane"),
+        ("keylane.plan.budget", "from keylane.systems.kafka_budget import observed"),
         ("keylane.testing.history.check", "from keylane.spark.history import judged"),
         ("keylane.testing.folders", "from keylane.systems.folders import read_head"),
         ("keylane.router", "from keylane.testing.golden import hash_vectors"),
@@ -165,6 +166,7 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         "side door",
         "measure of plan",
         "plan on Spark",
+        "plan on a system",
         "testing on Spark",
         "testing of systems",
         "of testing",

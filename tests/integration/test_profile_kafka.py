@@ -77,7 +77,10 @@ def test_a_topic_is_counted_by_its_own_keys_lanes_and_times(
     assert found.lanes is not None
     assert found.lanes.by_window.sum(axis=1).tolist() == [there[lane] for lane in range(3)]
     assert found.windows.edges[0] == BEGAN * 1000
-    at = [(when * 1000 - found.windows.edges[0]) // (found.windows.edges[1] - found.windows.edges[0]) for *_, when in records]
+    at = [
+        (when * 1000 - found.windows.edges[0]) // (found.windows.edges[1] - found.windows.edges[0])
+        for *_, when in records
+    ]
     assert found.by_window.sum(axis=0).tolist() == [at.count(window) for window in range(4)]
 
 
@@ -135,9 +138,7 @@ def test_records_in_another_lane_than_the_contract_gives_them_are_misplaced(
     from keylane import Router
 
     router = Router(made)
-    wrong = [
-        read for read in read_back(broker, name) if router.place({"merchant": read.key}).lane != read.lane
-    ]
+    wrong = [read for read in read_back(broker, name) if router.place({"merchant": read.key}).lane != read.lane]
     assert found.lanes.misplaced == len(wrong) > 0
     assert found.keys["merchant"].to_pylist()[0].startswith("m-")
     assert found.total == 240

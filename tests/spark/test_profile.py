@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from keylane.systems.profiles import read_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -58,10 +58,7 @@ def _text(value: Any) -> Any:
 def counts(found: Profile) -> dict[Any, list[int]]:
     """Records of each key by window, as a profile has them."""
     keys = [tuple(row.values()) for row in found.keys.to_pylist()]
-    return {
-        key[0] if len(key) == 1 else key: row
-        for key, row in zip(keys, found.by_window.tolist(), strict=True)
-    }
+    return {key[0] if len(key) == 1 else key: row for key, row in zip(keys, found.by_window.tolist(), strict=True)}
 
 
 def expected(found: Profile, rows: Sequence[Row], name: str = "k", at: Callable[[int, Row], int] | None = None) -> Any:
@@ -165,9 +162,7 @@ def test_records_without_a_time_count_for_their_key_in_the_first_window_and_are_
     ],
     ids=["seconds", "milliseconds", "numbers as text", "days and times as text", "days", "no zone"],
 )
-def test_times_of_every_form(
-    values: list[Any], unit: Any, first: int, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_times_of_every_form(values: list[Any], unit: Any, first: int, spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", [{"k": "a", "at": value} for value in values])
     found = profile(str(tmp_path / "a.parquet"), ["k"], options=Options(time="at", unit=unit, windows=4), spark=spark)
     assert found.windows.edges[0] == first
@@ -229,9 +224,7 @@ def test_a_folder_of_lanes_is_counted_by_lane_and_a_key_in_two_lanes_is_one_key(
         assert found.lanes is not None
         assert found.lanes.misplaced == misplaced
         seen = Counter(lane for _, lane in rows)
-        assert found.lanes.by_window.sum(axis=1).tolist() == [
-            seen[n] for n in range(len(found.lanes.by_window))
-        ]
+        assert found.lanes.by_window.sum(axis=1).tolist() == [seen[n] for n in range(len(found.lanes.by_window))]
         assert found.records.tolist() == [10] * 9
         assert found.lanes.by_window.sum(axis=0).tolist() == found.by_window.sum(axis=0).tolist()
     unasked = profile(str(tmp_path / "moved"), ["k"], options=Options(windows=3), spark=spark)
@@ -269,7 +262,9 @@ def test_the_same_records_in_other_files_have_the_same_counts(spark: SparkSessio
     write(tmp_path / "one" / "a.parquet", rows)
     for n in range(5):
         write(tmp_path / "two" / f"{n}.parquet", rows[n * 60 : n * 60 + 60])
-    one, two = (profile(str(tmp_path / name), ["k"], options=Options(windows=6), spark=spark) for name in ("one", "two"))
+    one, two = (
+        profile(str(tmp_path / name), ["k"], options=Options(windows=6), spark=spark) for name in ("one", "two")
+    )
     assert one.keys.equals(two.keys)
     assert (one.by_window == two.by_window).all()
 

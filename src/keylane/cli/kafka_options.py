@@ -1,4 +1,4 @@
-"""The options of `route` that are about Kafka: declared once, and turned into `KafkaOptions`."""
+"""The options that are about Kafka: declared once, and turned into what the rooms below take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from keylane.pipelines.kafka.options import KafkaOptions
     from keylane.systems.streams import TopicOptions
 
-__all__ = ["kafka_options", "reading_from", "reading_options", "taken_from"]
+__all__ = [
+    "client_options",
+    "kafka_options",
+    "profiling_from",
+    "profiling_options",
+    "properties_from",
+    "reading_from",
+    "reading_options",
+    "taken_from",
+]
 
 _CLIENT: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--kafka", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka client property; repeatable."),
@@ -24,6 +33,10 @@ _VALUES: Final[tuple[Callable[[Any], Any], ...]] = (
         "--value-schema", type=click.Path(), help="Their schema: an .avsc file, or a Protobuf descriptor set."
     ),
     click.option("--message", help="The message of the descriptor set, when it has several."),
+)
+_CONNECTOR: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option("--spark-jars", "jars", type=click.Path(), help="A folder with Spark's Kafka connector."),
+    click.option("--spark-packages", "packages", help="The connector by its coordinates, for Spark to fetch."),
 )
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     *_CLIENT,
@@ -67,8 +80,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     click.option("--create", is_flag=True, help="Make topics that do not exist."),
     *_VALUES,
-    click.option("--spark-jars", "jars", type=click.Path(), help="A folder with Spark's Kafka connector."),
-    click.option("--spark-packages", "packages", help="The connector by its coordinates, for Spark to fetch."),
+    *_CONNECTOR,
 )
 _NAMES: Final = (
     *("state", "delivery", "start", "max_records", "writers", "dead_letters", "on_poison", "on_growth", "create"),
@@ -81,9 +93,27 @@ def kafka_options(command: Any) -> Any:
     return _given(command, _OPTIONS)
 
 
+def client_options(command: Any) -> Any:
+    """Give a command those that say how a cluster is reached."""
+    return _given(command, _CLIENT)
+
+
 def reading_options(command: Any) -> Any:
     """Give a command those that say how topics are read."""
     return _given(command, (*_CLIENT, *_VALUES))
+
+
+def profiling_options(command: Any) -> Any:
+    """Give a command those that say how topics are read on Spark."""
+    return _given(command, (*_CLIENT, *_VALUES, *_CONNECTOR))
+
+
+def profiling_from(options: dict[str, Any]) -> KafkaOptions:
+    """Take the options that say how topics are read on Spark out of a command's; the rest stays."""
+    from keylane.pipelines.kafka.options import KafkaOptions
+
+    names = ("value", "value_schema", "message", "jars", "packages")
+    return KafkaOptions(properties_from(options), **{name: options.pop(name) for name in names})
 
 
 def _given(command: Any, several: tuple[Callable[[Any], Any], ...]) -> Any:
@@ -96,7 +126,7 @@ def taken_from(options: dict[str, Any]) -> KafkaOptions:
     """Take these options out of a command's; the rest stays."""
     from keylane.pipelines.kafka.options import KafkaOptions
 
-    return KafkaOptions(_properties(options), **{name: options.pop(name) for name in _NAMES})
+    return KafkaOptions(properties_from(options), **{name: options.pop(name) for name in _NAMES})
 
 
 def reading_from(options: dict[str, Any]) -> TopicOptions:
@@ -104,12 +134,13 @@ def reading_from(options: dict[str, Any]) -> TopicOptions:
     from keylane.systems.streams import TopicOptions
     from keylane.systems.topic_fields import ValueOptions
 
-    properties = _properties(options)
+    properties = properties_from(options)
     values = ValueOptions(*(options.pop(name) for name in ("value", "value_schema", "message")))
     return TopicOptions(properties, values, options.pop("dead_letters", None), options.pop("state", None))
 
 
-def _properties(options: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def properties_from(options: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Take the properties of a client out of a command's options; the rest stays."""
     from keylane.systems.kafka_access import read_properties
 
     file, pairs = options.pop("file"), [_pair(text) for text in options.pop("pairs")]

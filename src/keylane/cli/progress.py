@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.batch import Done
 
-__all__ = ["RouteProgress", "counted"]
+__all__ = ["RouteProgress", "counted", "spark_progress"]
 
 #: A walk over a large source takes a while: not after every batch.
 LOOK_SECONDS: Final = 2.0
@@ -30,6 +32,32 @@ def counted(batches: Iterable[Any], what: str) -> Iterator[Any]:
         yield batch
     if shown:
         click.echo("\r\x1b[K", nl=False, err=True)
+
+
+@contextmanager
+def spark_progress(what: str) -> Iterator[None]:
+    """Show how far Spark is, in tasks, for as long as this is open."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(what, over), name="keylane-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join(1.0)
+        click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def _watch(what: str, over: threading.Event) -> None:
+    from keylane.spark.session import tasks_running
+
+    while not over.wait(0.5):
+        done, all_ = tasks_running()
+        if all_:
+            click.echo(f"\r\x1b[K{what}: {done} of {all_} tasks", nl=False, err=True)
 
 
 class RouteProgress:

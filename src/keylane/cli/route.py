@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.pipelines.route import Routed
 
-__all__ = ["route"]
+__all__ = ["route", "settings_from"]
 
 INTERRUPTED = 130
 
@@ -56,7 +56,7 @@ def route(
     """
     from keylane.contract.parse import load_contract
 
-    loaded, conf = load_contract(contract), _settings(settings)
+    loaded, conf = load_contract(contract), settings_from(settings)
     kafka = taken_from(options)
 
     from keylane.pipelines.route import Options
@@ -82,7 +82,8 @@ def route(
     return as_result(found, loaded, progress.seconds(), follow=follow), output
 
 
-def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+def settings_from(texts: tuple[str, ...]) -> dict[str, str]:
+    """Settings of Spark's, each as NAME=VALUE."""
     pairs = [text.partition("=") for text in texts]
     for name, sign, _ in pairs:
         if not sign or not name.startswith("spark."):

@@ -30,6 +30,8 @@ ALPHA: Final = 0.001
 HEAD: Final = 1_000
 #: Lanes drawn in all simulations together: what keeps a thousand lanes within a fraction of a second.
 CELLS: Final = 500_000
+#: Distinct weights that the bound is reckoned with one by one; of more, those that are nearly equal go together.
+FINE: Final = 4_096
 #: Points of the bound's grid. Every point gives a bound that holds; more of them make it a little sharper.
 GRID: Final = 64
 
@@ -108,9 +110,12 @@ def _log_tail(least: int, tries: int, chance: float) -> float:
     """Natural log of P(binomial >= least), for `least` above the mean: its first term times the sum of the ratios."""
     first = lgamma(tries + 1) - lgamma(least + 1) - lgamma(tries - least + 1)
     first += least * log(chance) + (tries - least) * log1p(-chance)
-    # Behind forty deviations nothing is left that a float could add.
-    more = np.arange(least, min(tries, least + 40 * int(sqrt(tries * chance) + 2)), dtype=float)
-    ratios = (tries - more) / (more + 1) * (chance / (1 - chance))
+    odds = chance / (1 - chance)
+    # Ratios only fall: after so many terms, or so many deviations, nothing is left that a float could add.
+    falls = max(1 - (tries - least) / (least + 1) * odds, 1 / tries)
+    terms = min(tries - least, 2 + int(40 / falls), 50 + int(12 * sqrt(tries * chance)))
+    more = np.arange(least, least + terms, dtype=float)
+    ratios = (tries - more) / (more + 1) * odds
     return first + log1p(float(np.cumprod(ratios).sum()))
 
 
@@ -129,10 +134,12 @@ def ringing(records: int, lanes: int, alpha: float = ALPHA) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Keys by weight: each distinct number of records, heaviest first, and how many keys have it."""
+    """Keys by weight: each distinct number of records, heaviest first, and how many keys have it; and their sums."""
 
     records: NDArray[np.float64]
-    keys: NDArray[np.int64]
+    keys: NDArray[np.float64]
+    total: float
+    squares: float
 
     @classmethod
     def of(cls, key_records: ArrayLike) -> Runs:
@@ -142,27 +149,38 @@ class Runs:
             raise UsageError.of("keys stand heaviest first", got=weights[:5].tolist())
         weights = weights[: len(weights) - np.searchsorted(weights[::-1], 0, side="right")]
         ends = np.append(np.flatnonzero(weights[1:] != weights[:-1]), len(weights) - 1)[: len(weights)]
-        return cls(weights[ends].astype(float), np.diff(ends, prepend=-1))
+        return cls._summed(weights[ends].astype(float), np.diff(ends, prepend=-1).astype(float))
+
+    @classmethod
+    def _summed(cls, records: NDArray[np.float64], keys: NDArray[np.float64]) -> Runs:
+        loads = records * keys
+        return cls(records, keys, float(loads.sum()), float(loads @ records))
 
     def below(self, weight: float) -> Runs:
         """Those of keys with fewer records than `weight`."""
-        light = self.records < weight
-        return Runs(self.records[light], self.keys[light])
-
-    @property
-    def total(self) -> float:
-        """Records of all keys."""
-        return float(self.records @ self.keys)
-
-    @property
-    def squares(self) -> float:
-        """The sum of the squares of every key's records."""
-        return float(self.records**2 @ self.keys)
+        first = len(self.records) - int(np.searchsorted(self.records[::-1], weight))
+        return self._summed(self.records[first:], self.keys[first:])
 
     @property
     def effective(self) -> float:
         """How many equal keys would swing as these do: (sum w)^2 / sum w^2."""
         return self.total**2 / self.squares if self.squares else 0.0
+
+    def widened(self) -> Runs:
+        """At most a few thousand weights in place of millions: as many keys and records, swinging no less.
+
+        Weights within a hundredth of each other become the lightest and the heaviest of them. The growth of a key in
+        `keys_chance` is convex in its weight, so a bound for these is one for the keys themselves, and hardly wider.
+        """
+        if len(self.records) <= FINE:
+            return self
+        edges = np.geomspace(self.records[0], self.records[-1], 2 + int(100 * log(self.records[0] / self.records[-1])))
+        starts = np.unique(len(self.records) - np.searchsorted(self.records[::-1], edges, side="right"))
+        starts = starts[starts < len(self.records)]
+        most, least = self.records[starts], self.records[np.append(starts[1:], len(self.records)) - 1]
+        keys, loads = np.add.reduceat(self.keys, starts), np.add.reduceat(self.keys * self.records, starts)
+        heavy = np.divide(loads - keys * least, most - least, out=keys.copy(), where=most > least)
+        return self._summed(np.stack([most, least], 1).ravel(), np.stack([heavy, keys - heavy], 1).ravel())
 
 
 def keys_chance(runs: Runs, loads: ArrayLike) -> NDArray[np.float64]:
@@ -177,10 +195,10 @@ def keys_chance(runs: Runs, loads: ArrayLike) -> NDArray[np.float64]:
     [0.0041, 1.0, 1.0]
     """
     at = np.asarray(loads, float)
-    lanes, best = len(at), np.zeros(len(at))
+    lanes, best, wide = len(at), np.zeros(len(at)), runs.widened()
     for tilt in _tilts(runs, lanes):
-        growth = np.logaddexp(log1p(-1 / lanes), tilt * runs.records - log(lanes))
-        best = np.minimum(best, float(growth @ runs.keys) - tilt * at)
+        growth = np.logaddexp(log1p(-1 / lanes), tilt * wide.records - log(lanes))
+        best = np.minimum(best, float(growth @ wide.keys) - tilt * at)
     return np.minimum(1.0, lanes * np.exp(best))
 
 
@@ -199,7 +217,7 @@ def fair_fullest(runs: Runs, lanes: int, rng: np.random.Generator, looks: int = 
     The heaviest keys fall one by one; the rest falls as so many equal keys as it has in effect.
     """
     looks = max(99, min(looks, CELLS // lanes))
-    heavy = np.repeat(runs.records[:HEAD], np.minimum(runs.keys[:HEAD], HEAD))[:HEAD]
+    heavy = np.repeat(runs.records[:HEAD], np.minimum(runs.keys[:HEAD], HEAD).astype(np.int64))[:HEAD]
     places = rng.integers(lanes, size=(looks, len(heavy))) + lanes * np.arange(looks)[:, None]
     full = np.bincount(places.ravel(), np.tile(heavy, looks), lanes * looks).astype(float).reshape(looks, lanes)
     rest, squares = runs.total - float(heavy.sum()), runs.squares - float((heavy**2).sum())

@@ -77,5 +77,6 @@ def least_cv(keys: Counts, lanes: int) -> float:
 
 def _heaviest(counts: NDArray[np.float64], most: int) -> list[float]:
     """The heaviest first; without sorting millions of keys that can have no lane to themselves."""
-    top = np.partition(counts, len(counts) - most)[-most:] if len(counts) > most else counts
+    in_order = len(counts) <= most or bool((counts[1:] <= counts[:-1]).all())
+    top = counts[:most] if in_order else np.partition(counts, len(counts) - most)[-most:]
     return sorted(top.tolist(), reverse=True)

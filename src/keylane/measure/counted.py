@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -217,8 +217,6 @@ def _known(profile: Profile) -> dict[str, Any]:
         "without_key": [without.null, without.empty, without.malformed],
         "bytes": profile.bytes_total,
         "lanes": None if lanes is None else [lanes.by_window.tolist(), lanes.misplaced],
-        "approximate": None
-        if approximate is None
-        else [approximate.most_over, approximate.distinct_keys, approximate.distinct_error, approximate.untold],
+        "approximate": None if approximate is None else asdict(approximate),
         "facts": dict(profile.facts),
     }

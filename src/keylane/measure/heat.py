@@ -111,11 +111,12 @@ def verdict(
     chance: float,
     alpha: float,
     effective_keys: float,
+    fullest: float,
 ) -> Verdict:
     """The stream in a sentence or two."""
     mixed = mixed or (writers is not None and writers.verdict == "mixed")
     cause: Cause = hot[0].cause if hot else "mixed-writer" if mixed else "fair"
-    says = _sentence(hot, cause)
+    says = _sentence(hot, cause, fullest)
     if mixed:
         says += f" {_who(misplaced, writers)}"
     if chance < alpha and "unlucky-hash" not in {lane.cause for lane in hot}:
@@ -123,9 +124,9 @@ def verdict(
     return Verdict(cause, says, chance < alpha, chance, effective_keys, misplaced)
 
 
-def _sentence(hot: tuple[HotLane, ...], cause: Cause) -> str:
+def _sentence(hot: tuple[HotLane, ...], cause: Cause, fullest: float) -> str:
     if not hot:
-        return "No lane is hot: all are within what chance gives."
+        return f"No lane is hot: the fullest carries {fullest:.2f} times the mean."
     lane, alike = hot[0], sum(other.cause == cause for other in hot[1:])
     more = f" ({len(hot) - 1} more hot, {alike} for the same reason)" if len(hot) > 1 else ""
     because = f"because of {_SAYS[cause]}: {lane.evidence}{more}."

@@ -25,7 +25,8 @@ import numpy as np
 
 from keylane.errors import UsageError
 from keylane.measure import heat
-from keylane.measure.alarm import ALPHA, Runs, fair_fullest, keys_chance, ringing
+from keylane.measure.alarm import ALPHA, Runs, fair_fullest, keys_chance, records_chance
+from keylane.measure.balance import max_over_mean
 from keylane.measure.heat import CAUSES, Cause, Heat, HotLane, Verdict
 from keylane.measure.identify import STRAY
 
@@ -83,7 +84,8 @@ def why_hot(
 
     `loads` are the records of each lane by the contract; a key on several lanes, or on none, has lane -1. `observed`
     are the records that really stand in each lane: of the same records (with others that have no key, perhaps), or,
-    with `same_records=False`, of another sample of the stream. `writers` is what `identify` found in the same data.
+    with `same_records=False`, of another sample of the stream, or where keys are spread by position. `writers` is what
+    `identify` found in the same data.
     `rng` draws the fair hashes that the usual is read from.
     """
     by_contract = np.asarray(loads, float)
@@ -91,7 +93,7 @@ def why_hot(
     keys = _keys(np.asarray(key_lanes), np.asarray(key_records), lanes)
     misplaced = _misplaced(by_contract, observed, alpha, same_records=same_records)
     mixed = misplaced is not None and misplaced > STRAY
-    seen = np.asarray(observed, float) if mixed else by_contract
+    seen = _to_scale(observed, by_contract, same_records=same_records) if mixed else by_contract
     chances = _chances(keys)
     hot = _hot(seen, chances, alpha, worth)
     usual = fair_fullest(keys.runs, lanes, rng) if len(hot) else np.zeros(0)
@@ -100,7 +102,7 @@ def why_hot(
         for lane in hot
     )
     least = float(chances.min(initial=1.0))
-    verdict = heat.verdict(found, mixed, misplaced, writers, least, alpha, keys.runs.effective)
+    verdict = heat.verdict(found, mixed, misplaced, writers, least, alpha, keys.runs.effective, max_over_mean(seen))
     return Heat(verdict, found, lanes, alpha, worth)
 
 
@@ -147,6 +149,12 @@ def _misplaced(
     return max(0.0, apart - noise)
 
 
+def _to_scale(observed: ArrayLike | None, loads: NDArray[np.float64], *, same_records: bool) -> NDArray[np.float64]:
+    """What was observed, in records of the contract's lanes: another sample may be larger or smaller."""
+    seen = np.asarray(observed, float)
+    return seen if same_records else seen * (loads.sum() / seen.sum())
+
+
 def _chances(keys: _Keys) -> NDArray[np.float64]:
     """A bound for each lane: of all keys, and of the light ones alone, which a giant elsewhere would hide.
 
@@ -161,8 +169,11 @@ def _chances(keys: _Keys) -> NDArray[np.float64]:
 
 def _hot(seen: NDArray[np.float64], chances: NDArray[np.float64], alpha: float, worth: float) -> list[int]:
     """Hot lanes, fullest first."""
-    least = max(worth * seen.mean(), ringing(int(seen.sum()), len(seen), alpha))
-    hot = np.flatnonzero((seen > seen.mean()) & ((seen >= least) | (chances < alpha)))
+    mean, records = float(seen.mean()), int(seen.sum())
+    rare = chances < alpha
+    for lane in np.flatnonzero((seen >= worth * mean) & ~rare):
+        rare[lane] = records_chance(int(seen[lane]), records, len(seen)) < alpha
+    hot = np.flatnonzero((seen > mean) & rare)
     return [int(lane) for lane in hot[np.argsort(-seen[hot], kind="stable")]]
 
 
@@ -186,7 +197,8 @@ def _judged(
 ) -> HotLane:
     load, mean = float(seen[lane]), float(seen.mean())
     strangers, heaviest = load - float(by_contract[lane]), keys.heaviest_of(lane)
-    part = heaviest / load
+    # Some records of the key may stand elsewhere; of what should be here it is no more than all.
+    part = heaviest / max(load, float(by_contract[lane]))
     named: tuple[int, ...] = ()
     cause: Cause
     if strangers > 0 and 2 * strangers >= load - mean:

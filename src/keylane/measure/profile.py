@@ -52,7 +52,7 @@ class WithoutKey:
 
 @dataclass(frozen=True, slots=True)
 class Approximation:
-    """What sketches leave open: a key's records may be over by so many, and distinct keys off by this share.
+    """What sketches leave open: a key's records may be over or under by so many, and distinct keys off by this share.
 
     Keys that the sketch did not keep are not in the profile; `untold` are their records.
     """
@@ -61,6 +61,7 @@ class Approximation:
     distinct_keys: int
     distinct_error: float
     untold: int
+    most_under: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +108,6 @@ class Profile:
 
     @property
     def total(self) -> int:
-        """All records, those without a key too."""
-        return int(self.by_window.sum(dtype=np.int64)) + self.without_key.records
+        """All records, those without a key too, and those of keys that a sketch did not keep."""
+        untold = 0 if self.approximate is None else self.approximate.untold
+        return int(self.by_window.sum(dtype=np.int64)) + self.without_key.records + untold

@@ -30,7 +30,9 @@ def translated(error: Exception, batch: int | None = None, work: str = ROUTE) ->
     text = str(error)
     what = work if batch is None else f"batch {batch}"
     if (isinstance(error, OSError) and error.errno in _FULL) or any(words in text for words in _FULL_WORDS):
-        hint = "make room and run again" + (": it goes on from the last batch that is complete" if work == ROUTE else "")
+        hint = "make room and run again" + (
+            ": it goes on from the last batch that is complete" if work == ROUTE else ""
+        )
         return TargetError.of(f"the disk is full; {what} has not happened, and nothing is harmed", hint=hint)
     unread = _UNREAD.search(text)
     if unread is not None:

@@ -17,16 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
 from keylane.measure.counted import Head, observed_lanes, profile_of
+from keylane.measure.sketched import PRECISION, TRACKED, sketched_profile
 from keylane.pipelines.failures import translated
 from keylane.pipelines.kafka.options import KafkaOptions
 from keylane.pipelines.looking import Looked, look_at_files
 from keylane.pipelines.session import session_beside, warn
+from keylane.spark.kinds import column_named
 from keylane.spark.profiling import UNTIMED, Counting, counted, packing_for
 from keylane.spark.session import active_session_kept
+from keylane.spark.sketches import distinct_keys, sketched
 from keylane.systems.address import parse_address, path_of
 from keylane.systems.profiles import read_rows, staged, write_profile
 
@@ -91,7 +95,8 @@ def profile(
     with staged(target, replace=replace_profile) as folder:
         try:
             with active_session_kept(), _looked(address, wanted, contract, given, spark, say) as look:
-                made = _made(look, wanted, source, contract, folder)
+                head = Head(source, wanted, look.windows, packing_for(look.records), look.size)
+                made = _sketched(look, head) if given.approximate else _made(look, head, contract, folder)
         except Exception as error:
             raise translated(error, work="the profile") from error
         if target is not None:
@@ -128,25 +133,46 @@ def key_of(
             raise UsageError.of("the contract's key is another", got=got, allowed=allowed, hint="leave --key out")
         return found.model_copy(update={"window": None})
     if fields:
-        return Key(fields=tuple(fields), encoding=encoding if isinstance(encoding, str) else tuple(encoding))
+        return _named(tuple(fields), encoding if isinstance(encoding, str) else tuple(encoding))
     if of_topic:
         return Key(fields=("key",), encoding="raw")
     raise UsageError.of("a profile of files needs to know the key", hint="--key COLUMN, or --contract FILE")
 
 
-def _made(look: Looked, key: Key, source: str, contract: Contract | None, folder: Path) -> Profile:
-    packing = packing_for(look.records)
+def _named(fields: tuple[str, ...], encoding: Encoding | tuple[Encoding, ...]) -> Key:
+    if not isinstance(encoding, str) and len(encoding) != len(fields):
+        got = f"{len(encoding)} encodings for {len(fields)} fields"
+        raise UsageError.of("each field of the key has one encoding", got=got, allowed="one for all, or one for each")
+    if len(set(fields)) < len(fields) or not all(fields):
+        raise UsageError.of("the fields of a key differ", got=", ".join(fields))
+    return Key(fields=fields, encoding=encoding)
+
+
+def _made(look: Looked, head: Head, contract: Contract | None, folder: Path) -> Profile:
     raw = folder / "raw"
-    how = Counting(key, look.windows, packing, untimed=look.untimed)
+    how = Counting(head.key, head.windows, head.packing, untimed=look.untimed)
     counted(look.frame, how).write.parquet(f"file://{raw}")
     rows = read_rows(raw)
     _remove(raw)
-    facts = {**look.facts, **({"without_time": _sum(rows, UNTIMED)} if look.windows.kind == "time" else {})}
-    head = Head(source, key, look.windows, packing, look.size, facts=tuple(facts.items()))
+    head = replace(head, facts=_facts(look, _sum(rows, UNTIMED)))
     if look.lanes is not None:
         rows, lanes = observed_lanes(rows, head, look.lanes, contract)
         head = replace(head, lanes=lanes)
     return _checked(profile_of(rows, head), look)
+
+
+def _sketched(look: Looked, head: Head) -> Profile:
+    """By sketches. Lanes are left out: a sketch for each lane and window would be more memory than it is to save."""
+    rows = sketched(look.frame, head.key, head.windows, TRACKED, PRECISION)
+    found = {row["keylane_w"]: row["distinct"] for row in rows}
+    distinct = distinct_keys(look.frame.sparkSession, [found.get(n) for n in range(len(head.windows))])
+    head = replace(head, facts=_facts(look, sum(row["untimed"] for row in rows)))
+    types = to_arrow_schema(look.frame.select(*map(column_named, head.key.fields)).schema)
+    return _checked(sketched_profile(rows, head, types, distinct, TRACKED), look)
+
+
+def _facts(look: Looked, untimed: int) -> tuple[tuple[str, Any], ...]:
+    return tuple({**look.facts, **({"without_time": untimed} if look.windows.kind == "time" else {})}.items())
 
 
 def _remove(raw: Path) -> None:
@@ -161,7 +187,8 @@ def _sum(rows: pa.Table, name: str) -> int:
 
 def _checked(made: Profile, look: Looked) -> Profile:
     """Nothing is lost: what was counted is what there is, where that is known without counting."""
-    if look.exact and made.total != look.records:
+    counted_up = made.approximate is None or made.approximate.most_over == 0
+    if look.exact and counted_up and made.total != look.records:
         what = "the source has changed while it was counted, or records were lost"
         raise CountError.of(what, got=made.total, allowed=str(look.records))
     if made.total == 0:

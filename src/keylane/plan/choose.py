@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
 from keylane.errors import UsageError
-from keylane.plan.candidates import ALTERNATIVES
 from keylane.plan.today import Today, moved_from
-from keylane.plan.written import Means, shape, unable
+from keylane.plan.written import Means, could_be, unable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +55,8 @@ class Judged:
     readers_merge: bool
     moved: Moved | None
     because: str | None
+    #: Whether all that stands against it is a figure.
+    falls_short: bool = False
 
     @property
     def carries(self) -> float:
@@ -90,48 +91,47 @@ def lane_counts(low: int, high: int) -> tuple[int, ...]:
 
 def judge(candidate: Candidate, stream: Stream, means: Means, constraints: Constraints, today: Today | None) -> Judged:
     """Ask the candidate's contract, and hold it against the constraints."""
-    cannot = unable(candidate.strategy, stream.profile, means)
-    contract = (
-        means.today if candidate.strategy == "today" else None if cannot else shape(candidate, stream.profile, means)
-    )
     moved = moved_from(today, stream, candidate) if today else None
-    if contract is None:
-        return Judged(candidate, "none", None, readers_merge=True, moved=moved, because=cannot)
-    given = answers(contract)
-    scope = weakest(given)
+    contract = means.today if candidate.strategy == "today" else could_be(candidate, stream.profile, means)
+    given = answers(contract) if contract else ()
+    scope: OrderScope = weakest(given) if given else "none"
     widths = [one.lanes_per_key for one in given if one.lanes_per_key is not None]
-    because = _because(candidate, scope, constraints)
-    return Judged(candidate, scope, max(widths, default=None), any(one.readers_merge for one in given), moved, because)
+    merge = any(one.readers_merge for one in given)
+    refused = unable(candidate.strategy, stream.profile, means) or _refused(candidate, scope, constraints)
+    short = None if refused else _short(candidate, constraints)
+    return Judged(candidate, scope, max(widths, default=None), merge, moved, refused or short, falls_short=bool(short))
 
 
-def _because(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> str | None:
+def _refused(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> str | None:
+    """What no figure can make good."""
     if not keeps_order(scope, wanted.keep_order):
         return f"keeps order {scope}, wanted {wanted.keep_order}"
+    if candidate.strategy.startswith("hash-"):
+        return "another hash is another draw, and every producer has to change its client for it"
+    return None
+
+
+def _short(candidate: Candidate, wanted: Constraints) -> str | None:
+    """Where a candidate falls short of a figure that was asked for."""
     if candidate.lanes < wanted.least_lanes:
         return f"the throughput needs {wanted.least_lanes} lanes"
-    if candidate.strategy.startswith("hash-") and candidate.partitioner in ALTERNATIVES:
-        return "another hash is another draw, and every producer has to change its client for it"
     if wanted.max_over_mean is not None and candidate.max_over_mean > wanted.max_over_mean:
         return f"max/mean {candidate.max_over_mean:.2f}, wanted at most {wanted.max_over_mean:g}"
     return None
 
 
 def choose(judged: Sequence[Judged], wanted: Constraints) -> Choice:
-    """Take one; where none keeps every constraint, the best of those that at least keep the order."""
+    """Take one; where none keeps every constraint, the best of those that fall short of a figure only."""
     allowed = [one for one in judged if one.because is None]
-    pool = allowed or [one for one in judged if _possible(one, wanted)]
+    pool = allowed or [one for one in judged if one.falls_short]
     if not pool:
-        raise UsageError.of("no strategy can be written down for these keys", got=judged[0].because if judged else None)
+        got = "; ".join(sorted({one.because or "" for one in judged}))
+        raise UsageError.of(f"no strategy keeps order {wanted.keep_order} here", got=got, hint="--keep-order none")
     enough = ENOUGH * max(one.carries for one in pool)
     lanes = min(one.candidate.lanes for one in pool if one.carries >= enough)
     there = [one for one in pool if one.candidate.lanes == lanes]
     nearly = NEARLY * max(one.carries for one in there)
     return Choice(min((one for one in there if one.carries >= nearly), key=_effort), met=bool(allowed))
-
-
-def _possible(one: Judged, wanted: Constraints) -> bool:
-    order = keeps_order(one.order_scope, wanted.keep_order)
-    return order and one.lanes_per_key is not None and not one.candidate.strategy.startswith("hash-")
 
 
 def _effort(one: Judged) -> tuple[bool, bool, bool, float, int]:

@@ -6,7 +6,8 @@ the worst of several measures (all records; the recent ones), each divided by th
 lane that holds nothing but the heaviest key is as full as it must be.
 
 Worked example: keys of 5, 3, 2 and 2 on two lanes, all on lane 0. The least possible is 6 a lane. 5 moves to lane 1,
-then nothing helps: 7 and 5. A packing from scratch would come as far, and name all four.
+then nothing helps: 7 and 5. A packing from scratch would come as far, and name all four. Lanes below the fullest that
+must be are left as they are: a pin that does not lower it is not worth its line.
 
 Another lane count starts from another hash and gives other moves. A key that is new, or was light and grows, is where
 its hash puts it; so what is promised of this is what it did to records it had not seen (`candidates`).

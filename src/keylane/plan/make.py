@@ -79,7 +79,7 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     """Compare every strategy at every lane count, and choose."""
     if not profile.keys.num_rows:
         raise DataError.of("the profile has no keys", got=f"{profile.total} records", hint="name another key")
-    stream, means = Stream(profile), question.means
+    stream, means = Stream(profile, question.counts), question.means
     today = _today(stream, question)
     found = list(candidates(stream, _base(means.today), question.counts))
     sizing = _sizing(question, found, stream)

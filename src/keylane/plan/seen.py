@@ -24,6 +24,8 @@ __all__ = ["Fold", "Seen", "folds_of"]
 HALF_LIFE: Final = 0.25
 #: Keys that a strategy looks at. The others are too light to matter one by one.
 HEAD: Final = 20_000
+#: They are looked for among so many of the heaviest of all time: whoever is heavy for a quarter of it is among them.
+LOOKED_AT: Final = 200_000
 #: Where the time is cut, as parts of all records: the first is the promise, the others show how steady it is.
 CUTS: Final = ((0.5, 1.0), (0.25, 0.5), (0.75, 1.0))
 
@@ -35,6 +37,7 @@ class Seen:
     profile: Profile
     first: int
     last: int
+    window_totals: NDArray[np.float64]
 
     @property
     def by_window(self) -> NDArray[np.int32]:
@@ -51,17 +54,17 @@ class Seen:
     @cached_property
     def totals(self) -> NDArray[np.float64]:
         """(2,): all keys together, in both measures."""
-        totals: NDArray[np.float64] = self.by_window.sum(axis=0, dtype=np.float64) @ self.measures
-        return totals
+        totals: NDArray[np.float64] = self.window_totals[self.first : self.last] @ self.measures
+        return np.maximum(totals, 1)
 
     @cached_property
     def _head(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        shares = (self.by_window.astype(np.float32) @ self.measures.astype(np.float32)) / np.maximum(self.totals, 1)
+        shares = self.by_window[:LOOKED_AT] @ self.measures / self.totals
         most = shares.max(axis=1)
         few = np.argpartition(-most, HEAD - 1)[:HEAD] if len(most) > HEAD else np.arange(len(most))
         few = few[most[few] > 0]
         ranks = few[np.lexsort((few, -most[few]))]
-        return ranks, shares[ranks].astype(np.float64)
+        return ranks, shares[ranks]
 
     @property
     def head(self) -> NDArray[np.int64]:
@@ -75,7 +78,7 @@ class Seen:
     def on_lanes(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
         """(lanes, 2): loads by window as mean lanes in both measures."""
         found: NDArray[np.float64] = loads[:, self.first : self.last] @ self.measures
-        return found * (len(loads) / np.maximum(self.totals, 1))
+        return found * (len(loads) / self.totals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +89,21 @@ class Fold:
     score: Seen
 
 
-def folds_of(profile: Profile) -> tuple[Fold, ...]:
+def folds_of(profile: Profile, window_totals: NDArray[np.float64]) -> tuple[Fold, ...]:
     """The first half against the second, then what shows whether that was luck; none when all is in one window.
 
     The halves come first because a contract is kept about as long as it was watched: what is promised for the time
     after is what held for as long a time.
     """
-    reached = np.cumsum(profile.by_window.sum(axis=0, dtype=np.int64))
-    edges = np.concatenate([[0], reached]) / max(1, int(reached[-1]) if len(reached) else 1)
-    found = [_cut(profile, edges, *cut) for cut in CUTS]
+    edges = np.concatenate([[0.0], np.cumsum(window_totals)]) / max(1.0, window_totals.sum())
+    found = [_cut(profile, window_totals, edges, *cut) for cut in CUTS]
     return tuple(fold for fold in found if fold is not None)
 
 
-def _cut(profile: Profile, edges: NDArray[np.float64], until: float, end: float) -> Fold | None:
+def _cut(
+    profile: Profile, totals: NDArray[np.float64], edges: NDArray[np.float64], until: float, end: float
+) -> Fold | None:
     """The windows whose edges are nearest to these parts of the records."""
     cut, last = (int(np.abs(edges - part).argmin()) for part in (until, end))
     there = edges[cut] > 0 and edges[last] > edges[cut]
-    return Fold(Seen(profile, 0, cut), Seen(profile, cut, last)) if there else None
+    return Fold(Seen(profile, 0, cut, totals), Seen(profile, cut, last, totals)) if there else None

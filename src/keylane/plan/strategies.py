@@ -65,7 +65,7 @@ def pin(hashed: Hashed, seen: Seen) -> Fitted:
     Keys of 90 and 80 on one lane: one of them moves, and order is kept for both. When not to use it: when one key
     alone is more than a lane should carry.
     """
-    start, load = hashed.home[seen.head], seen.on_lanes(hashed.loads)
+    start, load = hashed.fold(seen.head), seen.on_lanes(hashed.loads)
     return Fitted(_ranked(seen, evened(start, seen.weights(hashed.lanes), load)))
 
 
@@ -142,7 +142,7 @@ def _without(
     hashed: Hashed, seen: Seen, count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
     """The head's weights and lanes, and the loads without the heaviest `count` of it."""
-    weights, start, load = seen.weights(hashed.lanes), hashed.home[seen.head], seen.on_lanes(hashed.loads)
+    weights, start, load = seen.weights(hashed.lanes), hashed.fold(seen.head), seen.on_lanes(hashed.loads)
     np.subtract.at(load, start[:count], weights[:count])
     return weights, start, load
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from math import lcm
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -31,40 +32,51 @@ __all__ = ["Hashed", "Moves", "Stream", "moved_loads"]
 #: Where some keys go instead, by rank: one lane, or several that share them evenly. Lanes of a tier are numbered on
 #: after the stream's own.
 Moves: TypeAlias = dict[int, tuple[int, ...]]
+#: Lanes of a common multiple that are still cheaper than a count for each.
+MOST_COMMON: Final = 1 << 17
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hashed:
-    """One hash, one lane count: the lane of each key, and (lanes, windows) records on the lanes."""
+    """One hash, one lane count: what tells the lane of each key, and (lanes, windows) records on the lanes."""
 
     rule: Partitioner
     lanes: int
     numbers: NDArray[Any]
-    home: NDArray[np.int32]
     loads: NDArray[np.float64]
 
-    def fold(self, ranks: NDArray[np.int64], lanes: int) -> NDArray[np.int32]:
-        """The lanes of some keys under another lane count."""
-        return _folded(self.rule, self.numbers[ranks], lanes)
+    def fold(self, ranks: NDArray[np.int64], lanes: int | None = None) -> NDArray[np.int32]:
+        """The lanes of some keys, also under another lane count."""
+        return _folded(self.rule, self.numbers[ranks], lanes or self.lanes)
+
+    @cached_property
+    def home(self) -> NDArray[np.int32]:
+        """The lane of every key: only whoever counts all of them needs it."""
+        return _folded(self.rule, self.numbers, self.lanes)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A profile whose keys are hashed once for each hash function that is asked for."""
+    """A profile whose keys are hashed once for each hash function, for the lane counts that are asked about.
+
+    Where a lane is a hash modulo the count, it is also the lane under any multiple of the count, modulo the count. So
+    the records are added up once, under the least common multiple of all counts, and folded for each.
+    """
 
     profile: Profile
+    counts: tuple[int, ...] = ()
     _numbers: dict[str, Any] = field(default_factory=dict)
     _hashed: dict[tuple[str, int], Hashed] = field(default_factory=dict)
 
     @cached_property
     def whole(self) -> Seen:
         """All that was seen."""
-        return Seen(self.profile, 0, len(self.profile.windows))
+        return Seen(self.profile, 0, len(self.profile.windows), self.window_totals)
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
         """Where the time is cut, the halves first."""
-        return folds_of(self.profile)
+        return folds_of(self.profile, self.window_totals)
 
     @cached_property
     def records(self) -> NDArray[np.int64]:
@@ -86,10 +98,15 @@ class Stream:
         """The keys under a partitioner and a lane count."""
         if (name, lanes) not in self._hashed:
             rule, numbers = self._numbered(name)
-            home = _folded(rule, numbers, lanes)
-            loads = _loads(home, self.profile.by_window, lanes)
-            self._hashed[name, lanes] = Hashed(rule, lanes, numbers, home, loads)
+            self._hashed[name, lanes] = Hashed(rule, lanes, numbers, self._loads(name, rule, numbers, lanes))
         return self._hashed[name, lanes]
+
+    def _loads(self, name: str, rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.float64]:
+        common = lcm(*self.counts) if lanes in self.counts and rule.facts.fold != "ranges" else lanes
+        if common == lanes or common > MOST_COMMON:
+            return _loads(_folded(rule, numbers, lanes), self.profile.by_window, lanes)
+        whole = self.hashed(name, common).loads
+        return whole.reshape(common // lanes, lanes, -1).sum(axis=0)
 
     def _numbered(self, name: str) -> tuple[Partitioner, NDArray[Any]]:
         """Each key's number: two partitioners with one hash share it."""
@@ -107,7 +124,8 @@ def _folded(rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.
 
 
 def _loads(home: NDArray[np.int32], by_window: NDArray[np.int32], lanes: int) -> NDArray[np.float64]:
-    columns = [np.bincount(home, column, minlength=lanes) for column in by_window.T]
+    at = home.astype(np.intp)
+    columns = [np.bincount(at, column, minlength=lanes) for column in by_window.T]
     return np.stack(columns, axis=1) if columns else np.zeros((lanes, 0))
 
 
@@ -115,7 +133,7 @@ def moved_loads(hashed: Hashed, moves: Moves, by_window: NDArray[np.int32], more
     """Records on the lanes when some keys go elsewhere; `more_lanes` are a tier's, below the stream's own."""
     loads = np.vstack([hashed.loads, np.zeros((more_lanes, hashed.loads.shape[1]))])
     ranks = np.fromiter(moves, np.int64, len(moves))
-    np.subtract.at(loads, hashed.home[ranks], by_window[ranks])
+    np.subtract.at(loads, hashed.fold(ranks), by_window[ranks])
     widths = np.array([len(lanes) for lanes in moves.values()], np.int64)
     to = np.array([lane for lanes in moves.values() for lane in lanes], np.int64)
     np.add.at(loads, to, np.repeat(by_window[ranks] / np.maximum(widths, 1)[:, None], widths, axis=0))

@@ -7,25 +7,26 @@ promises is then asked of the parsed contract (`contract.answers`); nothing here
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.cross import misfit
 from keylane.contract.fingerprint import placement_fingerprint
+from keylane.contract.model import Window
 from keylane.contract.parse import parse_contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.contract.model import Contract, Window
+    from keylane.contract.model import Contract
     from keylane.measure.profile import Profile
     from keylane.plan.candidates import Candidate
     from keylane.plan.stream import Moves
 
     Named = list[tuple[Any, tuple[int, ...]]]
 
-__all__ = ["Means", "contract_text", "key_value", "parsed", "shape", "unable"]
+__all__ = ["Means", "contract_text", "could_be", "key_value", "parsed", "unable"]
 
 #: As wide as a line of keys gets.
 WIDTH: Final = 100
@@ -89,12 +90,20 @@ def parsed(candidate: Candidate, profile: Profile, means: Means) -> Contract:
     return today if same and today is not None else made
 
 
-def shape(candidate: Candidate, profile: Profile, means: Means) -> Contract:
-    """The contract with one key, the most widely spread: it answers as the whole does, and is quick to make."""
+def could_be(candidate: Candidate, profile: Profile, means: Means) -> Contract | None:
+    """The contract with one key, the most widely spread: it answers as the whole does, and is quick to make.
+
+    A sub-key or a time that nobody has named is made up, to know what the strategy would keep in order; None where the
+    keys themselves cannot be named.
+    """
+    assumed = replace(means, sub_key=means.sub_key or "sub_key", window=means.window or Window(field="time", size="1h"))
+    if unable(candidate.strategy, profile, assumed):
+        return None
     moves = candidate.fitted.moves
     widest = max(moves, key=lambda rank: len(moves[rank]), default=None)
     some = {} if widest is None else {widest: moves[widest]}
-    return parse_contract(contract_text(candidate, profile, means, some), means.name)
+    named = means if candidate.strategy == "tier-spread" else assumed
+    return parse_contract(contract_text(candidate, profile, named, some), means.name)
 
 
 def _metadata(means: Means) -> dict[str, Any]:
@@ -167,7 +176,11 @@ def _keys(keys: list[Any]) -> Iterator[str]:
 
 
 def _flow(value: Any) -> str:
-    """JSON is YAML too, and quotes whatever a key may hold."""
+    """JSON is YAML too, and quotes whatever a key may hold; the names of fields need no quotes."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_flow(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 

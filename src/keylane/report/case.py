@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from keylane.measure.masking import masked
 from keylane.report.draw import bar, legend, stacked
 from keylane.report.markup import Markup, join, tag
 from keylane.report.page import said
-from keylane.report.words import count, lanes, masked, percent, times
+from keylane.report.words import count, lanes, percent, times
 
 __all__ = ["case_section", "facts", "order_line"]
 

@@ -1,11 +1,10 @@
-"""Numbers and keys as a reader wants them: short, and telling nobody's name."""
+"""Numbers as a reader wants them: short. Keys: `measure.masking`."""
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 
-__all__ = ["chance", "count", "lanes", "masked", "percent", "share", "short_count", "times", "visible"]
+__all__ = ["chance", "count", "lanes", "percent", "share", "short_count", "times", "visible"]
 
 
 def count(number: int) -> str:
@@ -62,11 +61,6 @@ def _runs(numbers: list[int]) -> list[list[int]]:
         else:
             runs.append([number])
     return runs
-
-
-def masked(key: str, salt: bytes) -> str:
-    """A key cut to its beginning, with a salted hash that tells two of them apart and leads back to neither."""
-    return f"{key[:4]}…{hashlib.sha256(salt + key.encode()).hexdigest()[:6]}"
 
 
 def short_count(number: float) -> str:

@@ -30,7 +30,7 @@ from keylane.spark.java import find_java
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["active_session_kept", "existing_session", "is_submitted", "local_session", "missing_in"]
+__all__ = ["active_session_kept", "existing_session", "is_submitted", "local_session", "missing_in", "tasks_running"]
 
 GIB: Final = 2**30
 QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
@@ -92,6 +92,16 @@ def existing_session() -> SparkSession | None:
     if active is not None or SparkContext._active_spark_context is None:  # noqa: SLF001
         return active
     return SparkSession.builder.getOrCreate()
+
+
+def tasks_running() -> tuple[int, int]:
+    """Of the stages that Spark is at: how many tasks are done, and how many there are. None where there is no Spark."""
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    if context is None:
+        return 0, 0
+    tracker = context.statusTracker()
+    stages = [found for stage in tracker.getActiveStageIds() if (found := tracker.getStageInfo(stage)) is not None]
+    return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
 
 @contextmanager

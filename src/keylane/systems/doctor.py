@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -31,6 +32,7 @@ State: TypeAlias = Literal["ok", "missing", "wrong"]
 
 SPARK: Final = "route, demo"
 KAFKA: Final = "Kafka"
+BUDGET: Final = "budget"
 GEO: Final = "demo lesson"
 #: Asked twice, this far apart, a wall clock that somebody is setting differs from the clock that only counts.
 CLOCK_SECONDS: Final = 0.2
@@ -67,6 +69,7 @@ LIBRARIES: Final = (
     Library("pyspark", "pyspark", "4.2", "4.3", SPARK, "spark"),
     Library("pandas", "pandas", "2.2", "3", SPARK, "spark"),
     Library("confluent-kafka", "confluent_kafka", "2.6", None, KAFKA, "kafka"),
+    Library("kafka-python", "kafka", "3.0", None, BUDGET, "kafka"),
     Library("h3", "h3", "4.1", None, GEO, "geo"),
 )
 
@@ -128,7 +131,9 @@ def _library(library: Library) -> str:
     wants = f"wants {library.least} or later" + (f", below {library.below}" if library.below else "")
     try:
         found = version(library.name)
-        import_module(library.module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import_module(library.module)
     except PackageNotFoundError:
         raise Ailing("missing", f"nothing ({wants})", mend) from None
     except Exception as error:  # noqa: BLE001 - whatever keeps a library from loading is the finding

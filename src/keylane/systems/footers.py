@@ -64,34 +64,36 @@ def ends_of(footers: Sequence[Footer], column: str) -> Ends | None:
 
     Text has none here: what its first letters are is not what its first time is.
     """
-    found: list[Ends] = []
-    for footer in footers:
-        for group in range(footer.metadata.num_row_groups):
-            one = _group_ends(footer.metadata.row_group(group), column)
-            if one is None:
-                return None
-            found.extend(one)
-    if not found:
+    groups = [footer.metadata.row_group(n) for footer in footers for n in range(footer.metadata.num_row_groups)]
+    found = [_group_ends(group, column) for group in groups if group.num_rows]
+    known = [one for one in found if one is not None]
+    ends = [(one.first, one.last) for one in known if one.first is not None and one.last is not None]
+    if len(known) < len(found) or not ends or len({one.timed for one in known if one.first is not None}) > 1:
         return None
-    if len({e.timed for e in found}) > 1:
-        return None
-    nulls = sum(e.nulls for e in found)
-    return Ends(min(e.first for e in found), max(e.last for e in found), nulls, found[0].timed)
+    timed = any(one.timed for one in known)
+    return Ends(min(first for first, _ in ends), max(last for _, last in ends), sum(e.nulls for e in known), timed)
 
 
-def _group_ends(group: Any, column: str) -> list[Ends] | None:
-    """Of a row group: nothing where it has no row, None where it does not tell."""
-    if not group.num_rows:
-        return []
+@dataclass(frozen=True, slots=True)
+class _GroupEnds:
+    """Of a row group; one of nothing but nulls has no ends, and says so."""
+
+    first: int | None
+    last: int | None
+    nulls: int
+    timed: bool
+
+
+def _group_ends(group: Any, column: str) -> _GroupEnds | None:
     chunk = next((c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == column), None)
-    statistics = chunk.statistics if chunk is not None and chunk.is_stats_set else None
-    if statistics is None or not statistics.has_min_max or not statistics.has_null_count:
+    told = chunk.statistics if chunk is not None and chunk.is_stats_set else None
+    if told is None or not told.has_null_count:
         return None
-    first, last = _number(statistics.min), _number(statistics.max)
+    if told.null_count == group.num_rows:
+        return _GroupEnds(None, None, told.null_count, timed=False)
+    first, last = (_number(told.min), _number(told.max)) if told.has_min_max else (None, None)
     return (
-        None
-        if first is None or last is None
-        else [Ends(first, last, statistics.null_count, isinstance(statistics.min, date))]
+        None if first is None or last is None else _GroupEnds(first, last, told.null_count, isinstance(told.min, date))
     )
 
 

@@ -1,4 +1,4 @@
-"""How a Kafka cluster is reached: an allow-list of client properties, for Java's client and for librdkafka.
+"""How a Kafka cluster is reached: an allow-list of client properties, for Java's client, librdkafka and kafka-python.
 
 A client's properties are code: some load classes or libraries, some dial addresses of their own. So only what is in
 `ALLOWED` passes; what is refused is refused with its reason (`REFUSED`), before anything is contacted. A password is
@@ -57,6 +57,18 @@ ALLOWED: Final[dict[str, Property]] = {
     "batch.size": Property("batch.size", "batch.size"),
     "message.max.bytes": Property("max.request.size", "message.max.bytes"),
     "transaction.timeout.ms": Property("transaction.timeout.ms"),
+}
+#: What kafka-python calls those that say how a cluster is reached.
+KAFKA_PYTHON: Final = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.keystore.location": "ssl_certfile",
+    "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
+    "client.id": "client_id",
+    "socket.timeout.ms": "request_timeout_ms",
 }
 #: Properties that only one side knows.
 OF_WRITERS: Final = frozenset(
@@ -124,6 +136,19 @@ class KafkaAccess:
             told["ssl.key.location"] = told["ssl.certificate.location"]
         told.pop("", None)
         return {"bootstrap.servers": self.brokers, "log_level": 0, **told, **more}
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Settings of kafka-python's admin client, secrets revealed: for the call that makes it, and nobody else."""
+        told: dict[str, Any] = {
+            KAFKA_PYTHON[name]: self._value(name, text) for name, text in self.properties if name in KAFKA_PYTHON
+        }
+        if "ssl_certfile" in told:
+            told["ssl_keyfile"] = told["ssl_certfile"]
+        if "ssl_check_hostname" in told:
+            told["ssl_check_hostname"] = told["ssl_check_hostname"] != "none"
+        if "request_timeout_ms" in told:
+            told["request_timeout_ms"] = int(told["request_timeout_ms"])
+        return {"bootstrap_servers": self.brokers.split(","), **told}
 
     def java(self) -> dict[str, str]:
         """Options of Spark's connector, which reads. No secret is among them: see `jaas`."""

@@ -90,6 +90,10 @@ class Cluster:
     admin: Any
     listener: Listener
 
+    def reached(self) -> None:
+        """Ask for anything at all: an error in words when nobody answers, or refuses."""
+        self._ask()
+
     def lanes(self, topics: Sequence[str]) -> dict[str, int]:
         """The lane count of each topic as it is now; 0 for one that does not exist. Nothing is made by asking."""
         return {topic: self._lanes(topic) for topic in topics}

@@ -8,13 +8,17 @@ from copy import deepcopy
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 from pyarrow import parquet
 from tests.history.targets import make, payments
+from tests.unit.measure.profiles import made
 
 from keylane import parse_contract
+from keylane.measure.overview import overview
+from keylane.measure.profile import Approximation, ObservedLanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +28,8 @@ if TYPE_CHECKING:
     ContractFile = Callable[..., Path]
     DataFile = Callable[..., Path]
 
-COMMANDS = ["explain", "identify", "check", "doctor", "dev-kafka", "dev-jars", "verify", "demo-lesson"]
+COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-kafka", "dev-jars", "verify"]
+COMMANDS += ["demo-lesson", "budget", "budget-status"]
 
 
 def validator(command: str) -> Any:
@@ -136,6 +141,20 @@ def test_unplaced_rows_are_counted_by_reason(run: Run, contract_file: ContractFi
     assert found["data"]["unplaced"] == {"null-key": 1, "empty-key": 1}
 
 
+def profile_document(**changes: Any) -> dict[str, Any]:
+    document = overview(made(["ACME", "Acme", "other"], [[3, 1], [0, 2], [1, 0]], **changes), salt=b"salt")
+    validator("profile").validate(document)
+    return document
+
+
+def test_what_profile_prints_is_valid() -> None:
+    assert profile_document()["lookalikes"]["groups"] == 1
+    sketched = Approximation(most_over=2, distinct_keys=9, distinct_error=0.02, untold=4)
+    assert profile_document(approximate=sketched)["records"] == 11
+    lanes = ObservedLanes(np.ones((3, 2), np.int64), misplaced=1)
+    assert profile_document(lanes=lanes, size=np.array([7, 8, 9]))["lanes"]["count"] == 3
+
+
 def kafka_document(run: Run, folder: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(run("dev", "kafka", "status", "--dir", folder / "no", "-o", "json")[1])
     validator("dev-kafka").validate(document)
@@ -158,6 +177,8 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
         if command == "check":
             broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
             return validated(run, "check", broken, "--data", data_file("a.parquet"))
+        if command == "profile":
+            return profile_document()
         if command == "verify":
             contract = parse_contract(contract_file("v.yaml").read_text())
             source, target = make(tmp_path / "streams", contract, payments(1))
@@ -189,6 +210,12 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
         ("check", ("findings", 0, "message")),
         ("check", ("fingerprint",)),
         ("check", ("data", "rows")),
+        ("profile", ("records",)),
+        ("profile", ("windows", "new_keys")),
+        ("profile", ("heavy", 0, "error")),
+        ("profile", ("lookalikes", "examples", 0, "kind")),
+        ("profile", ("hot",)),
+        ("profile", ("fingerprint",)),
         ("doctor", ("ok",)),
         ("doctor", ("parts",)),
         ("doctor", ("parts", 0, "part")),
@@ -234,6 +261,11 @@ def test_a_document_with_a_missing_field_is_not_valid(
         pytest.param("check", {"findings": []}, id="not ok without an error"),
         pytest.param("check", {"compared": ["a", "b"]}, id="checked and compared"),
         pytest.param("check", {"fingerprint": "abc"}, id="no fingerprint"),
+        pytest.param("profile", {"records": 0}, id="a profile of nothing"),
+        pytest.param("profile", {"heavy": []}, id="nobody is the heaviest"),
+        pytest.param("profile", {"encoding": ["latin1"]}, id="an unknown encoding"),
+        pytest.param("profile", {"hot": {"verdict": "fine"}}, id="a verdict without evidence"),
+        pytest.param("profile", {"fingerprint": "abc"}, id="a profile without a fingerprint"),
         pytest.param("doctor", {"ok": False}, id="ailing without an ailment"),
         pytest.param("doctor", {"parts": []}, id="nothing looked at"),
         pytest.param("dev-kafka", {"running": True}, id="running nowhere"),

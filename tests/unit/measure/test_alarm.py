@@ -188,3 +188,28 @@ def test_the_simulated_fullest_lane_is_that_of_a_fair_hash(keys: int, exponent: 
     spread = np.std(real)
     for part in (0.1, 0.5, 0.9):
         assert np.quantile(simulated, part) == pytest.approx(np.quantile(real, part), abs=0.35 * spread)
+
+
+def test_weights_taken_together_keep_every_key_and_record_and_swing_no_less() -> None:
+    runs = Runs.of(np.sort(np.random.default_rng(2).integers(1, 10**9, size=20_000))[::-1])
+    wide = runs.widened()
+    assert len(wide.records) < 5_000 < len(runs.records)
+    assert wide.keys.sum() == pytest.approx(runs.keys.sum())
+    assert wide.keys.min() >= -1e-6
+    assert wide.total == pytest.approx(runs.total)
+    assert runs.squares <= wide.squares <= 1.001 * runs.squares
+
+
+def test_the_bound_of_weights_taken_together_is_hardly_wider(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs.of(np.sort(np.random.default_rng(2).integers(1, 10**9, size=20_000))[::-1])
+    loads = runs.total / 12 * np.array([1, 1.02, 1.05, 1.1, *[0.9] * 8])
+    wide = keys_chance(runs, loads)
+    monkeypatch.setattr("keylane.measure.alarm.FINE", 10**9)
+    fine = keys_chance(runs, loads)
+    assert (wide >= fine * (1 - 1e-9)).all()
+    assert wide == pytest.approx(fine, rel=0.02)
+
+
+def test_few_weights_stay_as_they_are() -> None:
+    runs = Runs.of([5, 5, 2, 1])
+    assert runs.widened() is runs

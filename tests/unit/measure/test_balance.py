@@ -81,3 +81,10 @@ def test_a_bound_that_is_too_high_would_be_noticed() -> None:
 def test_six_keys_on_sixty_lanes() -> None:
     assert least_cv([1000] * 6, 60) == pytest.approx(3)
     assert least_cv([1000] * 60, 60) == 0
+
+
+def test_the_least_is_the_same_in_any_order_of_the_keys() -> None:
+    keys = np.random.default_rng(3).zipf(1.5, size=500)
+    for lanes in (3, 12, 60, 499, 600):
+        assert least_cv(keys, lanes) == pytest.approx(least_cv(np.sort(keys)[::-1], lanes))
+        assert least_cv(keys, lanes) == pytest.approx(least_cv(np.sort(keys), lanes))

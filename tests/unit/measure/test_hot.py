@@ -39,7 +39,7 @@ def test_even_traffic_is_fair() -> None:
     heat = look([10] * 50_000, fair(50_000))
     assert heat.hot == ()
     assert (heat.verdict.cause, heat.verdict.alarm, heat.verdict.misplaced) == ("fair", False, None)
-    assert heat.verdict.says == "No lane is hot: all are within what chance gives."
+    assert heat.verdict.says == "No lane is hot: the fullest carries 1.03 times the mean."
 
 
 def test_a_small_sample_of_even_traffic_is_fair_though_its_lanes_are_uneven() -> None:
@@ -188,6 +188,15 @@ def test_another_sample_differs_by_chance_and_is_no_second_writer(mixed: tuple[A
     assert found > 0.1
 
 
+@pytest.mark.parametrize("size", [30_000, 1_000_000])
+def test_a_mixed_writer_in_another_sample_whatever_its_size(mixed: tuple[Any, ...], size: int) -> None:
+    records, java, crc, observed = mixed
+    torn = np.random.default_rng(8).multinomial(size, observed / observed.sum())
+    heat = look(records, java, observed=torn, same_records=False)
+    assert causes(heat) == {java[0]: "one-key", crc[0]: "mixed-writer"}
+    assert all(0 < lane.share_of_heaviest <= 1 for lane in heat.hot)
+
+
 def test_another_sample_taken_for_the_same_records_would_be_noticed(mixed: tuple[Any, ...]) -> None:
     """The twin: without the allowance for chance the kept contract looks torn, so the allowance does something."""
     records, java, _, _ = mixed
@@ -259,13 +268,16 @@ def test_nothing_is_fair() -> None:
     assert look([], np.zeros(0, int)).verdict.cause == "fair"
 
 
-def test_five_million_keys_take_less_than_a_second() -> None:
-    """Half a second on a machine of its own; this one may be shared."""
+def test_five_million_keys_take_less_than_half_a_second() -> None:
+    """The best of three: the machine may be shared."""
     keys = 5_000_000
     records = (1e6 / np.arange(1, keys + 1) ** 1.05).astype(np.int64) + 1
     at = fair(keys, 1_024)
     loads = np.bincount(at, records, 1_024)
-    started = perf_counter()
-    heat = why_hot(loads, at, records, 1_024, rng=np.random.default_rng(1))
-    assert perf_counter() - started < 1
+    took = []
+    for _ in range(3):
+        started = perf_counter()
+        heat = why_hot(loads, at, records, 1_024, rng=np.random.default_rng(1))
+        took.append(perf_counter() - started)
+    assert min(took) < 0.5
     assert heat.verdict.cause == "one-key"

@@ -1,0 +1,253 @@
+"""`keylane budget`: what each broker of a Kafka cluster carries, and a reassignment that evens it out."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from keylane.cli.kafka_options import client_options, properties_from
+from keylane.cli.output import output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from keylane.cli.output import Result
+    from keylane.plan.budget import Layout
+    from keylane.plan.order import UnderWay
+    from keylane.plan.reassign import Change
+    from keylane.systems.kafka_reassign import Applied
+
+__all__ = ["budget"]
+
+#: How often a line is said where nobody watches.
+LINE_SECONDS: Final = 10.0
+FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": ".plan.json"}
+
+
+@click.command(short_help="What each broker carries, and a reassignment that evens it out.")
+@click.argument("address", metavar="kafka://HOST:PORT")
+@click.option("--topic", "topics", multiple=True, metavar="T", help="Move lanes of this topic only; repeatable.")
+@click.option("--limit", type=click.IntRange(min=1), default=4_000, show_default=True, help="Copies a broker may have.")
+@click.option("--out", type=click.Path(), help="Write the reassignment here, for Kafka's own tool or for --plan.")
+@click.option("--plan", "plan", type=click.Path(), help="Take the plan from this file, NAME.plan.json.")
+@click.option("--throttle", default="20MB", show_default=True, help="Bytes a second and broker: 20MB, 500kB, none.")
+@click.option("--apply", "apply_", is_flag=True, help="Carry it out, after asking.")
+@click.option("--yes", is_flag=True, help="With --apply: do not ask.")
+@click.option("--status", is_flag=True, help="Only say what is under way, and which throttles are set.")
+@click.option("--wait", is_flag=True, help="With --status: until nothing is under way.")
+@client_options
+@output_option
+def budget(address: str, output: str, **options: Any) -> tuple[Result, str]:
+    """Say what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
+
+    Nothing is changed without --apply. A plan is bound to the cluster as it was seen: it is refused when that has
+    changed, and when another reassignment is under way.
+
+    \b
+    keylane budget kafka://localhost:9092
+    keylane budget kafka://localhost:9092 --out reassignment.json
+    keylane budget kafka://localhost:9092 --plan reassignment.plan.json --apply
+    \b
+    Exit codes: 0 in balance, or done; 3 a reassignment is proposed; 4 something is wrong that no reassignment mends.
+    """
+    from keylane.systems.kafka_budget import cluster_access, open_admin
+
+    checked(options)
+    access = cluster_access(address, properties_from(options))
+    with open_admin(access) as client:
+        if options["status"]:
+            return _status(client, address, wait=options["wait"]), output
+        return _budget(client, address, options), output
+
+
+def checked(options: dict[str, Any]) -> None:
+    """Options that go together, and the throttle as a number."""
+    if options["yes"] and not options["apply_"]:
+        raise click.UsageError("--yes goes with --apply")
+    if options["wait"] and not options["status"]:
+        raise click.UsageError("--wait goes with --status; --apply always waits")
+    if options["status"] and (options["apply_"] or options["out"] or options["plan"]):
+        raise click.UsageError("--status only reads: it goes with no --apply, --out or --plan")
+    if options["plan"] and (options["out"] or options["topics"]):
+        raise click.UsageError("--plan is a plan already made: it goes with no --out or --topic")
+    options["rate"] = bytes_of(options["throttle"])
+
+
+def bytes_of(text: str) -> int | None:
+    """`20MB` as a number of bytes; None for `none`.
+
+    >>> bytes_of("20MB"), bytes_of("500kB"), bytes_of("none")
+    (20000000, 500000, None)
+    """
+    if text.strip().lower() == "none":
+        return None
+    found = re.fullmatch(r"(\d{1,12})\s*([kmg]?)b?", text.strip().lower())
+    if found is None or not int(found[1]):
+        raise click.UsageError(f"--throttle takes bytes a second, as 20MB or 500kB, or none; got {text!r}")
+    return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}[found[2]]
+
+
+def _budget(client: Any, address: str, options: dict[str, Any]) -> Result:
+    from keylane.cli.budget_result import as_result
+    from keylane.systems.kafka_budget import observed, under_way
+
+    layout, busy = observed(client), under_way(client)
+    _check_topics(options["topics"], layout)
+    change = _change(layout, busy, options)
+    if options["plan"] or options["apply_"]:
+        _refuse(change, layout, busy)
+    files = _write(change, address, options)
+    done = _apply(client, address, change, options, files) if options["apply_"] and not change.is_empty else None
+    seen = observed(client) if done else layout
+    return as_result(address, seen, change, options, files=files, done=done, busy=len(busy))
+
+
+def _check_topics(topics: tuple[str, ...], layout: Layout) -> None:
+    from keylane.errors import UnknownNameError
+
+    known = sorted({lane.topic for lane in layout.lanes})
+    for topic in topics:
+        if topic not in known:
+            raise UnknownNameError.among("topic", topic, known)
+
+
+def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: dict[str, Any]) -> Change:
+    """The plan of the file, or a new one; while a cluster is busy with another, none."""
+    from dataclasses import replace
+
+    from keylane.plan.order import completed
+    from keylane.plan.reassign import reassignment
+
+    if options["plan"]:
+        return completed(_read(options["plan"]), layout)
+    change = reassignment(layout, topics=options["topics"] or None)
+    return replace(change, moves=(), elections=(), after=layout.lanes) if busy else change
+
+
+def _read(path: str) -> Change:
+    from keylane.errors import UsageError
+    from keylane.plan.order import read_plan
+
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError.of("the plan cannot be read", got=path, hint=str(error)) from None
+    return read_plan(document)
+
+
+def _refuse(change: Change, layout: Layout, busy: dict[tuple[str, int], UnderWay]) -> None:
+    from keylane.errors import BrokerError
+    from keylane.plan.order import obstacle
+
+    if reason := obstacle(change, layout, busy):
+        hint = "keylane budget ADDRESS --status says what is under way; make the plan anew when that is done"
+        raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
+
+
+def _write(change: Change, address: str, options: dict[str, Any]) -> dict[str, str | None] | None:
+    """Write the plan, the file for Kafka's own tool, and the way back; the paths. A way back is never overwritten."""
+    from keylane.plan.order import document_of
+    from keylane.plan.reassign import kafka_json
+    from keylane.systems.durable import write_json
+
+    given = options["out"] or ("reassignment.json" if options["apply_"] else None)
+    if options["plan"] or change.is_empty or not given:
+        return None
+    stem = Path(given).name.removesuffix(".json")
+    paths = {kind: Path(given).with_name(f"{stem}{end}") for kind, end in FILES.items()}
+    _check_free(paths, change.fingerprint)
+    write_json(paths["plan"], document_of(change, address))
+    if not change.moves:
+        return {"reassignment": None, "rollback": None, "plan": str(paths["plan"])}
+    write_json(paths["rollback"], kafka_json((*move.place, move.before) for move in change.moves))
+    write_json(paths["reassignment"], kafka_json((*move.place, move.replicas) for move in change.moves))
+    return {kind: str(path) for kind, path in paths.items()}
+
+
+def _check_free(paths: dict[str, Path], fingerprint: str) -> None:
+    from keylane.errors import TargetError
+
+    there = [path for path in paths.values() if path.exists()]
+    with suppress(OSError, ValueError, AttributeError):
+        if json.loads(paths["plan"].read_text(encoding="utf-8")).get("fingerprint") == fingerprint:
+            return
+    if there:
+        hint = "another --out; or, to finish what that plan began, --plan"
+        raise TargetError.of("a file of an earlier plan is not overwritten", got=str(there[0]), hint=hint)
+
+
+def _apply(
+    client: Any, address: str, change: Change, options: dict[str, Any], files: dict[str, str | None] | None
+) -> Applied | None:
+    """Ask, carry out, and wait; None when the answer was no."""
+    from keylane.cli.budget_result import question
+    from keylane.systems.kafka_reassign import applied
+
+    if not options["yes"] and not click.confirm(question(change, options["rate"]), err=True):
+        return None
+    plan = options["plan"] or (files or {})["plan"]
+    with _interruptible(), _told() as tell:
+        try:
+            return applied(client, change, options["rate"], tell)
+        except BaseException:
+            click.echo(
+                "budget: cut short. What is under way goes on in the cluster. The throttles are removed,\n"
+                "budget: unless an error below says otherwise.\n"
+                f"budget: see it:    keylane budget {address} --status\n"
+                f"budget: finish it: keylane budget {address} --plan {plan} --apply",
+                err=True,
+            )
+            raise
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM ends it as Ctrl-C does: the throttles are removed on the way out."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _told() -> Iterator[Callable[[str], None]]:
+    """Progress on stderr: a line that is written over, or now and then a new one where nobody watches."""
+    watched, last = sys.stderr.isatty(), -LINE_SECONDS
+
+    def tell(text: str) -> None:
+        nonlocal last
+        if watched:
+            click.echo(f"\r\x1b[Kbudget: {text}", nl=False, err=True)
+        elif time.monotonic() - last >= LINE_SECONDS:
+            last = time.monotonic()
+            click.echo(f"budget: {text}", err=True)
+
+    try:
+        yield tell
+    finally:
+        if watched:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def _status(client: Any, address: str, *, wait: bool) -> Result:
+    from keylane.cli.budget_result import status_result
+    from keylane.systems.kafka_budget import observed, throttles, under_way
+
+    with _told() as tell:
+        while (busy := under_way(client)) and wait:
+            tell(f"{len(busy):,} lanes under way")
+            time.sleep(1.0)
+    return status_result(address, busy, throttles(client, observed(client)))

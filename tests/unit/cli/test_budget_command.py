@@ -1,0 +1,237 @@
+"""`keylane budget` from its options to its exit code, on a cluster in memory. Real brokers: tests/integration."""
+
+from __future__ import annotations
+
+import json
+import signal
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.unit.clusters import Admin, lane, layout, on_two_brokers
+
+from keylane.cli.budget import bytes_of
+from keylane.plan.budget import Layout, figures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+ADDRESS = "kafka://b:9092"
+EVEN = layout(lane(0, 1, 2), lane(1, 2, 3), lane(2, 3, 1))
+HURT = layout(lane(0, 1, 2, isr=(1,)), lane(1, 2, 3), lane(2, 3, 1))
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Admin:
+    """What the command finds at its address."""
+    there = Admin(on_two_brokers())
+
+    @contextmanager
+    def found(_: object) -> Iterator[Admin]:
+        yield there
+
+    monkeypatch.setattr("keylane.systems.kafka_budget.open_admin", found)
+    monkeypatch.setattr("keylane.systems.kafka_reassign.POLL_SECONDS", 0.0)
+    monkeypatch.chdir(tmp_path)
+    return there
+
+
+def valid(text: str) -> Any:
+    document = json.loads(text)
+    name = document["schema"].removeprefix("keylane.").removesuffix("/1")
+    schema = json.loads(files("keylane").joinpath("schemas", f"{name}.json").read_text("utf-8"))
+    Draft202012Validator(schema).validate(document)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("there", "options", "code"),
+    [
+        pytest.param(EVEN, [], 0, id="in balance"),
+        pytest.param(on_two_brokers(), [], 3, id="a reassignment is proposed"),
+        pytest.param(
+            layout(lane(0, 1, 2, leader=2), lane(1, 2, 3), lane(2, 3, 1)), [], 3, id="an election is proposed"
+        ),
+        pytest.param(HURT, [], 4, id="a copy behind"),
+        pytest.param(EVEN, ["--limit", "1"], 4, id="over the limit"),
+        pytest.param(layout(*(lane(p, 1, 2, isr=(1,)) for p in range(4))), [], 4, id="uneven, and nothing may move"),
+        pytest.param(on_two_brokers(size=None), [], 3, id="sizes unknown"),
+        pytest.param(layout(), [], 0, id="nothing there"),
+    ],
+)
+def test_the_exit_code_says_what_was_found_and_nothing_is_written(
+    there: Layout, options: list[str], code: int, cluster: Admin, run: Run, tmp_path: Path
+) -> None:
+    cluster.now = there
+    got, out, err = run("budget", ADDRESS, *options, "-o", "json")
+    assert (got, err) == (code, "")
+    document = valid(out)
+    assert document["ok"] is (code == 0 or not document["findings"])
+    assert (document["plan"] is not None) is (code == 3)
+    assert cluster.written == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_table_shows_each_broker_and_what_is_proposed(cluster: Admin, run: Run) -> None:
+    _, out, _ = run("budget", ADDRESS)
+    assert out.splitlines()[1].split() == ["1", "-", "6", "3", "6000000", "0", "2000000", "4", "2"]
+    assert "replicas per broker: a broker has none, over the alert of 1.3" in out
+    assert "proposed: 4 replica(s) move, 4.0 MB (at least 0.2 s at 20.0 MB/s and broker)" in out
+
+
+def test_a_plan_is_written_with_the_way_back_and_the_cluster_is_not(cluster: Admin, run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("budget", ADDRESS, "--out", "r.json", "-o", "json")
+    assert (code, cluster.written) == (3, [])
+    assert valid(out)["files"] == {"reassignment": "r.json", "rollback": "r.rollback.json", "plan": "r.plan.json"}
+    there, back = (json.loads((tmp_path / name).read_text()) for name in ("r.json", "r.rollback.json"))
+    before = {one.partition: list(one.replicas) for one in cluster.now.lanes}
+    assert all(one["replicas"] == before[one["partition"]] for one in back["partitions"])
+    assert [one["partition"] for one in there["partitions"]] == [one["partition"] for one in back["partitions"]]
+    assert {name for one in there["partitions"] for name in one} == {"topic", "partition", "replicas"}
+    assert there["version"] == 1
+
+
+def test_the_way_back_of_another_plan_is_not_overwritten(cluster: Admin, run: Run, tmp_path: Path) -> None:
+    run("budget", ADDRESS, "--out", "r.json")
+    assert run("budget", ADDRESS, "--out", "r.json")[0] == 3
+    cluster.now = Layout(cluster.now.brokers, (*cluster.now.lanes, lane(6, 1)))
+    kept = (tmp_path / "r.rollback.json").read_text()
+    code, _, err = run("budget", ADDRESS, "--out", "r.json", "--apply", "--yes")
+    assert (code, cluster.written) == (1, [])
+    assert "a file of an earlier plan is not overwritten" in err
+    assert (tmp_path / "r.rollback.json").read_text() == kept
+
+
+def test_apply_writes_the_files_and_mends_the_cluster(cluster: Admin, run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("budget", ADDRESS, "--apply", "--yes", "-o", "json")
+    document = valid(out)
+    assert (code, document["ok"], document["applied"]["not_elected"]) == (0, True, 0)
+    assert figures(cluster.now).replicas.counts == (4, 4, 4)
+    assert cluster.left == {}
+    assert (tmp_path / "reassignment.rollback.json").exists()
+    assert run("budget", ADDRESS)[0] == 0
+    assert run("budget", ADDRESS, "--plan", "reassignment.plan.json", "--apply", "--yes")[0] == 0
+
+
+def test_without_a_yes_nothing_is_carried_out(cluster: Admin, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def no(text: str, **_: Any) -> bool:
+        asked.append(text)
+        return False
+
+    monkeypatch.setattr("click.confirm", no)
+    code, out, _ = run("budget", ADDRESS, "--apply", "-o", "json")
+    assert (code, valid(out)["applied"], cluster.written) == (3, None, [])
+    assert len(asked) == 1
+    assert asked[0].startswith("4 replica(s) move, 4.0 MB")
+
+
+def test_a_stale_plan_is_refused_before_anybody_is_asked(cluster: Admin, run: Run) -> None:
+    run("budget", ADDRESS, "--out", "r.json")
+    cluster.now = Layout(cluster.now.brokers, cluster.now.lanes[1:])
+    for options in (["--apply", "--yes"], ["--apply"], []):
+        code, out, err = run("budget", ADDRESS, "--plan", "r.plan.json", *options)
+        assert (code, out, cluster.written) == (1, "", [])
+        assert "the cluster has changed since the plan was made" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_ends_it_says_how_to_go_on(number: signal.Signals, cluster: Admin, run: Run) -> None:
+    def interrupt() -> None:
+        if cluster.moving:
+            signal.raise_signal(number)
+
+    cluster.on_look = interrupt
+    code, out, err = run("budget", ADDRESS, "--apply", "--yes")
+    assert (code, out) == (130, "")
+    assert f"keylane budget {ADDRESS} --plan reassignment.plan.json --apply" in err
+    assert cluster.left == {}
+
+
+def test_while_a_cluster_is_busy_nothing_is_proposed_and_the_status_says_with_what(cluster: Admin, run: Run) -> None:
+    cluster.moving, cluster.steps = {("t", 5): (1, 3)}, 100
+    cluster.settings["broker", "1"] = {"leader.replication.throttled.rate": "77"}
+    code, out, _ = run("budget", ADDRESS, "-o", "json")
+    assert (code, valid(out)["plan"], valid(out)["under_way"]) == (4, None, 1)
+    code, _, err = run("budget", ADDRESS, "--apply", "--yes")
+    assert (code, cluster.written) == (1, [])
+    assert "another reassignment is under way: t-5" in err
+    code, out, _ = run("budget", ADDRESS, "--status", "-o", "json")
+    status = valid(out)
+    assert code == 0
+    assert status["under_way"] == [{"topic": "t", "partition": 5, "adding": [3], "removing": [2]}]
+    assert [one["value"] for one in status["throttles"]] == ["77"]
+
+
+def test_waiting_ends_when_nothing_is_under_way(cluster: Admin, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    cluster.moving, cluster.steps = {("t", 5): (1, 3)}, 3
+    assert valid(run("budget", ADDRESS, "--status", "--wait", "-o", "json")[1])["under_way"] == []
+    assert cluster.looks > 3
+
+
+def test_only_the_topics_that_are_named_move(cluster: Admin, run: Run) -> None:
+    cluster.now = layout(*(lane(p, 1, 2, topic=topic) for topic in ("a", "b") for p in range(12)))
+    found = valid(run("budget", ADDRESS, "--topic", "b", "-o", "json")[1])
+    assert {one["topic"] for one in found["plan"]["partitions"]} == {"b"}
+    code, _, err = run("budget", ADDRESS, "--topic", "c")
+    assert code == 2
+    assert "unknown topic: got 'c'; allowed: a, b" in err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--yes"],
+        ["--wait"],
+        ["--status", "--apply"],
+        ["--status", "--out", "r.json"],
+        ["--plan", "p.json", "--out", "r.json"],
+        ["--plan", "p.json", "--topic", "t"],
+        ["--plan", "nowhere.json"],
+        ["--throttle", "fast"],
+        ["--throttle", "0"],
+        ["--limit", "0"],
+        ["--kafka", "acks=all"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_make_no_sense_are_refused(options: list[str], cluster: Admin, run: Run) -> None:
+    code, out, err = run("budget", ADDRESS, *options)
+    assert (code, out) == (2, "")
+    assert err
+    assert cluster.written == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("20MB", 20_000_000), ("500kB", 500_000), ("1g", 10**9), ("750", 750), ("none", None)]
+)
+def test_a_throttle_is_bytes_a_second(text: str, rate: int | None) -> None:
+    assert bytes_of(text) == rate
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ok": True},
+        {"findings": []},
+        {"plan": None, "files": {"reassignment": None, "rollback": None, "plan": "p"}},
+        {"brokers": []},
+        {"fingerprint": "abc"},
+        {"extra": 1},
+        {"limit": 0},
+    ],
+    ids=str,
+)
+def test_a_document_that_says_something_else_is_not_valid(change: dict[str, Any], cluster: Admin, run: Run) -> None:
+    document = valid(run("budget", ADDRESS, "-o", "json")[1])
+    schema = json.loads(files("keylane").joinpath("schemas", "budget.json").read_text("utf-8"))
+    assert not Draft202012Validator(schema).is_valid({**document, **change})
+    for name in document:
+        assert not Draft202012Validator(schema).is_valid({key: document[key] for key in document if key != name})

@@ -1,0 +1,34 @@
+"""Where windows lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from keylane.errors import UsageError
+from keylane.measure.windows import position_windows, time_windows, windows_for
+
+
+@pytest.mark.parametrize(("first", "last", "count"), [(0, 0, 24), (-5, 100, 7), (10**15, 10**15 + 23, 24), (3, 10, 48)])
+def test_windows_of_time_are_of_one_length_and_hold_both_ends(first: int, last: int, count: int) -> None:
+    edges = time_windows(first, last, count).edges
+    assert len(set(np.diff(edges))) == 1
+    assert edges[0] == first
+    assert edges[-2] <= last < edges[-1]
+    assert len(edges) - 1 <= count
+
+
+@pytest.mark.parametrize(("positions", "count"), [(1, 24), (10, 3), (1_000_003, 24), (24, 24), (5, 48)])
+def test_windows_of_positions_are_of_equal_numbers_to_within_one(positions: int, count: int) -> None:
+    edges = position_windows(positions, count).edges
+    assert (edges[0], edges[-1]) == (0, positions)
+    assert max(np.diff(edges)) - min(np.diff(edges)) <= 1
+    assert len(edges) - 1 == min(count, positions)
+
+
+def test_there_are_fewer_windows_where_each_costs_more() -> None:
+    assert [windows_for(None, n) for n in (None, 20_000_000, 20_000_001)] == [24, 24, 8]
+    assert windows_for(48, 10**9) == 48
+    for count in (0, 49, -1):
+        with pytest.raises(UsageError, match="1 to 48"):
+            windows_for(count, None)

@@ -1,0 +1,80 @@
+"""Promises come from records that were not fitted on; figures on all records agree with a router's count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from keylane.plan.candidates import candidates
+from keylane.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from keylane.measure.profile import Profile
+    from keylane.plan.candidates import Candidate
+
+    Made = Callable[..., Profile]
+
+
+def by_name(profile: Profile, *counts: int) -> dict[tuple[str, int], Candidate]:
+    found = candidates(Stream(profile, counts), "kafka-java", counts)
+    return {(one.strategy, one.lanes): one for one in found}
+
+
+def test_there_are_twelve_strategies_at_every_lane_count(steady: Profile) -> None:
+    found = by_name(steady, 4, 8, 12)
+    assert len(found) == 36
+    assert {strategy for strategy, _ in found} >= {"hash", "hash-crc32", "hash-fnv1a", "window", "pin", "table"}
+
+
+def test_no_candidate_loses_a_record(steady: Profile) -> None:
+    for one in by_name(steady, 8).values():
+        assert one.loads.sum() == pytest.approx(steady.records.sum())
+
+
+def test_a_steady_stream_keeps_what_is_promised(profile: Made) -> None:
+    """The promise from the first half of a stream holds for its second half, within a tenth."""
+    from tests.unit.plan.conftest import drawn
+
+    counts = drawn(3_000, 400_000, windows=16, flat=20)
+    names = [f"key-{i:05}" for i in range(len(counts))]
+    promised = by_name(profile(counts[:, :8], names), 12)["pin", 12]
+    whole = by_name(profile(counts, names), 12)["pin", 12]
+    assert whole.folds[0].cut == 8
+    assert whole.max_over_mean == pytest.approx(promised.max_over_mean, rel=0.1)
+    assert promised.score.max_over_mean <= 1.02
+
+
+def test_a_key_that_grows_is_seen_in_the_promise_and_not_in_the_fit(profile: Made) -> None:
+    grows = [[1] * 6 + [3_000] * 2, *[[20] * 8] * 200]
+    one = by_name(profile(grows), 8)["pin", 8]
+    assert one.max_over_mean > 2 > one.folds[0].fitted
+
+
+def test_without_a_later_part_the_promise_is_the_fit(profile: Made) -> None:
+    one = by_name(profile([[50], [3], [2]]), 2)["pin", 2]
+    assert one.folds == ()
+    assert one.max_over_mean == one.score.max_over_mean
+
+
+def test_the_hottest_share_is_that_of_one_lane(profile: Made) -> None:
+    found = by_name(profile([[400, 400], *[[1, 1]] * 400]), 8)
+    assert found["hash", 8].hottest_key_share == pytest.approx(0.5)
+    width = len(found["spread", 8].fitted.moves[0])
+    assert found["spread", 8].hottest_key_share == pytest.approx(0.5 / width)
+
+
+def test_window_and_key_together_are_evener_than_the_key_alone(profile: Made) -> None:
+    found = by_name(profile([[400] * 24, *[[5] * 24] * 500]), 8)
+    assert found["window", 8].score.max_over_mean < found["hash", 8].score.max_over_mean
+    assert found["keyless", 8].score.max_over_mean == pytest.approx(1.0)
+
+
+def test_a_worst_window_is_worse_than_the_whole(profile: Made) -> None:
+    turns = np.zeros((8, 8), int)
+    np.fill_diagonal(turns, 100)
+    one = by_name(profile(turns), 8)["pin", 8]
+    assert one.score.worst_window == pytest.approx(8.0)

@@ -1,0 +1,106 @@
+"""Each strategy does what it says to keys it has seen, and to no others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from keylane.measure.balance import max_over_mean
+from keylane.plan import strategies
+from keylane.plan.stream import Stream, moved_loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from keylane.measure.profile import Profile
+    from keylane.plan.strategies import Fitted
+
+    Made = Callable[..., Profile]
+
+
+def fullest(profile: Profile, lanes: int, fitted: Fitted) -> float:
+    hashed = Stream(profile).hashed("kafka-java", lanes)
+    return max_over_mean(moved_loads(hashed, fitted.moves, profile.by_window, fitted.tier_lanes).sum(axis=1))
+
+
+def fit(name: str, profile: Profile, lanes: int) -> Fitted:
+    stream = Stream(profile)
+    return strategies.STRATEGIES[name](stream.hashed("kafka-java", lanes), stream.whole)
+
+
+@pytest.fixture(scope="module")
+def skewed(profile: Made) -> Profile:
+    """One key with about a third of all records, a few large ones, many small ones."""
+    rng = np.random.default_rng(5)
+    return profile(rng.poisson([[4_000] * 8, *[[150] * 8] * 12, *[[3] * 8] * 2_500]))
+
+
+@pytest.mark.parametrize("name", ["pin", "table"])
+def test_whole_keys_come_down_to_the_floor_and_no_further(name: str, skewed: Profile) -> None:
+    records = skewed.records
+    floor = records[0] * 8 / records.sum()
+    assert fullest(skewed, 8, strategies.Fitted()) > floor * 1.1
+    assert floor <= fullest(skewed, 8, fit(name, skewed, 8)) <= floor * 1.02
+
+
+@pytest.mark.parametrize("name", ["pin", "table"])
+def test_whole_keys_have_one_lane(name: str, skewed: Profile) -> None:
+    assert {len(lanes) for lanes in fit(name, skewed, 8).moves.values()} == {1}
+
+
+@pytest.mark.parametrize("name", ["spread", "concentrate"])
+def test_a_divided_key_goes_below_the_floor_of_whole_keys(name: str, skewed: Profile) -> None:
+    assert fullest(skewed, 8, fit(name, skewed, 8)) < 1.35
+
+
+def test_a_spread_touches_hot_keys_only(skewed: Profile) -> None:
+    assert set(fit("spread", skewed, 8).moves) == {0}
+
+
+def test_a_spread_is_no_wider_than_it_has_to_be(skewed: Profile) -> None:
+    """A third of all records is 2.7 of 8 lanes: in pieces of half a lane, six; all eight would be no better."""
+    assert 5 <= len(fit("spread", skewed, 8).moves[0]) <= 8
+
+
+def test_concentrated_accounts_have_as_many_lanes_as_they_need(skewed: Profile) -> None:
+    moves = fit("concentrate", skewed, 8).moves
+    assert len(moves[0]) > len(moves[1]) == 1
+
+
+def test_a_tier_takes_the_hot_keys_out_of_the_stream(skewed: Profile) -> None:
+    found = fit("tier", skewed, 8)
+    assert all(lane >= 8 for lanes in found.moves.values() for lane in lanes)
+    assert found.tier_lanes == 1
+    spread = fit("tier-spread", skewed, 8)
+    assert spread.moves[0] == tuple(range(8, 8 + spread.tier_lanes))
+
+
+def test_keys_of_a_tier_do_not_share_its_lanes_if_a_few_lanes_more_avoid_it(profile: Made) -> None:
+    hot = profile([[900] * 4] * 5 + [[1] * 4] * 1_000)
+    found = fit("tier", hot, 4)
+    assert len(set(found.moves.values())) == len(found.moves) == 5
+
+
+@pytest.mark.parametrize("name", ["spread", "tier", "tier-spread", "concentrate"])
+def test_where_no_key_is_hot_nothing_is_done(name: str, profile: Made) -> None:
+    even = profile(np.full((5_000, 4), 3))
+    assert fit(name, even, 8).moves == {}
+
+
+def test_what_comes_later_is_not_looked_at(profile: Made) -> None:
+    """The same past with two different futures gives the same moves; no two keys weigh the same, so none is a tie."""
+    past = np.repeat(3_000 - 9 * np.arange(300), 4).reshape(300, 4)
+    futures = [np.hstack([past, past]), np.hstack([past, past[::-1]])]
+    for name, fit_to in strategies.STRATEGIES.items():
+        one, other = (_named_moves(profile(counts), fit_to) for counts in futures)
+        assert one == other, name
+
+
+def _named_moves(profile: Profile, fit_to: Callable[..., Fitted]) -> dict[str, tuple[int, ...]]:
+    stream = Stream(profile)
+    assert stream.folds[0].fit.last == 4
+    moves = fit_to(stream.hashed("kafka-java", 8), stream.folds[0].fit).moves
+    keys = profile.keys.column("k").to_pylist()
+    return {keys[rank]: lanes for rank, lanes in moves.items()}

@@ -7,7 +7,7 @@ from typing import Any
 from keylane.report.draw import bar
 from keylane.report.markup import Markup, join, tag
 from keylane.report.matrix import waits_for
-from keylane.report.parts import aside, bullets, fact, facts, intro_of, named, section, sentence, table
+from keylane.report.parts import aside, bullets, fact, facts, intro_of, named, read_by_keys, section, sentence, table
 from keylane.report.when import edge_name
 from keylane.report.words import count, lanes, percent, times
 
@@ -85,7 +85,7 @@ def _waits(change: Document) -> Markup | None:
     parents = [row["for"] for row in change["waits_for"] or []]
     if not any(parents):
         return None
-    drawn = tag("div", tag("div", waits_for(parents, change["old_lanes"]), tabindex=0), class_="chart square")
+    drawn = tag("div", read_by_keys(waits_for(parents, change["old_lanes"])), class_="chart square")
     return tag("figure", tag("h3", "Old lanes that a new lane waits for"), drawn, _listed(parents))
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "heading_of",
     "named",
     "prose",
+    "read_by_keys",
     "section",
     "sentence",
     "side_title",
@@ -72,10 +73,16 @@ def chart(draw: Callable[[int], Markup], wide: int = WIDE) -> Markup:
     """A chart for wide and for narrow places: the style sheet shows the one that fits."""
     return tag(
         "div",
-        tag("div", draw(wide), class_="for-wide", tabindex=0),
-        tag("div", draw(NARROW), class_="for-narrow", tabindex=0),
+        read_by_keys(draw(wide), "for-wide"),
+        read_by_keys(draw(NARROW), "for-narrow"),
         class_="chart",
     )
+
+
+def read_by_keys(drawn: Markup, kind: str | None = None) -> Markup:
+    """A drawing whose marks the script reads out, one after the other, as the arrow keys are pressed."""
+    label = "Chart: arrow keys go from mark to mark"
+    return tag("div", drawn, class_=kind, tabindex=0, role="group", aria_label=label)
 
 
 def table(heads: Sequence[Child], rows: Iterable[Markup], label: str, kind: str | None = None) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -47,7 +47,7 @@ def _moment(edge: Edge) -> datetime:
 
 
 def _one_day(times: list[datetime]) -> bool:
-    return (times[-1] - times[0]).days < 1 and times[0].date() == times[-2].date()
+    return times[-1] - times[0] <= timedelta(days=1) and times[0].date() == times[-2].date()
 
 
 def _between(start: datetime, end: datetime, *, one_day: bool) -> str:

@@ -255,7 +255,7 @@ def plan_document(
         "verdict": f"Take few keys pinned, the rest hashed, on {lanes} lanes: the fullest lane "
         f"{chosen['max_over_mean']:.2f} times the mean on records it had not seen; order is kept per-key.",
         "candidates": _ranked([*stands, *found], chosen),
-        "floor": {str(count): floor(seen.records, count).as_json() for count in counts},
+        "floor": {str(count): _floor(seen, count) for count in counts},
         "ceiling": ceiling(float(seen.records[0] / seen.records.sum()), lanes).as_json(),
         "sizing": _sizing(lanes_for(Demand(peak_mb_s=41, readers=lanes), lambda _: 1.2)),
         "change": _change(today, lanes) if today else None,
@@ -274,6 +274,11 @@ def plan_document(
         "contract_fingerprint": "a77e01c25b8f63d90c4e2f1b7d5a98e0c3f6b2a1d4e8f7c6b5a4d3c2b1a09f8e",
         "changes": True,
     }
+
+
+def _floor(seen: Traffic, lanes: int) -> Document:
+    found = floor(seen.records, lanes).as_json()
+    return {name: found[name] for name in ("max_over_mean", "cv", "noise_cv", "held_by")}
 
 
 def _why(chosen: Document) -> list[str]:

@@ -1,0 +1,241 @@
+"""The pages of plan and profile as text: in order, well-formed, escaped, whole. In a browser: tests/browser."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.unit.report.documents import plan_document, profile_document
+from tests.unit.report.reading import read
+
+from keylane.report.markup import Markup
+from keylane.report.page import page
+from keylane.report.plan import plan_page, profile_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Document = dict[str, Any]
+
+HOSTILE = '</script><img src=x onerror="window.harm=1">\'&\u2028\u202e<!--'
+SECTIONS = [
+    "lanes",
+    "ranks",
+    "strategies",
+    "before-after",
+    "hot",
+    "keys",
+    "change",
+    "sizing",
+    "folds",
+    "how",
+    "contract",
+]
+
+
+@pytest.fixture(scope="module")
+def plan() -> Document:
+    return plan_document()
+
+
+def sections(text: str) -> list[str]:
+    return [str(found["id"]) for tag, found in read(text).elements if tag == "section"]
+
+
+def without(document: Document, *path: str) -> Document:
+    """The document with null at a place."""
+    made = copy.deepcopy(document)
+    inner = made
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = None
+    return made
+
+
+def everywhere(value: Any, text: str) -> Any:
+    """The document with a text at every place where a person, a key or a file might have put one."""
+    if isinstance(value, dict):
+        kept = ("schema", "kind", "edges", "fitted_until", "scored_until", "order_scope", "keep_order")
+        return {name: inner if name in kept else everywhere(inner, text) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [everywhere(inner, text) for inner in value]
+    return text if isinstance(value, str) else value
+
+
+def test_the_verdict_comes_first_and_every_section_in_its_order(plan: Document) -> None:
+    text = plan_page(plan)
+    assert sections(text) == SECTIONS
+    first = re.sub(r"<[^>]+>", "", re.findall(r"<h1>(.*?)</h1>", text)[0])
+    before, after = plan["today"]["max_over_mean"], plan["chosen"]["max_over_mean"]
+    assert first == (
+        "Few keys pinned, the rest hashed, on 12 lanes: "
+        f"the fullest lane goes from {before:.2f}× to {after:.2f}× the mean."
+    )
+    assert text.index("<h1>") < text.index("<section")
+    assert re.findall(r'<a href="#([a-z-]+)">', text) == SECTIONS
+
+
+def test_the_page_is_well_formed_and_every_link_has_its_target(plan: Document) -> None:
+    for text in (plan_page(plan), profile_page(plan["profile"])):
+        found = read(text)
+        assert (found.problems, found.open) == ([], [])
+        assert len(found.ids) == len(set(found.ids))
+        assert all(target[1:] in found.ids for target in found.targets)
+
+
+def test_a_page_that_is_not_well_formed_is_noticed(plan: Document) -> None:
+    assert read(plan_page(plan).replace("</table>", "", 1)).problems
+
+
+def test_it_is_a_pure_function_of_its_document(plan: Document) -> None:
+    kept = copy.deepcopy(plan)
+    assert plan_page(plan) == plan_page(plan)
+    assert plan == kept
+
+
+def test_the_policy_allows_its_own_script_and_styles_and_nothing_else(plan: Document) -> None:
+    text = plan_page(plan)
+    policy = next(found["content"] for _, found in read(text).elements if found.get("http-equiv"))
+    parts = [
+        *re.findall(r"<style>(.*?)</style>", text, re.DOTALL),
+        *re.findall(r"<script>(.*?)</script>", text, re.DOTALL),
+    ]
+    style, script = (base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in parts)
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert not [found for _, found in read(text).elements if "style" in found or any(key[:2] == "on" for key in found)]
+    assert set(re.findall(r"[a-z]+://[^\s\"'<)]+", text)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_hostile_text_anywhere_does_no_harm(plan: Document) -> None:
+    quiet, hostile = plan_page(plan), plan_page(everywhere(plan, HOSTILE))
+    assert read(hostile).problems == []
+    for name in ("script", "img"):
+        tags = [[tag for tag, _ in read(text).elements].count(name) for text in (quiet, hostile)]
+        assert tags[0] == tags[1], name
+    assert not [found for _, found in read(hostile).elements if any(key[:2] == "on" for key in found)]
+    data = hostile.partition('id="figures">')[2].partition("</script>")[0]
+    assert json.loads(data)["maps"]["before"]["title"] == HOSTILE
+
+
+def test_without_escaping_it_would() -> None:
+    raw = page("t", Markup(HOSTILE), {}, "plan")
+    assert [tag for tag, _ in read(raw).elements].count("img") == 1
+
+
+def test_a_key_that_would_turn_the_text_around_is_shown_as_an_escape() -> None:
+    text = profile_page(profile_document(key="abc\u202exyz\u0000"))
+    assert r"abc\u202exyz\x00" in text
+    assert "\u202e" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"),
+    [
+        (("change",), "change"),
+        (("sizing",), "sizing"),
+        (("contract",), "contract"),
+        (("profile", "hot"), "hot"),
+        (("profile", "lanes"), None),
+        (("profile", "bytes"), None),
+        (("profile", "lookalikes"), None),
+        (("today",), None),
+        (("over_time", "before"), None),
+        (("constraints", "max_over_mean"), None),
+    ],
+)
+def test_what_is_null_is_left_out_and_nothing_odd_remains(
+    plan: Document, path: tuple[str, ...], gone: str | None
+) -> None:
+    text = plan_page(without(plan, *path))
+    assert sections(text) == [name for name in SECTIONS if name != gone]
+    assert (read(text).problems, read(text).open) == ([], [])
+    body = text.partition("<body>")[2].partition('<script type="application/json"')[0]
+    assert not re.search(r"\bNone\b(?!:)|\bnull\b(?! key)|\bnan\b|undefined|\{\}|>\[", body.replace("Null key", ""))
+
+
+@pytest.mark.parametrize(("name", "gone"), [("folds", "folds"), ("candidates", "strategies")])
+def test_what_is_empty_is_left_out(plan: Document, name: str, gone: str) -> None:
+    assert sections(plan_page({**plan, name: []})) == [one for one in SECTIONS if one != gone]
+
+
+def test_without_a_contract_of_today_there_is_one_side() -> None:
+    text = plan_page(plan_document(today=None, kind="position"))
+    assert "goes from" not in text
+    assert "the fullest lane holds" in text
+    assert text.count("<canvas") == 1
+    assert '<b class="chosen">chosen</b>' in text
+    assert "not compared" in text
+
+
+def test_a_plan_that_changes_nothing_says_so(plan: Document) -> None:
+    text = plan_page({**plan, "changes": False, "contract": None})
+    assert "Keep today&#x27;s contract" in text
+    assert "change" not in sections(text)
+
+
+def test_a_promise_that_misses_what_was_asked_for_says_so(plan: Document) -> None:
+    strict = {**plan, "constraints": {**plan["constraints"], "max_over_mean": 1.01}}
+    assert "misses the 1.01× that was asked for" in plan_page(strict)
+    assert "misses" not in plan_page(plan)
+
+
+def test_a_contract_that_names_keys_is_told_to_whoever_shows_it(plan: Document) -> None:
+    warning = "It names 64 keys as they are"
+    assert warning in plan_page(plan)
+    assert warning not in plan_page({**plan, "chosen": {**plan["chosen"], "overrides": 0}})
+
+
+def test_the_contract_is_there_to_the_letter(plan: Document) -> None:
+    found = re.findall(r'<code id="contract-text">(.*?)</code>', plan_page(plan), re.DOTALL)[0]
+    assert found.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&") == plan["contract"]
+
+
+def test_every_candidate_is_in_the_table_and_the_chosen_one_is_marked(plan: Document) -> None:
+    table = plan_page(plan).partition('class="candidates')[2].partition("</table>")[0]
+    assert table.count("<tr") == 1 + len(plan["candidates"])
+    assert table.count('class="chosen"') == table.count(">chosen</span>") == 1
+    refused = sum(not one["allowed"] for one in plan["candidates"])
+    assert table.count("refused: ") == refused > 0
+
+
+def test_a_thousand_lanes_stay_below_a_megabyte_and_a_half() -> None:
+    text = plan_page(plan_document(lanes=1_000, counts=(500, 1_000), today=1_000, keys=20_000, flat=600))
+    assert len(text.encode()) < 1_500_000
+    assert sections(text) == SECTIONS
+
+
+def test_the_profile_has_the_sections_that_need_no_plan(plan: Document) -> None:
+    assert sections(profile_page(plan["profile"])) == ["lanes", "ranks", "hot", "keys", "how"]
+    alone = profile_document(lanes=None)
+    assert sections(profile_page(alone)) == ["ranks", "keys", "how"]
+    assert f"The heaviest of {alone['distinct_keys']:,} keys has" in profile_page(alone)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: profile_document(keys=1, lanes=1, windows=1), lambda: profile_document(windows=1)]
+)
+def test_the_smallest_streams_are_drawn(make: Callable[[], Document]) -> None:
+    assert read(profile_page(make())).problems == []
+
+
+def test_a_stream_without_a_single_key_is_drawn() -> None:
+    empty = {**profile_document(lanes=None), "heavy": [], "key_ranks": [], "distinct_keys": 0}
+    assert "No record has a key." in profile_page(empty)
+
+
+def test_sketches_are_said_to_be_sketches() -> None:
+    one = profile_document()
+    one["approximate"] = {"most_over": 12, "distinct_error": 0.02}
+    one["heavy"][0]["error"] = 12
+    text = profile_page(one)
+    assert "by a sketch, ± 2.0" in text
+    assert "Off by at most" in text
+    assert "Off by at most" not in profile_page(profile_document())

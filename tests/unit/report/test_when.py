@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from keylane.report.when import edge_name, edge_names, window_names
+
+DAY = {"kind": "time", "edges": ["2026-03-01T00:00:00Z", "2026-03-01T12:00:00Z", "2026-03-02T00:00:00Z"]}
+DAYS = {"kind": "time", "edges": ["2026-03-01T00:00:00Z", "2026-03-02T06:00:30Z", "2026-03-02T12:01:00Z"]}
+PLACES = {"kind": "position", "edges": [0, 1_500, 2_999]}
+
+
+def test_within_a_day_the_clock_is_enough() -> None:
+    assert window_names(DAY) == ["00:00–12:00", "12:00–00:00"]
+    assert edge_names(DAY) == ["00:00", "12:00", "00:00"]
+
+
+def test_over_days_the_day_is_named_and_not_twice() -> None:
+    assert window_names(DAYS) == ["1 Mar 00:00–2 Mar 06:00:30", "2 Mar 06:00:30–12:01"]
+
+
+def test_positions_are_records() -> None:
+    assert window_names(PLACES) == ["records 1–1,500", "records 1,501–2,999"]
+    assert edge_name(2_999, PLACES) == "2,999"

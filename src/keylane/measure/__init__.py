@@ -7,5 +7,9 @@ identify     which client's partitioner wrote this data, and is there a second o
 golden       a contract's golden examples and chosen keys, without data
 balance      how evenly lanes are filled, and how evenly they could be
 keep         does this data keep its contract: lanes, expectations
+profile      every key of a stream with its records by window, as values; windows: where those lie
+counted      rows of counts -> a profile, its order and its fingerprint; sketched: the same out of sketches
+lookalikes   keys that look the same and are not
+overview     a profile as a document, its keys masked (masking), its figures explained (sentences)
 together     are these contracts, or these data sets, co-partitioned?
 """

@@ -25,6 +25,8 @@ QUESTIONS = (
     "route",
     "kafka",
     "verify",
+    "profile",
+    "promise",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

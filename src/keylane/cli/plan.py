@@ -55,8 +55,8 @@ def plan(
     """Compare every strategy at every lane count on the keys of SRC, and choose one.
 
     SRC is a profile (`keylane profile --out`), which needs no Spark, or whatever `keylane profile` reads. Strategies
-    are fitted on the first half of the time and scored on the second: `max_over_mean` is what held on records that
-    were not fitted on. The chosen contract is fitted on all of them.
+    are fitted on the first three quarters of the records and scored on the last: `max_over_mean` is what held on
+    records that were not fitted on. The chosen contract is fitted on all of them.
 
     \b
     keylane plan payments.profile --lanes 12

@@ -4,8 +4,8 @@
     stream          the records that then lie on each lane, by window
     score           how even that is
 
-`max_over_mean` is the promise: fitted on the first half of the time, scored on the second. `fitted` has the figures on
-all that was seen, which is what the contract is made from. Which candidate to take: `choose`.
+`max_over_mean` is the promise: fitted on the first three quarters of the records, scored on the last. `score` has the
+figures on all that was seen, which is what the contract is made from. Which candidate to take: `choose`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Candidate:
 
     @property
     def max_over_mean(self) -> float:
-        """The promise: the second half of the time, fitted on the first; on all of it when there is but one window."""
+        """The promise: the last quarter, fitted on what came before; on all of it when there is but one window."""
         return self.folds[0].scored if self.folds else self.score.max_over_mean
 
     @property

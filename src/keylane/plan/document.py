@@ -26,7 +26,7 @@ __all__ = ["document"]
 USUAL: Final = 1.3
 #: How each figure was obtained, for whoever was not there.
 HOW: Final = {
-    "max_over_mean": "the fullest lane over the mean lane: fitted on the first half of the time, counted on the second",
+    "max_over_mean": "the fullest lane over the mean lane: fitted on the first three quarters of the records, counted on the last",
     "fitted": "the same, fitted and counted on all records of the profile; the contract is fitted on all of them",
     "cv": "the standard deviation of the lanes over their mean, all records of the profile",
     "p99": "the lane at the 99th percentile over the mean lane, all records of the profile",

@@ -27,7 +27,7 @@ HEAD: Final = 20_000
 #: They are looked for among so many of the heaviest of all time: whoever is heavy for a quarter of it is among them.
 LOOKED_AT: Final = 200_000
 #: Where the time is cut, as parts of all records: the first is the promise, the others show how steady it is.
-CUTS: Final = ((0.5, 1.0), (0.25, 0.5), (0.75, 1.0))
+CUTS: Final = ((0.75, 1.0), (0.5, 1.0), (0.25, 0.5))
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ class Fold:
 
 
 def folds_of(profile: Profile, window_totals: NDArray[np.float64]) -> tuple[Fold, ...]:
-    """The first half against the second, then what shows whether that was luck; none when all is in one window.
+    """Three quarters against the last, then what shows whether that was luck; none when all is in one window.
 
-    The halves come first because a contract is kept about as long as it was watched: what is promised for the time
-    after is what held for as long a time.
+    That one comes first because it is the most like what happens next: fitted on nearly all that will be fitted on, and
+    scored on what is newest. Of the cuts that were tried on public data it foretold the later records best.
     """
     edges = np.concatenate([[0.0], np.cumsum(window_totals)]) / max(1.0, window_totals.sum())
     found = [_cut(profile, window_totals, edges, *cut) for cut in CUTS]

@@ -75,7 +75,7 @@ class Stream:
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
-        """Where the time is cut, the halves first."""
+        """Where the time is cut; the first is the promise's."""
         return folds_of(self.profile, self.window_totals)
 
     @cached_property

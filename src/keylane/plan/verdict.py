@@ -18,7 +18,7 @@ def verdict(plan: Plan) -> str:
     chosen, standing = plan.choice.chosen, plan.standing
     what, promise = _named(chosen.candidate), f"{chosen.candidate.max_over_mean:.2f} times the mean"
     if not plan.changes:
-        return f"Leave it as it is: {what}. Its fullest lane had {promise} on the later half of the records."
+        return f"Leave it as it is: {what}. Its fullest lane had {promise} on the last quarter of the records."
     before = f"; today's contract had {standing.candidate.max_over_mean:.2f}" if standing else ""
     unmet = "" if plan.choice.met else " No candidate keeps every constraint; this is the best of the rest."
     return f"Take {what}. On records it had not seen its fullest lane had {promise}{before}.{unmet}"

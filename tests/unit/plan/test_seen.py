@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     Made = Callable[..., Profile]
 
 
-def test_the_first_fold_is_the_halves_of_the_records_not_of_the_windows(profile: Made) -> None:
-    fold = Stream(profile([[1, 1, 1, 1, 1, 5]])).folds[0]
-    assert (fold.fit.first, fold.fit.last, fold.score.first, fold.score.last) == (0, 5, 5, 6)
+def test_the_first_fold_is_cut_at_three_quarters_of_the_records_not_of_the_windows(profile: Made) -> None:
+    fold = Stream(profile([[1, 13, 1, 1, 2, 2]])).folds[0]
+    assert (fold.fit.first, fold.fit.last, fold.score.first, fold.score.last) == (0, 3, 3, 6)
 
 
 def test_no_window_is_in_both_parts_of_a_fold(profile: Made) -> None:

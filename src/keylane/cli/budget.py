@@ -55,7 +55,7 @@ def budget(address: str, output: str, **options: Any) -> tuple[Result, str]:
     keylane budget kafka://localhost:9092
     keylane budget kafka://localhost:9092 --out reassignment.json
     keylane budget kafka://localhost:9092 --plan reassignment.plan.json --apply
-    \b
+
     Exit codes: 0 in balance, or done; 3 a reassignment is proposed; 4 something is wrong that no reassignment mends.
     """
     from keylane.systems.kafka_budget import cluster_access, open_admin

@@ -23,7 +23,7 @@ UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 @click.option("--size", default="128m", show_default=True, help="Merge up to about this size: 64m, 1g.")
 @output_option
 def compact(target: str, size: str, output: str) -> tuple[Result, str]:
-    r"""Merge the small files of each lane of DST. Records, offsets and order stay as they are.
+    """Merge the small files of each lane of DST. Records, offsets and order stay as they are.
 
     A lane's folder is exchanged in one step: a reader that lists it sees all old files or all new ones. No route may be
     writing to DST meanwhile. Needs Linux and a file system that can exchange folders: ext4, XFS, Btrfs, tmpfs.

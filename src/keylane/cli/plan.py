@@ -11,7 +11,7 @@ import click
 
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.plan_options import demand_options, plan_options, question_of
-from keylane.cli.profile_options import profile_options, profiled
+from keylane.cli.profile_options import SEED, profile_options, profiled
 from keylane.cli.written_files import check_free, write
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def plan(
     output: str,
     **options: Any,
 ) -> tuple[Result, str]:
-    r"""Compare every strategy at every lane count on the keys of SRC, and choose one.
+    """Compare every strategy at every lane count on the keys of SRC, and choose one.
 
     SRC is a profile (`keylane profile --out`), which needs no Spark, or whatever `keylane profile` reads. Strategies
     are fitted on the first half of the time and scored on the second: `max_over_mean` is what held on records that
@@ -87,14 +87,12 @@ def _today_text(options: dict[str, Any]) -> str:
 
 
 def _document(made: Profile, found: Any, *, show_keys: bool, stored: str) -> dict[str, Any]:
-    import numpy as np
-
     from keylane.measure.overview import overview
     from keylane.plan.document import document
     from keylane.plan.heat import heat_under, plainly_hashed
 
     stands = found.today or plainly_hashed(found)
-    hot = heat_under(found.stream, stands, np.random.default_rng(2026))
+    hot = heat_under(found.stream, stands, SEED)
     told = overview(made, salt=secrets.token_bytes(16), show_keys=show_keys, stored=stored, hot=hot)
     return document(found, told)
 

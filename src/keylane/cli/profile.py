@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.output import Result, Section, output_option
-from keylane.cli.profile_options import profile_options, profiled
+from keylane.cli.profile_options import SEED, profile_options, profiled
 from keylane.cli.written_files import check_free, write
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _STRAY: Final = 0.01
 def profile(
     source: str, show_keys: bool, out: str | None, report: str | None, force: bool, output: str, **options: Any
 ) -> tuple[Result, str]:
-    r"""Count the records of every key of SRC, by window of time: who is heavy, since when, and why a lane is hot.
+    """Count the records of every key of SRC, by window of time: who is heavy, since when, and why a lane is hot.
 
     SRC is a file or folder of Parquet, JSON lines or CSV, a folder of lanes as route writes it, a topic, or a profile
     that was kept. Only key, time and length are read. Counts are exact; with --approximate they are estimates with a
@@ -71,13 +71,11 @@ def _hot(made: Profile, contract: str | None) -> dict[str, Any] | None:
     """Why lanes are hot, by the contract; without one, by Java's hash, where the source has lanes."""
     if contract is None and made.lanes is None:
         return None
-    import numpy as np
-
     from keylane.contract.parse import load_contract
     from keylane.plan.heat import assumed, heat_of
 
     loaded = load_contract(contract) if contract else assumed(made)
-    return heat_of(made, loaded, np.random.default_rng(2026))
+    return heat_of(made, loaded, SEED)
 
 
 def as_result(document: dict[str, Any], *, show_keys: bool) -> Result:

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from keylane.measure.profile import Profile
 
-__all__ = ["profile_options", "profiled"]
+__all__ = ["SEED", "profile_options", "profiled"]
 
+#: Fair hashes are drawn from it, to say what chance gives: the same profile has the same answer.
+SEED: Final = 2026
 _FOR: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (

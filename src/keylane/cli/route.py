@@ -39,7 +39,7 @@ INTERRUPTED = 130
 def route(
     contract: str, source: str, target: str, follow: bool, settings: tuple[str, ...], output: str, **options: Any
 ) -> tuple[Result, str]:
-    r"""Put every record of SRC in its lane under DST, as CONTRACT says: exactly once, in the order of the source.
+    """Put every record of SRC in its lane under DST, as CONTRACT says: exactly once, in the order of the source.
 
     Takes what is there and ends; with --follow it goes on until it is interrupted, and then ends between two batches.
     Run again, it goes on where the last run ended, whether that was finished, stopped or killed.
@@ -47,7 +47,7 @@ def route(
     \b
     keylane route payments.yaml --from day1/ --to lanes/
     keylane route payments.yaml --from inbox/ --to lanes/ --follow
-    keylane route payments.yaml --from day1/ --to lanes/ --master spark://host:7077 --conf spark.executor.memory=4g
+    keylane route payments.yaml --from day1/ --to lanes/ --master spark://host:7077
     keylane route payments.yaml --from kafka://broker:9092/raw --to kafka://broker:9092/payments --follow
 
     A folder gets stream=NAME/lane=N/, which Spark, DuckDB and pandas read as it is, and what has no lane in _dead. A

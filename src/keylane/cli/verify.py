@@ -46,7 +46,7 @@ SHOWN_LANES: Final = 32
 @reading_options
 @output_option
 def verify(source: str, target: str, contract: str | None, output: str, **options: Any) -> tuple[Result, str]:
-    r"""Hold DST against SRC, and print a certificate, or the first violations with their positions.
+    """Hold DST against SRC, and print a certificate, or the first violations with their positions.
 
     Every record of SRC has to be in DST once, in its lane or among the dead letters; nothing else may be there; and
     what the contract keeps in order has to be in the order of SRC. Nothing is changed, and nothing that DST says of

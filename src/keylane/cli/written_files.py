@@ -1,4 +1,4 @@
-"""Files that a command writes beside its result: never over another file unasked, and never after the work for nothing."""
+"""Files that a command writes beside its result: never over another unasked, which is said before the work."""
 
 from __future__ import annotations
 

@@ -9,5 +9,9 @@ alarm        is the fullest lane fuller than chance makes it? with a stated rate
 hot          why is a lane hot: one key, few keys, an unlucky hash, a mixed writer (heat: the words of it)
 balance      how evenly lanes are filled, and how evenly they could be
 keep         does this data keep its contract: lanes, expectations
+profile      every key of a stream with its records by window, as values; windows: where those lie
+counted      rows of counts -> a profile, its order and its fingerprint; sketched: the same out of sketches
+lookalikes   keys that look the same and are not
+overview     a profile as a document, its keys masked (masking), its figures explained (sentences)
 together     are these contracts, or these data sets, co-partitioned?
 """

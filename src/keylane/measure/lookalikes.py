@@ -105,7 +105,7 @@ class _Forms:
         used = np.zeros(256, bool)
         used[data] = True
         # Where no letter comes both ways, keys would stay as distinct as they are.
-        both = len(np.unique(_LOWER[used])) < np.count_nonzero(used)
+        both = len(np.unique(_LOWER[used])) < int(used.sum())
         changed = both or bool(forms)
         return cls(_of_bytes(_LOWER[data], lengths) if changed else base, forms, changed)
 

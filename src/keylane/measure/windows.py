@@ -17,6 +17,8 @@ USUAL: Final = 24
 FEW: Final = 8
 MANY_RECORDS: Final = 20_000_000
 MOST: Final = 48
+#: Lengths of time that people count in, in microseconds.
+_UNITS: Final = (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
 
 
 def windows_for(given: int | None, records: int | None) -> int:
@@ -35,15 +37,21 @@ def windows_for(given: int | None, records: int | None) -> int:
 def time_windows(first: int, last: int, count: int, tick: int = 1) -> Windows:
     """At most so many windows of one length, a multiple of `tick`, that hold both ends.
 
-    Ten days in four windows are windows of three days, and the last one is not full:
+    Edges lie on whole days, hours, minutes, seconds or milliseconds, as far as that lengthens a window by no more than
+    a hundredth. Ten days in four windows are windows of three days, and the last one is not full:
 
     >>> day = 86_400_000_000
     >>> [edge // day for edge in time_windows(0, 9 * day, 4, tick=day).edges]
     [0, 3, 6, 9, 12]
+    >>> [edge // 3_600_000_000 for edge in time_windows(1_234_567, 4 * day - 7_654_321, 4).edges]
+    [0, 24, 48, 72, 96]
     """
-    span = last - first + tick
-    length = -(-span // (count * tick)) * tick
-    return Windows("time", tuple(first + i * length for i in range(-(-span // length) + 1)))
+    least = -(-(last - first + tick) // count)
+    unit = max(tick, next(unit for unit in _UNITS if unit * 100 <= least or unit == 1))
+    start = first // unit * unit
+    span = last - start + tick
+    length = -(-span // (count * unit)) * unit
+    return Windows("time", tuple(start + i * length for i in range(-(-span // length) + 1)))
 
 
 def position_windows(positions: int, count: int) -> Windows:

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["assumed", "heat_of", "heat_under", "plainly_hashed"]
 
 
-def heat_of(profile: Profile, contract: Contract, rng: np.random.Generator) -> dict[str, Any] | None:
+def heat_of(profile: Profile, contract: Contract, seed: int) -> dict[str, Any] | None:
     """The heat of a profile's lanes; None where there are not two lanes, or nobody knows how many."""
     lanes = _lanes(profile, contract)
     if lanes is None or lanes < 2:
         return None
     stream = Stream(profile)
-    return heat_under(stream, today_of(stream, contract, lanes), rng)
+    return heat_under(stream, today_of(stream, contract, lanes), seed)
 
 
 def assumed(profile: Profile) -> Contract:
-    """What is taken for the contract of a source that has lanes and none: Java's hash, on as many lanes as there are."""
+    """What is taken for the contract of a source that has lanes and none: Java's hash, on the lanes there are."""
     key = profile.key.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     spec = {"streams": ["stream"], "lanes": "live", "key": key, "partitioner": "kafka-java"}
     document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "stream"}, "spec": spec}
@@ -54,14 +54,14 @@ def _lanes(profile: Profile, contract: Contract) -> int | None:
     return None if profile.lanes is None else len(profile.lanes.by_window)
 
 
-def heat_under(stream: Stream, today: Today, rng: np.random.Generator) -> dict[str, Any] | None:
+def heat_under(stream: Stream, today: Today, seed: int) -> dict[str, Any] | None:
     """The same for keys that are placed already; None where no key has one lane."""
     if today.lanes < 2 or not (today.home >= 0).any():
         return None
     hashed = stream.hashed(today.contract.spec.partitioner, today.lanes)
     loads = moved_loads(hashed, today.fitted.moves, stream.profile.by_window, today.fitted.tier_lanes)
     home = np.where(today.home < today.lanes, today.home, -1)
-    seen = _observed(stream.profile, today.lanes)
+    seen, rng = _observed(stream.profile, today.lanes), np.random.default_rng(seed)
     found = why_hot(loads.sum(axis=1)[: today.lanes], home, stream.records, today.lanes, rng=rng, observed=seen)
     names = ("lane", "share", "over_mean", "cause", "evidence", "chance")
     return {

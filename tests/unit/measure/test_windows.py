@@ -13,9 +13,19 @@ from keylane.measure.windows import position_windows, time_windows, windows_for
 def test_windows_of_time_are_of_one_length_and_hold_both_ends(first: int, last: int, count: int) -> None:
     edges = time_windows(first, last, count).edges
     assert len(set(np.diff(edges))) == 1
-    assert edges[0] == first
+    assert edges[0] <= first < edges[1]
     assert edges[-2] <= last < edges[-1]
     assert len(edges) - 1 <= count
+
+
+def test_edges_lie_where_people_look_for_them_at_no_more_than_a_hundredth() -> None:
+    hour = 3_600_000_000
+    first, last = 7 * hour + 123_456_789, 7 * hour + 123_456_789 + 23 * hour
+    windows = time_windows(first, last, 23)
+    assert all(edge % 1_000_000 == 0 for edge in windows.edges)
+    length = windows.edges[1] - windows.edges[0]
+    assert hour <= length <= hour * 1.01
+    assert first - windows.edges[0] <= hour / 100
 
 
 @pytest.mark.parametrize(("positions", "count"), [(1, 24), (10, 3), (1_000_003, 24), (24, 24), (5, 48)])

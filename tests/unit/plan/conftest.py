@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def made(counts: Any, names: list[str] | None = None, **more: Any) -> Profile:
     """A profile of these (keys, windows) counts; keys are sorted heaviest first, as profiles are."""
     counts = np.asarray(counts, np.int32)
-    order = np.argsort(-counts.sum(axis=1), kind="stable")
+    totals = counts.sum(axis=1)
+    order = [i for i in np.argsort(-totals, kind="stable").tolist() if totals[i]]
     keys = names or [f"key-{i:05}" for i in range(len(counts))]
     edges = tuple(range(counts.shape[1] + 1))
     table = pa.table({"k": [keys[i] for i in order]})

@@ -1,0 +1,185 @@
+"""`keylane plan` from a stored profile: no Spark, an answer that can be acted on, and files that are what it says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.unit.plan.conftest import drawn, made
+
+from keylane import Router, load_contract
+from keylane.contract.model import Key
+from keylane.measure.balance import max_over_mean
+from keylane.measure.counted import fingerprint_of
+from keylane.systems.profiles import write_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+TODAY = """
+apiVersion: keylane/v1
+kind: RoutingContract
+metadata: {name: payments, epoch: 4, owner: us}
+spec: {streams: [payments], lanes: 8, key: {fields: [k]}, partitioner: kafka-java, expect: {max_over_mean: 1.3}}
+"""
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile of 2,000 keys, the heaviest about one lane of eight."""
+    from dataclasses import replace
+
+    folder = tmp_path_factory.mktemp("plan") / "day.profile"
+    folder.mkdir()
+    profile = replace(made(drawn(2_000, 80_000)), key=Key(fields=("k",)))
+    write_profile(replace(profile, fingerprint=fingerprint_of(profile)), folder)
+    return folder
+
+
+@pytest.fixture
+def today(tmp_path: Path) -> Path:
+    path = tmp_path / "today.yaml"
+    path.write_text(TODAY)
+    return path
+
+
+def answer(run: Run, *arguments: object) -> tuple[int, dict[str, Any]]:
+    code, out, err = run("plan", *arguments, "-o", "json")
+    assert err == ""
+    return code, json.loads(out)
+
+
+def test_the_answer_holds_what_programs_read(run: Run, stored: Path) -> None:
+    code, found = answer(run, stored, "--lanes", 8)
+    assert code == 0
+    assert set(found["chosen"]) >= {"strategy", "lanes", "order_scope", "max_over_mean"}
+    wanted = {"strategy", "lanes", "order_scope", "max_over_mean", "cv", "moved_keys", "moved_traffic"}
+    assert all(set(one) >= wanted for one in found["candidates"])
+    assert len(found["candidates"]) == 12
+    assert found["floor"]["8"]["max_over_mean"] >= 1
+
+
+def test_a_change_from_todays_contract_ends_with_3(run: Run, stored: Path, today: Path) -> None:
+    code, found = answer(run, stored, "--lanes", 8, "--contract", today)
+    assert (code, found["changes"]) == (3, True)
+    assert 0 < found["chosen"]["moved_traffic"] < 0.5
+    assert found["candidates"][0]["strategy"] == found["chosen"]["strategy"]
+
+
+def test_todays_contract_that_is_as_good_ends_with_0(run: Run, stored: Path, tmp_path: Path) -> None:
+    """The plan's own contract, planned again on the same records, is left alone."""
+    first = tmp_path / "first.yaml"
+    answer(run, stored, "--lanes", 8, "--write", first)
+    code, found = answer(run, stored, "--lanes", 8, "--contract", first)
+    assert (code, found["changes"], found["contract"]) == (0, False, None)
+
+
+def test_a_constraint_that_nothing_keeps_ends_with_4(run: Run, stored: Path) -> None:
+    code, found = answer(run, stored, "--lanes", 64, "--max-over-mean", 1.01)
+    assert (code, found["chosen"]["met"]) == (4, False)
+
+
+def test_the_contract_that_is_written_does_what_the_plan_says(run: Run, stored: Path, tmp_path: Path) -> None:
+    """Every key placed by a router under the written file gives the figure of the plan, to the last record."""
+    from keylane.systems.profiles import read_profile
+
+    path = tmp_path / "contract.yaml"
+    _, found = answer(run, stored, "--lanes", 8, "--write", path)
+    profile = read_profile(stored)
+    lanes = Router(load_contract(path)).lanes(profile.keys).to_numpy()
+    loads = np.bincount(lanes, profile.records, minlength=8)
+    assert max_over_mean(loads) == pytest.approx(found["chosen"]["fitted"], abs=1e-6)
+    assert loads.tolist() == found["over_time"]["after"]["totals"]
+    assert path.read_text() == found["contract"]
+
+
+def test_a_changed_contract_is_the_next_epoch_of_todays(run: Run, stored: Path, today: Path, tmp_path: Path) -> None:
+    path = tmp_path / "next.yaml"
+    answer(run, stored, "--lanes", 8, "--contract", today, "--write", path)
+    found = load_contract(path)
+    assert (found.metadata.name, found.metadata.epoch, found.metadata.owner) == ("payments", 5, "us")
+    assert found.spec.expect.max_over_mean == 1.3
+
+
+def test_a_saved_plan_is_bound_to_what_was_observed(run: Run, stored: Path, today: Path, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    _, found = answer(run, stored, "--lanes", 8, "--contract", today, "--out", path)
+    saved = json.loads(path.read_text())
+    assert saved == found
+    assert saved["profile"]["fingerprint"] == json.loads((stored / "profile.json").read_text())["fingerprint"]
+    assert saved["today"]["fingerprint"] == load_contract(today).fingerprint
+
+
+def test_files_that_are_there_are_left_alone(run: Run, stored: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("mine")
+    code, _, err = run("plan", stored, "--lanes", 8, "--write", path)
+    assert (code, path.read_text()) == (2, "mine")
+    assert "--force" in err
+    assert run("plan", stored, "--lanes", 8, "--write", path, "--force")[0] == 0
+    assert path.read_text() != "mine"
+
+
+def test_a_page_is_written_and_asks_for_nothing(run: Run, stored: Path, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    run("plan", stored, "--lanes", 8, "--report", path)
+    text = path.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+def test_explain_is_a_page_of_plain_words(run: Run, stored: Path, today: Path) -> None:
+    code, out, _ = run("plan", stored, "--lanes", 8, "--contract", today, "--explain")
+    assert code == 3
+    for heading in ("WHAT WAS SEEN", "WHAT TO DO", "WHAT ELSE THERE IS", "WHAT IT COSTS"):
+        assert heading in out
+    assert "change lane" in out
+
+
+def test_keys_are_not_shown_unless_asked(run: Run, stored: Path) -> None:
+    _, hidden = answer(run, stored, "--lanes", 8)
+    assert not any(one["key"].startswith("key-0") for one in hidden["profile"]["heavy"])
+    _, shown = answer(run, stored, "--lanes", 8, "--show-keys")
+    assert shown["profile"]["heavy"][0]["key"].startswith("key-")
+
+
+@pytest.mark.parametrize("lanes", ["0", "12..", "128..12", "many", "-3"])
+def test_a_count_that_is_none_is_refused_with_what_is_allowed(run: Run, stored: Path, lanes: str) -> None:
+    code, out, err = run("plan", stored, f"--lanes={lanes}")
+    assert (code, out) == (2, "")
+    assert lanes in err
+
+
+def test_what_says_how_to_read_is_refused_for_a_profile(run: Run, stored: Path) -> None:
+    code, _, err = run("plan", stored, "--key", "k", "--lanes", 8)
+    assert code == 2
+    assert "counted already" in err
+
+
+def test_a_folder_that_is_no_profile_is_read_as_data(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("plan", tmp_path / "nothing", "--key", "k", "--lanes", 8)
+    assert code != 0
+    assert "nothing" in err
+
+
+def test_a_profile_that_was_tampered_with_is_refused(run: Run, stored: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "copy.profile"
+    shutil.copytree(stored, copy)
+    about = json.loads((copy / "profile.json").read_text())
+    (copy / "profile.json").write_text(json.dumps({**about, "records": about["records"], "source": "other/"}))
+    code, _, err = run("plan", copy, "--lanes", 8)
+    assert code == 1
+    assert "changed" in err
+
+
+def test_a_stored_profile_needs_no_spark(run: Run, stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert run("plan", stored, "--lanes", 8)[0] == 0

@@ -170,7 +170,7 @@ def _hot_headline(hot: Document) -> str:
     if not hot["lanes"]:
         return sentence(hot["verdict"])
     first, more = hot["lanes"][0], len(hot["lanes"]) - 1
-    others = f", and {_lanes(more)} more {'is' if more == 1 else 'are'} hot" if more else ""
+    others = f", and {count(more)} more {'lane is' if more == 1 else 'lanes are'} hot" if more else ""
     return (
         f"Lane {first['lane']} holds {times(first['over_mean'])} the mean: {named('causes', first['cause'])}{others}."
     )

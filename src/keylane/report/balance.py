@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from keylane.measure.balance import cv, max_over_mean
+from keylane.measure.balance import max_over_mean
 from keylane.report.curves import lane_loads
 from keylane.report.markup import Markup, tag
 from keylane.report.parts import chart, intro_of, section, side_title, table
@@ -29,7 +29,7 @@ def balance_section(document: Document) -> Markup:
     return section(
         "before-after",
         intro_of("before-after", "intro" if "before" in sides else "intro_alone"),
-        _table(document, sides),
+        _table(document),
         tag("div", *loads, class_=f"pair of-{len(loads)}"),
     )
 
@@ -43,32 +43,26 @@ def _drawn(totals: list[int], kind: str, top: float, width: int) -> Markup:
     return lane_loads(totals, kind, width, top)
 
 
-def _table(document: Document, sides: dict[str, Side]) -> Markup:
+def _table(document: Document) -> Markup:
+    rows = {"before": document["today"], "after": document["chosen"]}
+    found = {name: row for name, row in rows.items() if row is not None}
     names = {"before": "Today", "after": "Chosen"}
-    heads = ("", *(tag("th", names[name], scope="col", class_=f"n {name}") for name in sides), "Read it with")
-    rows = [
-        _row("Fullest lane, out of sample", _promised(document, sides), _asked(document)),
-        _row(
-            "Fullest lane, all that was seen",
-            [times(max_over_mean(one["totals"])) for one in sides.values()],
-            _floor(document),
-        ),
-        _row("CV of the lanes", [percent(cv(one["totals"])) for one in sides.values()], _cv_floors(document)),
-        _row("Fullest lane in its worst window", [times(worst_window(one["cells"])) for one in sides.values()], ""),
-        _row("Idle lanes", [count(sum(t == 0 for t in one["totals"])) for one in sides.values()], ""),
-        _row("Lanes", [count(one["lanes"]) for one in sides.values()], ""),
-    ]
-    return table(heads, rows, "Before and after", "figures")
+    heads = ("", *(tag("th", names[name], scope="col", class_=f"n {name}") for name in found), "Read it with")
+    figures = (
+        ("Fullest lane, out of sample", "max_over_mean", times, _asked(document)),
+        ("Fullest lane, all that was seen", "fitted", times, _floor(document)),
+        ("CV of the lanes", "cv", percent, _cv_floors(document)),
+        ("Fullest lane in its worst window", "worst_window", times, ""),
+        ("Idle lanes", "idle_lanes", count, ""),
+        ("Lanes", "lanes", count, ""),
+    )
+    made = (_row(title, [form(row[name]) for row in found.values()], note) for title, name, form, note in figures)
+    return table(heads, made, "Before and after", "figures")
 
 
 def _row(title: str, values: list[str], note: Child) -> Markup:
     cells = [tag("td", value, class_="n") for value in values]
     return tag("tr", tag("th", title, scope="row"), *cells, tag("td", note, class_="note"))
-
-
-def _promised(document: Document, sides: dict[str, Side]) -> list[str]:
-    today = [times(document["today"]["max_over_mean"])] if document["today"] else ["–"]
-    return [*(today if "before" in sides else []), times(document["chosen"]["max_over_mean"])]
 
 
 def _asked(document: Document) -> str:
@@ -94,12 +88,3 @@ def _cv_floors(document: Document) -> str:
         return ""
     least = bounds["cv"] if bounds["cv"] > 1e-9 else 0.0  # what rounding leaves of nothing is nothing
     return f"floor {percent(least)}; noise of the sample {percent(bounds['noise_cv'])}"
-
-
-def worst_window(cells: list[list[int]]) -> float:
-    """The fullest lane over the mean lane within a window, for the window where it is highest.
-
-    >>> worst_window([[3, 1], [1, 1]])
-    1.5
-    """
-    return max((max_over_mean(window) for window in zip(*cells, strict=True)), default=0.0)

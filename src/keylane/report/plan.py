@@ -149,16 +149,30 @@ def _reach(one: Document) -> int:
 
 def _profile_top(document: Document) -> Markup:
     heavy = document["heavy"][0] if document["heavy"] else None
-    headline = sentence(document["hot"]["verdict"]) if document["hot"] else _keys_headline(document)
+    hot = document["hot"]
+    headline = _hot_headline(hot) if hot else _keys_headline(document)
+    verdict = tag("p", sentence(hot["verdict"]), class_="sub") if hot and hot["lanes"] else None
     without = sum(document["without_key"].values())
     return join(
         tag("h1", headline),
+        verdict,
         facts(
             fact("Records", count(document["records"])),
             fact("Distinct keys", count(document["distinct_keys"])),
             fact("Heaviest key", share(heavy["share"]), "of the records") if heavy else None,
             fact("Without a key", count(without), "null, empty or unreadable"),
         ),
+    )
+
+
+def _hot_headline(hot: Document) -> str:
+    """The fullest of the hot lanes and its cause; without one, what is said instead."""
+    if not hot["lanes"]:
+        return sentence(hot["verdict"])
+    first, more = hot["lanes"][0], len(hot["lanes"]) - 1
+    others = f", and {count(more)} more {'lane is' if more == 1 else 'lanes are'} hot" if more else ""
+    return (
+        f"Lane {first['lane']} holds {times(first['over_mean'])} the mean: {named('causes', first['cause'])}{others}."
     )
 
 
@@ -176,8 +190,7 @@ def _prints(document: Document) -> list[tuple[str, str]]:
 
 def _how(how: dict[str, str], notes: list[str], prints: list[tuple[str, str]]) -> Markup:
     """How figures were obtained: in the document's words, then in the page's own; then the fingerprints."""
-    own = words("own") if len(prints) > 1 else {"Colours": words("own")["Colours"]}
-    said = {**{_capital(named("figures", name)): sentence(text) for name, text in how.items()}, **own}
+    said = {**{_capital(named("figures", name)): sentence(text) for name, text in how.items()}, **words("own")}
     items = [join(tag("dt", title), tag("dd", text)) for title, text in said.items()]
     rows = [join(tag("dt", title), tag("dd", tag("code", value))) for title, value in prints if value]
     listed = bullets([sentence(note) for note in notes])

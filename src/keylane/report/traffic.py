@@ -69,14 +69,15 @@ def hot_section(profile: Profile) -> Markup | None:
     hot = profile["hot"]
     if hot is None:
         return None
-    alarm = f"Hot is what chance alone would make so full in at most {chance(hot['alpha'])} of such streams."
+    by_chance = "By chance: how often a fair hash of the same keys fills some lane as much"
+    alarm = f"{by_chance}; below {chance(hot['alpha'])} is an alarm."
     found = _hot_table(hot["lanes"]) if hot["lanes"] else None
     return section("hot", sentence(hot["verdict"]), found, tag("p", alarm, class_="fine"))
 
 
 def _hot_table(lanes: list[dict[str, Any]]) -> Markup:
     most = max(row["over_mean"] for row in lanes)
-    heads = (tag("th", "Lane", scope="col", class_="n"), "Over the mean", "Cause", "Evidence", _right("Chance"))
+    heads = (tag("th", "Lane", scope="col", class_="n"), "Over the mean", "Cause", "Evidence", _right("By chance"))
     return table(heads, (_hot_row(row, most) for row in lanes), "Hot lanes", "hot")
 
 

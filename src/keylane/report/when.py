@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,7 @@ Edge = str | int
 
 
 def window_names(windows: dict[str, Any]) -> list[str]:
-    """The windows' names, one day's without the day.
+    """The windows' names; what all of them share (the day, the year, midnight) is left out.
 
     >>> window_names({"kind": "time", "edges": ["2013-11-12T00:00:00Z", "2013-11-12T06:00:00Z"]})
     ['00:00–06:00']
@@ -25,8 +26,8 @@ def window_names(windows: dict[str, Any]) -> list[str]:
     edges = windows["edges"]
     if windows["kind"] == "position":
         return [f"records {count(start + 1)}–{count(end)}" for start, end in pairwise(edges)]
-    times = [_moment(edge) for edge in edges]
-    return [_between(start, end, one_day=_one_day(times)) for start, end in pairwise(times)]
+    form = _form([_moment(edge) for edge in edges])
+    return [_between(_moment(start), _moment(end), form) for start, end in pairwise(edges)]
 
 
 def edge_names(windows: dict[str, Any]) -> list[str]:
@@ -38,28 +39,39 @@ def edge_name(edge: Edge, windows: dict[str, Any]) -> str:
     """One edge: a time, or how many records lie before it."""
     if windows["kind"] == "position":
         return count(int(edge))
-    moment = _moment(edge)
-    return _clock(moment) if _one_day([_moment(one) for one in windows["edges"]]) else _day_and_clock(moment)
+    return _name(_moment(edge), _form([_moment(one) for one in windows["edges"]]))
 
 
 def _moment(edge: Edge) -> datetime:
     return datetime.fromisoformat(str(edge))
 
 
-def _one_day(times: list[datetime]) -> bool:
-    return times[-1] - times[0] <= timedelta(days=1) and times[0].date() == times[-2].date()
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What has to be said of a time to tell it from the others."""
+
+    day: bool
+    year: bool
+    clock: bool
 
 
-def _between(start: datetime, end: datetime, *, one_day: bool) -> str:
-    if one_day:
-        return f"{_clock(start)}–{_clock(end)}"
-    same = start.date() == end.date()
-    return f"{_day_and_clock(start)}–{_clock(end) if same else _day_and_clock(end)}"
+def _form(times: list[datetime]) -> _Form:
+    one_day = times[-1] - times[0] <= timedelta(days=1) and times[0].date() == times[-2].date()
+    midnights = all((time.hour, time.minute, time.second) == (0, 0, 0) for time in times)
+    return _Form(day=not one_day, year=times[0].year != times[-1].year, clock=one_day or not midnights)
+
+
+def _between(start: datetime, end: datetime, form: _Form) -> str:
+    if form.clock and start.date() == end.date():
+        return f"{_name(start, form)}–{_clock(end)}"
+    return f"{_name(start, form)}–{_name(end, form)}"
+
+
+def _name(moment: datetime, form: _Form) -> str:
+    day = f"{moment.day} {moment.strftime('%b')}" if form.day else ""
+    year = str(moment.year) if form.day and form.year else ""
+    return " ".join(part for part in (day, year, _clock(moment) if form.clock else "") if part)
 
 
 def _clock(moment: datetime) -> str:
     return moment.strftime("%H:%M:%S" if moment.second else "%H:%M")
-
-
-def _day_and_clock(moment: datetime) -> str:
-    return f"{moment.day} {moment.strftime('%b')} {_clock(moment)}"

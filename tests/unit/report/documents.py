@@ -149,7 +149,7 @@ def _profile(seen: Traffic, lanes: int | None, key: str, kind: str) -> Document:
         "key_ranks": _ranks(records[records > 0]),
         "lookalikes": _lookalikes(key),
         "hot": _hot(observed) if observed is not None else None,
-        "lanes": {"count": lanes, "by_window": observed.tolist()} if observed is not None else None,
+        "lanes": {"count": lanes, "by_window": observed.tolist(), "misplaced": 0} if observed is not None else None,
         "approximate": None,
         "how": {
             "records": "Every record of the source was read once, by Spark.",
@@ -224,7 +224,7 @@ def _hot(observed: NDArray[np.int64]) -> Document:
         )
     ]
     verdict = f"Lane {lanes[0]['lane']} carries {lanes[0]['over_mean']:.2f} times the mean because of one hot key."
-    return {"verdict": verdict, "alpha": 0.001, "chance": 0.02, "lanes": lanes}
+    return {"verdict": verdict, "cause": "one-key", "alarm": False, "alpha": 0.001, "chance": 0.02, "lanes": lanes}
 
 
 def plan_document(

@@ -231,6 +231,17 @@ def test_a_stream_without_a_single_key_is_drawn() -> None:
     assert "No record has a key." in profile_page(empty)
 
 
+def test_a_profile_opens_with_its_hottest_lane_or_with_what_is_said_instead() -> None:
+    made = profile_document()
+    first = made["hot"]["lanes"][0]
+    assert (
+        f"<h1>Lane {first['lane']} holds {first['over_mean']:.2f}× the mean: one hot key, and 1 more lane is hot."
+        in (profile_page(made))
+    )
+    calm = {**made, "hot": {**made["hot"], "lanes": [], "verdict": "No lane is hot: all are within what chance gives."}}
+    assert "<h1>No lane is hot: all are within what chance gives.</h1>" in profile_page(calm)
+
+
 def test_sketches_are_said_to_be_sketches() -> None:
     one = profile_document()
     one["approximate"] = {"most_over": 12, "distinct_error": 0.02}

@@ -16,6 +16,12 @@ def test_over_days_the_day_is_named_and_not_twice() -> None:
     assert window_names(DAYS) == ["1 Mar 00:00–2 Mar 06:00:30", "2 Mar 06:00:30–12:01"]
 
 
+def test_over_years_the_year_is_named_and_midnight_is_not() -> None:
+    years = {"kind": "time", "edges": ["2013-11-12T00:00:00Z", "2014-01-16T00:00:00Z"]}
+    assert window_names(years) == ["12 Nov 2013–16 Jan 2014"]
+    assert edge_names(years) == ["12 Nov 2013", "16 Jan 2014"]
+
+
 def test_positions_are_records() -> None:
     assert window_names(PLACES) == ["records 1–1,500", "records 1,501–2,999"]
     assert edge_name(2_999, PLACES) == "2,999"

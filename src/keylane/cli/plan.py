@@ -94,7 +94,7 @@ def _document(made: Profile, found: Any, *, show_keys: bool, stored: str) -> dic
     stands = found.today or plainly_hashed(found)
     hot = heat_under(found.stream, stands, SEED)
     told = overview(made, salt=secrets.token_bytes(16), show_keys=show_keys, stored=stored, hot=hot)
-    return document(found, told)
+    return document(found, told, show_keys=show_keys)
 
 
 def as_result(document: dict[str, Any], *, explain: bool, files: dict[str, str | None]) -> Result:

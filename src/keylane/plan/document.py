@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from keylane.plan.ceiling import ceiling, floor
-from keylane.plan.verdict import notes, verdict, why
+from keylane.plan.verdict import names_keys, notes, verdict, why
 
 if TYPE_CHECKING:
+    from keylane.contract.evolve import Change
     from keylane.plan.choose import Judged
     from keylane.plan.cost import Cost
     from keylane.plan.make import Plan
@@ -26,7 +27,7 @@ __all__ = ["document"]
 USUAL: Final = 1.3
 #: How each figure was obtained, for whoever was not there.
 HOW: Final = {
-    "max_over_mean": "the fullest lane over the mean lane: fitted on the first three quarters of the records, counted on the last",
+    "max_over_mean": "the fullest lane over the mean: fitted on three quarters of the records, counted on the last",
     "fitted": "the same, fitted and counted on all records of the profile; the contract is fitted on all of them",
     "cv": "the standard deviation of the lanes over their mean, all records of the profile",
     "p99": "the lane at the 99th percentile over the mean lane, all records of the profile",
@@ -44,8 +45,12 @@ HOW: Final = {
 }
 
 
-def document(plan: Plan, overview: Document) -> Document:
-    """The whole plan; `overview` is the document of its profile."""
+def document(plan: Plan, overview: Document, *, show_keys: bool) -> Document:
+    """The whole plan; `overview` is the document of its profile.
+
+    Keys are personal data: unless they are to be shown, the contract that names some is left out, and its file alone
+    has them.
+    """
     chosen = plan.choice.chosen
     return {
         "schema": "keylane.plan/1",
@@ -58,12 +63,12 @@ def document(plan: Plan, overview: Document) -> Document:
         "floor": _floors(plan),
         "ceiling": _ceiling(plan),
         "sizing": _sizing(plan.sizing) if plan.sizing else None,
-        "change": _change(plan.cost) if plan.today else None,
+        "change": _change(plan.cost, show_keys=show_keys) if plan.today else None,
         "folds": _folds(plan, overview["windows"]["edges"]),
         "over_time": {"before": _side(plan.standing, "today"), "after": _side(chosen, "chosen")},
         "how": HOW,
-        "notes": notes(plan),
-        "contract": plan.text or None,
+        "notes": notes(plan, show_keys=show_keys),
+        "contract": plan.text if plan.text and (show_keys or not names_keys(plan)) else None,
         "contract_fingerprint": plan.contract.fingerprint,
         "changes": plan.changes,
     }
@@ -165,7 +170,7 @@ def _sizing(sizing: Sizing) -> Document:
     }
 
 
-def _change(cost: Cost) -> Document:
+def _change(cost: Cost, *, show_keys: bool) -> Document:
     told, drain = cost.as_json(), cost.drain
     parents = told["drain"]["parents"] if drain else None
     waits = [{"lane": lane, "for": old} for lane, old in enumerate(parents)] if parents is not None else None
@@ -176,11 +181,17 @@ def _change(cost: Cost) -> Document:
         "old_lanes": drain.old_lanes if drain else None,
         "fan_in": drain.fan_in if drain else None,
         "waits_for": waits,
-        "kinds": [{"kind": one.kind, "message": one.message} for one in cost.changes],
+        "kinds": [{"kind": one.kind, "message": _told(one, show_keys=show_keys)} for one in cost.changes],
         "possible": cost.possible,
         "epoch_to_raise": cost.epoch_to_raise,
         "says": [cost.state] if cost.state else [],
     }
+
+
+def _told(change: Change, *, show_keys: bool) -> str:
+    """What a change does; the keys that `evolve` names stand behind a colon."""
+    named = change.where == "spec.hot_keys" and not show_keys
+    return change.message.partition(": ")[0] if named else change.message
 
 
 def _side(one: Judged | None, name: str) -> Document | None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from keylane.plan.candidates import Candidate
     from keylane.plan.make import Plan
 
-__all__ = ["notes", "verdict", "why"]
+__all__ = ["names_keys", "notes", "verdict", "why"]
 
 
 def verdict(plan: Plan) -> str:
@@ -56,13 +56,20 @@ def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
     ]
 
 
-def notes(plan: Plan) -> list[str]:
+def names_keys(plan: Plan) -> bool:
+    """Whether the chosen contract names keys."""
+    return bool(plan.choice.chosen.candidate.fitted.moves)
+
+
+def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     """What a reader of the figures has to know."""
     profile, out = plan.stream.profile, []
     if profile.without_key.records:
         out.append(f"{profile.without_key.records:,} records have no key and are in no figure of a lane")
     if profile.approximate is not None:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
+    if names_keys(plan) and plan.changes and not show_keys:
+        out.append("the contract names keys and is left out here: --write FILE writes it, --show-keys shows it")
     if not plan.stream.folds:
         out.append("all records lie in one window: nothing could be scored on later records")
     return out

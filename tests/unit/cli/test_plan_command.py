@@ -90,7 +90,7 @@ def test_the_contract_that_is_written_does_what_the_plan_says(run: Run, stored: 
     from keylane.systems.profiles import read_profile
 
     path = tmp_path / "contract.yaml"
-    _, found = answer(run, stored, "--lanes", 8, "--write", path)
+    _, found = answer(run, stored, "--lanes", 8, "--write", path, "--show-keys")
     profile = read_profile(stored)
     lanes = Router(load_contract(path)).lanes(profile.keys).to_numpy()
     loads = np.bincount(lanes, profile.records, minlength=8)
@@ -142,11 +142,17 @@ def test_explain_is_a_page_of_plain_words(run: Run, stored: Path, today: Path) -
     assert "change lane" in out
 
 
-def test_keys_are_not_shown_unless_asked(run: Run, stored: Path) -> None:
-    _, hidden = answer(run, stored, "--lanes", 8)
-    assert not any(one["key"].startswith("key-0") for one in hidden["profile"]["heavy"])
-    _, shown = answer(run, stored, "--lanes", 8, "--show-keys")
-    assert shown["profile"]["heavy"][0]["key"].startswith("key-")
+def test_no_key_is_shown_unless_asked(run: Run, stored: Path, tmp_path: Path) -> None:
+    """Neither printed, nor saved, nor on the page; only the contract's own file names keys."""
+    first, files = tmp_path / "first.yaml", [tmp_path / name for name in ("plan.json", "page.html")]
+    run("plan", stored, "--lanes", 8, "--write", first)
+    assert "key-0" in first.read_text()
+    said = [stored, "--lanes", 16, "--contract", first, "--out", files[0], "--report", files[1]]
+    for output in ("table", "json", "csv", "jsonl"):
+        assert "key-0" not in run("plan", *said, "--force", "-o", output)[1]
+    assert not any("key-0" in path.read_text() for path in files)
+    run("plan", *said, "--force", "--show-keys")
+    assert all("key-0" in path.read_text() for path in files)
 
 
 @pytest.mark.parametrize("lanes", ["0", "12..", "128..12", "many", "-3"])

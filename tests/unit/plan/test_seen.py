@@ -49,7 +49,7 @@ def test_loads_of_lanes_are_mean_lanes_too(steady: Profile) -> None:
 
 
 def test_a_key_that_is_heavy_only_later_is_in_the_head_of_the_later_part(profile: Made) -> None:
-    late = [[0] * 5 + [50] * 3, *[[5] * 8] * 30]
+    late = [[0] * 6 + [50] * 2, *[[5] * 8] * 30]
     fold = Stream(profile(late)).folds[0]
     rank = int(np.flatnonzero(fold.score.by_window[:, -1] == 50)[0])
     assert rank in fold.score.head

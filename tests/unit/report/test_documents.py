@@ -39,7 +39,7 @@ def real() -> dict[str, Any]:
     profile = Profile("payments/", Key(fields=("merchant",)), windows, names, seen.by_window.astype(np.int32))
     means = Means("payments", ("payments",), today=parse_contract(TODAY))
     plan = make_plan(profile, Question((12, 24), means, demand=Demand(peak_mb_s=40)))
-    made: dict[str, Any] = document(plan, profile_document(windows=12, kind="position"))
+    made: dict[str, Any] = document(plan, profile_document(windows=12, kind="position"), show_keys=True)
     return made
 
 

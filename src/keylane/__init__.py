@@ -10,7 +10,8 @@ The file map, in the order a record travels. A package imports only from those a
     placement           number -> lane: folds, ranges, keyless, tables, hot keys, the named partitioners
     router, batches     the four steps on one page, for a record; the same over an Arrow batch
     geo                 places on the earth as cells: the only room that knows H3
-    measure             what data says: who wrote it (identify), whether it keeps its promise (check)
+    measure             what data says: who wrote it (identify), whether it keeps its promise (check), who is heavy
+    plan                strategies compared, a change priced, the budget of a cluster: from figures alone
     testing             shipped test kit: history checker, auditor of folders, golden vectors
     spark               the same decision as columns of a frame; a session that is right by itself
     systems             files, kafka, kinesis: the only rooms that know an SDK

@@ -282,6 +282,46 @@ def test_a_count_that_is_not_what_the_footers_say_is_noticed(
         profile(str(tmp_path / "a.parquet"), ["k"], spark=spark)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+def test_a_field_of_the_key_may_be_written_in_the_path(ending: str, spark: SparkSession, tmp_path: Path) -> None:
+    rows = records(60)
+    write(tmp_path / "in" / "shop=a" / f"x.{ending}", rows[:40])
+    write(tmp_path / "in" / "shop=b c" / f"x.{ending}", rows[40:])
+    found = profile(str(tmp_path / "in"), ["shop", "n"], options=Options(windows=1), spark=spark)
+    told = {(shop, int(n)): row for (shop, n), row in counts(found).items()}
+    shops = [("a" if number < 40 else "b c", row["n"]) for number, row in enumerate(rows)]
+    assert told == {key: [n] for key, n in Counter(shops).items()}
+
+
+def test_times_in_lines_may_be_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"k": "a", "at": {1_772_323_200 + n}}}\n' for n in range(8)))
+    found = profile(str(tmp_path), ["k"], options=Options(time="at", unit="s", windows=4), spark=spark)
+    assert found.by_window.tolist() == [[2, 2, 2, 2]]
+    assert dict(found.facts)["without_time"] == 0
+
+
+def test_the_header_of_a_registry_is_no_part_of_a_key_that_strips_it(
+    spark: SparkSession, tmp_path: Path, contract: Callable[..., Contract]
+) -> None:
+    keys = [b"\x00\x00\x00\x00\x07acme", b"\x00\x00\x00\x00\x09acme", b"no header"]
+    write(tmp_path / "a.parquet", [{"k": key} for key in keys])
+    for header, told, malformed in (("strip", [2], 1), ("keep", [1, 1, 1], 0)):
+        made = contract(key={"fields": ["k"], "encoding": "raw", "registry_header": header})
+        found = profile(str(tmp_path), contract=made, options=Options(windows=1), spark=spark)
+        assert (found.records.tolist(), found.without_key.malformed) == (told, malformed)
+
+
+def test_a_source_without_records_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": pa.array([], pa.string())}), tmp_path / "a.parquet")
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "a.csv").write_text("k,other\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "a.jsonl").write_text("")
+    for source in ("a.parquet", "lines", "empty"):
+        with pytest.raises(DataError, match=r"no records|no files"):
+            profile(str(tmp_path / source), ["k"], spark=spark)
+
+
 def test_counters_that_may_overflow_are_not_packed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

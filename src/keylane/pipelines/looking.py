@@ -71,6 +71,8 @@ def look_at_files(spark: SparkSession, path: Path, key: Key, given: Options) -> 
     names = list(dict.fromkeys([*key.fields, *filter(None, (given.time, given.size))]))
     footers = read_footers([file.path for file in files]) if kind == "parquet" else []
     scan = _scanned(spark, kind, files, footers, names, key, lanes, given)
+    if scan.records == 0:
+        raise DataError.of("no records", got=str(path), hint="nothing can be said of an empty source")
     count = windows_for(given.windows, scan.records)
     facts: dict[str, Any] = {"files": len(files), "kind": kind, "time": given.time, "bytes": given.size}
     if given.time is None:

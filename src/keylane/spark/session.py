@@ -36,8 +36,8 @@ GIB: Final = 2**30
 QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
 CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 OPTIONS: Final = "spark.driver.extraJavaOptions"
-#: What Java says of a module that Spark asks for, at every start.
-NOISE: Final = b"WARNING: Using incubator modules"
+#: What Java says of a module that Spark asks for, at every start; and what Spark's sketches say of Java.
+NOISE: Final = (b"WARNING: Using incubator modules", b"Warning: Java versions > Java 11 can only operate")
 #: These print the Java stack of every error, also of one that is caught.
 CHATTY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _ON_EVERY_MACHINE: Final = "to a Python that has keylane on every machine"

@@ -85,6 +85,9 @@ def _put(waiting: Path, out: Path) -> None:
 def read_rows(folder: Path) -> pa.Table:
     """The rows that Spark has written into a folder."""
     files = sorted(str(file) for file in folder.glob("*.parquet"))
+    if not files:
+        hint = "on a cluster: --out on a file system that all machines share"
+        raise TargetError.of("what Spark's workers have written is not to be seen here", got=str(folder), hint=hint)
     return pa.concat_tables([pq.read_table(file) for file in files])
 
 

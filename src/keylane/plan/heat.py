@@ -62,7 +62,9 @@ def heat_under(stream: Stream, today: Today, seed: int) -> dict[str, Any] | None
     loads = moved_loads(hashed, today.fitted.moves, stream.profile.by_window, today.fitted.tier_lanes)
     home = np.where(today.home < today.lanes, today.home, -1)
     seen, rng = _observed(stream.profile, today.lanes), np.random.default_rng(seed)
-    found = why_hot(loads.sum(axis=1)[: today.lanes], home, stream.records, today.lanes, rng=rng, observed=seen)
+    exact = stream.profile.approximate is None
+    mine = loads.sum(axis=1)[: today.lanes]
+    found = why_hot(mine, home, stream.records, today.lanes, rng=rng, observed=seen, same_records=exact)
     names = ("lane", "share", "over_mean", "cause", "evidence", "chance")
     return {
         "verdict": found.verdict.says,

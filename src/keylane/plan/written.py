@@ -196,7 +196,8 @@ def _unspellable(profile: Profile) -> str | None:
     value = key_value(profile, 0)
     for part, encoding in zip(value if isinstance(value, list) else [value], profile.key.encodings, strict=True):
         if not isinstance(part, int | str) or isinstance(part, bool):
-            return f"a contract names keys as text or whole numbers, not as {type(part).__name__}"
+            hint = "; hint: --key key --encoding utf8, where keys are text" if encoding == "raw" else ""
+            return f"a contract names keys as text or whole numbers, not as {type(part).__name__}{hint}"
         if wants := misfit(part, encoding):
             return f"a contract cannot name a {encoding} key; allowed: {wants}"
     return None

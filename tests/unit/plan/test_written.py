@@ -1,0 +1,101 @@
+"""A candidate's contract parses, places every key as the plan counted it, and names what cannot be written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from keylane.contract.model import Key, Window
+from keylane.contract.parse import parse_contract
+from keylane.measure.profile import Profile, Windows
+from keylane.plan.candidates import candidates
+from keylane.plan.stream import Stream
+from keylane.plan.written import Means, contract_text, parsed, unable
+from keylane.router import Router
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Made = Callable[..., Profile]
+
+MEANS = Means("t", ("t",), sub_key="order", window=Window(field="at", size="1h"))
+
+
+@pytest.fixture(scope="module")
+def hot(profile: Made) -> Profile:
+    rng = np.random.default_rng(5)
+    names = [f'key "{i}": # , ü\n' for i in range(613)]
+    return profile(rng.poisson([[4_000] * 4, *[[300] * 4] * 12, *[[9] * 4] * 600]), names)
+
+
+def records_of(profile: Profile) -> pa.Table:
+    """A record for each key and each of 40 orders: what divides a key has something to divide by."""
+    rows = profile.keys.num_rows
+    keys = profile.keys.take(pa.array(np.repeat(np.arange(rows), 40)))
+    orders = pa.array([f"o-{i}" for i in range(40)] * rows)
+    return keys.append_column("order", orders).append_column("at", pa.array(np.zeros(40 * rows, np.int64)))
+
+
+STRATEGIES = ("hash", "pin", "table", "spread", "spread-by-position", "tier", "tier-spread", "concentrate")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_router_places_every_key_on_the_lanes_of_the_plan(strategy: str, hot: Profile) -> None:
+    stream = Stream(hot, (8,))
+    one = next(one for one in candidates(stream, "kafka-java", (8,)) if one.strategy == strategy)
+    router = Router(parsed(one, hot, MEANS))
+    placed = router.placements(records_of(hot), np.arange(40 * hot.keys.num_rows))
+    assert placed.column("reason").null_count == len(placed)
+    at = np.asarray(placed.column("lane")).reshape(-1, 40)
+    away = np.asarray([name != "t" for name in placed.column("stream").to_pylist()]).reshape(-1, 40)
+    home = stream.hashed("kafka-java", 8).home
+    for rank in range(hot.keys.num_rows):
+        expected = set(one.fitted.moves.get(rank, (int(home[rank]),)))
+        assert set((at[rank] + 8 * away[rank]).tolist()) <= expected
+        if len(expected) > 1:
+            assert len(set(at[rank].tolist())) > 1
+
+
+def test_a_wrong_lane_in_the_text_would_be_noticed(hot: Profile) -> None:
+    """The twin: one pin changed in the text, and the router no longer agrees with the plan."""
+    stream = Stream(hot, (8,))
+    one = next(one for one in candidates(stream, "kafka-java", (8,)) if one.strategy == "table")
+    rank, (lane, *_) = next(iter(one.fitted.moves.items()))
+    moved = {**one.fitted.moves, rank: ((lane + 1) % 8,)}
+    router = Router(parse_contract(contract_text(one, hot, MEANS, moved)))
+    assert router.lanes(hot.keys)[rank].as_py() != lane
+
+
+def test_keys_of_several_fields_are_pinned_and_not_listed() -> None:
+    keys = pa.table({"city": ["a", "a", "b"], "id": [1, 2, 2**63 - 1]})
+    counts = np.array([[60, 60], [50, 50], [10, 10]], np.int32)
+    both = Profile("s", Key(fields=("city", "id")), Windows("position", (0, 1, 2)), keys, counts)
+    assert "one field" in (unable("table", both, MEANS) or "")
+    one = next(one for one in candidates(Stream(both), "kafka-java", (2,)) if one.strategy == "pin")
+    lanes = Router(parsed(one, both, MEANS)).lanes(keys).to_pylist()
+    home = Stream(both).hashed("kafka-java", 2).home
+    assert lanes == [one.fitted.moves.get(rank, (int(home[rank]),))[0] for rank in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("values", "encoding", "wants"),
+    [
+        ([b"\x00\x01"], "raw", "--encoding utf8"),
+        ([b"\x00" * 16], "uuid", "text or whole numbers"),
+        ([1.5], "utf8", "float"),
+    ],
+)
+def test_keys_that_no_contract_can_name_are_said_so(values: list[Any], encoding: Any, wants: str) -> None:
+    one = Profile(
+        "s",
+        Key(fields=("k",), encoding=encoding),
+        Windows("position", (0, 1)),
+        pa.table({"k": values}),
+        np.ones((1, 1), np.int32),
+    )
+    assert wants in (unable("pin", one, MEANS) or "")
+    assert unable("hash", one, MEANS) is None
+    assert unable("window", one, MEANS) is None

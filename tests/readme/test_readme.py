@@ -48,17 +48,19 @@ def test_wrong_lines_in_the_readme_are_noticed_each(readme: str, run_page: RunPa
     assert [words for *_, words in UNTRUTHS if not any(words in one for one in complaints)] == []
 
 
-def test_lines_in_another_order_are_noticed(run_page: RunPage) -> None:
+def test_lines_in_another_order_are_noticed(run_page_here: RunPage) -> None:
     shown = "librdkafka-consistent         9     librdkafka                              -"
     first = "kafka-java                    10    Java, kafka-python, aiokafka, franz-go  -"
     command = "```console\n$ keylane explain TT0124 --lanes 15\n"
-    assert not run_page(f"{command}{first}\n...\n{shown}\n```\n").complaints
-    assert run_page(f"{command}{shown}\n...\n{first}\n```\n").complaints
+    assert not run_page_here(f"{command}{first}\n...\n{shown}\n```\n").complaints
+    assert run_page_here(f"{command}{shown}\n...\n{first}\n```\n").complaints
 
 
-def test_a_wrong_exit_code_is_noticed(run_page: RunPage) -> None:
-    assert run_page("```console\n$ keylane explain TT0124 --lanes 0\n```\n").complaints
-    assert not run_page("```console\n$ keylane explain TT0124 --lanes 0\n$ echo $?\n2\n```\n").complaints
+@pytest.mark.parametrize("way", ["run_page", "run_page_here"])
+def test_a_wrong_exit_code_is_noticed(request: pytest.FixtureRequest, way: str) -> None:
+    run = request.getfixturevalue(way)
+    assert run("```console\n$ keylane explain TT0124 --lanes 0\n```\n").complaints
+    assert not run("```console\n$ keylane explain TT0124 --lanes 0\n$ echo $?\n2\n```\n").complaints
 
 
 def test_a_block_that_raises_is_noticed(run_page: RunPage) -> None:

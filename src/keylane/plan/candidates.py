@@ -160,7 +160,8 @@ def _hottest(stream: Stream, found: Fitted) -> float:
 def _scattered(strategy: str, name: str, stream: Stream, loads: NDArray[np.float64]) -> Candidate:
     """A strategy that has nothing to learn and leaves no key on one lane."""
     folds = tuple(_scored(fold, loads) for fold in stream.folds)
-    piece = stream.profile.by_window[:1000].max(initial=0) if strategy == "window" else 1
+    keyless = FACTS[name].fold == "keyless"
+    piece = 1 if keyless else stream.profile.by_window[:1000].max(initial=0)
     share = float(piece / max(1, int(stream.records.sum())))
     return Candidate(strategy, name, len(loads), folds, score(loads), share, loads)
 

@@ -175,8 +175,8 @@ def _change(cost: Cost, *, show_keys: bool) -> Document:
     parents = told["drain"]["parents"] if drain else None
     waits = [{"lane": lane, "for": old} for lane, old in enumerate(parents)] if parents is not None else None
     return {
-        "moved_keys": told["moved_keys"],
-        "moved_traffic": told["moved_traffic"],
+        "moved_keys": _figure(cost.moved.keys) if cost.moved else None,
+        "moved_traffic": _figure(cost.moved.traffic) if cost.moved else None,
         "expected": told["expected_keys"],
         "old_lanes": drain.old_lanes if drain else None,
         "fan_in": drain.fan_in if drain else None,

@@ -60,11 +60,10 @@ def heat_under(stream: Stream, today: Today, seed: int) -> dict[str, Any] | None
         return None
     hashed = stream.hashed(today.contract.spec.partitioner, today.lanes)
     loads = moved_loads(hashed, today.fitted.moves, stream.profile.by_window, today.fitted.tier_lanes)
-    home = np.where(today.home < today.lanes, today.home, -1)
     seen, rng = _observed(stream.profile, today.lanes), np.random.default_rng(seed)
     exact = stream.profile.approximate is None
     mine = loads.sum(axis=1)[: today.lanes]
-    found = why_hot(mine, home, stream.records, today.lanes, rng=rng, observed=seen, same_records=exact)
+    found = why_hot(mine, today.home, stream.records, today.lanes, rng=rng, observed=seen, same_records=exact)
     names = ("lane", "share", "over_mean", "cause", "evidence", "chance")
     return {
         "verdict": found.verdict.says,

@@ -147,7 +147,9 @@ def _cost(stream: Stream, today: Today | None, contract: Contract, choice: Choic
     old = today.home if today else new
     counts = (today.lanes if today else chosen.lanes, chosen.lanes)
     before = today.contract if today else None
-    return cost(before, contract, old, new, stream.records, counts=counts, others=others)
+    priced = cost(before, contract, old, new, stream.records, counts=counts, others=others)
+    # One count for one thing: a key with several lanes counts by the part that stays, here as in every row.
+    return replace(priced, moved=choice.chosen.moved)
 
 
 def _lanes_after(stream: Stream, choice: Choice) -> NDArray[np.int32]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.batches import decide
+from keylane.errors import UsageError
 from keylane.keys.binary import as_binary
 from keylane.placement.spread import lane_set
 from keylane.plan.cost import Moved
@@ -22,7 +23,7 @@ from keylane.router import Router
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from keylane.contract.model import Contract
+    from keylane.contract.model import Contract, Key
     from keylane.placement.overrides import HotRule
     from keylane.plan.candidates import Candidate
     from keylane.plan.stream import Moves, Stream
@@ -32,7 +33,7 @@ __all__ = ["Today", "moved_from", "today_of"]
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """A contract at its lane count; `home` is the lane of each key, -1 where it has several or none."""
+    """A contract at its lane count; `home` is the lane of each key, -1 where it has several, none, or one of a tier."""
 
     contract: Contract
     lanes: int
@@ -43,8 +44,10 @@ class Today:
 def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     """Where today's contract has every key of the profile.
 
-    A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1.
+    A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1. One of another key
+    says nothing of these, and is refused.
     """
+    _check_key(stream.profile.key, contract.spec.key)
     router = Router(contract, lanes=lanes)
     keys = stream.profile.keys.num_rows
     if router.partitioner.hash is None or contract.spec.key.window is not None:
@@ -55,27 +58,45 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     moves, tier_lanes = _overridden(stream, router, hashed.home)
     home = hashed.home.copy()
     for rank, to in moves.items():
-        home[rank] = to[0] if len(to) == 1 else -1
+        home[rank] = to[0] if len(to) == 1 and to[0] < lanes else -1
     return Today(contract, lanes, home, Fitted(moves, tier_lanes))
+
+
+def _check_key(counted: Key, named: Key) -> None:
+    """The bytes that were counted are those that the contract places; windows and null keys are another matter."""
+    got, wants = (
+        f"{', '.join(f'{name} ({how})' for name, how in zip(key.fields, key.encodings, strict=True))}"
+        for key in (named, counted)
+    )
+    same = (counted.joined_by, counted.registry_header) == (named.joined_by, named.registry_header)
+    if got != wants or not (same or len(counted.fields) == 1):
+        hint = "profile the source with --contract, which takes the key from it"
+        raise UsageError.of("the contract's key is not the profile's", got=got, allowed=wants, hint=hint)
 
 
 def moved_from(today: Today, stream: Stream, candidate: Candidate) -> Moved:
     """What would move if the candidate took today's place."""
+    if candidate.strategy == "today":
+        return Moved(0.0, 0.0)
     if candidate.strategy in ("window", "keyless"):
         stays = np.where(today.home >= 0, 1 / candidate.lanes, 0.0)
     else:
         home = stream.hashed(candidate.partitioner, candidate.lanes).home
         stays = (home == today.home).astype(np.float64)
-        for rank, lanes in candidate.fitted.moves.items():
-            stays[rank] = _staying(today, rank, lanes)
+        hashed = {rank: (int(home[rank]),) for rank in today.fitted.moves}
+        for rank, lanes in {**hashed, **candidate.fitted.moves}.items():
+            stays[rank] = _staying(today, rank, lanes, candidate.lanes)
     total = float(stream.records.sum()) or 1.0
     return Moved(float(1 - stays.mean()) if len(stays) else 0.0, float(1 - (stays @ stream.records) / total))
 
 
-def _staying(today: Today, rank: int, lanes: tuple[int, ...]) -> float:
-    """The part of a key's records that stays where it is."""
+def _staying(today: Today, rank: int, lanes: tuple[int, ...], count: int) -> float:
+    """The part of a key's records that stays where it is. A lane of the stream is never one of a tier."""
     had = today.fitted.moves.get(rank, (int(today.home[rank]),))
-    return len(set(had) & set(lanes)) / max(len(had), len(lanes))
+    before, after = (
+        {(lane >= n, lane - n * (lane >= n)) for lane in of} for of, n in ((had, today.lanes), (lanes, count))
+    )
+    return len(before & after) / max(len(had), len(lanes))
 
 
 def _overridden(stream: Stream, router: Router, home: NDArray[np.int32]) -> tuple[Moves, int]:

@@ -114,7 +114,8 @@ def _metadata(means: Means) -> dict[str, Any]:
 
 
 def _key(candidate: Candidate, profile: Profile, means: Means) -> dict[str, Any]:
-    key = profile.key.model_copy(update={"window": means.window if candidate.strategy == "window" else None})
+    known = means.today.spec.key if means.today else profile.key
+    key = known.model_copy(update={"window": means.window if candidate.strategy == "window" else None})
     return key.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
 
 

@@ -189,3 +189,48 @@ def test_a_profile_that_was_tampered_with_is_refused(run: Run, stored: Path, tmp
 def test_a_stored_profile_needs_no_spark(run: Run, stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert run("plan", stored, "--lanes", 8)[0] == 0
+
+
+def contract_of(path: Path, **spec: Any) -> Path:
+    """A contract of today with these parts; JSON is YAML too."""
+    given = {"streams": ["payments"], "lanes": 8, "key": {"fields": ["k"]}, "partitioner": "kafka-java", **spec}
+    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "payments"}, "spec": given}
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"partitioner": "librdkafka-random"},
+        {"key": {"fields": ["k"], "window": {"field": "at", "size": "1h"}}},
+        {"hot_keys": [{"keys": ["key-00000", "key-00001"], "tier": {"stream": "payments.hot", "lanes": 3}}]},
+        {"hot_keys": [{"keys": ["key-00000"], "spread": {"over": 3, "by": "order"}}]},
+        {"table": {"values": {"key-00000": [1, 2], "key-00001": 3}, "by": "order"}},
+    ],
+    ids=["keyless", "window", "tier", "spread", "table"],
+)
+def test_whatever_today_is_it_moves_nothing_itself_and_a_change_is_counted_once(
+    run: Run, stored: Path, tmp_path: Path, spec: dict[str, Any]
+) -> None:
+    code, found = answer(run, stored, "--lanes", 8, "--contract", contract_of(tmp_path / "now.yaml", **spec))
+    assert code == 3
+    assert (found["today"]["moved_keys"], found["today"]["moved_traffic"]) == (0, 0)
+    for name in ("moved_keys", "moved_traffic"):
+        assert found["change"][name] == found["chosen"][name] > 0
+
+
+def test_a_contract_of_another_key_is_refused(run: Run, stored: Path, tmp_path: Path) -> None:
+    for key in ({"fields": ["card"]}, {"fields": ["k"], "encoding": "uuid"}):
+        code, out, err = run("plan", stored, "--contract", contract_of(tmp_path / "other.yaml", key=key))
+        assert (code, out) == (2, "")
+        assert "got" in err
+        assert "allowed: k (utf8)" in err
+
+
+def test_what_today_does_with_null_keys_stays(run: Run, stored: Path, tmp_path: Path) -> None:
+    today = contract_of(tmp_path / "now.yaml", key={"fields": ["k"], "on_null": "reject"})
+    code, found = answer(run, stored, "--lanes", 8, "--contract", today, "--write", tmp_path / "next.yaml")
+    assert code == 3
+    assert load_contract(tmp_path / "next.yaml").spec.key.on_null == "reject"
+    assert not any("null" in one["message"] for one in found["change"]["kinds"])

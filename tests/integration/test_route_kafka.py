@@ -19,6 +19,7 @@ from keylane.pipelines.kafka import KafkaOptions
 from keylane.pipelines.route import Options, Routed
 from keylane.pipelines.route import route as run
 from keylane.pipelines.verify import verify
+from keylane.systems import kafka_cluster
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.streams import TopicOptions
 from keylane.systems.topic_fields import ValueOptions
@@ -362,7 +363,8 @@ def test_at_least_once_marks_a_batch_that_is_written_again(world: World) -> None
     assert len(world.faults()) >= 100, "the check that exactly once passes would see it"
 
 
-def test_refusals_come_before_anything_is_written(world: World) -> None:
+def test_refusals_come_before_anything_is_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_cluster, "PAUSES", (0.1,))
     given = contract(world.target)
     with pytest.raises(TargetError, match=r"no such topic.*missing.*--create"):
         run(given, world.address(world.source), world.address("missing"), options=Options(), spark=world.spark)

@@ -6,18 +6,22 @@ The long series, with live producers and broken brokers, and what kills do to Sp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integration.kills import Routes
 from tests.integration.routed import contract, faults, numbered, read_committed, send
 from tests.integration.topics import create_topic
 
+from keylane.pipelines.kafka import KafkaOptions
+from keylane.pipelines.route import Options, route
 from keylane.pipelines.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from keylane.systems.broker import Cluster
 
@@ -30,11 +34,12 @@ if TYPE_CHECKING:
     ],
 )
 def test_killed_in_a_transaction_and_between_the_logs(
-    broker: Cluster, topic: Callable[..., str], tmp_path: Path, writers: int | None, point: str
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path, writers: int | None, point: str
 ) -> None:
     source, target = topic(2, "src"), topic(4, "dst")
     create_topic(broker, f"{target}.dlq", 1)
-    routes = Routes(broker, source, target, tmp_path / "state", kafka={"max_records": 200, "writers": writers})
+    said: dict[str, Any] = {"max_records": 200, "writers": writers}
+    routes = Routes(broker, source, target, tmp_path / "state", kafka=said)
     send(broker, source, numbered(0, 600))
     # This writer has sent and not committed; others may have committed their part of the same batch.
     routes.die_at(point, 1)
@@ -45,9 +50,10 @@ def test_killed_in_a_transaction_and_between_the_logs(
     assert routes.spark_logs() == ({"0", "1"}, {"0"})
     assert routes.taken() == noted, "the batch was written, and not noted"
     middle = read_committed(broker, target)
-    last = routes.to_the_end()[-1]
-    assert last["total"] == {"in": 600, "out": 600, "dead": 0, "filtered": 0}
-    assert last["repeated"] == len(middle) - noted > 0, "the batch that was there is passed over, whole"
+    options = Options(kafka=KafkaOptions(state=str(routes.state), **said))
+    last = route(contract(target), routes.asked["source"], routes.asked["target"], options=options, spark=spark)
+    assert last.total.as_json() == {"in": 600, "out": 600, "dead": 0, "filtered": 0}
+    assert last.repeated == len(middle) - noted > 0, "the batch that was there is passed over, whole"
     found = read_committed(broker, target)
     assert set(early) <= set(middle) <= set(found), "what a reader has seen never goes and never changes"
     assert faults(read_committed(broker, source), found, contract(target)) == []

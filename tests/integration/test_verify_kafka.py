@@ -23,6 +23,7 @@ from keylane import Router
 from keylane.cli.main import _run
 from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.verify import verify
+from keylane.systems import kafka_cluster
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka_access import kafka_access
 from keylane.systems.kafka_state import Plan, RouteHead, open_state
@@ -512,7 +513,11 @@ def test_a_stretch_ends_where_it_was_said_to(topics: Topics) -> None:
     assert len(whole) < size / 2
 
 
-def test_missing_topics_and_brokers_are_told_in_time(topics: Topics, command: Command) -> None:
+def test_missing_topics_and_brokers_are_told_in_time(
+    topics: Topics, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_cluster, "PAUSES", (0.1,))
+    monkeypatch.setattr(kafka_cluster, "ANSWER_SECONDS", 2.0)
     source, target = topics.address(topics.source), topics.address(topics.target)
     with pytest.raises(DataError, match=r"no such topic at .*: got 'none'"):
         verify(topics.address("none"), target)

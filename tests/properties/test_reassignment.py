@@ -142,7 +142,14 @@ def _random_lane(chance: random.Random, partition: int, favour: list[float]) -> 
 
 @pytest.mark.parametrize(
     ("size", "lanes", "racks", "new"),
-    [(3, 1_000, 0, 0), (4, 1_000, 2, 1), (6, 2_000, 3, 2), (12, 3_000, 4, 0), (12, 3_000, 0, 3), (30, 5_000, 3, 0)],
+    [
+        (3, 1_000, 0, 0),
+        (4, 1_000, 2, 1),
+        pytest.param(6, 2_000, 3, 2, marks=pytest.mark.faults),
+        pytest.param(12, 3_000, 4, 0, marks=pytest.mark.faults),
+        pytest.param(12, 3_000, 0, 3, marks=pytest.mark.faults),
+        (30, 5_000, 3, 0),
+    ],
 )
 def test_every_promise_holds_on_large_clusters(size: int, lanes: int, racks: int, new: int) -> None:
     layout = random_layout(size + lanes, size, lanes, racks, new)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from keylane.systems import kafka_cluster
 from keylane.systems.kafka_access import kafka_access
 from keylane.systems.kafka_cluster import PAUSES, Cluster, Listener
 
@@ -31,7 +31,7 @@ class Admin:
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that were made; none of them takes time."""
     pauses: list[float] = []
-    monkeypatch.setattr(kafka_cluster.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     return pauses
 
 

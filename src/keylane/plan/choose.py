@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
+from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
 from keylane.plan.today import Today, moved_from
 from keylane.plan.written import Means, could_be, unable
@@ -80,8 +81,9 @@ def lane_counts(low: int, high: int) -> tuple[int, ...]:
     >>> lane_counts(12, 12)
     (12,)
     """
-    if not 1 <= low <= high:
-        raise UsageError.of("no range of lane counts", got=f"{low}..{high}", allowed="LOW..HIGH, 1 or more, LOW first")
+    if not 1 <= low <= high <= MAX_LANES:
+        allowed = f"LOW..HIGH, 1 to {MAX_LANES}, LOW first"
+        raise UsageError.of("no range of lane counts", got=f"{low}..{high}", allowed=allowed)
     doublings = {low << k for k in range(high.bit_length()) if low << k <= high}
     powers = {1 << k for k in range(high.bit_length()) if low <= 1 << k <= high}
     counts = sorted({low, high} | doublings | powers)

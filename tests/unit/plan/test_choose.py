@@ -103,3 +103,10 @@ def test_lane_counts_are_few_and_hold_both_ends() -> None:
     counts = lane_counts(3, 5_000)
     assert len(counts) <= 9
     assert (counts[0], counts[-1]) == (3, 5_000)
+
+
+def test_nothing_is_said_of_unseen_records_where_there_were_none(profile: Made) -> None:
+    from keylane.plan.verdict import verdict
+
+    assert "not seen" in verdict(planned(profile(np.full((50, 4), 9)), 4))
+    assert "not seen" not in verdict(planned(profile(np.full((50, 1), 9)), 4))

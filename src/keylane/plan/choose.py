@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
 from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
+from keylane.plan.sizing import Demand, carried
 from keylane.plan.today import Today, moved_from
 from keylane.plan.written import Means, could_be, unable
 
@@ -39,11 +40,12 @@ MOST_COUNTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What the user holds the answer to; `least_lanes` is what the throughput needs."""
+    """What the user holds the answer to; `demand` is what its lanes must carry, `least_lanes` what that needs."""
 
     keep_order: OrderScope = "per-key"
     max_over_mean: float | None = None
     least_lanes: int = 1
+    demand: Demand | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ def _short(candidate: Candidate, wanted: Constraints) -> str | None:
     """Where a candidate falls short of a figure that was asked for."""
     if candidate.lanes < wanted.least_lanes:
         return f"the throughput needs {wanted.least_lanes} lanes"
+    if wanted.demand is not None and not carried(wanted.demand, candidate.all_lanes, candidate.max_over_mean):
+        return "its fullest lane, or the count of its lanes, is not enough for what was asked"
     if wanted.max_over_mean is not None and candidate.max_over_mean > wanted.max_over_mean:
         return f"max/mean {candidate.max_over_mean:.2f}, wanted at most {wanted.max_over_mean:g}"
     return None

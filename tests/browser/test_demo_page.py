@@ -77,7 +77,7 @@ def test_it_draws_logs_no_error_and_asks_for_itself_alone(
     [
         ("context.putImageData(image, 0, 0);", "", "map 0 is blank"),
         ("canvas.height = rows.length;", "canvas.height = 1;", "map 0 has 48 by 1 cells"),
-        ("function shade(share, colours) {", "function shade(share, colours) { undefined.stop;", "TypeError"),
+        ("function shade(share, colours, power) {", "function shade() { undefined.stop;", "TypeError"),
         ("drawAll();", 'drawAll(); fetch("http://127.0.0.1:9/who");', "asks for http://127.0.0.1:9/who"),
         ("drawAll();", 'drawAll(); console.error("planted");', "planted"),
     ],

@@ -132,7 +132,7 @@ def test_so_does_every_other_page(browser: Browser, pages: Pages, name: str, row
     [
         ("context.putImageData(image, 0, 0);", "", "map 0 is blank"),
         ("canvas.height = rows.length;", "canvas.height = 1;", "map 0 has 24 by 1 cells"),
-        ("function shade(share, colours) {", "function shade(share, colours) { undefined.stop;", "TypeError"),
+        ("function shade(share, colours, power) {", "function shade() { undefined.stop;", "TypeError"),
         ("\n  drawAll();", '\n  drawAll(); fetch("http://127.0.0.1:9/who");', "asks for http://127.0.0.1:9/who"),
         ("\n  drawAll();", '\n  drawAll(); console.error("planted");', "planted"),
         (".scroll { overflow-x: auto;", ".scroll { overflow-x: visible;", " wide on 360"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer, TopicPartition
@@ -75,7 +76,7 @@ class Topics:
     def address(self, name: str) -> str:
         return f"kafka://{self.broker.bootstrap}/{name}"
 
-    @property
+    @cached_property
     def agreed(self) -> Contract:
         """The contract of the target."""
         return contract(self.target, LANES)

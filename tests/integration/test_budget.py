@@ -134,6 +134,7 @@ def test_a_plan_of_a_cluster_that_has_changed_is_refused(cluster: Cluster, topic
         client.delete_topics(["other"], operation_timeout=30)["other"].result(30)
 
 
+@pytest.mark.faults
 def test_an_interrupt_removes_the_throttle_and_the_same_plan_again_finishes(
     cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:

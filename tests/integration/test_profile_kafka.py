@@ -12,9 +12,13 @@ import pytest
 from confluent_kafka import Producer
 from tests.integration.topics import read_back
 
+from keylane import Router, partitioner
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.kafka.options import KafkaOptions
 from keylane.pipelines.profile import Options, profile
+from keylane.plan.heat import assumed, heat_of
+from keylane.plan.make import Question, make_plan
+from keylane.plan.written import Means
 from keylane.systems.broker import librdkafka_settings
 
 if TYPE_CHECKING:
@@ -142,3 +146,23 @@ def test_records_in_another_lane_than_the_contract_gives_them_are_misplaced(
     assert found.lanes.misplaced == len(wrong) > 0
     assert found.keys["merchant"].to_pylist()[0].startswith("m-")
     assert found.total == 240
+
+
+def test_a_topics_text_keys_become_a_plan_that_names_them(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession
+) -> None:
+    """Two heavy keys that Java puts on one lane of three are parted; the topic itself says who is hot, and why."""
+    name, hot = topic(3), [b"hot-1", b"hot-3"]
+    assert len({partitioner("kafka-java").lane(key, 3) for key in hot}) == 1
+    light = [(b"k-%d" % (n % 300), b"v", BEGAN + n * 100) for n in range(1_800)]
+    heavy = [(hot[n % 2], b"v", BEGAN + n * 150) for n in range(1_200)]
+    send(broker, name, sorted([*light, *heavy], key=lambda record: record[2]))
+    found = profile(f"kafka://{broker.bootstrap}/{name}", ["key"], options=asked(broker), spark=spark)
+    heat = heat_of(found, assumed(found), seed=1)
+    assert heat is not None
+    assert heat["cause"] in {"one-key", "few-keys"}
+    plan = make_plan(found, Question((3,), Means(name, (name,))))
+    chosen = plan.choice.chosen.candidate
+    lanes = [Router(plan.contract).lane({"key": key.decode()}) for key in hot]
+    assert lanes[0] != lanes[1]
+    assert chosen.score.max_over_mean < 1.1 < max(one.candidate.score.max_over_mean for one in plan.judged)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations, product
@@ -145,16 +144,13 @@ def _random_lane(chance: random.Random, partition: int, favour: list[float]) -> 
     ("size", "lanes", "racks", "new"),
     [(3, 1_000, 0, 0), (4, 1_000, 2, 1), (6, 2_000, 3, 2), (12, 3_000, 4, 0), (12, 3_000, 0, 3), (30, 5_000, 3, 0)],
 )
-def test_every_promise_holds_on_large_clusters_within_two_seconds(size: int, lanes: int, racks: int, new: int) -> None:
+def test_every_promise_holds_on_large_clusters(size: int, lanes: int, racks: int, new: int) -> None:
     layout = random_layout(size + lanes, size, lanes, racks, new)
-    before = time.process_time()
     change = reassignment(layout)
-    seconds = time.process_time() - before
     found = figures(Layout(layout.brokers, change.after))
     assert held(layout, change) == []
     assert found.replicas.even
     assert found.leaders.even
-    assert seconds < 2.0
     assert reassignment(layout) == change
 
 

@@ -4,20 +4,28 @@ python    runs; an expression that ends in `# -> VALUE` must have just that valu
 py        needs a broker or an account: must be Python, and is not run
 console   each `$ keylane …` runs and must end with 0, or with what stands below `$ echo $?`; each line shown must be in
           the real output, in that order. Lines may be left out; `...` says so
+
+The README's commands run in processes of their own, as its readers have them; those of other pages in this one, where
+Spark has been started once and for all.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
+
+from keylane.cli.main import _run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +35,27 @@ FENCE = re.compile(r"^( *)```(\w+)?[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTA
 VALUE = re.compile(r"  # -> (.*)$")
 COMMAND, EXIT_CODE, OMISSION = "$ keylane", "$ echo $?", "..."
 KEYLANE = (sys.executable, "-c", "from keylane.cli.main import main; main()")
+#: Commands that start Spark.
+ON_SPARK = re.compile(r"local_session\(\)|^\$ keylane (?:route|profile|plan) ", re.MULTILINE)
+
+
+class Ended(NamedTuple):
+    """A command that has ended: its exit code, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def in_a_process(arguments: list[str]) -> Ended:
+    done = subprocess.run([*KEYLANE, *arguments], capture_output=True, text=True, check=False, timeout=300)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def in_this_process(arguments: list[str]) -> Ended:
+    out, err = io.StringIO(), io.StringIO()
+    with patch.object(sys, "argv", ["keylane", *arguments]), redirect_stdout(out), redirect_stderr(err):
+        return Ended(_run(), out.getvalue(), err.getvalue())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +75,7 @@ def blocks(page: str) -> list[Block]:
 class Page:
     """A page while it is run: what its blocks said that is not so is in `complaints`."""
 
+    keylane: Callable[[list[str]], Ended]
     namespace: dict[str, Any] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
     run_blocks: int = 0
@@ -76,12 +106,10 @@ class Page:
     def _console(self, block: Block) -> None:
         for command, shown, code in _commands(block.text):
             self.run_blocks += 1
-            done = subprocess.run(
-                [*KEYLANE, *shlex.split(command)[2:]], capture_output=True, text=True, check=False, timeout=300
-            )
-            if done.returncode != code:
-                self.complaints.append(f"`{command}` ends with {done.returncode}, not {code}: {done.stderr}")
-            real = iter((done.stdout + done.stderr).splitlines())
+            done = self.keylane(shlex.split(command)[2:])
+            if done.code != code:
+                self.complaints.append(f"`{command}` ends with {done.code}, not {code}: {done.err}")
+            real = iter((done.out + done.err).splitlines())
             for line in shown:
                 if not any(line == one.rstrip() for one in real):
                     self.complaints.append(f"`{command}` does not print, or not there: {line}")
@@ -104,14 +132,23 @@ def root() -> Path:
 
 
 @pytest.fixture
-def run_page(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Page]:
-    """Run a page's text in an empty folder. A page that asks for a Spark session gets that of the whole run."""
+def run_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Page]:
+    """Run a page's text in an empty folder, as a reader would."""
+    monkeypatch.chdir(tmp_path)
+    return lambda text: Page(in_a_process).run(text)
+
+
+@pytest.fixture
+def run_page_here(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Page]:
+    """The same in this process. A page that asks for a Spark session gets that of the whole run."""
     monkeypatch.chdir(tmp_path)
 
     def run(text: str) -> Page:
-        if "local_session()" in text:
+        if ON_SPARK.search(text):
             _move_spark(request.getfixturevalue("spark"), tmp_path)
-        return Page().run(text)
+        return Page(in_this_process).run(text)
 
     return run
 

@@ -130,8 +130,8 @@ def dependencies(root: Path) -> list[str]:
 # kafka-python reads its protocol by functions that the standard library has deprecated.
 @pytest.mark.filterwarnings("ignore:(open|read)_text is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_runs_as_it_stands(page: str, run_page: Callable[[str], Page]) -> None:
-    assert run_page(text(page)).complaints == []
+def test_a_page_runs_as_it_stands(page: str, run_page_here: Callable[[str], Page]) -> None:
+    assert run_page_here(text(page)).complaints == []
 
 
 def test_every_partitioner_is_described_as_it_is() -> None:

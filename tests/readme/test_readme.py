@@ -26,32 +26,41 @@ def test_the_readme_runs_as_it_stands(readme: str, run_page: RunPage) -> None:
     assert page.run_blocks >= 8
 
 
-@pytest.mark.parametrize(
-    ("truth", "untruth"),
-    [
-        ("kafka-java                    10 ", "kafka-java                    11 "),
-        ("mixed writers: kafka-java 94.98%", "mixed writers: kafka-java 95.98%"),
-        ('"merchant_000001"})  # -> 56', '"merchant_000001"})  # -> 57'),
-        ("# -> 'murmur2_random'", "# -> 'murmur2'"),
-        ("lane: 56}", "lane: 57}"),
-    ],
-)
-def test_a_wrong_line_in_the_readme_is_noticed(readme: str, run_page: RunPage, truth: str, untruth: str) -> None:
-    assert truth in readme
-    assert run_page(readme.replace(truth, untruth)).complaints
+#: A truth of the README, an untruth in its place, and what is then complained of.
+UNTRUTHS = [
+    (
+        "kafka-java                    10 ",
+        "kafka-java                    11 ",
+        "explain TT0124 --lanes 15` does not print",
+    ),
+    ("mixed writers: kafka-java 94.98%", "mixed writers: kafka-java 95.98%", "lane partition` does not print"),
+    ('"merchant_000001"})  # -> 56', '"merchant_000001"})  # -> 57', "57 is shown, 56 is so"),
+    ("# -> 'murmur2_random'", "# -> 'murmur2'", "'murmur2' is shown, 'murmur2_random' is so"),
+    ("lane: 56}", "lane: 57}", "`$ keylane check payments.yaml` ends with 4, not 0"),
+]
 
 
-def test_lines_in_another_order_are_noticed(run_page: RunPage) -> None:
+def test_wrong_lines_in_the_readme_are_noticed_each(readme: str, run_page: RunPage) -> None:
+    for truth, untruth, _ in UNTRUTHS:
+        assert truth in readme
+        readme = readme.replace(truth, untruth)
+    complaints = run_page(readme).complaints
+    assert [words for *_, words in UNTRUTHS if not any(words in one for one in complaints)] == []
+
+
+def test_lines_in_another_order_are_noticed(run_page_here: RunPage) -> None:
     shown = "librdkafka-consistent         9     librdkafka                              -"
     first = "kafka-java                    10    Java, kafka-python, aiokafka, franz-go  -"
     command = "```console\n$ keylane explain TT0124 --lanes 15\n"
-    assert not run_page(f"{command}{first}\n...\n{shown}\n```\n").complaints
-    assert run_page(f"{command}{shown}\n...\n{first}\n```\n").complaints
+    assert not run_page_here(f"{command}{first}\n...\n{shown}\n```\n").complaints
+    assert run_page_here(f"{command}{shown}\n...\n{first}\n```\n").complaints
 
 
-def test_a_wrong_exit_code_is_noticed(run_page: RunPage) -> None:
-    assert run_page("```console\n$ keylane explain TT0124 --lanes 0\n```\n").complaints
-    assert not run_page("```console\n$ keylane explain TT0124 --lanes 0\n$ echo $?\n2\n```\n").complaints
+@pytest.mark.parametrize("way", ["run_page", "run_page_here"])
+def test_a_wrong_exit_code_is_noticed(request: pytest.FixtureRequest, way: str) -> None:
+    run = request.getfixturevalue(way)
+    assert run("```console\n$ keylane explain TT0124 --lanes 0\n```\n").complaints
+    assert not run("```console\n$ keylane explain TT0124 --lanes 0\n$ echo $?\n2\n```\n").complaints
 
 
 def test_a_block_that_raises_is_noticed(run_page: RunPage) -> None:

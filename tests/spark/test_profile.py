@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -171,6 +172,20 @@ def test_times_of_every_form(values: list[Any], unit: Any, first: int, spark: Sp
         assert np.diff(found.windows.edges).tolist() == [86_400_000_000] * 4
 
 
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_times_without_a_zone_and_times_in_utc_are_the_same(unit: str, spark: SparkSession, tmp_path: Path) -> None:
+    stamps = [DAY + timedelta(hours=n) for n in range(8)]
+    for number, zone in enumerate((None, "UTC")):
+        times = pa.array(stamps[number * 4 : number * 4 + 4], pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit, zone))
+        pq.write_table(pa.table({"k": ["a"] * 4, "at": times}), tmp_path / f"{number}.parquet")
+    found = profile(str(tmp_path), ["k"], options=Options(time="at", windows=8), spark=spark)
+    assert found.by_window.sum() == 8
+    assert found.windows.edges[0] == micros(0, {"at": DAY})
+    width = found.windows.edges[1] - found.windows.edges[0]
+    told = Counter((micros(0, {"at": at}) - found.windows.edges[0]) // width for at in stamps)
+    assert found.by_window[0].tolist() == [told[n] for n in range(len(found.windows))]
+
+
 def test_whole_numbers_are_no_times_until_somebody_says_what_they_count(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", [{"k": "a", "at": 1_772_323_200, "text": "1772323200", "x": 1.5}])
     with pytest.raises(UsageError, match="nothing says what they count"):
@@ -224,12 +239,34 @@ def test_a_folder_of_lanes_is_counted_by_lane_and_a_key_in_two_lanes_is_one_key(
         assert found.lanes is not None
         assert found.lanes.misplaced == misplaced
         seen = Counter(lane for _, lane in rows)
-        assert found.lanes.by_window.sum(axis=1).tolist() == [seen[n] for n in range(len(found.lanes.by_window))]
+        assert found.lanes.by_window.sum(axis=1).tolist() == [seen[n] for n in range(4)]
         assert found.records.tolist() == [10] * 9
         assert found.lanes.by_window.sum(axis=0).tolist() == found.by_window.sum(axis=0).tolist()
     unasked = profile(str(tmp_path / "moved"), ["k"], options=Options(windows=3), spark=spark)
     assert unasked.lanes is not None
     assert unasked.lanes.misplaced is None
+
+
+def test_what_route_has_written_lies_where_its_contract_says_and_idle_lanes_count(
+    spark: SparkSession, tmp_path: Path, contract: Callable[..., Contract]
+) -> None:
+    from keylane.pipelines.route import route
+
+    made = contract()
+    write(tmp_path / "in" / "a.parquet", [{"k": f"key-{n % 3}", "n": n} for n in range(60)])
+    route(made, str(tmp_path / "in"), str(tmp_path / "out"), spark=spark)
+    for source in (tmp_path / "out", tmp_path / "out" / "stream=t"):
+        found = profile(str(source), ["k"], options=Options(windows=2), spark=spark)
+        assert found.lanes is not None
+        assert found.lanes.by_window.shape == (16, 2)
+        assert found.records.tolist() == [20, 20, 20]
+    judged = profile(str(tmp_path / "out"), contract=made, options=Options(windows=2), spark=spark)
+    assert judged.lanes is not None
+    assert judged.lanes.misplaced == 0
+    shutil.rmtree(tmp_path / "out" / "_keylane")
+    alone = profile(str(tmp_path / "out"), contract=made, options=Options(windows=2), spark=spark)
+    assert alone.lanes is not None
+    assert alone.lanes.by_window.shape == (16, 2)
 
 
 def test_a_profile_is_stored_and_read_back_and_never_replaced_unasked(spark: SparkSession, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def look_at_files(spark: SparkSession, path: Path, key: Key, given: Options) -> 
         at = micros_of(time, given.unit)
         windows, untimed = timed(scan.frame, at, time, given.unit, ends_of(footers, given.time), count)
     frame = scan.frame.select(*_columns(scan, key, given, at))
-    known = None if lanes is None else _lane_count(path, lanes)
+    known = None if lanes is None else _lane_count(path, files, lanes)
     weight = None if given.size else sum(file.size for file in files)
     return Looked(frame, windows, scan.records, scan.records is not None, known, weight, untimed, facts)
 
@@ -106,11 +106,12 @@ def _lanes(files: Sequence[SourceFile]) -> list[int] | None:
     return [int(one[-1]) for one in lanes] if all(lanes) and len(streams) == 1 else None
 
 
-def _lane_count(path: Path, lanes: Sequence[int]) -> int:
-    """As the target's head says it, where the source is one; else as far as lanes were seen."""
-    head = read_head(path)
-    told = next(iter(head.streams.values())) if head is not None and len(head.streams) == 1 else 0
-    return max(told, *lanes, 0) + (0 if told > max(lanes) else 1)
+def _lane_count(path: Path, files: Sequence[SourceFile], lanes: Sequence[int]) -> int:
+    """As the head of the target says it, where the source is one or a stream of one; at least as far as was seen."""
+    head = read_head(path) or read_head(path.parent)
+    streams = [found[1] for part in files[0].path.split("/") if (found := _STREAM.fullmatch(part))]
+    told = head.streams.get(streams[-1], 0) if head is not None and streams else 0
+    return max(told, 1 + max(lanes))
 
 
 def _scanned(

@@ -156,7 +156,8 @@ def _made(look: Looked, head: Head, contract: Contract | None, folder: Path) -> 
     _remove(raw)
     head = replace(head, facts=_facts(look, _sum(rows, UNTIMED)))
     if look.lanes is not None:
-        rows, lanes = observed_lanes(rows, head, look.lanes, contract)
+        promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
+        rows, lanes = observed_lanes(rows, head, max(look.lanes, promised), contract)
         head = replace(head, lanes=lanes)
     return _checked(profile_of(rows, head), look)
 

@@ -25,7 +25,8 @@ def page(title: str, body: Markup, data: Any, assets: str, styles: tuple[str, ..
 
     `styles` names the style sheets where it takes more than the one that is called like the script.
     """
-    style, script = "".join(asset(f"{name}.css") for name in styles or (assets,)), asset(f"{assets}.js")
+    style = "".join(asset(f"{name}.css") for name in styles or (assets,))
+    script = asset("heat.js") + asset(f"{assets}.js")
     allowed = ("default-src 'none'", f"style-src {_hash(style)}", f"script-src {_hash(script)}")
     return Template(asset("page.html")).substitute(
         policy="; ".join((*allowed, "base-uri 'none'", "form-action 'none'")),

@@ -12,7 +12,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StructField, StructType
+from pyspark.sql.types import (
+    ByteType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from keylane.errors import DataError, UnknownNameError
 from keylane.spark.files import MALFORMED, PLACE, POSITION, address, file_of, local, picked
@@ -131,12 +140,18 @@ def _common(
         seen |= dict.fromkeys(schema.names)
         for field in schema.fields:
             if field.name in wanted:
-                found[field.name] = _wider(found.get(field.name, field.dataType), field, file.name)
+                kind = _read_as(field.dataType)
+                found[field.name] = _wider(found.get(field.name, kind), StructField(field.name, kind), file.name)
     in_paths = {name for file in files for name in file.values}
     for name in wanted:
         if name not in found and name not in in_paths:
             raise UnknownNameError.among("column of the source", name, [*seen, *sorted(in_paths)])
     return StructType([StructField(name, found[name]) for name in wanted if name in found])
+
+
+def _read_as(kind: DataType) -> DataType:
+    """A time without a zone is one in UTC, and its bytes are the same: a cast would look up the zone of each record."""
+    return TimestampType() if isinstance(kind, TimestampNTZType) else kind
 
 
 def _wider(known: DataType, field: StructField, where: str) -> DataType:

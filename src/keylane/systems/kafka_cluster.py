@@ -24,6 +24,8 @@ __all__ = ["Cluster", "Listener", "Stretch", "explained", "is_permanent", "open_
 
 ANSWER_SECONDS: Final = 15.0
 TURN_SECONDS: Final = 2.0
+#: Seconds between the questions for topics that seem missing.
+PAUSES: Final = (0.2, 0.5, 1.0)
 #: What no waiting mends.
 HOPELESS: Final = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"})
 #: The name of an error of librdkafka's or a broker's, what it means, and what mends it. `{}` is who was asked.
@@ -96,7 +98,14 @@ class Cluster:
 
     def lanes(self, topics: Sequence[str]) -> dict[str, int]:
         """The lane count of each topic as it is now; 0 for one that does not exist. Nothing is made by asking."""
-        return {topic: self._lanes(topic) for topic in topics}
+        found = {topic: self.lanes_now(topic) for topic in topics}
+        # A topic that was made just now is not known to every broker: those that seem missing are asked for again.
+        for pause in PAUSES:
+            if all(found.values()):
+                break
+            time.sleep(pause)
+            found |= {topic: self.lanes_now(topic) for topic, lanes in found.items() if not lanes}
+        return found
 
     def create(self, topic: str, lanes: int) -> None:
         """Make a topic with the cluster's own settings; one that exists by now is left as it is."""
@@ -165,15 +174,6 @@ class Cluster:
             return float(settings["offsets.retention.minutes"].value) * 60
         except Exception:  # noqa: BLE001  the right to ask this is rarely given; then the time is not known
             return None
-
-    def _lanes(self, topic: str) -> int:
-        """Asked a few times before the answer is none: a topic that was made just now is not known to every broker."""
-        for pause in (0.2, 0.5, 1.0):
-            lanes = self.lanes_now(topic)
-            if lanes:
-                return lanes
-            time.sleep(pause)
-        return self.lanes_now(topic)
 
     def lanes_now(self, topic: str) -> int:
         """The same of one topic, asked once: for one that need not be there."""

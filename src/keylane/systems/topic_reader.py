@@ -34,7 +34,8 @@ SETTINGS: Final = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
-    "fetch.wait.max.ms": 50,
+    # What is read is there already, and the next lane waits for the last answer of the one before.
+    "fetch.wait.max.ms": 10,
     "fetch.message.max.bytes": 4 << 20,
     "queued.max.messages.kbytes": 32 << 10,
     "allow.auto.create.topics": False,

@@ -1,7 +1,6 @@
-"use strict";
 (() => {
   const MOST_ROWS = 384; // more lanes than this share rows, so that no row is thinner than a pixel
-  const STOPS = 9;
+  const { palette, shade } = heat;
   const { cases, power } = JSON.parse(document.getElementById("figures").textContent);
   const tip = document.getElementById("tip");
   const number = new Intl.NumberFormat("en");
@@ -15,23 +14,6 @@
   }
 
   function sum(values) { return values.reduce((a, b) => a + b, 0); }
-
-  // The colours are the style sheet's, so that light, dark and paper each have their own.
-  function palette() {
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => {
-      const hex = style.getPropertyValue(name).trim().slice(1);
-      return [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16));
-    };
-    return { empty: colour("--empty"), stops: Array.from({ length: STOPS }, (_, i) => colour("--h" + i)) };
-  }
-
-  function shade(share, colours) {
-    if (share <= 0) return colours.empty;
-    const at = Math.pow(share, power) * (STOPS - 1);
-    const i = Math.min(STOPS - 2, Math.floor(at));
-    return colours.stops[i].map((from, c) => Math.round(from + (colours.stops[i + 1][c] - from) * (at - i)));
-  }
 
   // Lanes that share a row: the row shows the fullest of them, so a hot lane is never lost between two others.
   function rowsOf(trial) {
@@ -58,7 +40,7 @@
     rows.forEach((lane, y) => {
       for (let x = 0; x < columns; x++) {
         const cell = trial.cells[fullest(trial, lane, each, x)][x];
-        image.data.set([...shade(cell / one.most, colours), 255], (y * columns + x) * 4);
+        image.data.set([...shade(cell / one.most, colours, power), 255], (y * columns + x) * 4);
       }
     });
     context.putImageData(image, 0, 0);

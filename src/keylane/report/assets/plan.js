@@ -1,8 +1,7 @@
-"use strict";
 (() => {
   const MOST_ROWS = 360; // more lanes than this share rows, so that no row is thinner than a pixel
   const MOST_LABELS = 13;
-  const STOPS = 9;
+  const { palette, shade } = heat;
   const { maps: sides, windows, power } = JSON.parse(document.getElementById("figures").textContent);
   const tip = document.getElementById("tip");
   const number = new Intl.NumberFormat("en");
@@ -15,23 +14,6 @@
     side.means = windows.map((_, x) => sum(side.cells.map((row) => row[x])) / side.cells.length);
     for (const row of side.cells) for (const cell of row) if (cell > most) most = cell;
     for (const total of side.totals) if (total > fullestLane) fullestLane = total;
-  }
-
-  // The colours are the style sheet's, so that light, dark and paper each have their own.
-  function palette() {
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => {
-      const hex = style.getPropertyValue(name).trim().slice(1);
-      return [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16));
-    };
-    return { empty: colour("--empty"), stops: Array.from({ length: STOPS }, (_, i) => colour("--h" + i)) };
-  }
-
-  function shade(share, colours) {
-    if (share <= 0) return colours.empty;
-    const at = Math.pow(share, power) * (STOPS - 1);
-    const i = Math.min(STOPS - 2, Math.floor(at));
-    return colours.stops[i].map((from, c) => Math.round(from + (colours.stops[i + 1][c] - from) * (at - i)));
   }
 
   function byLoad() { return document.querySelector("[name=rows]:checked").value == "load"; }
@@ -59,7 +41,7 @@
     const image = context.createImageData(columns, rows.length);
     rows.forEach((row, y) => {
       for (let x = 0; x < columns; x++) {
-        image.data.set([...shade(side.cells[fullest(side, row, x)][x] / most, colours), 255], (y * columns + x) * 4);
+        image.data.set([...shade(side.cells[fullest(side, row, x)][x] / most, colours, power), 255], (y * columns + x) * 4);
       }
     });
     context.putImageData(image, 0, 0);

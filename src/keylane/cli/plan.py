@@ -11,8 +11,8 @@ import click
 
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.plan_options import demand_options, plan_options, question_of
-from keylane.cli.profile_options import SEED, profile_options, profiled
-from keylane.cli.written_files import check_free, write
+from keylane.cli.profile_options import SEED, kept_in, profile_options, profiled
+from keylane.cli.written_files import check_apart, check_free, write
 
 if TYPE_CHECKING:
     from keylane.measure.profile import Profile
@@ -66,13 +66,14 @@ def plan(
     Exit codes: 0 nothing to change, or no contract to change from; 3 the chosen contract is not today's; 4 no candidate
     keeps the constraints; 1 failed; 2 usage or invalid contract.
     """
+    check_apart(written, saved, report)
     for path in (written, saved, report):
         check_free(path, force=force)
     from keylane.plan.make import make_plan
 
     made = profiled(source, options)
     found = make_plan(made, question_of(made, options))
-    document = _document(made, found, show_keys=show_keys, stored=source)
+    document = _document(made, found, show_keys=show_keys, stored=kept_in(source))
     write(written, found.text or _today_text(options))
     write(saved, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
     if report:
@@ -86,7 +87,7 @@ def _today_text(options: dict[str, Any]) -> str:
     return Path(options["contract"]).read_text(encoding="utf-8")
 
 
-def _document(made: Profile, found: Any, *, show_keys: bool, stored: str) -> dict[str, Any]:
+def _document(made: Profile, found: Any, *, show_keys: bool, stored: str | None) -> dict[str, Any]:
     from keylane.measure.overview import overview
     from keylane.plan.document import document
     from keylane.plan.heat import heat_under, plainly_hashed

@@ -95,6 +95,7 @@ def question_of(made: Profile, options: dict[str, Any]) -> Question:
 
 
 def _counts(text: str | None, today: Contract | None, today_lanes: int | None, made: Profile) -> tuple[int, ...]:
+    from keylane.contract.names import MAX_LANES
     from keylane.plan.choose import lane_counts
 
     if text is not None:
@@ -104,16 +105,20 @@ def _counts(text: str | None, today: Contract | None, today_lanes: int | None, m
         return lane_counts(int(found[1]), int(found[2] or found[1]))
     seen = len(made.lanes.by_window) if made.lanes else None
     now = today_lanes or seen if today is None or today.spec.lanes == "live" else today.spec.lanes
-    return lane_counts(now, now * TIMES_TODAY) if now else lane_counts(*USUAL)
+    return lane_counts(now, max(now, min(MAX_LANES, now * TIMES_TODAY))) if now else lane_counts(*USUAL)
 
 
 def _means(made: Profile, today: Contract | None, options: dict[str, Any]) -> Any:
+    from keylane.errors import UsageError
     from keylane.plan.written import Means
 
+    if options["sub_key"] in made.key.fields:
+        hint = "a field that differs within one key"
+        raise UsageError.of("the key itself divides nothing", got=f"--sub-key {options['sub_key']}", hint=hint)
     if today is not None:
-        return Means(today.metadata.name, today.spec.streams, options["sub_key"], _window(made, options), today)
+        return Means(today.metadata.name, today.spec.streams, options["sub_key"], _window(made), today)
     name = _name(made.source)
-    return Means(name, (name,), options["sub_key"], _window(made, options))
+    return Means(name, (name,), options["sub_key"], _window(made))
 
 
 def _name(source: str) -> str:
@@ -122,16 +127,17 @@ def _name(source: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-.") or "stream"
 
 
-def _window(made: Profile, options: dict[str, Any]) -> Window | None:
+def _window(made: Profile) -> Window | None:
     """The window that a key may have: the longest usual size that is no longer than the profile's own windows."""
     from keylane.contract.model import Window
 
-    field = options["time"] or dict(made.facts).get("time")
+    told = dict(made.facts)
+    field, unit = told.get("time"), told.get("unit")
     if made.windows.kind != "time" or not field:
         return None
     seconds = (made.windows.edges[-1] - made.windows.edges[0]) / 1e6 / len(made.windows)
     size = max((one for one in _SIZES if _SIZES[one] <= seconds), key=_SIZES.__getitem__, default="1m")
-    return Window(field=field, size=size, **({"unit": options["unit"]} if options["unit"] else {}))
+    return Window(field=field, size=size, **({"unit": unit} if unit else {}))
 
 
 def _demand(made: Profile, options: dict[str, Any]) -> tuple[Demand | None, bool]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.output import Result, Section, output_option
-from keylane.cli.profile_options import SEED, profile_options, profiled
+from keylane.cli.profile_options import SEED, kept_in, profile_options, profiled
 from keylane.cli.written_files import check_free, write
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def profile(
     """
     check_free(report, force=force)
     made = profiled(source, options, out=out, force=force)
-    document = _document(made, options["contract"], show_keys=show_keys, out=out)
+    document = _document(made, options["contract"], show_keys=show_keys, out=out or kept_in(source))
     if report:
         from keylane.report.plan import profile_page
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from keylane.measure.profile import Profile
 
-__all__ = ["SEED", "profile_options", "profiled"]
+__all__ = ["SEED", "kept_in", "profile_options", "profiled"]
 
 #: Fair hashes are drawn from it, to say what chance gives: the same profile has the same answer.
 SEED: Final = 2026
@@ -55,12 +55,23 @@ def profiled(source: str, options: dict[str, Any], *, out: str | None = None, fo
     """The profile of a source: read, where it is one already, or made."""
     from pathlib import Path
 
-    from keylane.systems.profiles import is_profile, read_profile
+    from keylane.systems.profiles import read_profile
 
-    if "://" not in source and is_profile(Path(source)):
+    if kept_in(source):
         _refuse_reading(options)
+        if out is not None:
+            raise click.UsageError(f"SRC is a profile that is kept already; hint: leave out --out {out}")
         return read_profile(Path(source))
     return _made(source, options, out=out, force=force)
+
+
+def kept_in(source: str) -> str | None:
+    """The folder, where a source is a profile that was kept."""
+    from pathlib import Path
+
+    from keylane.systems.profiles import is_profile
+
+    return source if "://" not in source and is_profile(Path(source)) else None
 
 
 def _made(source: str, options: dict[str, Any], *, out: str | None, force: bool) -> Profile:
@@ -91,7 +102,11 @@ def _made(source: str, options: dict[str, Any], *, out: str | None, force: bool)
 
 def _refuse_reading(options: dict[str, Any]) -> None:
     """A profile is counted already: what says how to count would be of no effect."""
-    said = [name for name in ("keys", "encodings", "windows", "size", "seconds", "kind", "settings") if options[name]]
+    said = [
+        name
+        for name in ("keys", "encodings", "time", "unit", "windows", "size", "seconds", "kind", "settings")
+        if options[name]
+    ]
     if said or options["approximate"]:
         raise click.UsageError("SRC is a profile, and counted already: leave out what says how to read a source")
 

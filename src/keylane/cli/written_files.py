@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-__all__ = ["check_free", "write"]
+__all__ = ["check_apart", "check_free", "write"]
+
+
+def check_apart(*paths: str | None) -> None:
+    """Refuse one file for two things."""
+    given = [Path(path).absolute() for path in paths if path is not None]
+    twice = next((path for path in given if given.count(path) > 1), None)
+    if twice is not None:
+        raise click.UsageError(f"{twice} cannot be two files; hint: another name for one of them")
 
 
 def check_free(path: str | None, *, force: bool) -> None:

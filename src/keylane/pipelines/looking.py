@@ -75,6 +75,7 @@ def look_at_files(spark: SparkSession, path: Path, key: Key, given: Options) -> 
         raise DataError.of("no records", got=str(path), hint="nothing can be said of an empty source")
     count = windows_for(given.windows, scan.records)
     facts: dict[str, Any] = {"files": len(files), "kind": kind, "time": given.time, "bytes": given.size}
+    facts |= {"unit": given.unit} if given.unit else {}
     if given.time is None:
         windows, at, untimed = position_windows(scan.positions, count), F.col(POSITION), False
     else:

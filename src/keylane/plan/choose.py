@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
+from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
+from keylane.plan.sizing import Demand, carried
 from keylane.plan.today import Today, moved_from
 from keylane.plan.written import Means, could_be, unable
 
@@ -38,11 +40,12 @@ MOST_COUNTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What the user holds the answer to; `least_lanes` is what the throughput needs."""
+    """What the user holds the answer to; `demand` is what its lanes must carry, `least_lanes` what that needs."""
 
     keep_order: OrderScope = "per-key"
     max_over_mean: float | None = None
     least_lanes: int = 1
+    demand: Demand | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,9 @@ def lane_counts(low: int, high: int) -> tuple[int, ...]:
     >>> lane_counts(12, 12)
     (12,)
     """
-    if not 1 <= low <= high:
-        raise UsageError.of("no range of lane counts", got=f"{low}..{high}", allowed="LOW..HIGH, 1 or more, LOW first")
+    if not 1 <= low <= high <= MAX_LANES:
+        allowed = f"LOW..HIGH, 1 to {MAX_LANES}, LOW first"
+        raise UsageError.of("no range of lane counts", got=f"{low}..{high}", allowed=allowed)
     doublings = {low << k for k in range(high.bit_length()) if low << k <= high}
     powers = {1 << k for k in range(high.bit_length()) if low <= 1 << k <= high}
     counts = sorted({low, high} | doublings | powers)
@@ -115,6 +119,8 @@ def _short(candidate: Candidate, wanted: Constraints) -> str | None:
     """Where a candidate falls short of a figure that was asked for."""
     if candidate.lanes < wanted.least_lanes:
         return f"the throughput needs {wanted.least_lanes} lanes"
+    if wanted.demand is not None and not carried(wanted.demand, candidate.all_lanes, candidate.max_over_mean):
+        return "its fullest lane, or the count of its lanes, is not enough for what was asked"
     if wanted.max_over_mean is not None and candidate.max_over_mean > wanted.max_over_mean:
         return f"max/mean {candidate.max_over_mean:.2f}, wanted at most {wanted.max_over_mean:g}"
     return None

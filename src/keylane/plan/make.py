@@ -129,8 +129,8 @@ def _sizing(question: Question, found: Sequence[Candidate], stream: Stream) -> S
 
 
 def _wanted(question: Question, sizing: Sizing | None) -> Constraints:
-    least = (sizing.lanes or 1) if sizing and question.binding else 1
-    return replace(question.constraints, least_lanes=least)
+    demand = question.demand if sizing and question.binding else None
+    return replace(question.constraints, demand=demand, least_lanes=(sizing.lanes or 1) if demand and sizing else 1)
 
 
 def _contract(choice: Choice, stream: Stream, means: Means) -> tuple[Contract, str]:

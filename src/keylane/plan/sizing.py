@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.plan.limits import Counts, LimitCheck
 
-__all__ = ["LANE_MB_S", "Demand", "Need", "Sizing", "lanes_for"]
+__all__ = ["LANE_MB_S", "Demand", "Need", "Sizing", "carried", "lanes_for"]
 
 #: What one lane takes, where nobody measured it: an assumption, and said to be one.
 LANE_MB_S: Final = 10.0
@@ -134,6 +134,15 @@ def lanes_for(
     # The counts of each reason alone may not do for all: skew need not fall with every lane.
     lanes = None if binding.lanes is None else _fewest(binding.lanes, wants, skew)
     return _sizing(demand, needs, binding, lanes, _suggested(lanes, wants, skew), skew, hottest_share, loaded_of)
+
+
+def carried(demand: Demand, lanes: int, over: float) -> bool:
+    """Whether so many lanes, the fullest with `over` times the mean, are enough.
+
+    >>> carried(Demand(96), 16, 1.0), carried(Demand(96), 16, 2.0)
+    (True, False)
+    """
+    return _asked(lanes, _wants(demand), {lanes: over}) <= lanes
 
 
 def _lanes_of_need(need: Need) -> int:

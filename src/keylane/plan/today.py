@@ -44,8 +44,8 @@ class Today:
 def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     """Where today's contract has every key of the profile.
 
-    A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1. One of another key
-    says nothing of these, and is refused.
+    A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1. One of another
+    key says nothing of these, and is refused.
     """
     _check_key(stream.profile.key, contract.spec.key)
     router = Router(contract, lanes=lanes)

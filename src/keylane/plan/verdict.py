@@ -17,11 +17,13 @@ def verdict(plan: Plan) -> str:
     """What to do, in two sentences at most."""
     chosen, standing = plan.choice.chosen, plan.standing
     what, promise = _named(chosen.candidate), f"{chosen.candidate.max_over_mean:.2f} times the mean"
-    if not plan.changes:
-        return f"Leave it as it is: {what}. Its fullest lane had {promise} on the last quarter of the records."
-    before = f"; today's contract had {standing.candidate.max_over_mean:.2f}" if standing else ""
     unmet = "" if plan.choice.met else " No candidate keeps every constraint; this is the best of the rest."
-    return f"Take {what}. On records it had not seen its fullest lane had {promise}{before}.{unmet}"
+    if not plan.changes:
+        on = "the last quarter of the records" if plan.stream.folds else "all records"
+        return f"Leave it as it is: {what}. Its fullest lane had {promise} on {on}.{unmet}"
+    before = f"; today's contract had {standing.candidate.max_over_mean:.2f}" if standing else ""
+    on = "records it had not seen" if plan.stream.folds else "the records it was fitted on"
+    return f"Take {what}. On {on} its fullest lane had {promise}{before}.{unmet}"
 
 
 def _named(candidate: Candidate) -> str:

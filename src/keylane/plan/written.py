@@ -30,6 +30,8 @@ __all__ = ["Means", "contract_text", "could_be", "key_value", "parsed", "unable"
 
 #: As wide as a line of keys gets.
 WIDTH: Final = 100
+#: As long as a key of a YAML mapping may be that is not marked as one.
+LONG: Final = 1_000
 NAMING: Final = ("pin", "table", "spread", "spread-by-position", "tier", "tier-spread", "concentrate")
 LISTING: Final = ("table", "concentrate")
 
@@ -54,7 +56,7 @@ def unable(strategy: str, profile: Profile, means: Means) -> str | None:
     if strategy in ("spread", "concentrate") and means.sub_key is None:
         return "no sub-key is named; hint: --sub-key FIELD"
     if strategy == "window" and means.window is None:
-        return "no time is named; hint: --time FIELD"
+        return "no time is named; hint: profile with --time FIELD"
     return None
 
 
@@ -136,8 +138,13 @@ def _rules(candidate: Candidate, moves: Moves, profile: Profile, means: Means) -
 
 def _table(named: Named, means: Means) -> list[str]:
     several = any(len(lanes) > 1 for _, lanes in named)
-    rows = [f"      {_flow(key)}: {_flow(list(lanes) if len(lanes) > 1 else lanes[0])}" for key, lanes in named]
+    rows = [f"      {_entry(_flow(key))}: {_flow(list(lanes) if len(lanes) > 1 else lanes[0])}" for key, lanes in named]
     return ["  table:", *([f"    by: {_flow(means.sub_key)}"] if several else []), "    values:", *rows]
+
+
+def _entry(key: str) -> str:
+    """The key of an entry: YAML reads a long one only where it is marked as such."""
+    return key if len(key) <= LONG else f"? {key}\n      "
 
 
 def _hot(candidate: Candidate, named: Named, means: Means) -> Iterator[str]:
@@ -182,7 +189,12 @@ def _flow(value: Any) -> str:
         return "{" + ", ".join(f"{name}: {_flow(one)}" for name, one in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_flow, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return "".join(map(_escaped, json.dumps(value, ensure_ascii=False)))
+
+
+def _escaped(one: str) -> str:
+    """A character as YAML's quotes take it: what does not print would end a line, or be refused."""
+    return one if one.isprintable() else f"\\U{ord(one):08x}"
 
 
 def _plain(value: Any) -> Any:

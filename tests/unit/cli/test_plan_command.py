@@ -155,7 +155,7 @@ def test_no_key_is_shown_unless_asked(run: Run, stored: Path, tmp_path: Path) ->
     assert all("key-0" in path.read_text() for path in files)
 
 
-@pytest.mark.parametrize("lanes", ["0", "12..", "128..12", "many", "-3"])
+@pytest.mark.parametrize("lanes", ["0", "12..", "128..12", "many", "-3", "999999"])
 def test_a_count_that_is_none_is_refused_with_what_is_allowed(run: Run, stored: Path, lanes: str) -> None:
     code, out, err = run("plan", stored, f"--lanes={lanes}")
     assert (code, out) == (2, "")
@@ -163,9 +163,23 @@ def test_a_count_that_is_none_is_refused_with_what_is_allowed(run: Run, stored: 
 
 
 def test_what_says_how_to_read_is_refused_for_a_profile(run: Run, stored: Path) -> None:
-    code, _, err = run("plan", stored, "--key", "k", "--lanes", 8)
+    for said in (("--key", "k"), ("--time", "at"), ("--time-unit", "ms")):
+        code, _, err = run("plan", stored, *said, "--lanes", 8)
+        assert code == 2
+        assert "counted already" in err
+
+
+def test_a_profile_is_not_said_to_be_kept_where_it_is_not(run: Run, stored: Path, tmp_path: Path) -> None:
+    code, out, err = run("profile", stored, "--out", tmp_path / "copy.profile")
+    assert (code, out) == (2, "")
+    assert "kept already" in err
+
+
+def test_one_name_for_two_files_is_refused(run: Run, stored: Path, tmp_path: Path) -> None:
+    code, _, err = run("plan", stored, "--lanes", 8, "--write", tmp_path / "x", "--out", tmp_path / "x")
     assert code == 2
-    assert "counted already" in err
+    assert "two files" in err
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_folder_that_is_no_profile_is_read_as_data(run: Run, tmp_path: Path) -> None:
@@ -234,3 +248,34 @@ def test_what_today_does_with_null_keys_stays(run: Run, stored: Path, tmp_path: 
     assert code == 3
     assert load_contract(tmp_path / "next.yaml").spec.key.on_null == "reject"
     assert not any("null" in one["message"] for one in found["change"]["kinds"])
+
+
+def test_the_key_itself_is_no_sub_key(run: Run, stored: Path) -> None:
+    code, out, err = run("plan", stored, "--lanes", 8, "--sub-key", "k", "--keep-order", "per-sub-key")
+    assert (code, out) == (2, "")
+    assert "--sub-key k" in err
+    assert "differs within one key" in err
+
+
+def test_the_window_of_a_contract_counts_as_the_profile_did(run: Run, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from keylane.measure.profile import Windows
+
+    hours = Windows("time", tuple(3_600_000_000 * n for n in range(49)))
+    profile = replace(made(np.full((1, 48), 100)), windows=hours, facts=(("time", "paid_at"), ("unit", "s")))
+    folder = tmp_path / "hours.profile"
+    folder.mkdir()
+    write_profile(replace(profile, fingerprint=fingerprint_of(profile)), folder)
+    wanted = ("--lanes", 8, "--keep-order", "per-key-and-window", "--write", tmp_path / "next.yaml")
+    assert answer(run, folder, *wanted)[1]["chosen"]["strategy"] == "window"
+    window = load_contract(tmp_path / "next.yaml").spec.key.window
+    assert window is not None
+    assert (window.field, window.unit, window.size) == ("paid_at", "s", "1h")
+
+
+def test_a_profile_that_is_kept_is_said_to_be(run: Run, stored: Path) -> None:
+    code, out, _ = run("profile", stored)
+    assert code == 0
+    assert f"kept in {stored}" in out
+    assert answer(run, stored, "--lanes", 8)[1]["profile"]["profile"] == str(stored)

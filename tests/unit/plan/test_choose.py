@@ -103,3 +103,22 @@ def test_lane_counts_are_few_and_hold_both_ends() -> None:
     counts = lane_counts(3, 5_000)
     assert len(counts) <= 9
     assert (counts[0], counts[-1]) == (3, 5_000)
+
+
+def test_nothing_is_said_of_unseen_records_where_there_were_none(profile: Made) -> None:
+    from keylane.plan.verdict import verdict
+
+    assert "not seen" in verdict(planned(profile(np.full((50, 4), 9)), 4))
+    assert "not seen" not in verdict(planned(profile(np.full((50, 1), 9)), 4))
+
+
+def test_a_throughput_that_no_candidate_carries_is_said_to_be_unmet(hot: Profile) -> None:
+    def met(peak: float, **more: Any) -> bool:
+        means = Means("t", ("t",), sub_key="order_id")
+        question = Question((8, 16), means, Constraints(**more), Demand(peak_mb_s=peak), binding=True)
+        return make_plan(hot, question).choice.met
+
+    assert met(10)
+    assert not met(40)  # the hottest key alone brings 13 MB/s to a lane of 7
+    assert met(40, keep_order="per-sub-key")  # spread, it does not
+    assert not met(4_000, keep_order="per-sub-key")

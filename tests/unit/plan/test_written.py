@@ -69,6 +69,37 @@ def test_a_wrong_lane_in_the_text_would_be_noticed(hot: Profile) -> None:
     assert router.lanes(hot.keys)[rank].as_py() != lane
 
 
+#: Keys that break a line, or a reader, when they stand in YAML as they are.
+AWKWARD = [
+    "a\x7fb",
+    "x\u2028y",
+    "c\x85d",
+    'q"u',
+    "tab\there",
+    "new\nline",
+    "yes",
+    "1e3",
+    "\ufeffb",
+    "\U000e0001",
+    "😀",
+    "L" * 1500,
+]
+
+
+@pytest.mark.parametrize("strategy", ["pin", "table", "spread-by-position", "tier"])
+def test_keys_come_back_from_the_text_as_they_are(strategy: str) -> None:
+    keys = pa.table({"k": AWKWARD})
+    profile = Profile(
+        "s", Key(fields=("k",)), Windows("position", (0, 1)), keys, np.full((len(AWKWARD), 1), 9, np.int32)
+    )
+    one = next(one for one in candidates(Stream(profile), "kafka-java", (8,)) if one.strategy == strategy)
+    lanes = next(iter(one.fitted.moves.values()), (1,))
+    moves = dict.fromkeys(range(len(AWKWARD)), lanes)
+    spec = parse_contract(contract_text(one, profile, MEANS, moves)).spec
+    named = list(spec.table.values) if spec.table else [key for rule in spec.hot_keys for key in rule.keys]
+    assert sorted(map(str, named)) == sorted(AWKWARD)
+
+
 def test_keys_of_several_fields_are_pinned_and_not_listed() -> None:
     keys = pa.table({"city": ["a", "a", "b"], "id": [1, 2, 2**63 - 1]})
     counts = np.array([[60, 60], [50, 50], [10, 10]], np.int32)

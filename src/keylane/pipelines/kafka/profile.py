@@ -112,6 +112,7 @@ def _looked(
     )
     kept = [*key.fields, SIZE, LANE, *([] if unread is None else [MALFORMED])]
     facts: dict[str, Any] = {"time": given.time or _STAMP, "bytes": "key and value", "seconds": given.seconds}
+    facts |= {"unit": given.unit} if given.unit else {}
     facts["offsets"] = [list(one) for one in ranges]
     counted = read.select(*map(column_named, kept), at.alias(AT))
     return Looked(counted, windows, records, False, len(ranges), None, untimed, facts)

@@ -197,7 +197,7 @@ def _misplaced(
 
 
 def fingerprint_of(profile: Profile) -> str:
-    """One number for what was observed: the same records under the same windows have the same, in whatever order."""
+    """One number for what was observed: the same records of a source under the same windows have the same."""
     base = as_binary(read_batch(profile.keys, profile.key).base)
     lengths, data = lengths_and_data(base)
     digest = hashlib.sha256(json.dumps(_known(profile), sort_keys=True, separators=(",", ":")).encode())

@@ -105,9 +105,11 @@ def collapse(where: str, used: int, keys: int, lanes: int) -> Iterator[Finding]:
 
 
 def _pins(contract: Contract) -> Iterator[Finding]:
+    """Lanes that two rules share. A rule whose keys all have one lane means it: so `plan` writes its pins."""
     lanes: dict[int, str] = {}
     for i, rule in enumerate(contract.spec.hot_keys):
-        for j, lane in enumerate(rule.pin.lanes if rule.pin else ()):
+        pinned = rule.pin.lanes if rule.pin else ()
+        for j, lane in enumerate(pinned[:1] if len(set(pinned)) == 1 else pinned):
             where = f"spec.hot_keys[{i}].pin.lanes[{j}]"
             if lane in lanes:
                 yield Finding("warning", where, f"lane {lane} is pinned twice: also {lanes[lane]}")

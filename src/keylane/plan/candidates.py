@@ -151,9 +151,9 @@ def _hottest(stream: Stream, found: Fitted) -> float:
     records = stream.records
     if not len(records):
         return 0.0
-    first_whole = next(rank for rank in range(len(records) + 1) if len(found.moves.get(rank, ())) < 2)
-    whole = float(records[first_whole]) if first_whole < len(records) else 0.0
-    pieces = [records[rank] / len(lanes) for rank, lanes in found.moves.items()]
+    first_left = next(rank for rank in range(len(records) + 1) if rank not in found.moves)
+    whole = float(records[first_left]) if first_left < len(records) else 0.0
+    pieces = [records[rank] / len(lanes) for rank, lanes in found.moves.items() if lanes]
     return float(max([whole, *pieces]) / records.sum())
 
 

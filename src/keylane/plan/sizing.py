@@ -59,11 +59,14 @@ class Demand:
 
     def __post_init__(self) -> None:
         """Refuse what would divide by nothing or size for nobody."""
-        rates = (self.lane_mb_s, self.reader_mb_s, self.reader_records_s, self.growth, self.replication, self.readers)
-        if any(rate is not None and not rate > 0 for rate in (*rates, self.brokers)):
-            raise UsageError.of("rates, growth, replication, readers and brokers are above 0", got=asdict(self))
-        if self.peak_mb_s < 0 or (self.peak_records_s or 0) < 0 or self.lanes_elsewhere < 0:
-            raise UsageError.of("a peak, and lanes elsewhere, are not below 0", got=asdict(self))
+        rates = ("lane_mb_s", "reader_mb_s", "reader_records_s", "growth", "replication", "readers", "brokers")
+        for name in rates:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageError.of(f"{name} sizes for nobody", got=value, allowed="above 0")
+        for name in ("peak_mb_s", "peak_records_s", "lanes_elsewhere"):
+            if (getattr(self, name) or 0) < 0:
+                raise UsageError.of(f"{name} is below nothing", got=getattr(self, name), allowed="0 or more")
         if not 0 <= self.headroom < 1:
             raise UsageError.of("headroom is a share", got=self.headroom, allowed="0 up to, not including, 1")
         if self.reader_records_s is not None and self.peak_records_s is None:

@@ -134,14 +134,12 @@ def _lanes(
 
 
 def _tabled(stream: Stream, router: Router, home: NDArray[np.int32]) -> Moves:
-    """Keys that the table puts elsewhere than their hash does; those with several lanes have all of them."""
+    """Keys that the table puts elsewhere than their hash does: on all of their lanes, or, rejected, on none."""
     table = router.overrides.table
     assert table is not None
     decided = decide(router, stream.profile.keys, np.zeros(len(home), np.int64))
     one = np.flatnonzero((decided.reason < 0) & (decided.stream == 0) & (decided.lane != home))
     moves: Moves = {int(rank): (int(decided.lane[rank]),) for rank in one}
     for rank in np.flatnonzero(decided.reason >= 0):
-        several = table.lanes_of(stream.base_keys[int(rank)].as_py())
-        if several:
-            moves[int(rank)] = several
+        moves[int(rank)] = table.lanes_of(stream.base_keys[int(rank)].as_py()) or ()
     return moves

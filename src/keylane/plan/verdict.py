@@ -72,6 +72,8 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
     if names_keys(plan) and plan.changes and not show_keys:
         out.append("the contract names keys and is left out here: --write FILE writes it, --show-keys shows it")
+    if plan.today and plan.changes and plan.today.contract.spec.golden:
+        out.append("the golden examples of today's contract are not in the new one: some of them may move")
     if not plan.stream.folds:
         out.append("all records lie in one window: nothing could be scored on later records")
     return out

@@ -156,8 +156,12 @@ def test_a_lane_pinned_twice_is_a_warning_that_names_both_places(contract: Make)
 
 
 def test_a_lane_pinned_twice_by_one_rule_is_found_too(contract: Make) -> None:
-    (finding,) = contract_findings(contract(hot_keys=[{"keys": ["a", "b"], "pin": {"lanes": [3, 3]}}]))
-    assert finding.where == "spec.hot_keys[0].pin.lanes[1]"
+    (finding,) = contract_findings(contract(hot_keys=[{"keys": ["a", "b", "c"], "pin": {"lanes": [3, 4, 3]}}]))
+    assert finding.where == "spec.hot_keys[0].pin.lanes[2]"
+
+
+def test_a_rule_that_gives_all_its_keys_one_lane_means_it(contract: Make) -> None:
+    assert list(contract_findings(contract(hot_keys=[{"keys": ["a", "b"], "pin": {"lanes": [3, 3]}}]))) == []
 
 
 def test_pins_on_lanes_of_their_own_say_nothing(contract: Make) -> None:

@@ -82,3 +82,13 @@ def test_a_key_that_is_spread_from_its_lane_keeps_its_part_there(steady: Profile
 
     spread = replace(one, fitted=Fitted({0: (home, (home + 1) % 8)}))
     assert moved_from(today, stream, spread).traffic == pytest.approx(steady.records[0] / 2 / steady.records.sum())
+
+
+def test_keys_that_the_table_rejects_are_on_no_lane(steady: Profile, contract: Contracts) -> None:
+    stream = Stream(steady)
+    today = contract(lanes=8, table={"values": {"key-00000": 5}, "otherwise": "reject"})
+    found = today_of(stream, today, 8)
+    rank = steady.keys.column("k").to_pylist().index("key-00000")
+    assert [int(found.home[rank]), int((found.home >= 0).sum())] == [5, 1]
+    loads = standing(stream, today, 8, found.fitted).loads
+    assert loads.sum() == pytest.approx(steady.records[rank])

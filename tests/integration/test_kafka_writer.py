@@ -165,6 +165,7 @@ def test_twin_at_least_once_a_replay_is_there_twice(
     assert numbers(broker, divided(0)) == {}
 
 
+@pytest.mark.parametrize("divided", [1], ids=["as it says"], indirect=True)
 def test_only_the_lanes_that_lack_a_batch_get_it(
     broker: Cluster, divided: Callable[..., Division], written: Callable[..., Said]
 ) -> None:
@@ -175,6 +176,7 @@ def test_only_the_lanes_that_lack_a_batch_get_it(
     assert values(broker, divided(0)) == {0: [1], 1: [3], 2: [2], 3: [4]}
 
 
+@pytest.mark.parametrize("divided", [1], ids=["as it says"], indirect=True)
 def test_only_the_partitions_that_lack_a_batch_get_it(
     broker: Cluster, divided: Callable[..., Division], written: Callable[..., Said]
 ) -> None:
@@ -185,6 +187,7 @@ def test_only_the_partitions_that_lack_a_batch_get_it(
     assert values(broker, divided(0)) == {0: [1, 3], 1: [2], 2: [4]}
 
 
+@pytest.mark.parametrize("divided", [1], ids=["as it says"], indirect=True)
 @pytest.mark.parametrize(("writers", "slots", "parts"), [(0, [0, 0], [0, 1]), (2, [0, 1], [0, 0])])
 def test_a_task_with_rows_of_two_writers_is_refused(
     broker: Cluster,

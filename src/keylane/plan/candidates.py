@@ -154,7 +154,7 @@ def _hottest(stream: Stream, found: Fitted) -> float:
     first_left = next(rank for rank in range(len(records) + 1) if rank not in found.moves)
     whole = float(records[first_left]) if first_left < len(records) else 0.0
     pieces = [records[rank] / len(lanes) for rank, lanes in found.moves.items() if lanes]
-    return float(max([whole, *pieces]) / records.sum())
+    return float(max([whole, *pieces]) / max(1, stream.total))
 
 
 def _scattered(strategy: str, name: str, stream: Stream, loads: NDArray[np.float64]) -> Candidate:
@@ -162,7 +162,7 @@ def _scattered(strategy: str, name: str, stream: Stream, loads: NDArray[np.float
     folds = tuple(_scored(fold, loads) for fold in stream.folds)
     keyless = FACTS[name].fold == "keyless"
     piece = 1 if keyless else stream.profile.by_window[:1000].max(initial=0)
-    share = float(piece / max(1, int(stream.records.sum())))
+    share = float(piece / max(1, stream.total))
     return Candidate(strategy, name, len(loads), folds, score(loads), share, loads)
 
 

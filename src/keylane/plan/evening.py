@@ -17,6 +17,7 @@ When not to use it: when one key is heavier than a lane may be. That key stays w
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -45,43 +46,44 @@ def evened(start: NDArray[np.int32], weights: Floats, load: Floats, *, most: int
     {0: 1}
     """
     least = np.maximum(1.0, weights.max(axis=0, initial=0.0))
-    scaled, load = weights / least, load / least
-    fullness, waiting = load.max(axis=1), _waiting(start, scaled, len(load))
+    scaled = weights / least
+    keys, lanes = scaled.tolist(), (load / least).tolist()
+    fullness, waiting = (load / least).max(axis=1), _waiting(start, scaled, len(load))
     unsettled, moved = fullness.copy(), dict[int, int]()
     while len(moved) < most:
         full, empty = int(unsettled.argmax()), int(fullness.argmin())
         if unsettled[full] <= 1 + NEAR:
             break
-        key = _next_that_fits(waiting[full], scaled, load[empty], fullness[full])
+        key = _next_that_fits(waiting[full], keys, lanes[empty], float(fullness[full]))
         if key is None:
             unsettled[full] = -1.0
             continue
-        load[full] -= scaled[key]
-        load[empty] += scaled[key]
+        lanes[full] = [on - one for on, one in zip(lanes[full], keys[key], strict=True)]
+        lanes[empty] = [on + one for on, one in zip(lanes[empty], keys[key], strict=True)]
         moved[key] = empty
         for lane in (full, empty):
-            fullness[lane] = load[lane].max()
+            fullness[lane] = max(lanes[lane])
             unsettled[lane] = fullness[lane] if unsettled[lane] >= 0 else -1.0
     return moved
 
 
 def _waiting(start: NDArray[np.int32], scaled: Floats, lanes: int) -> list[list[int]]:
     """The keys of each lane, the lightest first: the heaviest is taken from the end."""
-    out: list[list[int]] = [[] for _ in range(lanes)]
-    for key in np.argsort(scaled.max(axis=1), kind="stable").tolist():
-        out[start[key]].append(key)
-    return out
+    order = np.lexsort((scaled.max(axis=1), start))
+    ends = np.searchsorted(start[order], np.arange(lanes + 1)).tolist()
+    keys = order.tolist()
+    return [keys[first:end] for first, end in pairwise(ends)]
 
 
-def _next_that_fits(waiting: list[int], scaled: Floats, room: Floats, full: float) -> int | None:
+def _next_that_fits(waiting: list[int], keys: list[list[float]], room: list[float], full: float) -> int | None:
     """The heaviest key with which the emptiest lane is clearly less full than the fullest was.
 
     What is too heavy now is too heavy later, when the lanes are nearer to each other: it is not looked at again.
     """
     while waiting:
         key = waiting.pop()
-        after = float((room + scaled[key]).max())
-        if after < full and after <= max(1 + NEAR, full - float(scaled[key].max()) / 2):
+        after = max(on + one for on, one in zip(room, keys[key], strict=True))
+        if after < full and after <= max(1 + NEAR, full - max(keys[key]) / 2):
             return key
     return None
 

@@ -81,12 +81,17 @@ class Stream:
     @cached_property
     def records(self) -> NDArray[np.int64]:
         """Records of each key."""
-        return self.profile.records
+        return self._columns.sum(axis=0, dtype=np.int64)
+
+    @cached_property
+    def total(self) -> int:
+        """Records of all keys."""
+        return int(self.window_totals.sum())
 
     @cached_property
     def window_totals(self) -> NDArray[np.float64]:
         """Records of each window, all keys together."""
-        return self.profile.by_window.sum(axis=0, dtype=np.float64)
+        return self._columns.sum(axis=1, dtype=np.float64)
 
     @cached_property
     def base_keys(self) -> pa.Array:
@@ -104,9 +109,14 @@ class Stream:
     def _loads(self, name: str, rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.float64]:
         common = lcm(*self.counts) if lanes in self.counts and rule.facts.fold != "ranges" else lanes
         if common == lanes or common > MOST_COMMON:
-            return _loads(_folded(rule, numbers, lanes), self.profile.by_window, lanes)
+            return _loads(_folded(rule, numbers, lanes), self._columns, lanes)
         whole = self.hashed(name, common).loads
         return whole.reshape(common // lanes, lanes, -1).sum(axis=0)
+
+    @cached_property
+    def _columns(self) -> NDArray[np.int32]:
+        """(windows, keys): each window's counts in one piece, as they are added up."""
+        return np.ascontiguousarray(self.profile.by_window.T)
 
     def _numbered(self, name: str) -> tuple[Partitioner, NDArray[Any]]:
         """Each key's number: two partitioners with one hash share it."""
@@ -123,9 +133,9 @@ def _folded(rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.
     return np.asarray(folded).astype(np.int32)
 
 
-def _loads(home: NDArray[np.int32], by_window: NDArray[np.int32], lanes: int) -> NDArray[np.float64]:
+def _loads(home: NDArray[np.int32], windows: NDArray[np.int32], lanes: int) -> NDArray[np.float64]:
     at = home.astype(np.intp)
-    columns = [np.bincount(at, column, minlength=lanes) for column in by_window.T]
+    columns = [np.bincount(at, counts, minlength=lanes) for counts in windows]
     return np.stack(columns, axis=1) if columns else np.zeros((lanes, 0))
 
 

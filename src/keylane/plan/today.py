@@ -5,7 +5,7 @@ So that today is a candidate like any other, and a change can be counted key by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +39,14 @@ class Today:
     lanes: int
     home: NDArray[np.int32]
     fitted: Fitted
+    _same: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict, repr=False)
+
+    def under(self, stream: Stream, name: str, lanes: int) -> tuple[float, float]:
+        """How many keys, and how many records, a plain hash leaves where they are; counted once for each."""
+        if (name, lanes) not in self._same:
+            same = stream.hashed(name, lanes).home == self.home
+            self._same[name, lanes] = float(same.sum()), float(stream.records[same].sum())
+        return self._same[name, lanes]
 
 
 def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
@@ -78,16 +86,17 @@ def moved_from(today: Today, stream: Stream, candidate: Candidate) -> Moved:
     """What would move if the candidate took today's place."""
     if candidate.strategy == "today":
         return Moved(0.0, 0.0)
+    keys, total = max(1, len(stream.records)), max(1, stream.total)
     if candidate.strategy in ("window", "keyless"):
-        stays = np.where(today.home >= 0, 1 / candidate.lanes, 0.0)
-    else:
-        home = stream.hashed(candidate.partitioner, candidate.lanes).home
-        stays = (home == today.home).astype(np.float64)
-        hashed = {rank: (int(home[rank]),) for rank in today.fitted.moves}
-        for rank, lanes in {**hashed, **candidate.fitted.moves}.items():
-            stays[rank] = _staying(today, rank, lanes, candidate.lanes)
-    total = float(stream.records.sum()) or 1.0
-    return Moved(float(1 - stays.mean()) if len(stays) else 0.0, float(1 - (stays @ stream.records) / total))
+        single = today.home >= 0
+        return Moved(*(1 - part / candidate.lanes for part in (single.mean(), stream.records[single].sum() / total)))
+    home = stream.hashed(candidate.partitioner, candidate.lanes).home
+    same, traffic = today.under(stream, candidate.partitioner, candidate.lanes)
+    hashed = {rank: (int(home[rank]),) for rank in today.fitted.moves}
+    for rank, lanes in {**hashed, **candidate.fitted.moves}.items():
+        more = _staying(today, rank, lanes, candidate.lanes) - float(home[rank] == today.home[rank])
+        same, traffic = same + more, traffic + more * float(stream.records[rank])
+    return Moved(1 - same / keys, 1 - traffic / total)
 
 
 def _staying(today: Today, rank: int, lanes: tuple[int, ...], count: int) -> float:

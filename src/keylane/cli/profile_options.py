@@ -80,6 +80,10 @@ def _made(source: str, options: dict[str, Any], *, out: str | None, force: bool)
     from keylane.contract.parse import load_contract
 
     contract = load_contract(options["contract"]) if options["contract"] else None
+    if contract is not None and options["encodings"]:
+        raise click.UsageError(
+            "--encoding beside --contract: the contract says how its key becomes bytes; leave it out"
+        )
     kafka = profiling_from(dict(options))
     from keylane.pipelines.profile import Options
     from keylane.pipelines.profile import profile as run

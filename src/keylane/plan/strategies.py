@@ -153,7 +153,7 @@ def _on_emptiest(hashed: Hashed, seen: Seen, count: int, piece: float) -> Moves:
     on, moves = load[:, 0].copy(), {}
     for rank, weight in zip(seen.head[:count].tolist(), weights, strict=False):
         width = max(1, min(hashed.lanes, WIDEST, ceil(float(weight.max()) / piece)))
-        lanes = np.argsort(on, kind="stable")[:width]
+        lanes = np.argpartition(on, width - 1)[:width]
         on[lanes] += weight[0] / width
         moves[rank] = tuple(sorted(lanes.tolist()))
     return moves

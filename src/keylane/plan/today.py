@@ -39,6 +39,8 @@ class Today:
     lanes: int
     home: NDArray[np.int32]
     fitted: Fitted
+    #: Keys that the contract names and the profile does not know.
+    unseen: int = 0
     _same: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def under(self, stream: Stream, name: str, lanes: int) -> tuple[float, float]:
@@ -67,7 +69,7 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     home = hashed.home.copy()
     for rank, to in moves.items():
         home[rank] = to[0] if len(to) == 1 and to[0] < lanes else -1
-    return Today(contract, lanes, home, Fitted(moves, tier_lanes))
+    return Today(contract, lanes, home, Fitted(moves, tier_lanes), _unseen(stream, router))
 
 
 def _check_key(counted: Key, named: Key) -> None:
@@ -119,6 +121,13 @@ def _overridden(stream: Stream, router: Router, home: NDArray[np.int32]) -> tupl
     if router.overrides.table is not None:
         moves = {**_tabled(stream, router, home), **moves}
     return moves, after - router.lane_count
+
+
+def _unseen(stream: Stream, router: Router) -> int:
+    table = router.overrides.table
+    named = [*router.overrides.hot, *(table.values if table else ())]
+    known = as_binary(stream.base_keys).cast(pa.binary())
+    return int(pc.sum(pc.invert(pc.is_in(pa.array(named, pa.binary()), value_set=known))).as_py() or 0)
 
 
 def _named(stream: Stream, router: Router) -> list[tuple[int, HotRule]]:

@@ -58,6 +58,19 @@ def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
     ]
 
 
+def _left_behind(plan: Plan) -> list[str]:
+    """What of today's rules the plan does not know."""
+    if plan.today is None:
+        return []
+    spec, unseen = plan.today.contract.spec, plan.today.unseen
+    out = []
+    if unseen and plan.changes:
+        out.append(f"{unseen:,} key(s) that today's contract names were not seen, and the new one does not name them")
+    if spec.key.window and (spec.hot_keys or spec.table):
+        out.append("today's contract has a window and rules for keys: its figures are those of the window alone")
+    return out
+
+
 def names_keys(plan: Plan) -> bool:
     """Whether the chosen contract names keys."""
     return bool(plan.choice.chosen.candidate.fitted.moves)
@@ -72,6 +85,7 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
     if names_keys(plan) and plan.changes and not show_keys:
         out.append("the contract names keys and is left out here: --write FILE writes it, --show-keys shows it")
+    out += _left_behind(plan)
     if plan.today and plan.changes and plan.today.contract.spec.golden:
         out.append("the golden examples of today's contract are not in the new one: some of them may move")
     if not plan.stream.folds:

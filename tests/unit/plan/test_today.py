@@ -92,3 +92,10 @@ def test_keys_that_the_table_rejects_are_on_no_lane(steady: Profile, contract: C
     assert [int(found.home[rank]), int((found.home >= 0).sum())] == [5, 1]
     loads = standing(stream, today, 8, found.fitted).loads
     assert loads.sum() == pytest.approx(steady.records[rank])
+
+
+def test_keys_that_the_profile_does_not_know_are_counted(steady: Profile, contract: Contracts) -> None:
+    pins = {"keys": ["key-00000", "gone-1"], "pin": {"lanes": [3, 4]}}
+    today = contract(lanes=8, hot_keys=[pins], table={"values": {"gone-2": 5, "key-00001": 1}})
+    assert today_of(Stream(steady), today, 8).unseen == 2
+    assert today_of(Stream(steady), contract(lanes=8), 8).unseen == 0

@@ -138,7 +138,7 @@ def test_a_golden_example_that_breaks_ends_with_four(run: Run, contract_file: Co
 
 
 def test_warnings_alone_are_ok(run: Run, contract_file: ContractFile) -> None:
-    twice = contract_file(hot_keys=[{"keys": ["a", "b"], "pin": {"lanes": [3, 3]}}])
+    twice = contract_file(hot_keys=[{"keys": ["a", "b", "c"], "pin": {"lanes": [3, 4, 3]}}])
     code, out, _ = run("check", twice)
     assert code == 0
     assert out.splitlines()[-1] == "ok, with 1 warning(s)"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 from tests.unit.plan.conftest import drawn, made
 
 from keylane import Router, load_contract
@@ -279,3 +281,33 @@ def test_a_profile_that_is_kept_is_said_to_be(run: Run, stored: Path) -> None:
     assert code == 0
     assert f"kept in {stored}" in out
     assert answer(run, stored, "--lanes", 8)[1]["profile"]["profile"] == str(stored)
+
+
+def complaints(document: dict[str, Any]) -> list[str]:
+    schema = json.loads(files("keylane").joinpath("schemas", "plan.json").read_text("utf-8"))
+    return [error.message for error in Draft202012Validator(schema).iter_errors(document)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("--lanes", 8),
+        ("--lanes", "4..32", "--keep-order", "none"),
+        ("--lanes", 64, "--max-over-mean", 1.01),
+        ("--lanes", 8, "--keep-order", "per-sub-key", "--sub-key", "order", "--show-keys"),
+    ],
+    ids=["plain", "a range", "unmet", "sub-key"],
+)
+def test_what_is_printed_keeps_the_published_schema(
+    run: Run, stored: Path, today: Path, said: tuple[object, ...]
+) -> None:
+    for more in ((), ("--contract", today)):
+        assert complaints(answer(run, stored, *said, *more)[1]) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [{"chosen": {}}, {"candidates": [{"strategy": "pin"}]}, {"floor": {"eight": {}}}, {"more": 1}, {"changes": "yes"}],
+)
+def test_the_schema_says_no(run: Run, stored: Path, planted: dict[str, Any]) -> None:
+    assert complaints({**answer(run, stored, "--lanes", 8)[1], **planted}) != []

@@ -199,7 +199,8 @@ def small_disk(path: Path, size: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        subprocess.run(["umount", str(path)], check=True)
+        # Lazily: a reader of Spark's may still have a file open for a moment.
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 def test_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:

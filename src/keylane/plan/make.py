@@ -134,11 +134,13 @@ def _wanted(question: Question, sizing: Sizing | None) -> Constraints:
 
 
 def _contract(choice: Choice, stream: Stream, means: Means) -> tuple[Contract, str]:
+    """The chosen contract and its text; no text where it is today's, which has its own."""
     chosen = choice.chosen.candidate
     if chosen.strategy == "today" and means.today is not None:
         return means.today, ""
-    contract = parsed(chosen, stream.profile, means)
-    return contract, contract_text(chosen, stream.profile, means)
+    text = contract_text(chosen, stream.profile, means)
+    contract = parsed(text, means)
+    return contract, "" if contract is means.today else text
 
 
 def _cost(stream: Stream, today: Today | None, contract: Contract, choice: Choice, others: Sequence[Contract]) -> Cost:

@@ -84,9 +84,9 @@ def contract_text(candidate: Candidate, profile: Profile, means: Means, moves: M
     return "\n".join(lines) + "\n"
 
 
-def parsed(candidate: Candidate, profile: Profile, means: Means) -> Contract:
-    """The contract itself; where it places as today's does, today's."""
-    made = parse_contract(contract_text(candidate, profile, means), means.name)
+def parsed(text: str, means: Means) -> Contract:
+    """The contract that a text is; where it places as today's does, today's."""
+    made = parse_contract(text, means.name)
     today = means.today
     same = today is not None and placement_fingerprint(made) == placement_fingerprint(today)
     return today if same and today is not None else made

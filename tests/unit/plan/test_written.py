@@ -46,7 +46,7 @@ STRATEGIES = ("hash", "pin", "table", "spread", "spread-by-position", "tier", "t
 def test_a_router_places_every_key_on_the_lanes_of_the_plan(strategy: str, hot: Profile) -> None:
     stream = Stream(hot, (8,))
     one = next(one for one in candidates(stream, "kafka-java", (8,)) if one.strategy == strategy)
-    router = Router(parsed(one, hot, MEANS))
+    router = Router(parsed(contract_text(one, hot, MEANS), MEANS))
     placed = router.placements(records_of(hot), np.arange(40 * hot.keys.num_rows))
     assert placed.column("reason").null_count == len(placed)
     at = np.asarray(placed.column("lane")).reshape(-1, 40)
@@ -106,7 +106,7 @@ def test_keys_of_several_fields_are_pinned_and_not_listed() -> None:
     both = Profile("s", Key(fields=("city", "id")), Windows("position", (0, 1, 2)), keys, counts)
     assert "one field" in (unable("table", both, MEANS) or "")
     one = next(one for one in candidates(Stream(both), "kafka-java", (2,)) if one.strategy == "pin")
-    lanes = Router(parsed(one, both, MEANS)).lanes(keys).to_pylist()
+    lanes = Router(parsed(contract_text(one, both, MEANS), MEANS)).lanes(keys).to_pylist()
     home = Stream(both).hashed("kafka-java", 2).home
     assert lanes == [one.fitted.moves.get(rank, (int(home[rank]),))[0] for rank in range(3)]
 
@@ -130,3 +130,12 @@ def test_keys_that_no_contract_can_name_are_said_so(values: list[Any], encoding:
     assert wants in (unable("pin", one, MEANS) or "")
     assert unable("hash", one, MEANS) is None
     assert unable("window", one, MEANS) is None
+
+
+def test_a_contract_that_places_as_todays_does_is_todays(hot: Profile) -> None:
+    one = next(one for one in candidates(Stream(hot), "kafka-java", (8,)) if one.strategy == "hash")
+    today = parse_contract(contract_text(one, hot, MEANS))
+    means = Means("t", ("t",), today=today)
+    assert parsed(contract_text(one, hot, means), means) is today
+    pinned = next(one for one in candidates(Stream(hot), "kafka-java", (8,)) if one.strategy == "pin")
+    assert parsed(contract_text(pinned, hot, means), means) is not today

@@ -27,6 +27,11 @@ class Reason(StrEnum):
     NO_POSITION = "no-position"
     MALFORMED_RECORD = "malformed-record"
     PARKED_KEY = "parked-key"
+    NULL_PLACE = "null-place"
+    PLACE_NOT_FINITE = "place-not-finite"
+    PLACE_SWAPPED = "place-swapped"
+    PLACE_OUT_OF_RANGE = "place-out-of-range"
+    PLACE_ZERO = "place-zero"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from keylane.contract.names import FIXED_WIDTH, MAX_LANES, Encoding, KeyRule, Pa
 __all__ = [
     "Contract",
     "Expect",
+    "Geo",
     "Golden",
     "HotKeys",
     "Key",
@@ -175,6 +176,28 @@ class Table(_Model):
     otherwise: Literal["hash", "reject"] = Field("hash", description="What a key outside the table does.")
 
 
+class Geo(_Model):
+    """Lanes by place: of a cell's ancestors, from a lane table of cells, or from a hash of the ancestor."""
+
+    resolution: int = Field(
+        strict=True, ge=0, le=9, description="A cell in no leaf has the lane of the hash of its ancestor here."
+    )
+    leaves: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=4_000_000)], ...], Field(max_length=MAX_LANES)
+    ] = Field(
+        (),
+        description="The lane table: for each lane its cells, hexadecimal with spaces between; a cell stands for "
+        "all its descendants, and its trailing f may be left out.",
+    )
+    checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        None,
+        description="SHA-256 of the lane table; `keylane geo table` writes it, and a table that differs is refused.",
+    )
+    region: tuple[float, float, float, float] | None = Field(
+        None, description="South, west, north, east: places outside go to the dead letters."
+    )
+
+
 class Expect(_Model):
     """What the traffic must look like; `check --data` ends with 4 when it does not."""
 
@@ -207,6 +230,7 @@ class Spec(_Model):
     partitioner: PartitionerName = Field(description="Named after the client whose placement it is.")
     hot_keys: Annotated[tuple[HotKeys, ...], Field(max_length=1000)] = ()
     table: Table | None = None
+    geo: Geo | None = Field(None, description="Lanes by place; for keys that are places or H3 cells.")
     expect: Expect = Expect()
     golden: Annotated[tuple[Golden, ...], Field(max_length=10_000)] = ()
 

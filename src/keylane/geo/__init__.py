@@ -1,6 +1,9 @@
-"""Places on the earth: the only room that imports H3. Needs the extra `geo`.
+"""Places on the earth and their H3 cells: the only room that imports H3. Needs the extra `geo`.
 
+bits     what can be read off a cell's number: resolution, ancestors, order along the curve; needs no library
+places   which latitudes and longitudes are a place, and the reason when they are none
 cells    a place -> the cell it is in
+disks    the cells around a cell
 
-A cell as a key of a contract needs none of this: `encoding: h3` reads its form off its bits (`keylane.keys.encode`).
+Which lane a cell has: `keylane.placement.cell_lanes`. Who is near whom: `keylane.matching`.
 """

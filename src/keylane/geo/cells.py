@@ -1,25 +1,33 @@
 """Latitude and longitude -> the H3 cell there, as the 64-bit number that a key is made of.
 
-H3 itself takes any number: a latitude of 91 wraps over the pole. So a place that is none is refused here first.
+H3 itself takes any number: a latitude of 91 wraps over the pole, and one NaN would fail a whole batch. So `places` is
+asked first, here for one place and by the caller for many.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from keylane.errors import DataError, MissingExtraError
+from keylane.geo.bits import FINEST, cell_name
 
 try:
     from h3.api import basic_int as h3
 except ImportError:
     raise MissingExtraError.named("geo", "h3") from None
 
-__all__ = ["cell_name", "cell_of"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-FINEST: Final = 15
+__all__ = ["HOME_RESOLUTION", "cell_name", "cell_of", "cells_of", "centres"]
+
+#: The resolution that everything else is a function of: cells of about 0.1 km2.
+HOME_RESOLUTION: Final = 9
 
 
-def cell_of(latitude: float, longitude: float, resolution: int) -> int:
+def cell_of(latitude: float, longitude: float, resolution: int = HOME_RESOLUTION) -> int:
     """The cell of this resolution, 0 to 15, that a place is in.
 
     >>> f"{cell_of(33.4484, -112.0740, 3):x}"
@@ -34,6 +42,13 @@ def cell_of(latitude: float, longitude: float, resolution: int) -> int:
     return int(h3.latlng_to_cell(latitude, longitude, resolution))
 
 
-def cell_name(cell: int) -> str:
-    """A cell as people write it: hexadecimal, without leading zeros."""
-    return f"{cell:x}"
+def cells_of(latitudes: Any, longitudes: Any) -> NDArray[np.int64]:
+    """The cell of each place at the home resolution; the places have been asked for problems before."""
+    pairs = zip(np.asarray(latitudes, float).tolist(), np.asarray(longitudes, float).tolist(), strict=True)
+    cell = h3.latlng_to_cell
+    return np.array([cell(lat, lng, HOME_RESOLUTION) for lat, lng in pairs], np.int64)
+
+
+def centres(cells: Any) -> NDArray[np.float64]:
+    """Latitude and longitude of the centre of each cell, as an (n, 2) array."""
+    return np.array([h3.cell_to_latlng(int(cell)) for cell in cells], float).reshape(-1, 2)

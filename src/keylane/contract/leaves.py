@@ -1,0 +1,42 @@
+"""The lane table of a geo contract as text: each lane's cells, and the checksum that says it is whole.
+
+A leaf is a cell that stands for all of its descendants. Looking a cell up: `keylane.placement.cell_lanes`. Where a
+table comes from: `keylane.geo.split` and `keylane.geo.pack`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from keylane.geo.bits import cell_name, cell_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+__all__ = ["leaf_lanes", "leaves_checksum", "leaves_text"]
+
+
+def leaf_lanes(leaves: Sequence[str]) -> Iterator[tuple[int | None, int]]:
+    """Every leaf with its lane, as listed; None for a word that is no cell."""
+    for lane, words in enumerate(leaves):
+        for word in words.split():
+            yield cell_named(word), lane
+
+
+def leaves_text(lane_of: Mapping[int, int], lanes: int) -> tuple[str, ...]:
+    """Leaves and their lanes as a contract holds them: one text for each lane, cells in order.
+
+    >>> leaves_text({0x8329b6fffffffff: 1, 0x8329b0fffffffff: 1}, 2)
+    ('', '8329b0 8329b6')
+    """
+    words: list[list[str]] = [[] for _ in range(lanes)]
+    for cell in sorted(lane_of):
+        words[lane_of[cell]].append(cell_name(cell).rstrip("f"))
+    return tuple(" ".join(cells) for cells in words)
+
+
+def leaves_checksum(leaves: Iterable[str]) -> str:
+    """SHA-256 of the table in one spelling: cells in full, in order, a line for each lane."""
+    lines = (" ".join(sorted(word.ljust(15, "f") for word in words.split())) for words in leaves)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -6,12 +6,13 @@ whether it is at home, and how many there are of its request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from keylane.geo.bits import FINEST
 from keylane.placement.lane_keys import lane_keys
 from keylane.spark.arrow import arrow_udf
 from keylane.spark.files import picked
@@ -19,6 +20,7 @@ from keylane.spark.files import picked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
     from keylane.placement.cell_lanes import CellLanes
@@ -68,6 +70,7 @@ def _copier(
     lanes: Sequence[CellLanes], radius: float
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     keys = np.array(lane_keys(lanes[0].count), np.int32)
+    finest = max(map(_finest, lanes))
 
     def copies(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from keylane.matching.cover import covers
@@ -76,13 +79,21 @@ def _copier(
             for start in range(0, len(batch), _AT_ONCE):
                 part = batch.slice(start, _AT_ONCE)
                 lat, lng, cells = (part.column(name).to_numpy(zero_copy_only=False) for name in ("lat", "lng", "cell"))
-                rows, lane, home = covers(lat, lng, cells, radius, *(one.of for one in lanes))
+                rows, lane, home = covers(lat, lng, cells, radius, [one.of for one in lanes], finest)
                 yield _copied(part, rows, lane, home, keys)
 
     return copies
 
 
-def _copied(part: pa.RecordBatch, rows: np.ndarray, lane: np.ndarray, home: np.ndarray, keys: np.ndarray) -> pa.RecordBatch:
+def _finest(lanes: CellLanes) -> int:
+    """The resolution of the finest cells that have lanes of their own: a leaf's descendants fill 3 bits a step."""
+    widths = [int(width).bit_length() // 3 for width in np.unique(lanes.ends - lanes.starts)]
+    return max([lanes.resolution, *(FINEST - width for width in widths)])
+
+
+def _copied(
+    part: pa.RecordBatch, rows: NDArray[Any], lane: NDArray[Any], home: NDArray[Any], keys: NDArray[np.int32]
+) -> pa.RecordBatch:
     each = np.bincount(rows, minlength=len(part)).astype(np.int32)
     chosen = part.select(list(_REQUEST)).take(pa.array(rows))
     more = [pa.array(lane.astype(np.int32)), pa.array(home), pa.array(each[rows]), pa.array(keys[lane])]

@@ -84,10 +84,11 @@ def _counted(lane: int, pings: pa.Table, copies: pa.Table) -> pa.Table:
 
 def ghosts_among(pairs: DataFrame, pings: DataFrame, count: int) -> DataFrame:
     """The pairs, by their keys, whose driver had pinged again, somewhere, before the request."""
-    seen = pings.select(F.col("driver").alias("pinged"), F.col("ts").alias("at"), F.col("offset").alias("told"))
-    few = F.broadcast(pairs) if count <= FEW_PAIRS else pairs
+    seen = pings.select(F.col("driver").alias("pinged"), F.col("ts").alias("at"), F.col("offset").alias("place"))
+    slim = pairs.select(*_KEYS, "driver_ts", "driver_offset")
+    few = F.broadcast(slim) if count <= FEW_PAIRS else slim
     newer = (F.col("at") > F.col("driver_ts")) | (
-        (F.col("at") == F.col("driver_ts")) & (F.col("told") > F.col("driver_offset"))
+        (F.col("at") == F.col("driver_ts")) & (F.col("place") > F.col("driver_offset"))
     )
     same = (F.col("pinged") == F.col("driver")) & newer & (F.col("at") <= F.col("rider_ts"))
     return seen.join(few, same).select(*_KEYS).distinct()

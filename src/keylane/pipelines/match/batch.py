@@ -7,9 +7,10 @@ for `--verify`, which is what `verified` does.
 
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -50,9 +51,10 @@ PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both sources, read: pings in their lanes, distinct requests, their copies, and dead letters of both."""
+    """Both sources, read: pings in their lanes, requests as told and each once, their copies, dead letters of both."""
 
     pings: DataFrame
+    tellings: DataFrame
     requests: DataFrame
     copies: DataFrame
     dead: DataFrame
@@ -132,9 +134,8 @@ def sides_of(spark: SparkSession, work: Work) -> Sides:
     told, dead_requests = as_requests(raw_riders, given.riders, region)
     requests = distinct_requests(told)
     copies = fanned_out(requests, [work.lanes], given.radius)
-    return Sides(
-        in_lanes(pings, work.lanes), requests, copies, dead_pings.unionAll(dead_requests), (drivers.records, riders.records)
-    )
+    dead, records = dead_pings.unionAll(dead_requests), (drivers.records, riders.records)
+    return Sides(in_lanes(pings, work.lanes), told, requests, copies, dead, records)
 
 
 def _matched(spark: SparkSession, work: Work) -> dict[str, Any]:
@@ -149,8 +150,10 @@ def _matched(spark: SparkSession, work: Work) -> dict[str, Any]:
         matches = write_matches(as_matches(ranked(pairs, gone, given.nearest)), folder, work.target, given)
         found = document_of(work, counts, dead, matches, gone.count())
         _check_counts(found, sides, counts)
+        if given.verify:
+            found |= _judged(work, sides, matches, found)
         for part in ("answers", "ghosts"):
-            _removed(folder / part)
+            shutil.rmtree(folder / part)
     return found
 
 
@@ -158,22 +161,28 @@ def _answered(spark: SparkSession, work: Work, sides: Sides, folder: Path) -> Da
     """What the lanes answer, kept while it is looked at more than once. One task for each lane."""
     before = spark.conf.get(PARTITIONS)
     spark.conf.set(PARTITIONS, str(work.lanes.count))
-    expire = None if work.given.expire is None else round(work.given.expire * MICROS)
+    answers = lane_answers(sides.pings, sides.copies, work.given.radius, _expire(work.given))
     try:
-        return _kept(spark, lane_answers(sides.pings, sides.copies, work.given.radius, expire), folder / "answers")
+        return _kept(spark, answers, folder / "answers")
     finally:
         spark.conf.set(PARTITIONS, str(before))
+
+
+def _expire(given: Options) -> int | None:
+    return None if given.expire is None else round(given.expire * MICROS)
+
+
+def _judged(work: Work, sides: Sides, matches: DataFrame, found: dict[str, Any]) -> dict[str, Any]:
+    from keylane.pipelines.match.verified import verified
+
+    counts = found["pings"], found["riders"]
+    result, recall, notes = verified(sides.pings, sides.tellings, matches, counts, work.given, _expire(work.given))
+    return {"verified": result, "recall": recall, "notes": [*found["notes"], *notes]}
 
 
 def _kept(spark: SparkSession, frame: DataFrame, folder: Path) -> DataFrame:
     frame.write.parquet(f"file://{folder}")
     return spark.read.schema(frame.schema).parquet(f"file://{folder}")
-
-
-def _removed(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)
 
 
 def _check_counts(found: dict[str, Any], sides: Sides, counts: list[Any]) -> None:

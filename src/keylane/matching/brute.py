@@ -35,8 +35,8 @@ def brute(
     parts = [PAIRS.empty_table()]
     if len(known):
         step = max(1, _MOST_PRODUCTS // len(known))
-        for start in range(0, len(asked), step):
-            parts.append(_of(known, asked.slice(start, step), radius_m, expire))
+        starts = range(0, len(asked), step)
+        parts += [_of(known, asked.slice(start, step), radius_m, expire) for start in starts]
     return first_of_each(pa.concat_tables(parts), nearest).combine_chunks()
 
 

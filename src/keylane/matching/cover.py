@@ -134,10 +134,9 @@ def _guests(
         found = _once(row[inside], foreign.lane[of[inside]])
         open_ = near & ~inside & ~_among(row, foreign.lane[of], *found)
         touched = metres_to_outlines(points[row[open_]], outlines_once(foreign.cell[of[open_]])) <= radius_m + _SPARE_M
-        more = (row[open_][touched], foreign.lane[of[open_]][touched])
-        one = _once(*(np.concatenate(both) for both in zip(found, more, strict=True)))
-        rows.append(one[0])
-        lanes.append(one[1])
+        more = _once(row[open_][touched], foreign.lane[of[open_]][touched])
+        rows += [found[0], more[0]]
+        lanes += [found[1], more[1]]
     return np.concatenate(rows), np.concatenate(lanes)
 
 

@@ -12,16 +12,15 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from keylane.geo.bits import FINEST
 from keylane.placement.lane_keys import lane_keys
-from keylane.spark.arrow import arrow_udf
+from keylane.spark.cells import cell_lane_column
 from keylane.spark.files import picked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from keylane.placement.cell_lanes import CellLanes
 
@@ -42,15 +41,8 @@ def in_lanes(pings: DataFrame, lanes: CellLanes) -> DataFrame:
     if "lane_key" in pings.columns:
         return pings
     keys = list(lane_keys(lanes.count))
-    placed = pings.select("*", _lane_column(lanes, F.col("cell")).alias("lane"))
+    placed = pings.select("*", cell_lane_column(pings.sparkSession, lanes, F.col("cell")).alias("lane"))
     return placed.select("*", picked(keys, "int", F.col("lane")).alias("lane_key"))
-
-
-def _lane_column(lanes: CellLanes, cell: Column) -> Column:
-    def lane_of(cells: pa.Array) -> pa.Array:
-        return pa.array(lanes.of(cells.to_numpy(zero_copy_only=False)))
-
-    return arrow_udf(lane_of, "int")(cell)
 
 
 def distinct_requests(requests: DataFrame) -> DataFrame:
@@ -70,7 +62,9 @@ def _copier(
     lanes: Sequence[CellLanes], radius: float
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     keys = np.array(lane_keys(lanes[0].count), np.int32)
-    finest = max(map(_finest, lanes))
+
+    def one_lane(cells: Any) -> Any:
+        return np.all([one.one_lane(cells) for one in lanes], axis=0)
 
     def copies(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from keylane.matching.cover import covers
@@ -79,16 +73,10 @@ def _copier(
             for start in range(0, len(batch), _AT_ONCE):
                 part = batch.slice(start, _AT_ONCE)
                 lat, lng, cells = (part.column(name).to_numpy(zero_copy_only=False) for name in ("lat", "lng", "cell"))
-                rows, lane, home = covers(lat, lng, cells, radius, [one.of for one in lanes], finest)
+                rows, lane, home = covers(lat, lng, cells, radius, [one.of for one in lanes], one_lane)
                 yield _copied(part, rows, lane, home, keys)
 
     return copies
-
-
-def _finest(lanes: CellLanes) -> int:
-    """The resolution of the finest cells that have lanes of their own: a leaf's descendants fill 3 bits a step."""
-    widths = [int(width).bit_length() // 3 for width in np.unique(lanes.ends - lanes.starts)]
-    return max([lanes.resolution, *(FINEST - width for width in widths)])
 
 
 def _copied(

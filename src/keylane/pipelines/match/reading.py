@@ -21,8 +21,8 @@ from pyspark.sql.types import BooleanType, DecimalType, DoubleType, FloatType, N
 
 from keylane.errors import DataError, UnknownNameError
 from keylane.geo.places import EARTH, PLACE_REASONS
-from keylane.pipelines.match.places import cell_column, place_problem_column
 from keylane.records import Reason
+from keylane.spark.cells import place_columns
 from keylane.spark.files import MALFORMED, PLACE, picked
 from keylane.spark.kinds import column_named, field_of
 from keylane.spark.moments import micros_of
@@ -78,7 +78,7 @@ def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: d
         (moment.isNull(), Reason.MALFORMED_RECORD),
         *((misfit, Reason.MALFORMED_RECORD) for misfit in (_misfits(frame, columns) if extra else [])),
     ]
-    reason = picked([str(one) for one in PLACE_REASONS], "string", place_problem_column(lat, lng, region))
+    reason = picked([str(one) for one in PLACE_REASONS], "string", place_columns(lat, lng, region).problem)
     for condition, word in reversed(rules):
         reason = F.when(condition, F.lit(str(word))).otherwise(reason)
     judged = frame.select("*", reason.alias("keylane_reason"))
@@ -94,7 +94,7 @@ def _good(judged: DataFrame, made: dict[str, Column]) -> DataFrame:
     known = [F.col(column).alias(name) for name, column in lanes.items() if column in judged.columns]
     kept = judged.where(F.col("keylane_reason").isNull())
     good = kept.select(*(column.alias(name) for name, column in made.items()), *known)
-    return good.select("*", cell_column(F.col("lat"), F.col("lng")).alias("cell"))
+    return good.select("*", place_columns(F.col("lat"), F.col("lng")).cell.alias("cell"))
 
 
 def _dead(judged: DataFrame, who: str) -> DataFrame:

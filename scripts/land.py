@@ -38,8 +38,9 @@ def main(files: list[str]) -> None:
 
 
 def level(file: str, name: str, unit: float, off: float) -> str:
-    found = [on_grid(simpler(ring, off), unit) for ring in rings(json.loads(Path(file).read_text(encoding="utf-8")))]
-    kept = [ring for ring in found if len(ring) > 3]
+    found = rings(json.loads(Path(file).read_text(encoding="utf-8")))
+    made = [on_grid(simpler(unrolled(ring), off), unit) for ring in found if not is_null_island(ring)]
+    kept = [ring for ring in made if len(ring) > 2]
     return f"{name} {unit} {len(kept)} {sum(map(len, kept))} {packed(kept)}\n"
 
 
@@ -67,6 +68,20 @@ def points(arc: list[list[int]], transform: dict[str, list[float]]) -> list[Poin
 def joined(ring: list[int], arcs: list[list[Point]]) -> list[Point]:
     parts = [arcs[number] if number >= 0 else arcs[~number][::-1] for number in ring]
     return [point for part in parts for point in part[:-1]]
+
+
+def is_null_island(ring: list[Point]) -> bool:
+    """The islet that Natural Earth's authors put where both coordinates are zero."""
+    return all(abs(x) < 0.1 and abs(y) < 0.1 for x, y in ring)
+
+
+def unrolled(ring: list[Point]) -> list[Point]:
+    """Longitudes that never jump: an outline over the 180th meridian goes on beyond 180; Antarctica ends at the pole."""
+    made = [ring[0]]
+    for x, y in ring[1:]:
+        made.append((x + 360 * round((made[-1][0] - x) / 360), y))
+    end = ring[0][0] + 360 * round((made[-1][0] - ring[0][0]) / 360)
+    return made if end == ring[0][0] else [*made, (end, ring[0][1]), (end, -90.0), (ring[0][0], -90.0)]
 
 
 def simpler(ring: list[Point], off: float) -> list[Point]:

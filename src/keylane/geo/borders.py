@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from keylane.geo.shapes import Side
 
-__all__ = ["Border", "Leaf", "borders"]
+__all__ = ["Border", "Leaf", "beside_finer", "borders"]
 
 
 class Leaf(NamedTuple):
@@ -52,6 +52,17 @@ def borders(leaves: Mapping[int, Leaf], radius_m: float) -> list[Border]:
         if leaves[other].lane != leaves[cell].lane
     ]
     return sorted(found, key=lambda border: (-border.copies, border.cell, border.other))
+
+
+def beside_finer(leaves: Mapping[int, Leaf]) -> dict[int, int]:
+    """Leaves that lie beside finer ones, with the resolution of the finest of those."""
+    coarsest = min((resolution(cell) for cell in leaves), default=0)
+    found: dict[int, int] = {}
+    for cell in leaves:
+        for _, other in _beyond(cell, leaves, coarsest):
+            if resolution(other) < resolution(cell):
+                found[other] = max(found.get(other, 0), resolution(cell))
+    return found
 
 
 def _beyond(cell: int, leaves: Mapping[int, Leaf], coarsest: int) -> Iterator[tuple[Side, int]]:

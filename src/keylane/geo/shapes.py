@@ -19,7 +19,7 @@ try:
 except ImportError:
     raise MissingExtraError.named("geo", "h3") from None
 
-__all__ = ["Side", "area_km2", "boundary", "side_km", "sides"]
+__all__ = ["Side", "area_km2", "boundary", "outline_of_parts", "side_km", "sides"]
 
 Place = tuple[float, float]
 
@@ -46,6 +46,16 @@ def boundary(cell: int) -> list[Place]:
         return corners
     pole = 90.0 if corners[0][0] > 0 else -90.0
     return [*corners, (corners[0][0], end), (pole, end), (pole, corners[0][1])]
+
+
+def outline_of_parts(cell: int, at: int) -> list[Place]:
+    """The outline of a cell's descendants at a resolution, unrolled: what a leaf stands for, which is no hexagon.
+
+    >>> len(boundary(0x8528308bfffffff)), len(outline_of_parts(0x8528308bfffffff, 6))
+    (6, 18)
+    """
+    outer = h3.cells_to_h3shape(h3.cell_to_children(cell, at)).outer
+    return unrolled(outer)
 
 
 def unrolled(corners: tuple[Place, ...]) -> list[Place]:

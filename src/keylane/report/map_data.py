@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from keylane.geo.bits import ancestor, cell_name, cell_named, resolution
-from keylane.geo.borders import Leaf, borders
-from keylane.geo.shapes import area_km2, boundary
+from keylane.geo.borders import Leaf, beside_finer, borders
+from keylane.geo.shapes import area_km2, boundary, outline_of_parts
 from keylane.report.land import layer_text
 from keylane.report.steps import numbers_text, ring_text
 from keylane.report.views import CITY, COUNTRY, WORLD, Spot, around, heaviest
@@ -29,6 +29,8 @@ Document = dict[str, Any]
 CITIES, AROUND_CITY = 16, 1.2
 #: Degrees: data in a smaller box has one land layer cut to it.
 SMALL, WIDE = 6.0, 80.0
+#: Resolutions below its own down to which a leaf beside finer ones is drawn by its parts.
+FINER = 2
 #: Degrees of a unit of the grid that outlines of resolution 9 are on; every step coarser, cells are 2.6 times as large.
 UNIT, LARGER = 0.00001, 2.6457513
 
@@ -71,6 +73,7 @@ def map_data(found: Picture, lanes: int) -> Document:
         "lanes": lanes,
         "radius": found.radius_m,
         "cells": _cells(order, nodes, outlines),
+        "parts": _parts(found, {cell: i for i, cell in enumerate(order)}),
         "borders": _borders(found.borders, {cell: i for i, cell in enumerate(order)}),
         "copies": round(max((border.copies for border in found.borders), default=0), 3),
         "extent": around(spots),
@@ -96,7 +99,7 @@ def _cells(order: list[int], nodes: dict[int, Node], outlines: dict[int, list[tu
     """Columns: what can be said of each cell in a few characters."""
     shown = [nodes[cell] for cell in order]
     top = [max(node.lanes.items(), key=lambda item: (item[1], -item[0])) for node in shown]
-    units = [round(UNIT * LARGER ** (9 - at), 7) for at in range(16)]
+    units = _units()
     rings = [ring_text([(lng, lat) for lat, lng in outlines[cell]], units[resolution(cell)]) for cell in order]
     return {
         "units": units,
@@ -110,6 +113,25 @@ def _cells(order: list[int], nodes: dict[int, Node], outlines: dict[int, list[tu
         "area": [float(f"{area_km2(cell):.4g}") for cell in order],
         "hour": numbers_text(-1 if node.hour is None else node.hour for node in shown),
     }
+
+
+def _units() -> list[float]:
+    """Degrees of a unit of the grid, by resolution."""
+    return [round(UNIT * LARGER ** (9 - at), 7) for at in range(16)]
+
+
+def _parts(found: Picture, index: dict[int, int]) -> Document:
+    """What leaves beside finer ones really cover: between two resolutions hexagons leave gaps, their parts do not."""
+    units = _units()
+    made = [
+        (index[cell], ring_text([(lng, lat) for lat, lng in outline_of_parts(cell, _parts_at(cell, at))], units[resolution(cell)]))
+        for cell, at in beside_finer(found.leaves).items()
+    ]
+    return {"cells": numbers_text(number for number, _ in made), "rings": "".join(ring for _, ring in made)}
+
+
+def _parts_at(cell: int, at: int) -> int:
+    return min(at, resolution(cell) + FINER)
 
 
 def _borders(found: list[Border], index: dict[int, int]) -> str:

@@ -7,6 +7,7 @@ middle of its records. A window is twice as wide on the ground as it is high. Tw
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from math import cos, radians
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,8 @@ __all__ = ["CITY", "COUNTRY", "WORLD", "Spot", "around", "heaviest"]
 WORLD = Box(-57.0, -180.0, 74.0, 180.0)
 #: Degrees of latitude that a window is high.
 COUNTRY, CITY = 13.0, 0.5
-BINS = 4
+BINS = 3
+Place = tuple[float, float]
 
 
 class Spot(NamedTuple):
@@ -47,27 +49,27 @@ def heaviest(spots: Sequence[Spot], height: float, most: int = 1) -> list[Box]:
     >>> [tuple(round(edge, 2) for edge in box) for box in heaviest([Spot(48.1, 11.6, 9), Spot(53.6, 10.0, 5)], 0.5)]
     [(47.85, 10.85, 48.35, 12.35)]
     """
-    left, found = list(spots), []
-    while left and len(found) < most:
-        middle = _middle(left, height)
-        found.append(_window(*middle, height))
-        left = [spot for spot in left if not _near(spot, middle, height)]
-    return found
+    size, found = height / BINS, list[Place]()
+    sums = _sums(spots, size)
+    for window in sorted(sums, key=lambda window: (-sums[window], window)):
+        if len(found) == most:
+            break
+        if not any(_near(_centre(window, size), middle, height) for middle in found):
+            found.append(_weighed([spot for spot in spots if _within(_bin(spot, size), window, size)]))
+    return [_window(*middle, height) for middle in found]
 
 
-def _middle(spots: Sequence[Spot], height: float) -> tuple[float, float]:
-    """The middle of the records of the heaviest window."""
-    size = height / BINS
+def _sums(spots: Sequence[Spot], size: float) -> Counter[tuple[int, int]]:
+    """The records of every window, by the bin at its south-western corner."""
     bins: Counter[tuple[int, int]] = Counter()
     for spot in spots:
         bins[_bin(spot, size)] += spot.records
     sums: Counter[tuple[int, int]] = Counter()
     for (row, column), records in bins.items():
-        for i in range(BINS):
-            for j in range(_columns(row, size)):
-                sums[row - i, column - j] += records
-    (row, column), _ = min(sums.items(), key=lambda item: (-item[1], item[0]))
-    return _weighed([spot for spot in spots if _within(_bin(spot, size), row, column, size)])
+        wide = _columns(row, size)
+        for i, j in product(range(BINS), range(wide)):
+            sums[row - i, column - j] += records
+    return sums
 
 
 def _bin(spot: Spot, size: float) -> tuple[int, int]:
@@ -79,8 +81,9 @@ def _columns(row: int, size: float) -> int:
     return round(2 * BINS / _narrow(row * size - 90))
 
 
-def _within(found: tuple[int, int], row: int, column: int, size: float) -> bool:
-    return 0 <= found[0] - row < BINS and 0 <= found[1] - column < _columns(found[0], size)
+def _within(found: tuple[int, int], window: tuple[int, int], size: float) -> bool:
+    rows, columns = found[0] - window[0], found[1] - window[1]
+    return 0 <= rows < BINS and 0 <= columns < _columns(found[0], size)
 
 
 def _narrow(lat: float) -> float:
@@ -88,7 +91,8 @@ def _narrow(lat: float) -> float:
     return cos(radians(min(80.0, abs(lat))))
 
 
-def _weighed(spots: Sequence[Spot]) -> tuple[float, float]:
+def _weighed(spots: Sequence[Spot]) -> Place:
+    """The middle of the records."""
     weights = [spot.records or 1 for spot in spots]
     total = sum(weights)
     lat = sum(spot.lat * weight for spot, weight in zip(spots, weights, strict=True)) / total
@@ -100,6 +104,11 @@ def _window(lat: float, lng: float, height: float) -> Box:
     return Box(lat - height / 2, lng - wide, lat + height / 2, lng + wide)
 
 
-def _near(spot: Spot, middle: tuple[float, float], height: float) -> bool:
-    beside = abs(spot.lng - middle[1]) * _narrow(middle[0])
-    return abs(spot.lat - middle[0]) < height and beside < 2 * height
+def _centre(window: tuple[int, int], size: float) -> Place:
+    row, column = window
+    return (row + BINS / 2) * size - 90, (column + _columns(row, size) / 2) * size - 180
+
+
+def _near(one: Place, other: Place, height: float) -> bool:
+    beside = abs(one[1] - other[1]) * _narrow(other[0])
+    return abs(one[0] - other[0]) < height and beside < 2 * height

@@ -56,6 +56,8 @@
   for (const name of ["lane", "records", "top", "on", "leaves", "hour"]) {
     numbers(map.cells[name]).forEach((value, i) => { cells[i][name] = value; });
   }
+  const covered = numbers(map.parts.cells), parts = outlines(map.parts.rings, (i) => map.cells.units[resolutions[covered[i]]]);
+  covered.forEach((cell, i) => { cells[cell].parts = parts[i].points; });
   const laneRecords = new Array(map.lanes).fill(0);
   cells.forEach((cell, i) => {
     Object.assign(cell, { resolution: resolutions[i], name: names[i].padEnd(15, "f"), borders: [] });
@@ -94,6 +96,8 @@
     colours = { heat: heat.palette() };
     for (const name of ["sea", "land", "coast", "edge", "line", "ink"]) colours[name] = variable("--" + name);
     const base = parseFloat(variable("--lane-light"));
+    colours.cover = parseFloat(variable("--lane-cover"));
+    colours.empty = variable("--empty");
     colours.lanes = Array.from({ length: map.lanes }, (_, lane) => {
       // The golden angle keeps lanes with neighbouring numbers far apart; three shades tell like hues apart.
       const hue = (lane * 137.508 + 25) % 360, light = base + [0, -0.1, 0.1][lane % 3];
@@ -104,12 +108,12 @@
 
   const colourOf = (cell, mode) => {
     if (mode == "lane") return colours.lanes[cell.lane];
-    return cell.records ? colours.loads[Math.min(63, Math.floor(loadShare(cell.density) * 64))] : variable("--empty");
+    return cell.records ? colours.loads[Math.min(63, Math.floor(loadShare(cell.density) * 64))] : colours.empty;
   };
 
   // The finest resolution whose sides are still to be seen, two pixels and a half.
   function level() {
-    const km = width / view.k * 0 + KM_PER_DEGREE * Math.cos(latitude(view.y) * Math.PI / 180) / view.k;
+    const km = KM_PER_DEGREE * Math.cos(latitude(view.y) * Math.PI / 180) / view.k;
     const at = Math.floor(Math.log(1281 / (2.5 * km)) / Math.log(Math.sqrt(7)));
     return Math.max(coarsest, Math.min(finest, at));
   }
@@ -138,7 +142,7 @@
     });
   }
 
-  function trace(points, turn, close) {
+  function trace(context, points, turn, close) {
     const k = view.k, ox = width / 2 + (turn - view.x) * k, oy = height / 2 - view.y * k;
     let lastX = ox + points[0] * k, lastY = oy + points[1] * k;
     context.moveTo(lastX, lastY);
@@ -155,42 +159,59 @@
 
   function traceLand(layer) {
     context.beginPath();
-    for (const turn of turns()) for (const one of layer.outlines) if (seen(one.box, turn)) trace(one.points, turn, true);
+    for (const turn of turns()) for (const one of layer.outlines) if (seen(one.box, turn)) trace(context, one.points, turn, true);
   }
+
+  // Cells are drawn whole on a sheet of their own, coarse below fine, and the sheet is then laid over the land: between
+  // two resolutions hexagons overlap, and what is laid twice would be darker.
+  const sheet = document.createElement("canvas");
 
   function drawCells() {
     const mode = colouring(), at = level(), groups = new Map();
     let drawn = 0;
     for (const turn of turns()) for (const cell of cells) {
       if (!shown(cell, at) || !seen(cell.box, turn)) continue;
-      const dim = only !== null && (cell.leaves ? !cell.has?.has(only) : cell.lane != only);
-      const colour = only !== null && !dim && mode == "lane" ? colours.lanes[only] : colourOf(cell, mode), key = colour + dim;
-      if (!groups.has(key)) groups.set(key, { colour, dim, found: [] });
-      groups.get(key).found.push([cell, turn]);
       drawn++;
+      if (only !== null && (cell.leaves ? !cell.has?.has(only) : cell.lane != only)) continue;
+      const colour = only !== null && mode == "lane" ? colours.lanes[only] : colourOf(cell, mode), key = cell.resolution + colour;
+      if (!groups.has(key)) groups.set(key, { colour, found: [] });
+      groups.get(key).found.push([cell, turn]);
     }
-    const side = 1281 / Math.pow(Math.sqrt(7), at) / KM_PER_DEGREE * view.k;
-    for (const { colour, dim, found } of groups.values()) {
-      context.beginPath();
-      for (const [cell, turn] of found) trace(cell.points, turn, true);
-      context.globalAlpha = dim ? 0.1 : mode == "lane" ? 0.84 : 0.9;
-      context.fillStyle = colour;
-      context.fill();
-      context.globalAlpha = dim ? 0.1 : 1;
-      context.strokeStyle = side > 7 ? colours.edge : colour;
-      context.lineWidth = side > 7 ? 0.8 : 0.3;
-      context.stroke();
+    sheet.width = canvas.width;
+    sheet.height = canvas.height;
+    const over = sheet.getContext("2d"), side = 1281 / Math.pow(Math.sqrt(7), at) / KM_PER_DEGREE * view.k;
+    over.setTransform(context.getTransform());
+    over.lineJoin = "round";
+    for (const { colour, found } of groups.values()) {
+      over.fillStyle = colour;
+      over.beginPath();
+      for (const [cell, turn] of found) if (cell.parts) trace(over, cell.parts, turn, true);
+      over.fill();
     }
+    for (const { colour, found } of groups.values()) {
+      over.fillStyle = colour;
+      over.beginPath();
+      for (const [cell, turn] of found) trace(over, cell.points, turn, true);
+      over.fill();
+      over.strokeStyle = side > 5 ? colours.edge : colour;
+      over.lineWidth = side > 5 ? 0.8 : 0.4;
+      over.stroke();
+    }
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.globalAlpha = mode == "lane" ? colours.cover : 0.9;
+    context.drawImage(sheet, 0, 0);
     context.globalAlpha = 1;
+    const ratio = devicePixelRatio || 1;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
     return drawn;
   }
 
   function drawBorders() {
     if (!withBorders()) return;
-    const classes = Array.from({ length: CLASSES }, () => []), small = view.k < 40;
+    const classes = Array.from({ length: CLASSES }, () => []), least = view.k < 8 ? 2 : view.k < 40 ? 1 : 0;
     for (const turn of turns()) for (const border of borders) {
       const one = border.cells[0];
-      if (small && border.class < 1 || !seen(one.box, turn)) continue;
+      if (border.class < least || !seen(one.box, turn)) continue;
       if (only !== null && border.cells.every((cell) => cell.lane != only)) continue;
       classes[border.class].push([border.points, turn]);
     }
@@ -213,7 +234,7 @@
   function drawPointed() {
     if (!pointed) return;
     context.beginPath();
-    for (const turn of turns()) if (seen(pointed.box, turn)) trace(pointed.points, turn, true);
+    for (const turn of turns()) if (seen(pointed.box, turn)) trace(context, pointed.points, turn, true);
     context.strokeStyle = colours.ink;
     context.lineWidth = 2;
     context.stroke();
@@ -249,7 +270,7 @@
     const drawn = drawCells();
     traceLand(layer);
     context.strokeStyle = colours.coast;
-    context.lineWidth = view.k > 60 ? 1.1 : 0.7;
+    context.lineWidth = view.k > 30 ? 1.2 : 0.7;
     context.stroke();
     drawBorders();
     drawPointed();

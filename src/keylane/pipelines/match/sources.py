@@ -42,6 +42,7 @@ __all__ = ["LANE_BITS", "Found", "find", "opened"]
 #: An offset in a lane and the lane itself, as one number: enough bits for every lane count.
 LANE_BITS: Final = 17
 _OFFSET: Final = "keylane_offset"
+_POSITION: Final = StructType([StructField("file", StringType()), StructField("row", LongType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ def replaced(found: Found, records: int | None) -> Found:
 def _lanes(spark: SparkSession, found: Found) -> tuple[DataFrame, int | None]:
     """A routed folder: one task for each lane, and Spark told so."""
     own = StructType.fromJson(json.loads(found.schema))
-    full = StructType([*own.fields, StructField(_OFFSET, LongType()), StructField("keylane_source", StringType())])
+    given = [StructField(_OFFSET, LongType()), StructField("keylane_source", _POSITION)]
+    full = StructType([*own.fields, *given])
     lanes = [_lane(spark, full, own, files, lane) for lane, files in enumerate(found.files)]
     return claimed(spark, lanes, LANE_KEY), found.records
 
@@ -143,7 +145,7 @@ def _lane(spark: SparkSession, full: StructType, own: StructType, files: Sequenc
     return read.select(
         *map(column_named, own.names),
         lane_place(F.col(_OFFSET), F.lit(lane)).alias(PLACE),
-        F.col("keylane_source").alias(SOURCE),
+        F.concat_ws("/", "keylane_source.file", F.col("keylane_source.row").cast("string")).alias(SOURCE),
         _as_json(own.names).alias(ORIGINAL),
         F.lit(lane).cast("int").alias(LANE),
     )

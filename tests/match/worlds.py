@@ -72,7 +72,10 @@ def requests(seed: int = 8) -> pa.Table:
 
 def routed(folder: Path) -> tuple[pa.Table, Any]:
     """The records of a routed folder, and their order among those of one time: by offset, then by lane."""
-    tables = [(int(file.parent.name.partition("=")[2]), pq.ParquetFile(file).read()) for file in sorted(folder.glob("stream=*/lane=*/*"))]
+    tables = [
+        (int(file.parent.name.partition("=")[2]), pq.ParquetFile(file).read())
+        for file in sorted(folder.glob("stream=*/lane=*/*"))
+    ]
     offsets = [table["keylane_offset"].to_numpy() << 17 | lane for lane, table in tables]
     return pa.concat_tables([table for _, table in tables]), np.concatenate(offsets)
 
@@ -85,7 +88,7 @@ def expected(
     nearest: int | None = None,
     offsets: tuple[Any, Any] = (None, None),
 ) -> set[tuple[str, int, str]]:
-    """(rider, milliseconds, driver) of every pair, by the plain definition; later rows are newer, unless offsets say otherwise."""
+    """(rider, milliseconds, driver) of every pair, by the plain definition; later rows are newer, or as offsets say."""
     kind = np.where(drivers["available"].to_numpy(), 2, 1).astype(np.int8)
     known = _as(drivers, "driver", offsets[0]).append_column("kind", pa.array(kind))
     micros = None if expire is None else round(expire * 1_000_000)

@@ -24,7 +24,9 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--time", "-t", metavar="COLUMN", help="Balance every UTC hour by this column, not only the whole."),
     click.option("--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="What whole numbers in it count."),
     click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
-    click.option("--tau", type=float, help="Split cells above this share of a lane; default: the largest that will do."),
+    click.option(
+        "--tau", type=float, help="Split cells above this share of a lane; default: the largest that will do."
+    ),
     click.option(
         "--strategy",
         type=click.Choice(["hours", "curve"]),
@@ -33,12 +35,17 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="Even in every hour, or ranges of neighbours.",
     ),
     click.option("--sticky", type=click.Path(), metavar="OLD.yaml", help="Change this contract's table by few moves."),
-    click.option("--most-moved", type=click.FloatRange(0, 1), help="What --sticky may move of the load; default: 0.05."),
+    click.option(
+        "--most-moved", type=click.FloatRange(0, 1), help="What --sticky may move of the load; default: 0.05."
+    ),
     click.option("--contract", "-c", type=click.Path(), help="Keep this contract's name, streams, key and lanes."),
     click.option("--name", help="The name of a new contract; default: places."),
     click.option("--stream", "streams", multiple=True, help="A stream of a new contract; repeatable."),
-    click.option("--radius", "radii", type=float, multiple=True, metavar="M", help="Tell copies per rider; repeatable."),
+    click.option(
+        "--radius", "radii", type=float, multiple=True, metavar="M", help="Tell copies per rider; repeatable."
+    ),
     click.option("--write", "written", type=click.Path(), metavar="CONTRACT.yaml", help="Write the contract here."),
+    click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
     click.option("--force", is_flag=True, help="Replace what is there."),
     click.option(
         "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
@@ -64,7 +71,9 @@ def geo() -> None:
 @geo.command(short_help="Build a lane table from the places of a source.")
 @click.argument("source", metavar="SRC")
 @_options
-def table(source: str, written: str | None, force: bool, output: str, **options: Any) -> tuple[Result, str]:
+def table(
+    source: str, written: str | None, report: str | None, force: bool, output: str, **options: Any
+) -> tuple[Result, str]:
     """Build the lane table of a contract from SRC: cells split where load is heavy, packed so that hours are even.
 
     SRC is a file or folder of Parquet, JSON lines or CSV, or a topic. Places are counted by H3 cell and UTC hour in one
@@ -77,10 +86,15 @@ def table(source: str, written: str | None, force: bool, output: str, **options:
 
     Exit codes: 0 done, 1 the source cannot be read, 2 usage or invalid contract.
     """
-    check_apart(written, options["sticky"], options["contract"])
-    check_free(written, force=force)
+    check_apart(written, report, options["sticky"] or options["contract"])
+    for path in (written, report):
+        check_free(path, force=force)
     made = _made(source, options)
     write(written, made.contract)
+    if report:
+        from keylane.report.geo_table import write_geo_table
+
+        write_geo_table(made.document, report)
     return as_result(made.document, written), output
 
 

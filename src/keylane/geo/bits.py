@@ -30,6 +30,7 @@ __all__ = [
     "curve_end",
     "curve_start",
     "is_cell",
+    "middle",
     "resolution",
 ]
 
@@ -58,6 +59,16 @@ def ancestor(cells: Cells, at: int) -> Cells:
     """
     filler = (1 << 3 * (FINEST - at)) - 1
     return (cells & ~_RESOLUTION) | (at << 52) | filler
+
+
+def middle(cells: Cells, at: int) -> Cells:
+    """The descendant at a resolution, not coarser than the cell's own, whose centre is the cell's centre.
+
+    >>> f"{middle(0x85283083fffffff, 6):x}"
+    '862830807ffffff'
+    """
+    finer = (1 << 3 * (FINEST - resolution(cells))) - 1
+    return (cells & ~_RESOLUTION & ~finer) | (at << 52) | ((1 << 3 * (FINEST - at)) - 1)
 
 
 def curve_end(cells: Cells) -> Cells:

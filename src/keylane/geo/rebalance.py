@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Rebalanced", "hour_cvs", "rebalance"]
+__all__ = ["GOAL", "HOUR_GOAL", "MOST_MOVED", "Rebalanced", "hour_cvs", "rebalance"]
 
 GOAL: Final = 0.0075
 HOUR_GOAL: Final = 0.025

@@ -1,9 +1,9 @@
 """`geo table`: a lane table from traffic, counted on Spark in one pass.
 
-    looking, kafka.profile    a source -> a frame of places, each with its time or its position
-    spark.geo_counts          the frame -> records of each home cell by hour
-    plan.lane_tables          counts -> a table, and how even it is on records that it has not seen
-    plan.geo_written          a table -> a contract
+looking, kafka.profile    a source -> a frame of places, each with its time or its position
+spark.geo_counts          the frame -> records of each home cell by hour
+plan.lane_tables          counts -> a table, and how even it is on records that it has not seen
+plan.geo_written          a table -> a contract
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from keylane.contract.leaves import leaf_lanes
-from keylane.geo.bits import FINEST, ancestor, curve_end, curve_start
+from keylane.geo.bits import FINEST, ancestor, curve_end, curve_start, resolution
 from keylane.keys.binary import binary_of_rows
 from keylane.placement.partitioners import Partitioner, partitioner
 
@@ -82,6 +82,17 @@ class CellLanes:
         at = np.searchsorted(self.starts, place, "right") - 1
         inside = (at >= 0) & (place <= self.ends[at])
         return np.where(inside, self.leaf_lane[at], OUTSIDE).astype(np.int32)
+
+    def one_lane(self, cells: Any) -> NDArray[np.bool_]:
+        """Whether each cell, of any resolution, is one lane throughout: in a leaf, or hashed and with no leaf in it."""
+        given = np.asarray(cells, np.int64)
+        hashed = resolution(given) >= self.resolution
+        if not len(self.starts):
+            return hashed
+        first, last = curve_start(given), curve_end(given)
+        at = np.searchsorted(self.starts, last, "right") - 1
+        apart = (at < 0) | (self.ends[at] < first)
+        return np.where(apart, hashed, self.starts[at] <= first)
 
     def from_hash(self, cells: NDArray[np.int64]) -> NDArray[np.int32]:
         """The lane of each cell's ancestor by the partitioner's hash."""

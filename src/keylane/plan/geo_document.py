@@ -144,9 +144,7 @@ def _cells(table: Fitted, *, timed: bool) -> Iterator[dict[str, Any]]:
         yield {"cell": cell_name(cell), "lane": lane, "records": round(records), "hour": known}
 
 
-def _notes(
-    counted: Counted, table: Fitted, held: Score, least: float, *, met: bool, untimed: int
-) -> Iterator[str]:
+def _notes(counted: Counted, table: Fitted, held: Score, least: float, *, met: bool, untimed: int) -> Iterator[str]:
     """What the figures alone do not say."""
     lanes, cells = table.wish.lanes, len(counted.cells)
     if cells < lanes:

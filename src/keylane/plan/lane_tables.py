@@ -22,7 +22,7 @@ import numpy as np
 
 from keylane.geo.bits import ancestor, curve_end, curve_start
 from keylane.geo.pack import pack_along_curve, pack_by_hour
-from keylane.geo.rebalance import MOST_MOVED, Rebalanced, rebalance
+from keylane.geo.rebalance import GOAL, HOUR_GOAL, MOST_MOVED, Rebalanced, rebalance
 from keylane.geo.split import COARSEST, Leaves, split
 from keylane.measure.balance import cv, max_over_mean, noise_floor
 from keylane.placement.cell_lanes import CellLanes
@@ -37,9 +37,8 @@ __all__ = ["LADDER", "Counted", "Fitted", "Score", "Wish", "chosen", "fitted", "
 
 Strategy: TypeAlias = Literal["hours", "curve"]
 LADDER: Final = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
-#: What is even enough, however many records there are.
+#: What is even enough of a day, however many records there are.
 DAY_GOAL: Final = 0.005
-HOUR_GOAL: Final = 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,9 @@ def fitted(cells: Any, loads: Any, wish: Wish, tau: float) -> Fitted:
     """A table for these loads; a change of the old one, where there is one."""
     if wish.old is not None:
         leaves = split(cells, loads, wish.lanes, tau, wish.resolution, kept=_leaves_of(wish.old))
-        moved = rebalance(wish.old.of(leaves.cells), leaves.loads, wish.lanes, most_moved=wish.most_moved)
+        day, hour = _worth_moving(leaves.loads, wish.lanes)
+        old = wish.old.of(leaves.cells)
+        moved = rebalance(old, leaves.loads, wish.lanes, goal=day, hour_goal=hour, most_moved=wish.most_moved)
         return Fitted(leaves, moved.lanes, tau, wish, moved)
     leaves = split(cells, loads, wish.lanes, tau, wish.resolution)
     pack = pack_by_hour if wish.strategy == "hours" else pack_along_curve
@@ -165,10 +166,21 @@ def _leaves_of(old: CellLanes) -> NDArray[np.int64]:
     return old.ends | (1 << 59) | (at << 52)
 
 
+def _worth_moving(loads: Loads, lanes: int) -> tuple[float, float]:
+    """Where a change ends: nothing is moved for what chance alone would give on so few records."""
+    least = float(min((of for of in loads.sum(0) if of > 0), default=0.0))
+    day, hour = (near_chance(lanes) * noise_floor(lanes, int(of)) for of in (loads.sum(), least))
+    return max(GOAL, day), max(HOUR_GOAL, hour)
+
+
+def near_chance(lanes: int) -> float:
+    """How many times its floor a CV may be, by chance: it strays by 1 / sqrt(2 lanes) of itself; three times that."""
+    return 1 + 3 / sqrt(2 * max(1, lanes - 1))
+
+
 def _from_goal(score: Score, wish: Wish) -> float:
     """1 or less where the goal is met; else how many times too uneven. Ranges of the curve are judged by the day."""
-    # The CV of so many lanes strays by this part of itself, by chance; three times that is not chance.
-    near = 1 + 3 / sqrt(2 * max(1, wish.lanes - 1))
+    near = near_chance(wish.lanes)
     day = score.cv / max(DAY_GOAL, near * score.noise_floor)
     hours = [found / max(HOUR_GOAL, near * floor) for found, floor in score.hours]
     return max([day, *hours]) if wish.strategy == "hours" else day

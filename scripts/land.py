@@ -20,7 +20,7 @@ from typing import Any
 
 TARGET = Path(__file__).parent.parent / "src/keylane/report/assets/land.txt"
 #: Name, degrees of one unit of the grid, how far in degrees an outline may be off.
-LEVELS = (("world", 0.01, 0.0), ("near", 0.01, 0.01), ("fine", 0.004, 0.006))
+LEVELS = (("world", 0.01, 0.0), ("near", 0.01, 0.01), ("fine", 0.003, 0.003))
 HEADER = """\
 # Land outlines for the maps of keylane's pages. Made by scripts/land.py; do not edit.
 # Source: Natural Earth (naturalearthdata.com), land at 1:110, 1:50 and 1:10 million, version 4.1. Public domain.
@@ -81,7 +81,10 @@ def unrolled(ring: list[Point]) -> list[Point]:
     for x, y in ring[1:]:
         made.append((x + 360 * round((made[-1][0] - x) / 360), y))
     end = ring[0][0] + 360 * round((made[-1][0] - ring[0][0]) / 360)
-    return made if end == ring[0][0] else [*made, (end, ring[0][1]), (end, -90.0), (ring[0][0], -90.0)]
+    if end != ring[0][0]:
+        made += [(end, ring[0][1]), (end, -90.0), (ring[0][0], -90.0)]
+    middle = (min(x for x, _ in made) + max(x for x, _ in made)) / 2
+    return [(x - 360 * round(middle / 360), y) for x, y in made]
 
 
 def simpler(ring: list[Point], off: float) -> list[Point]:

@@ -60,7 +60,7 @@ def _stage(data: Document, found: Picture) -> Markup:
         tag("div", class_="scale-bar", aria_hidden="true"),
         tag("p", "Mercator. Land: Natural Earth", class_="credit"),
         class_="stage",
-        data_open=_opens_with(found, data),
+        data_open=data["open"],
     )
 
 
@@ -68,14 +68,6 @@ def _says(found: Picture) -> str:
     lanes = len({leaf.lane for leaf in found.leaves.values()})
     cells = f"{count(len(found.leaves))} cells on {count(lanes)} lanes, {count(len(found.borders))} borders between lanes."
     return f"Map: {cells} Arrow keys move it, plus and minus zoom, and what is in the middle is read out."
-
-
-def _opens_with(found: Picture, data: Document) -> str:
-    """The closest view that shows most of what there is."""
-    box = data["extent"]
-    size = max(box.north - box.south, box.east - box.west)
-    wanted = "City" if size < 1.5 else "Country" if size < 40 else "World"
-    return wanted if any(one["name"] == wanted for one in data["views"]) else "World"
 
 
 def _legends(found: Picture) -> Markup:

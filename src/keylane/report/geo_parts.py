@@ -45,7 +45,7 @@ def map_page(
         tag("div", id="tip", role="status", hidden=True),
         tag("noscript", tag("p", words("page")["no_script"])),
     )
-    figures = {**_hours_data(hours), "map": {**data, "extent": None}}
+    figures = {**_hours_data(hours), "map": data}
     styles, scripts = ("charts", "plan", "map"), ("tip", "plan", "map")
     return page(f"keylane {kind}: {where}", body, figures, "plan", styles, scripts)
 

@@ -29,6 +29,10 @@ class Box(NamedTuple):
     north: float
     east: float
 
+    def holds(self, lat: float, lng: float) -> bool:
+        """Whether a place is inside."""
+        return self.south <= lat <= self.north and (lng - self.west) % 360 <= self.east - self.west
+
     def wider(self, degrees: float) -> Box:
         """With a margin around it."""
         return Box(self.south - degrees, self.west - degrees, self.north + degrees, self.east + degrees)

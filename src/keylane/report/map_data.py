@@ -27,6 +27,8 @@ __all__ = ["Picture", "map_data", "picture"]
 Document = dict[str, Any]
 #: Cities whose coast is there at the finest scale, and the degrees around each.
 CITIES, AROUND_CITY = 16, 1.2
+#: The page opens with the closest view that holds this share of the records.
+MOST = 0.8
 #: Degrees: data in a smaller box has one land layer cut to it.
 SMALL, WIDE = 6.0, 80.0
 #: Resolutions below its own down to which a leaf beside finer ones is drawn by its parts.
@@ -69,6 +71,7 @@ def map_data(found: Picture, lanes: int) -> Document:
     order = sorted(nodes, key=lambda cell: (resolution(cell), cell))
     outlines = {cell: boundary(cell) for cell in order}
     spots = [_spot(outlines[cell], leaf.records) for cell, leaf in found.leaves.items()]
+    views = _views(spots)
     return {
         "lanes": lanes,
         "radius": found.radius_m,
@@ -76,9 +79,9 @@ def map_data(found: Picture, lanes: int) -> Document:
         "parts": _parts(found, {cell: i for i, cell in enumerate(order)}),
         "borders": _borders(found.borders, {cell: i for i, cell in enumerate(order)}),
         "copies": round(max((border.copies for border in found.borders), default=0), 3),
-        "extent": around(spots),
         "land": _land(spots),
-        "views": _views(spots),
+        "views": views,
+        "open": _opens_with(views, spots),
     }
 
 
@@ -155,10 +158,19 @@ def _spot(outline: list[tuple[float, float]], records: int) -> Spot:
 
 
 def _views(spots: list[Spot]) -> list[Document]:
-    """The three a reader can go to at once; the page opens with the closest that shows all there is."""
+    """The three that a reader can go to at once."""
     country, city = heaviest(spots, COUNTRY), heaviest(spots, CITY)
     named = [("World", [WORLD]), ("Country", country), ("City", city)]
     return [{"name": name, "box": boxes[0]} for name, boxes in named if boxes]
+
+
+def _opens_with(views: list[Document], spots: list[Spot]) -> str:
+    """The closest view that holds most of what there is."""
+    total = sum(spot.records for spot in spots)
+    for one in reversed(views):
+        if sum(spot.records for spot in spots if one["box"].holds(spot.lat, spot.lng)) >= MOST * total:
+            return str(one["name"])
+    return "World"
 
 
 def _land(spots: list[Spot]) -> list[Document]:

@@ -20,7 +20,7 @@ from typing import Any
 
 TARGET = Path(__file__).parent.parent / "src/keylane/report/assets/land.txt"
 #: Name, degrees of one unit of the grid, how far in degrees an outline may be off.
-LEVELS = (("world", 0.01, 0.0), ("near", 0.01, 0.01), ("fine", 0.003, 0.003))
+LEVELS = (("world", 0.01, 0.0), ("near", 0.01, 0.01), ("fine", 0.004, 0.005))
 HEADER = """\
 # Land outlines for the maps of keylane's pages. Made by scripts/land.py; do not edit.
 # Source: Natural Earth (naturalearthdata.com), land at 1:110, 1:50 and 1:10 million, version 4.1. Public domain.

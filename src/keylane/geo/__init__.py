@@ -4,6 +4,8 @@ bits     what can be read off a cell's number: resolution, ancestors, order alon
 places   which latitudes and longitudes are a place, and the reason when they are none
 cells    a place -> the cell it is in
 disks    the cells around a cell
+children the cells under a cell
+shapes   the outline of a cell
 
 Which lane a cell has: `keylane.placement.cell_lanes`. Who is near whom: `keylane.matching`.
 """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FINEST",
+    "HOME_RESOLUTION",
     "ancestor",
     "are_cells",
     "cell_name",
@@ -29,10 +30,13 @@ __all__ = [
     "curve_end",
     "curve_start",
     "is_cell",
+    "middle",
     "resolution",
 ]
 
 FINEST: Final = 15
+#: The resolution that everything else is a function of: cells of about 0.1 km2.
+HOME_RESOLUTION: Final = 9
 _CURVE: Final = (1 << 52) - 1
 _RESOLUTION: Final = 0xF << 52
 _BASE_CELLS: Final = 122
@@ -55,6 +59,16 @@ def ancestor(cells: Cells, at: int) -> Cells:
     """
     filler = (1 << 3 * (FINEST - at)) - 1
     return (cells & ~_RESOLUTION) | (at << 52) | filler
+
+
+def middle(cells: Cells, at: int) -> Cells:
+    """The descendant at a resolution, not coarser than the cell's own, whose centre is the cell's centre.
+
+    >>> f"{middle(0x85283083fffffff, 6):x}"
+    '862830807ffffff'
+    """
+    finer = (1 << 3 * (FINEST - resolution(cells))) - 1
+    return (cells & ~_RESOLUTION & ~finer) | (at << 52) | ((1 << 3 * (FINEST - at)) - 1)
 
 
 def curve_end(cells: Cells) -> Cells:

@@ -3,7 +3,7 @@
 Some work of a task is only quick where Kafka's and Spark's own classes are: in Java. What is shipped is source to read;
 Janino, with which Spark compiles its own plans, turns it into classes, so neither a JDK nor a build is needed. The jar
 lies in the cache folder under the digest of its sources; executors get it from the driver. What such a class does with
-rows: `keylane.pipelines.kafka.writer`.
+rows: `keylane.pipelines.kafka.writer`; as a column: `cells_java`.
 """
 
 from __future__ import annotations
@@ -23,30 +23,43 @@ import pyspark
 from keylane.spark.cache import cache_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
 __all__ = ["java_class"]
 
 
-def java_class(spark: SparkSession, folder: Path, name: str) -> Any:
-    """The Java class of that name, out of the sources in a folder; the session's executors know it too."""
+def java_class(spark: SparkSession, folder: Path, name: str, leans_on: Sequence[Path] = ()) -> Any:
+    """The Java class of that name, out of the sources in a folder; the session's executors know it too.
+
+    `leans_on` are archives that the sources need and Spark does not bring along: the executors get them as well.
+    """
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
-    jar = _jar(spark, folder)
+    others = _loader_of(spark, leans_on, _loader(java)) if leans_on else _loader(java)
+    jar = _jar(spark, folder, others)
     context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
-    if jar.name not in context.listJars().mkString(" "):
-        context.addJar(str(jar))
-    loader = java.java.net.URLClassLoader(_array(spark, java.java.net.URL, [jar.as_uri()]), _loader(java))
-    return loader.loadClass(name)
+    known = context.listJars().mkString(" ")
+    for one in (*leans_on, jar):
+        if one.name not in known:
+            context.addJar(str(one))
+    return _loader_of(spark, [jar], others).loadClass(name)
 
 
-def _jar(spark: SparkSession, folder: Path) -> Path:
+def _loader_of(spark: SparkSession, jars: Sequence[Path], parent: Any) -> Any:
+    java: Any = spark.sparkContext._jvm  # noqa: SLF001
+    addresses = [jar.absolute().as_uri() for jar in jars]
+    return java.java.net.URLClassLoader(_array(spark, java.java.net.URL, addresses), parent)
+
+
+def _jar(spark: SparkSession, folder: Path, others: Any) -> Path:
     sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.java"))}
     told = "\0".join((pyspark.__version__, *sources, *sources.values()))
     name = f"keylane-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jar"
     jar = _folder() / name
     if not jar.exists():
         jar.parent.mkdir(parents=True, exist_ok=True)
-        _write(jar, _classes(spark, sources))
+        _write(jar, _classes(spark, sources, others))
     return jar
 
 
@@ -70,7 +83,7 @@ def _write(jar: Path, classes: dict[str, bytes]) -> None:
     part.replace(jar)
 
 
-def _classes(spark: SparkSession, sources: dict[str, str]) -> dict[str, bytes]:
+def _classes(spark: SparkSession, sources: dict[str, str], others: Any) -> dict[str, bytes]:
     """File name and code of each class."""
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
     tools = java.org.codehaus.commons.compiler.util.resource
@@ -80,7 +93,7 @@ def _classes(spark: SparkSession, sources: dict[str, str]) -> dict[str, bytes]:
     compiler.setTargetVersion(8)
     compiler.setClassFileCreator(tools.MapResourceCreator(out))
     given = [tools.StringResource(name, text) for name, text in sources.items()]
-    compiler.setIClassLoader(java.org.codehaus.janino.ClassLoaderIClassLoader(_loader(java)))
+    compiler.setIClassLoader(java.org.codehaus.janino.ClassLoaderIClassLoader(others))
     compiler.compile(_array(spark, tools.Resource, given))
     return {str(name): bytes(code) for name, code in out.items()}
 

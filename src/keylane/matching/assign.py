@@ -1,0 +1,120 @@
+"""One driver to at most one rider: greedy in the order of asking, or the best over all requests of a window.
+
+greedy    requests in the order of ts and rider; each takes its nearest driver that is still free. Nobody waits for a
+          later request, and an early one may take the only driver of a later one.
+optimal   the most requests served, and among such choices the least sum of distances. Requests and drivers that no
+          chain of pairs joins do not bear on each other, so each such component is solved by itself: as a full matrix
+          while it is small, else as a sparse one.
+
+Worked example: rider 1 is 100 m from driver a and 200 m from b, rider 2 is 150 m from a only. Greedy gives a to rider
+1 and nobody to rider 2; optimal gives b to rider 1 and a to rider 2.
+
+Candidates come from all lanes of a request, so this is no matter of one lane: a component may reach over a whole city.
+When not to use optimal: over more than a few seconds of requests, since the first of them waits for the last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
+
+from keylane.matching.merge import first_of_each
+from keylane.matching.order import differs, numbers, ranks, sorted_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.intp]
+
+__all__ = ["ASSIGNMENTS", "greedy", "optimal"]
+
+#: Cells of a full matrix above which the sparse way is taken: 32 MB.
+_MOST_CELLS: Final = 1 << 22
+
+
+def greedy(pairs: pa.Table) -> pa.Table:
+    """The pairs that are chosen, each request and each driver at most once."""
+    ordered = first_of_each(pairs, None)
+    request, driver = _sides(ordered)
+    served: set[int] = set()
+    busy: set[int] = set()
+    chosen = []
+    for row, (asks, free) in enumerate(zip(request.tolist(), driver.tolist(), strict=True)):
+        if asks not in served and free not in busy:
+            served.add(asks)
+            busy.add(free)
+            chosen.append(row)
+    return ordered.take(pa.array(chosen, pa.int64()))
+
+
+def optimal(pairs: pa.Table) -> pa.Table:
+    """The pairs that are chosen, each request and each driver at most once."""
+    ordered = first_of_each(pairs, None)
+    request, driver = _sides(ordered)
+    (metres,) = numbers(ordered, "distance_m")
+    chosen = [rows[_best(request[rows], driver[rows], metres[rows])] for rows in _components(request, driver)]
+    return ordered.take(pa.array(np.sort(np.concatenate([np.zeros(0, np.intp), *chosen]))))
+
+
+def _sides(pairs: pa.Table) -> tuple[Rows, Rows]:
+    """Requests, in their order, and drivers as numbers from 0."""
+    (rider,), (driver,) = ranks(pairs.column("rider")), ranks(pairs.column("driver"))
+    (at,) = numbers(pairs, "rider_ts")
+    return np.cumsum(differs(at, rider)) - 1, driver
+
+
+def _components(request: Rows, driver: Rows) -> Iterator[Rows]:
+    """The rows of pairs that bear on each other, component by component."""
+    if not len(request):
+        return
+    asks = int(request.max()) + 1
+    every = asks + int(driver.max()) + 1
+    graph = coo_array((np.ones(len(request), np.int8), (request, driver + asks)), shape=(every, every))
+    label = connected_components(graph, directed=False)[1][request]
+    rows = sorted_rows(label)
+    yield from np.split(rows, np.flatnonzero(differs(label[rows]))[1:])
+
+
+def _best(request: Rows, driver: Rows, metres: NDArray[np.float64]) -> Rows:
+    """The rows of one component that are chosen."""
+    if len(metres) == 1:
+        return np.zeros(1, np.intp)
+    asks, free = (np.unique(side, return_inverse=True)[1] for side in (request, driver))
+    shape = int(asks.max()) + 1, int(free.max()) + 1
+    solve = _dense if shape[0] * shape[1] <= _MOST_CELLS else _sparse
+    row_of = csr_array((np.arange(1, len(metres) + 1), (asks, free)), shape=shape)
+    found = np.asarray(row_of[solve(asks, free, metres, shape)]) - 1
+    return found[found >= 0].astype(np.intp)
+
+
+def _unserved(metres: NDArray[np.float64], shape: tuple[int, int]) -> float:
+    """What it costs to leave one unserved: more than all that could be saved by it. Finite, or no answer is found."""
+    return float((min(shape) + 1) * (metres.max() + 1))
+
+
+def _dense(asks: Rows, free: Rows, metres: NDArray[np.float64], shape: tuple[int, int]) -> tuple[Rows, Rows]:
+    cost = np.full(shape, _unserved(metres, shape))
+    cost[asks, free] = metres
+    return linear_sum_assignment(cost)
+
+
+def _sparse(asks: Rows, free: Rows, metres: NDArray[np.float64], shape: tuple[int, int]) -> tuple[Rows, Rows]:
+    """Every request also has a driver of its own that does not exist, so that all can be matched."""
+    alone = np.arange(shape[0])
+    # A cost of zero would be no pair, and one more metre on every pair changes no choice.
+    costs = np.concatenate([metres + 1, np.full(shape[0], _unserved(metres + 1, shape))])
+    places = np.concatenate([asks, alone]), np.concatenate([free, shape[1] + alone])
+    matched, by = min_weight_full_bipartite_matching(csr_array((costs, places), shape=(shape[0], sum(shape))))
+    real = by < shape[1]
+    return matched[real], by[real]
+
+
+#: The ways by their names.
+ASSIGNMENTS: Final[dict[str, Callable[[Any], Any]]] = {"greedy": greedy, "optimal": optimal}

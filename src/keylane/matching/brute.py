@@ -1,0 +1,79 @@
+"""The definition of a match, computed as it is said: every request against every ping. For `--verify` and tests.
+
+No tree, no cell, no lane, no timeline: for each request and each driver the newest ping not after the request, its
+availability, its age, its distance. It costs requests times pings; memory stays flat. When not to use it: for more
+than some hundred million of such products.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from keylane.matching.merge import first_of_each
+from keylane.matching.order import differs, numbers, ranks, sorted_rows
+from keylane.matching.requests import distinct
+from keylane.matching.schemas import ENTRIES, PAIRS, Kind, shaped
+from keylane.matching.sphere import checked_radius, haversine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["brute"]
+
+_MOST_PRODUCTS: Final = 1 << 22
+
+
+def brute(
+    pings: pa.Table, requests: pa.Table, radius_m: float, expire: int | None = None, nearest: int | None = None
+) -> pa.Table:
+    """All pairs of pings (as ENTRIES, in any order) and requests, in the order of `near`."""
+    checked_radius(radius_m)
+    known, asked = _sorted(pings), distinct(requests)
+    parts = [PAIRS.empty_table()]
+    if len(known):
+        step = max(1, _MOST_PRODUCTS // len(known))
+        starts = range(0, len(asked), step)
+        parts += [_of(known, asked.slice(start, step), radius_m, expire) for start in starts]
+    return first_of_each(pa.concat_tables(parts), nearest).combine_chunks()
+
+
+def _sorted(pings: pa.Table) -> pa.Table:
+    known = shaped(pings, ENTRIES)
+    (driver,), (ts, offset) = ranks(known.column("driver")), numbers(known, "ts", "offset")
+    return known.take(pa.array(sorted_rows(driver, ts, offset))).combine_chunks()
+
+
+def _of(known: pa.Table, asked: pa.Table, radius_m: float, expire: int | None) -> pa.Table:
+    (at,), (ts, kind) = numbers(asked, "ts"), numbers(known, "ts", "kind")
+    newest = _newest(known, at)
+    asks, drivers = np.nonzero(newest >= 0)
+    rows = newest[asks, drivers]
+    good = kind[rows] == Kind.AVAILABLE
+    if expire is not None:
+        good &= at[asks] - ts[rows] <= expire
+    return _within(asked.take(pa.array(asks[good])), known.take(pa.array(rows[good])), radius_m)
+
+
+def _newest(known: pa.Table, at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each request and each driver the row of the newest ping that is not after the request, or -1."""
+    (driver,), (ts,) = ranks(known.column("driver")), numbers(known, "ts")
+    seen = np.where(ts[None, :] <= at[:, None], np.arange(len(ts))[None, :], -1)
+    return np.maximum.reduceat(seen, np.flatnonzero(differs(driver)), axis=1)
+
+
+def _within(rider: pa.Table, driver: pa.Table, radius_m: float) -> pa.Table:
+    (lat1, lng1), (lat2, lng2) = numbers(driver, "lat", "lng"), numbers(rider, "lat", "lng")
+    metres = np.asarray(haversine(lat1, lng1, lat2, lng2), np.float64)
+    columns = {
+        "rider": rider.column("rider"),
+        "rider_ts": rider.column("ts"),
+        "driver": driver.column("driver"),
+        "distance_m": pa.array(metres),
+        "driver_ts": driver.column("ts"),
+        "driver_offset": driver.column("offset"),
+        "rider_offset": rider.column("offset"),
+    }
+    return pa.table(columns, schema=PAIRS).filter(pa.array(metres <= radius_m))

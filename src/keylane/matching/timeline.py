@@ -1,0 +1,107 @@
+"""What a lane knows of its drivers over time: entries in order, joined, thinned out, and as bytes for a state store.
+
+Rule: entries are sorted by (driver, ts, offset), each (driver, ts, offset) once. An entry is the newest of its driver
+for the moments t with ts <= t < until, where `until` is the ts of the driver's next entry. So "as of t" is one
+comparison with two columns, and a late ping takes its place as if it had come in time. An entry of kind LEFT is a
+tombstone: from then on the driver is not in this lane.
+
+Worked example: a driver's pings at 10 and 30 and a ping at 20 that comes last have until 20, 30 and never: a request
+of 25 sees the ping of 20, whenever it came.
+
+A change of the lane table moves drivers to other lanes by tombstones, see `homes`; nothing here knows of lanes. When
+not to use it: for requests of the past after `pruned` has dropped what they would see.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from keylane.matching.order import differs, numbers, ranks, sorted_rows
+from keylane.matching.schemas import ENTRIES, Kind, shaped
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["NEVER", "empty_entries", "from_blob", "last_seen", "merged", "pruned", "to_blob", "until"]
+
+#: The end of an entry that no other has followed.
+NEVER: Final = int(np.iinfo(np.int64).max)
+
+
+def empty_entries() -> pa.Table:
+    """A lane that knows of nobody."""
+    return ENTRIES.empty_table()
+
+
+def merged(entries: pa.Table, more: pa.Table) -> pa.Table:
+    """The entries of both in order, each once; neither need be sorted. What is told twice counts once."""
+    both = pa.concat_tables([shaped(entries, ENTRIES), shaped(more, ENTRIES)])
+    (driver,) = ranks(both.column("driver"))
+    ts, offset, kind = numbers(both, "ts", "offset", "kind")
+    rows = sorted_rows(driver, ts, offset, kind)
+    # The last of equals is kept: a ping counts more than a tombstone at its own moment.
+    first = differs(driver[rows], ts[rows], offset[rows])
+    last = np.append(first[1:], True) if len(first) else first
+    kept = rows[last]
+    in_order = len(kept) == len(both) and bool(np.all(kept[1:] > kept[:-1]))
+    return both.combine_chunks() if in_order else both.take(pa.array(kept)).combine_chunks()
+
+
+def until(entries: pa.Table) -> NDArray[np.int64]:
+    """When each of the entries, which are in order, stops being the newest of its driver.
+
+    Of two at the same ts the first is the newest at no moment: its until is its own ts.
+    """
+    ends = np.full(len(entries), NEVER, np.int64)
+    if len(entries) > 1:
+        driver, (ts,) = entries.column("driver").combine_chunks(), numbers(entries, "ts")
+        same = _equal(driver)
+        ends[:-1][same] = ts[1:][same]
+    return ends
+
+
+def _equal(sorted_ids: pa.Array) -> NDArray[np.bool_]:
+    """Whether each id but the last is the same as the next."""
+    codes = sorted_ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    return np.asarray(codes[1:] == codes[:-1])
+
+
+def last_seen(entries: pa.Table, expire: int | None) -> NDArray[np.int64]:
+    """The same as `until`, and no later than the moment after which the entry is too old."""
+    ends = until(entries)
+    if expire is None:
+        return ends
+    (ts,) = numbers(entries, "ts")
+    # A moment that is exactly `expire` old still counts; the sum must not run over.
+    return np.minimum(ends, np.minimum(ts, NEVER - expire - 1) + expire + 1)
+
+
+def pruned(entries: pa.Table, before: int, expire: int | None = None) -> pa.Table:
+    """What requests at ts >= before can still see, or what hides something from them; the rest is dropped.
+
+    A tombstone that is not after `before` has nothing left to hide. An unavailable driver stays: it hides a ping
+    that comes later than it should.
+    """
+    (ts, kind) = numbers(entries, "ts", "kind")
+    kept = last_seen(entries, expire) > np.maximum(ts, before)
+    kept &= (kind != Kind.LEFT) | (ts > before)
+    return entries if kept.all() else entries.filter(pa.array(kept)).combine_chunks()
+
+
+def to_blob(entries: pa.Table) -> bytes:
+    """The entries as bytes: an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, ENTRIES) as writer:
+        writer.write_table(entries)
+    return bytes(sink.getvalue())
+
+
+def from_blob(blob: bytes | None) -> pa.Table:
+    """The entries of such bytes; of none, a lane that knows of nobody."""
+    if not blob:
+        return empty_entries()
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()

@@ -33,11 +33,13 @@ FURTHEST = 32_000
 
 
 def main(files: list[str]) -> None:
+    """Write the asset from the three files."""
     lines = [level(file, *how) for file, how in zip(files, LEVELS, strict=True)]
     TARGET.write_text(HEADER + "".join(lines), encoding="ascii")
 
 
 def level(file: str, name: str, unit: float, off: float) -> str:
+    """One line of the asset."""
     found = rings(json.loads(Path(file).read_text(encoding="utf-8")))
     made = [on_grid(simpler(unrolled(ring), off), unit) for ring in found if not is_null_island(ring)]
     kept = [ring for ring in made if len(ring) > 2]
@@ -56,6 +58,7 @@ def rings(topology: dict[str, Any]) -> list[list[Point]]:
 
 
 def points(arc: list[list[int]], transform: dict[str, list[float]]) -> list[Point]:
+    """An arc of the file in degrees."""
     x = y = 0
     (sx, sy), (tx, ty) = transform["scale"], transform["translate"]
     made = []
@@ -66,6 +69,7 @@ def points(arc: list[list[int]], transform: dict[str, list[float]]) -> list[Poin
 
 
 def joined(ring: list[int], arcs: list[list[Point]]) -> list[Point]:
+    """The arcs of a ring as one; those with a negative number run backwards."""
     parts = [arcs[number] if number >= 0 else arcs[~number][::-1] for number in ring]
     return [point for part in parts for point in part[:-1]]
 
@@ -76,7 +80,7 @@ def is_null_island(ring: list[Point]) -> bool:
 
 
 def unrolled(ring: list[Point]) -> list[Point]:
-    """Longitudes that never jump: an outline over the 180th meridian goes on beyond 180; Antarctica ends at the pole."""
+    """Longitudes that never jump: over the 180th meridian an outline goes on beyond 180; Antarctica ends at the pole."""
     made = [ring[0]]
     for x, y in ring[1:]:
         made.append((x + 360 * round((made[-1][0] - x) / 360), y))
@@ -114,6 +118,7 @@ def away(point: Point, start: Point, end: Point) -> float:
 
 
 def on_grid(ring: list[Point], unit: float) -> list[Step]:
+    """Whole units, no point twice in a row, no step too long."""
     found = [(round(x / unit), round(y / unit)) for x, y in ring]
     kept = [one for one, after in zip(found, [*found[1:], found[0]], strict=True) if one != after]
     return [kept[0], *(part for pair in pairwise(kept) for part in walked(*pair))] if kept else []

@@ -53,7 +53,7 @@
   const names = map.cells.names ? map.cells.names.split(" ") : [];
   const resolutions = names.map((name) => parseInt(name[1], 16));
   const cells = outlines(map.cells.rings, (i) => map.cells.units[resolutions[i]]);
-  for (const name of ["lane", "records", "top", "on", "leaves", "hour"]) {
+  for (const name of ["lane", "records", "top", "on", "leaves", "hour", "requests", "copies"]) {
     numbers(map.cells[name]).forEach((value, i) => { cells[i][name] = value; });
   }
   const covered = numbers(map.parts.cells), parts = outlines(map.parts.rings, (i) => map.cells.units[resolutions[covered[i]]]);
@@ -350,13 +350,18 @@
   const rounded = (value) => number.format(value < 10 ? +value.toPrecision(2) : Math.round(value));
 
   function says(cell) {
-    const records = `${number.format(cell.records)} ${cell.records == 1 ? "record" : "records"}, ${rounded(cell.density)} per km²`;
+    const unit = cell.records == 1 ? map.unit.slice(0, -1) : map.unit;
+    const records = `${number.format(cell.records)} ${unit}, ${rounded(cell.density)} per km²`;
+    const asked = map.counted ? [`${number.format(cell.requests)} requests, ${number.format(cell.copies)} copies in other lanes`] : [];
     if (cell.leaves) {
       const most = cell.on == 1 ? `all on lane ${cell.lane}` : `most of it on lane ${cell.lane}: ${percent(cell.top / (cell.records || 1))}`;
-      return [`${number.format(cell.leaves)} cells on ${cell.on} ${cell.on == 1 ? "lane" : "lanes"}`, records, most, "zoom in to see them"];
+      return [`${number.format(cell.leaves)} cells on ${cell.on} ${cell.on == 1 ? "lane" : "lanes"}`, records, ...asked, most, "zoom in to see them"];
     }
-    const lines = [`lane ${cell.lane}`, `cell ${cell.name}, resolution ${cell.resolution}`, records, `${percent(cell.records / (laneRecords[cell.lane] || 1))} of the lane`];
+    const lines = [`lane ${cell.lane}`, `cell ${cell.name}, resolution ${cell.resolution}`, records, ...asked];
+    if (cell.on > 1) lines.push(`parts of it are on ${cell.on - 1} other ${cell.on == 2 ? "lane" : "lanes"}`);
+    else lines.push(`${percent(cell.records / (laneRecords[cell.lane] || 1))} of the lane`);
     if (cell.hour >= 0) lines.push(`busiest at ${String(cell.hour).padStart(2, "0")}:00 UTC`);
+    if (map.counted) return lines;
     const copies = cell.borders.reduce((sum, border) => sum + border.copies, 0);
     const others = [...new Set(cell.borders.map((border) => border.cells.find((one) => one != cell).lane))].sort((a, b) => a - b);
     if (copies) lines.push(`about ${rounded(copies)} copies over its borders, with ${others.length == 1 ? "lane" : "lanes"} ${others.slice(0, 8).join(", ")}${others.length > 8 ? ", …" : ""}`);

@@ -154,8 +154,16 @@ def match_document(table: dict[str, Any] | None = None, *, picture: bool = True)
         "lane_loads": made["lane_loads"],
         "seconds": 12.5,
         "notes": [],
-        "picture": {"cells": made["cells"], "hours": made["hours"]} if picture else None,
+        "picture": {"cells": [_met(one) for one in made["cells"]], "hours": made["hours"], "resolution": 5}
+        if picture
+        else None,
     }
+
+
+def _met(one: dict[str, Any]) -> dict[str, Any]:
+    requests = one["records"] // 4
+    counts = {"pings": one["records"], "requests": requests, "copies": requests // 12}
+    return {"cell": one["cell"], "lane": one["lane"], **counts}
 
 
 def deepest(document: dict[str, Any]) -> int:

@@ -36,6 +36,7 @@ __all__ = [
     "fill_topic",
     "fill_topics",
     "hashed_lanes",
+    "make_topic",
     "make_traffic",
     "pairs_of",
 ]
@@ -79,15 +80,15 @@ def hashed_lanes(lanes: int) -> CellLanes:
 
 def fill_topics(bootstrap: str, drivers: pa.Table, riders: pa.Table, lane_of: Lanes, lanes: int) -> None:
     """Make both topics and write them, each record to the lane of its place."""
-    fill_topic(bootstrap, DRIVERS, drivers, lane_of, lanes)
-    fill_topic(bootstrap, RIDERS, riders, lane_of, lanes)
+    for topic, table in ((DRIVERS, drivers), (RIDERS, riders)):
+        make_topic(bootstrap, topic, lanes)
+        fill_topic(bootstrap, topic, table, lane_of)
 
 
-def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes, lanes: int) -> None:
-    """Make a topic and write a table to it in its order: the key is the home cell's eight bytes, the value JSON."""
+def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes) -> None:
+    """Write a table to a topic in its order: the key is the home cell's eight bytes, the value JSON."""
     from confluent_kafka import Producer
 
-    _make(bootstrap, topic, lanes)
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4"}
     producer = Producer({**settings, "enable.idempotence": True, "queue.buffering.max.messages": 2_000_000})
     cells = cells_of(table["lat"], table["lng"])
@@ -99,7 +100,8 @@ def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes, lane
     assert producer.flush(120) == 0
 
 
-def _make(bootstrap: str, topic: str, lanes: int) -> None:
+def make_topic(bootstrap: str, topic: str, lanes: int) -> None:
+    """A topic with so many lanes that keeps what it gets."""
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     client = AdminClient({"bootstrap.servers": bootstrap})

@@ -16,7 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.kafka_streams.run import fan, match, new_name, peer, running_jvm
-from benchmarks.match_traffic import DRIVERS, RIDERS, fill_topic, fill_topics, hashed_lanes, make_traffic, pairs_of
+from benchmarks.match_traffic import (
+    DRIVERS,
+    RIDERS,
+    fill_topic,
+    fill_topics,
+    hashed_lanes,
+    make_topic,
+    make_traffic,
+    pairs_of,
+)
 
 LANES, RADIUS_M, SEED = 60, 1000.0, 7
 
@@ -42,12 +51,14 @@ def _differences(bootstrap: str, pings: int, requests: int, radius_m: float) -> 
     after = pa.array(np.full(requests, drivers["ts"].to_numpy().max() + 1))
     riders = riders.set_column(1, "ts", after)
     topics, lane_of = [f"{topic}-{radius_m:g}" for topic in (DRIVERS, RIDERS)], hashed_lanes(LANES).of
-    for topic, table in zip(topics, (drivers, riders), strict=True):
-        fill_topic(bootstrap, topic, table, lane_of, LANES)
+    for topic in topics:
+        make_topic(bootstrap, topic, LANES)
+    fill_topic(bootstrap, topics[0], drivers, lane_of)
     with running_jvm(bootstrap, topics[0], topics[1], LANES, radius_m) as jvm:
         name = new_name(bootstrap, LANES)
-        print(match(jvm, name, pings, copies=0))
-        print(answered := match(jvm, name, 0, fan(jvm, name, requests).copies))
+        print(match(jvm, name, pings, answers=0))
+        fill_topic(bootstrap, topics[1], riders, lane_of)
+        print(answered := match(jvm, name, 0, requests + fan(jvm, name, requests).guests))
     found = _found(bootstrap, f"{name}-matches")
     assert found.total() == answered.pairs
     wanted = dict(zip(riders["id"].to_pylist(), pairs_of(drivers, riders, RADIUS_M).tolist(), strict=True))

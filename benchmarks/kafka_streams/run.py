@@ -3,13 +3,13 @@
     found = peer(bootstrap, "driver-locations", "rider-requests", 60, 1000.0, 1_000_000, 20_000)
 
 `peer` starts a JVM of its own and lets the topology read both topics from their beginning: once to warm up, with an
-application id of its own, and once for the figures. First requests are fanned out to their lanes, then the lanes are
-run, because Kafka Streams takes records in the order of their times only where they are there to be taken. What counts
+application id of its own, and once for the figures. First the guest copies of requests are made, then the lanes are run,
+because Kafka Streams takes records in the order of their times only where they are there to be taken. What counts
 of each part is from the first record that is processed to the last; starting, joining the group and making the tables
 of RocksDB do not. The processor's seconds are the whole JVM's from the first record of a part until its state is
 flushed and its offsets are committed. The broker's are nobody's.
 
-What it does as `keylane match --follow` does: the same lanes, riders copied to the trimmed disk's lanes, each driver's
+What it does as `keylane match --follow` does: the same lanes, guest copies of riders in the trimmed disk's lanes, each driver's
 newest ping by event time, ghosts ended by tombstones, haversine, state that survives. What it does not: a request is
 answered when it is its turn, so one that comes late sees positions after its time; a ghost is seen until its tombstone
 has gone through two topics; nothing merges the copies of a request, since no pair comes twice; a request that comes
@@ -33,6 +33,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal
 
+from benchmarks.match_traffic import make_topic
 from keylane.spark.java import find_java
 from keylane.systems.ivy import retrieve
 from keylane.systems.jars import Jar, check, jar_folder, lacking
@@ -68,7 +69,7 @@ class Progress:
 
     pings: int
     requests: int
-    copies: int
+    guests: int
     answered: int
     pairs: int
     arrived_out: int
@@ -122,29 +123,30 @@ def peer(bootstrap: str, drivers: str, riders: str, lanes: int, radius_m: float,
         for _ in range(2):
             name = new_name(bootstrap, lanes)
             fanned = fan(jvm, name, requests)
-            matched = match(jvm, name, pings, fanned.copies)
+            matched = match(jvm, name, pings, requests + fanned.guests)
     cpu = (fanned.cpu_nanoseconds + matched.cpu_nanoseconds) / 1e9
     seconds = (fanned.nanoseconds + matched.nanoseconds) / 1e9
     return Peer(seconds, matched.pairs, (pings + requests) / cpu, cpu)
 
 
 def fan(jvm: subprocess.Popen[str], name: str, requests: int) -> Progress:
-    """Copy so many requests to their lanes."""
+    """Copy so many requests to the other lanes that may hold an answer."""
     return Run(jvm, "fan", name).until(lambda found: found.requests == requests)
 
 
-def match(jvm: subprocess.Popen[str], name: str, pings: int, copies: int) -> Progress:
-    """Read so many pings, answer so many copies, and let no tombstone be under way."""
+def match(jvm: subprocess.Popen[str], name: str, pings: int, answers: int) -> Progress:
+    """Read so many pings, give so many answers, and let no tombstone be under way."""
     return Run(jvm, "lanes", name).until(
-        lambda found: found.settled and (found.pings, found.answered) == (pings, copies)
+        lambda found: found.settled and (found.pings, found.answered) == (pings, answers)
     )
 
 
 def new_name(bootstrap: str, lanes: int) -> str:
     """A name for a run, with topics of its own; it writes NAME-matches."""
     name = f"peer-{time.time_ns()}"
-    many = {"copies": lanes, "left": lanes, "matches": lanes, "arrivals": min(HOMES, lanes)}
-    _make(bootstrap, {f"{name}-{what}": count for what, count in many.items()})
+    many = {"guests": lanes, "left": lanes, "matches": lanes, "arrivals": min(HOMES, lanes)}
+    for what, count in many.items():
+        make_topic(bootstrap, f"{name}-{what}", count)
     return name
 
 
@@ -211,13 +213,3 @@ def _compile(jars: str, into: Path) -> None:
 
 def _java() -> Path:
     return find_java().home / "bin" / "java"
-
-
-def _make(bootstrap: str, topics: dict[str, int]) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-
-    client = AdminClient({"bootstrap.servers": bootstrap})
-    # The event times are long ago, and retention goes by them.
-    new = [NewTopic(topic, count, config={"retention.ms": "-1"}) for topic, count in topics.items()]
-    for made in client.create_topics(new, operation_timeout=60).values():
-        made.result(60)

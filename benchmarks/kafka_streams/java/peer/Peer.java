@@ -25,8 +25,8 @@ import org.apache.kafka.streams.state.Stores;
  * Drivers near a rider, in Kafka Streams.
  *
  * <pre>
- * fan      riders -> copies, one in each lane that may hold a driver within the radius
- * lanes    drivers, copies, left -> Lane -> matches, arrivals
+ * fan      riders -> guests, a copy in every other lane that may hold a driver within the radius
+ * lanes    drivers, riders, guests, left -> Lane -> matches, arrivals
  *          arrivals -> Homes -> left, in the lane that the driver was in
  * </pre>
  *
@@ -83,14 +83,14 @@ public final class Peer {
     private static Topology fan(Names names, Earth earth, Counts counts) {
         Topology out = new Topology();
         out.addSource("riders", BYTES, BYTES, new String[] {names.riders});
-        ToLanesAround lanes = new ToLanesAround(earth, counts);
-        out.addSink("copies", names.copies, BYTES_OUT, BYTES_OUT, lanes, new String[] {"riders"});
+        ToOtherLanes lanes = new ToOtherLanes(earth, counts);
+        out.addSink("guests", names.guests, BYTES_OUT, BYTES_OUT, lanes, new String[] {"riders"});
         return out;
     }
 
     private static Topology lanes(Names names, Earth earth, Counts counts) {
         Topology out = new Topology();
-        out.addSource("places", BYTES, BYTES, new String[] {names.drivers, names.copies});
+        out.addSource("places", BYTES, BYTES, new String[] {names.drivers, names.riders, names.guests});
         out.addSource("left", TEXT, BYTES, new String[] {names.left});
         out.addProcessor("lane", new Supplier(names, earth, counts), new String[] {"places", "left"});
         out.addStateStore(store(names.positions), new String[] {"lane"});
@@ -125,12 +125,15 @@ public final class Peer {
         }
     }
 
-    /** A request goes to every lane that may hold an answer; Kafka Streams writes a copy to each. */
-    private static final class ToLanesAround implements StreamPartitioner {
+    /**
+     * A request is asked in every lane that may hold an answer. Its home lane reads it as it is, since both inputs
+     * have the same lanes; Kafka Streams writes a copy to each of the others, and none where there are none.
+     */
+    private static final class ToOtherLanes implements StreamPartitioner {
         private final Earth earth;
         private final Counts counts;
 
-        ToLanesAround(Earth earth, Counts counts) {
+        ToOtherLanes(Earth earth, Counts counts) {
             this.earth = earth;
             this.counts = counts;
         }
@@ -139,7 +142,8 @@ public final class Peer {
             counts.began();
             Sighting request = Sighting.of(value);
             Set out = earth.lanesAround(request.lat, request.lng);
-            counts.copies.add(out.size());
+            out.remove(Integer.valueOf(earth.home(request.lat, request.lng)));
+            counts.guests.add(out.size());
             counts.requests.increment();
             counts.ended();
             return Optional.of(out);

@@ -1,4 +1,4 @@
-"""What the cell of a place costs on Spark, by each way there is, against an Arrow function that only hands back a column.
+"""What the cell of a place costs on Spark, by each way, against an Arrow function that only hands back a column.
 
 Places all over the earth in Parquet, read, made into cells and thrown away (Spark's noop sink): every ratio holds the
 reading of both sides, and the checks of `place_columns` too. The way that is taken must cost at most twice the peer's.

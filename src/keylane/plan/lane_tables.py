@@ -46,11 +46,11 @@ class Counted:
     """Records of each home cell, along the curve, by hour (or in one column), in two halves."""
 
     cells: NDArray[np.int64]
-    fit: Loads
-    test: Loads
+    fit: NDArray[Any]
+    test: NDArray[Any]
 
     @property
-    def all(self) -> Loads:
+    def all(self) -> NDArray[Any]:
         """Both halves."""
         return self.fit + self.test
 

@@ -1,4 +1,4 @@
-"""Lane tables by chance: nothing lost, nothing twice, nothing moved beyond what is allowed; and planted bugs are seen."""
+"""Lane tables by chance: nothing lost, nothing twice, no more moved than allowed; and planted bugs are seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lane table from counted places: the tau that is taken, the score on the other half, the document and the contract."""
+"""A lane table from counted places: the tau that is taken, the score on the other half, the document, the contract."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ QUESTIONS = (
     "verify",
     "profile",
     "promise",
+    "geo_balance",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

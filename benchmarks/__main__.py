@@ -27,6 +27,7 @@ QUESTIONS = (
     "verify",
     "profile",
     "promise",
+    "geo_recall",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

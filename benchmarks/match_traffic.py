@@ -83,11 +83,15 @@ def fill_topics(bootstrap: str, drivers: pa.Table, riders: pa.Table, lane_of: La
     fill_topic(bootstrap, RIDERS, riders, lane_of, lanes)
 
 
-def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes, lanes: int) -> None:
-    """Make a topic and write a table to it in its order: the key is the home cell's eight bytes, the value JSON."""
+def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes, lanes: int | None) -> None:
+    """Write a table to a topic in its order: the key is the home cell's eight bytes, the value JSON.
+
+    The topic is made first, unless `lanes` is None.
+    """
     from confluent_kafka import Producer
 
-    _make(bootstrap, topic, lanes)
+    if lanes is not None:
+        _make(bootstrap, topic, lanes)
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4"}
     producer = Producer({**settings, "enable.idempotence": True, "queue.buffering.max.messages": 2_000_000})
     cells = cells_of(table["lat"], table["lng"])

@@ -89,12 +89,16 @@ class Router:
         A contract with a window or a sub-key needs the record; use `lane`. Under `geo` the key is a cell, as fine as
         the finest leaf; a contract of `raw` keys hashes any other.
         """
-        if self.contract.spec.key.window is not None:
-            raise UsageError.of("the lane depends on the record's time too", got="a key alone", hint="lane(record)")
         if key and self.contract.spec.key.registry_header == "strip":
             key = strip_registry_header(key)
+        return _placed(self.place_of_key(key, position)).lane
+
+    def place_of_key(self, key: bytes | None, position: Position | None = None) -> Placement:
+        """As `place`, for a base key that is bytes already; raises UnplacedError for bytes that are no key."""
+        if self.contract.spec.key.window is not None:
+            raise UsageError.of("the lane depends on the record's time too", got="a key alone", hint="lane(record)")
         routing = self._routing(key) if key and self._routing else key
-        return _placed(self._place({}, key, routing, position)).lane
+        return self._place({}, key, routing, position)
 
     def placed(self, record: Mapping[str, Any], position: Position | None = None) -> Placement:
         """As `place`, but raises UnplacedError, as `lane` does, when the record has no lane."""

@@ -173,7 +173,7 @@ def _base_keys(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> pa.
     """Keys of the source as bytes, to be compared; null where they are not at hand."""
     if plan.contract is None or not set(plan.contract.spec.key.fields) <= set(fields.schema.names):
         return known.column("key")
-    return read_batch(fields, plan.contract.spec.key).base
+    return read_batch(fields, plan.contract.spec.key, plan.contract.spec.geo).base
 
 
 def _promise(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:

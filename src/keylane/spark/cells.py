@@ -15,7 +15,8 @@ another one for about one place in fifteen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -28,7 +29,7 @@ from keylane.records import Reason
 from keylane.spark.arrow import arrow_udf
 from keylane.spark.calls import java_way
 from keylane.spark.cells_java import java_cell, java_leaf_lane
-from keylane.spark.hashes import hash_column
+from keylane.spark.hashes import hash_column, murmur2_of_long
 from keylane.spark.keys import Bytes, big_endian
 from keylane.spark.lanes import fold
 from keylane.spark.ranges import range_lane
@@ -55,19 +56,23 @@ class Place:
 
 
 def place_columns(latitude: Column, longitude: Column, region: Region = EARTH, way: CellWay | None = None) -> Place:
-    """Cell and problem of every row; columns of numbers. `way` is for tests: the fastest that the session has."""
+    """Cell and problem of every row; columns of numbers. `way`, when it is not to be the session's fastest.
+
+    Both columns are computed once for each expression that holds them: give them names before they are used again.
+    """
     lat, lng = latitude.cast("double"), longitude.cast("double")
     problem = _problem(lat, lng, region)
+    # What is no place goes in as null: Python functions are computed for every row, whatever stands around them, and a
+    # Java one that stands in no branch is computed once where several columns need it.
     good = problem == GOOD
-    found = None if way == "arrow" else java_cell(SparkSession.active(), lat, lng)
-    # Python functions are computed for every row, whatever stands around them: what is no place goes in as null.
-    cell = _arrow_cell(F.when(good, lat), F.when(good, lng)) if found is None else F.when(good, found)
-    return Place(cell, problem)
+    lat, lng = F.when(good, lat), F.when(good, lng)
+    found = None if way == "arrow" or is_remote() else java_cell(SparkSession.active(), lat, lng)
+    return Place(_arrow_cell(lat, lng) if found is None else found, problem)
 
 
 def cell_way(spark: SparkSession) -> CellWay:
     """How `place_columns` finds cells in this session."""
-    return "arrow" if java_cell(spark, F.lit(0.0), F.lit(0.0)) is None else "java"
+    return "arrow" if is_remote() or java_cell(spark, F.lit(0.0), F.lit(0.0)) is None else "java"
 
 
 def _problem(lat: Column, lng: Column, region: Region) -> Column:
@@ -85,10 +90,9 @@ def _problem(lat: Column, lng: Column, region: Region) -> Column:
             (~region.holds(lat, lng) & region.holds(lng, lat), Reason.PLACE_SWAPPED),
             (~region.holds(lat, lng), Reason.PLACE_OUT_OF_RANGE),
         ]
-    out = F.lit(GOOD)
-    for rule, reason in reversed(rules):
-        out = F.when(rule, F.lit(PLACE_REASONS.index(reason))).otherwise(out)
-    return out
+    # Spark asks one condition after the other, and not those after the first that holds.
+    cases = reduce(lambda out, rule: out.when(rule[0], PLACE_REASONS.index(rule[1])), rules, cast("Any", F))
+    return cast("Column", cases.otherwise(GOOD))
 
 
 def _arrow_cell(lat: Column, lng: Column) -> Column:
@@ -129,7 +133,10 @@ def _hashed_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:
     rule, way = lanes.hashed_by, java_way(spark)
     assert rule.hash is not None
     number = ancestor_column(cell, lanes.resolution)
-    hash_ = hash_column(rule.hash.name, Bytes(big_endian(number, 8, way), number=number, width=8), way)
+    key = Bytes(big_endian(number, 8, way), number=number, width=8)
+    # The short form of the usual hash: this stands in a branch, where Spark shares nothing.
+    is_usual = rule.hash.name == "murmur2"
+    hash_ = murmur2_of_long(number, way) if is_usual else hash_column(rule.hash.name, key, way)
     if rule.facts.fold == "ranges":
         return range_lane(hash_, lanes.count, way).cast("int")
     return fold(rule.facts.fold, hash_, lanes.count).cast("int")

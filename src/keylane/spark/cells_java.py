@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql.utils import is_remote
 
 from keylane.geo.cells import HOME_RESOLUTION
 from keylane.spark.cache import cache_folder
@@ -31,14 +30,16 @@ __all__ = ["H3_JAR", "java_cell", "java_leaf_lane"]
 
 #: As `systems/jars.lock` pins it.
 H3_JAR: Final = "h3-4.5.0.jar"
+#: How a session's own copy of it is called, whatever its version.
+GIVEN: Final = "/h3-4."
 SOURCES: Final = Path(__file__).parent / "jvm"
 #: A place and its home cell: what a library must give before it is trusted with lanes.
 PROBE: Final = ((33.4484, -112.0740), 0x8929B6D357BFFFF)
 
 
 def java_cell(spark: SparkSession, latitude: Column, longitude: Column) -> Column | None:
-    """The home cell of two columns of doubles, null where one is; None when this session has no such function."""
-    found = None if is_remote() else _cell_of(spark, _archives(spark))
+    """The home cell of two columns of doubles, null where one is; None when this classic session has none."""
+    found = _cell_of(spark, _archives(spark))
     return None if found is None else _column(found, latitude, longitude)
 
 
@@ -49,7 +50,7 @@ def _archives(spark: SparkSession) -> tuple[Path, ...] | None:
     if kept and kept.exists():
         return (kept,)
     given: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
-    return () if "/h3-4." in given.listJars().mkString(" ") else None
+    return () if GIVEN in given.listJars().mkString(" ") else None
 
 
 @lru_cache(maxsize=8)

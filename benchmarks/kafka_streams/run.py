@@ -1,0 +1,211 @@
+"""The same matching in Kafka Streams, on the same broker: how long it takes, and how much of the processor.
+
+    found = peer(bootstrap, "driver-locations", "rider-requests", 60, 1000.0, 1_000_000, 20_000)
+
+`peer` starts a JVM of its own and lets the topology read both topics from their beginning: once to warm up, with an
+application id of its own, and once for the figures. What counts is from the first record that is processed to the last;
+starting, joining the group and making the tables of RocksDB do not. The processor's seconds are the whole JVM's, until
+its state is flushed and its offsets are committed; the broker's are nobody's.
+
+What it does as `keylane match --follow` does: the same lanes, riders copied to the trimmed disk's lanes, each driver's
+newest ping by event time, ghosts ended by tombstones, haversine, state that survives. What it does not: it answers when
+a request arrives, not when the event time has passed it, so on a backlog a request may see a later ping or an earlier
+one; nothing merges the copies of a request, since no pair comes twice; a request that comes twice is answered twice;
+delivery is at least once. All of that is less work than keylane has. Its state lies in RocksDB with a changelog topic,
+which keylane has not, and its copies and tombstones go through topics: that is more.
+
+It is compiled by Janino, which comes with Spark and has a command line like javac's: a machine that runs keylane has a
+Java runtime, but maybe no JDK. That is why the sources have neither lambdas nor type parameters; the machine code that
+comes of them is the same. `check` holds it against brute force at a small size.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from keylane.spark.java import find_java
+from keylane.systems.ivy import retrieve
+from keylane.systems.jars import Jar, check, jar_folder, lacking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Peer", "Progress", "Run", "new_run", "peer", "running_jvm"]
+
+HERE: Final = Path(__file__).parent
+COMPILER: Final = "org.codehaus.commons.compiler.samples.CompilerDemo"
+HEAP: Final = "1g"
+WAIT_SECONDS: Final = 900.0
+#: Which lane a driver is in is asked once for each that comes to a lane: a few partitions will do.
+HOMES: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What a run took: first record to last, pairs it found, and records for each second of one core."""
+
+    seconds: float
+    pairs: int
+    records_per_second_per_core: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: records in and out of each part of the topology, as the JVM prints them."""
+
+    pings: int
+    requests: int
+    copies: int
+    answered: int
+    pairs: int
+    arrived_out: int
+    arrived_in: int
+    left_out: int
+    left_in: int
+    nanoseconds: int
+    cpu_nanoseconds: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is under way between the parts."""
+        between = (self.copies, self.arrived_out, self.left_out)
+        return between == (self.answered, self.arrived_in, self.left_in)
+
+
+class Run:
+    """One run of the topology in a JVM that is there; `matches` is the topic that it writes."""
+
+    def __init__(self, jvm: subprocess.Popen[str], name: str) -> None:
+        self.matches = f"{name}-matches"
+        self._in, self._out = _pipes(jvm)
+        self._tell(f"start {name}")
+
+    def wait(self, pings: int, requests: int) -> Progress:
+        """Until so many records have been read, and whatever came of them is answered."""
+        end = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < end:
+            found = self._heard()
+            if found.settled and (found.pings, found.requests) == (pings, requests):
+                return found
+        raise TimeoutError(f"Kafka Streams had no end: {found}")
+
+    def stop(self) -> Progress:
+        """Flush, commit, close; the last counts."""
+        self._tell("stop")
+        for line in self._out:
+            if line.startswith("closed "):
+                return _progress(line.removeprefix("closed "))
+        raise EOFError("Kafka Streams has died; what it said is above")
+
+    def _tell(self, line: str) -> None:
+        self._in.write(f"{line}\n")
+        self._in.flush()
+
+    def _heard(self) -> Progress:
+        line = self._out.readline()
+        if not line:
+            raise EOFError("Kafka Streams has died; what it said is above")
+        return _progress(line)
+
+
+def peer(  # noqa: D103 - described where the module begins
+    bootstrap: str, drivers: str, riders: str, lanes: int, radius_m: float, pings: int, requests: int
+) -> Peer:
+    with running_jvm(bootstrap, drivers, riders, lanes, radius_m) as jvm:
+        for _ in range(2):
+            run = new_run(jvm, bootstrap, lanes)
+            last = run.wait(pings, requests)
+            cpu = run.stop().cpu_nanoseconds / 1e9
+    return Peer(last.nanoseconds / 1e9, last.pairs, (pings + requests) / cpu, cpu)
+
+
+def new_run(jvm: subprocess.Popen[str], bootstrap: str, lanes: int) -> Run:
+    """A run with topics of its own."""
+    name = f"peer-{time.time_ns()}"
+    many = {"copies": lanes, "left": lanes, "matches": lanes, "arrivals": min(HOMES, lanes)}
+    _make(bootstrap, {f"{name}-{what}": count for what, count in many.items()})
+    return Run(jvm, name)
+
+
+@contextmanager
+def running_jvm(
+    bootstrap: str, drivers: str, riders: str, lanes: int, radius_m: float
+) -> Iterator[subprocess.Popen[str]]:
+    """The JVM, which ends with the block, or with this process: it sees its standard input close."""
+    jars = ":".join(str(path) for path in _jars())
+    with tempfile.TemporaryDirectory(prefix="keylane-peer-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        _compile(jars, folder / "classes")
+        command = [str(_java()), f"-Xmx{HEAP}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+        command += ["-cp", f"{folder / 'classes'}:{jars}", "peer.Peer", bootstrap, drivers, riders]
+        command += [str(lanes), repr(radius_m), str(folder / "state")]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as jvm:
+            try:
+                yield jvm
+            finally:
+                _pipes(jvm)[0].close()
+                jvm.kill()
+
+
+def _pipes(jvm: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+    assert jvm.stdin is not None
+    assert jvm.stdout is not None
+    return jvm.stdin, jvm.stdout
+
+
+def _progress(line: str) -> Progress:
+    return Progress(*(int(number) for number in line.split()[: len(fields(Progress))]))
+
+
+def _jars() -> list[Path]:
+    """The pinned jars, fetched into the cache where they are not there."""
+    lines = (HERE / "jars.lock").read_text("utf-8").splitlines()
+    pinned = [_jar(*line.split()) for line in lines if line and not line.startswith("#")]
+    folder = jar_folder()
+    if away := lacking(pinned, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        print(f"fetching {len(away)} jars of Kafka Streams, once, into {folder}", file=sys.stderr)
+        retrieve(away, folder, check)
+    for jar in pinned:
+        check(jar, folder / jar.file)
+    return [folder / jar.file for jar in pinned]
+
+
+def _jar(coordinate: str, sha256: str, kit: str) -> Jar:
+    group, artifact, number = coordinate.split(":")
+    return Jar(group, artifact, number, sha256, (kit,))
+
+
+def _compile(jars: str, into: Path) -> None:
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    spark = Path(spec.origin).parent / "jars"
+    compiler = ":".join(str(next(spark.glob(f"{name}-*.jar"))) for name in ("janino", "commons-compiler"))
+    into.mkdir()
+    sources = [str(path) for path in sorted((HERE / "java").rglob("*.java"))]
+    subprocess.run([str(_java()), "-cp", compiler, COMPILER, "-d", str(into), "-classpath", jars, *sources], check=True)
+    assert (into / "peer" / "Peer.class").exists()
+
+
+def _java() -> Path:
+    return find_java().home / "bin" / "java"
+
+
+def _make(bootstrap: str, topics: dict[str, int]) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    # The event times are long ago, and retention goes by them.
+    new = [NewTopic(topic, count, config={"retention.ms": "-1"}) for topic, count in topics.items()]
+    for made in client.create_topics(new, operation_timeout=60).values():
+        made.result(60)

@@ -66,7 +66,9 @@ def _stage(data: Document, found: Picture) -> Markup:
 
 def _says(found: Picture) -> str:
     lanes = len({leaf.lane for leaf in found.leaves.values()})
-    cells = f"{count(len(found.leaves))} cells on {count(lanes)} lanes, {count(len(found.borders))} borders between lanes."
+    cells = (
+        f"{count(len(found.leaves))} cells on {count(lanes)} lanes, {count(len(found.borders))} borders between lanes."
+    )
     return f"Map: {cells} Arrow keys move it, plus and minus zoom, and what is in the middle is read out."
 
 
@@ -92,8 +94,19 @@ def _legends(found: Picture) -> Markup:
     copies = f"records within {count(round(found.radius_m))} m of the border, estimated from the density of both cells"
     return tag(
         "div",
-        tag("p", "One colour a lane. Far out, a cell has the colour of the lane with the most of it.", data_legend="lane"),
-        tag("figure", scale, tag("figcaption", "Records per km², logarithmic"), class_="legend", data_legend="load", hidden=True),
+        tag(
+            "p",
+            "One colour a lane. Far out, a cell has the colour of the lane with the most of it.",
+            data_legend="lane",
+        ),
+        tag(
+            "figure",
+            scale,
+            tag("figcaption", "Records per km², logarithmic"),
+            class_="legend",
+            data_legend="load",
+            hidden=True,
+        ),
         tag("p", tag("span", *lines, class_="lines"), f"Borders between lanes, the thicker the more copies: {copies}."),
         class_="map-legends",
     )
@@ -130,7 +143,11 @@ def _heavy_borders(found: Picture) -> Markup | None:
 
 
 def _title(things: str, number: int, by: str) -> str:
-    most = f"the {count(MOST_ROWS)} with the most {by} of {count(number)}" if number > MOST_ROWS else f"all {count(number)}"
+    most = (
+        f"the {count(MOST_ROWS)} with the most {by} of {count(number)}"
+        if number > MOST_ROWS
+        else f"all {count(number)}"
+    )
     return f"The {things} as a table: {most}"
 
 

@@ -93,7 +93,9 @@ def loads_section(loads: list[int]) -> Markup | None:
     from keylane.report.parts import table
 
     listed = tag("details", tag("summary", "The lanes as a table"), table(heads, rows, "Lanes", "small"))
-    return section("loads", None, chart(lambda width: curves.lane_loads([round(load) for load in loads], width=width)), listed)
+    return section(
+        "loads", None, chart(lambda width: curves.lane_loads([round(load) for load in loads], width=width)), listed
+    )
 
 
 def notes_section(notes: list[str], prints: list[tuple[str, str | None]]) -> Markup | None:

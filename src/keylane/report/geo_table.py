@@ -39,7 +39,9 @@ def geo_table_page(document: Document) -> str:
         "loads": loads_section(document["lane_loads"]),
         "how": notes_section(document["notes"], [("Lane table", document["checksum"])]),
     }
-    return map_page("geo table", document["source"], _top(document), found, document["lanes"], sections, document["hours"])
+    return map_page(
+        "geo table", document["source"], _top(document), found, document["lanes"], sections, document["hours"]
+    )
 
 
 def _radius(document: Document) -> float:
@@ -77,7 +79,9 @@ def _headline(document: Document, held: Document) -> list[str | Markup]:
 def _sub(document: Document) -> str:
     dead = sum(document["dead"].values())
     lost = f" {count(dead)} more had no place and are dead letters." if dead else ""
-    return f"From {count(document['records'])} places, epoch {document['epoch']}, strategy {document['strategy']}.{lost}"
+    return (
+        f"From {count(document['records'])} places, epoch {document['epoch']}, strategy {document['strategy']}.{lost}"
+    )
 
 
 def _floor(held: Document) -> str | None:

@@ -124,7 +124,12 @@ def _parts(found: Picture, index: dict[int, int]) -> Document:
     """What leaves beside finer ones really cover: between two resolutions hexagons leave gaps, their parts do not."""
     units = _units()
     made = [
-        (index[cell], ring_text([(lng, lat) for lat, lng in outline_of_parts(cell, _parts_at(cell, at))], units[resolution(cell)]))
+        (
+            index[cell],
+            ring_text(
+                [(lng, lat) for lat, lng in outline_of_parts(cell, _parts_at(cell, at))], units[resolution(cell)]
+            ),
+        )
         for cell, at in beside_finer(found.leaves).items()
     ]
     return {"cells": numbers_text(number for number, _ in made), "rings": "".join(ring for _, ring in made)}

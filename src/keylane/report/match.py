@@ -98,7 +98,11 @@ def _latency(found: Document) -> list[str]:
 
 
 def _tombstones(metrics: Document) -> list[str]:
-    said = ((metrics["tombstones"], "tombstones"), (metrics["late_pings"], "late pings"), (metrics["pending"], "waiting"))
+    said = (
+        (metrics["tombstones"], "tombstones"),
+        (metrics["late_pings"], "late pings"),
+        (metrics["pending"], "waiting"),
+    )
     return [", ".join(f"{count(number)} {name}" for number, name in said if number is not None)]
 
 

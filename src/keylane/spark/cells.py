@@ -144,7 +144,9 @@ def _hashed_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:
 
 def _arrow_lane(lanes: CellLanes, cell: Column) -> Column:
     """All of it in the workers, where there is no Java to reach. What is sent: arrays and a name."""
-    told: dict[str, Any] = {name: getattr(lanes, name) for name in ("starts", "ends", "leaf_lane", "resolution", "count")}
+    told: dict[str, Any] = {
+        name: getattr(lanes, name) for name in ("starts", "ends", "leaf_lane", "resolution", "count")
+    }
     rule, encoding = lanes.hashed_by.name, "h3"
 
     def find(cells: pa.Array) -> pa.Array:

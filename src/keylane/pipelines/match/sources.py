@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from keylane.systems.address import Address
     from keylane.systems.streams import Stream
 
-__all__ = ["LANE_BITS", "Found", "find", "opened"]
+__all__ = ["LANE_BITS", "Found", "find", "lane_place", "opened", "raw_files"]
 
 #: An offset in a lane and the lane itself, as one number: enough bits for every lane count.
 LANE_BITS: Final = 17
@@ -164,14 +164,22 @@ def _files(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame
     files = _listed(spark, path, None if given.kind else kind)
     if not files:
         raise DataError.of(f"the {found.side} have no files", got=str(path))
+    return raw_files(spark, files, kind, found.columns)
+
+
+def raw_files(
+    spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns
+) -> tuple[DataFrame, int | None]:
+    """The raw frame of these files, in their order, and how many records there are."""
     if kind == "parquet":
         read = read_parquet(spark, files, None, 0, {})
         original = _as_json(read.columns)
     else:
-        wanted = _line_types(found.columns)
+        wanted = _line_types(columns)
         read = (read_json if kind == "json" else read_csv)(spark, files, None, 0, wanted, only=True)
         original = F.col(LINE)
-    where = F.concat_ws("/", picked([file.name for file in files], "string", file_of(F.col(PLACE))), row_of(F.col(PLACE)).cast("string"))
+    file, row = file_of(F.col(PLACE)), row_of(F.col(PLACE)).cast("string")
+    where = F.concat_ws("/", picked([one.name for one in files], "string", file), row)
     frame = read.frame.select("*", where.alias(SOURCE), original.alias(ORIGINAL))
     return frame, sum(read.records) - read.filtered
 
@@ -180,7 +188,9 @@ def _listed(spark: SparkSession, path: Path, kind: str | None) -> list[SourceFil
     """In the order of their names. Files without a byte hold no record of any kind."""
     sized = [(file, file.stat().st_size) for file in source_files(path, kind)]
     named = [(name_in(path, str(file)), str(file), size) for file, size in sized if size]
-    return [SourceFile(file, url_of(spark, file), name, size, 0, path_values(name)) for name, file, size in sorted(named)]
+    return [
+        SourceFile(file, url_of(spark, file), name, size, 0, path_values(name)) for name, file, size in sorted(named)
+    ]
 
 
 def _as_json(names: Sequence[str]) -> Column:
@@ -190,5 +200,10 @@ def _as_json(names: Sequence[str]) -> Column:
 def _line_types(columns: Columns) -> Mapping[str, DataType]:
     """Lines have no types of their own."""
     kinds: dict[str, DataType] = {columns.available or "available": BooleanType()}
-    kinds |= {columns.id: StringType(), columns.time: StringType(), columns.lat: DoubleType(), columns.lng: DoubleType()}
+    kinds |= {
+        columns.id: StringType(),
+        columns.time: StringType(),
+        columns.lat: DoubleType(),
+        columns.lng: DoubleType(),
+    }
     return kinds

@@ -26,37 +26,48 @@ if TYPE_CHECKING:
 
     Pages = Callable[[str], Path]
 
-#: Pixels that are sea, that are land, and that are neither and coloured, as cells are and coasts are not.
-PIXELS = """
+#: What the questions below begin with: the pixels of the map, and the style sheet's colours as a pixel has them.
+LOOK = """
 const canvas = document.querySelector(".stage canvas"), style = getComputedStyle(document.documentElement);
-const hex = (name) => style.getPropertyValue(name).trim().slice(1).match(/../g).map((part) => parseInt(part, 16)).join();
+const named = (name) => style.getPropertyValue(name).trim().slice(1).match(/../g).map((part) => parseInt(part, 16));
 const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-const counts = {sea: 0, land: 0, cells: 0}, sea = hex("--sea"), land = hex("--land"), colours = new Set();
-for (let i = 0; i < data.length; i += 4) {
-  const colour = data.slice(i, i + 3).join();
-  if (colour == sea) counts.sea++; else if (colour == land) counts.land++; else if (Math.max(...data.slice(i, i + 3)) - Math.min(...data.slice(i, i + 3)) > 40) { counts.cells++; colours.add(colour); }
-}
-return {...counts, colours: colours.size, width: canvas.width, height: canvas.height};
+const pixel = (i) => [...data.slice(i * 4, i * 4 + 3)], pixels = data.length / 4;
+const sea = named("--sea").join(), land = named("--land").join();
 """
-#: Pixels of the longest row that is neither sea nor land, so that a line across the map is found.
-ACROSS = """
-const canvas = document.querySelector(".stage canvas"), style = getComputedStyle(document.documentElement);
-const hex = (name) => style.getPropertyValue(name).trim().slice(1).match(/../g).map((part) => parseInt(part, 16)).join();
-const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, plain = [hex("--sea"), hex("--land")];
+#: Pixels that are sea, that are land, and that are neither and coloured, as cells are and coasts are not.
+PIXELS = f"""{LOOK}
+const counts = {{sea: 0, land: 0, cells: 0}}, colours = new Set();
+for (let i = 0; i < pixels; i++) {{
+  const found = pixel(i), colour = found.join();
+  if (colour == sea) counts.sea++;
+  else if (colour == land) counts.land++;
+  else if (Math.max(...found) - Math.min(...found) > 40) {{ counts.cells++; colours.add(colour); }}
+}}
+return {{...counts, colours: colours.size, width: canvas.width, height: canvas.height}};
+"""
+#: How much of the row that has the most of it is neither sea nor land: a line across the map would be all of one.
+ACROSS = f"""{LOOK}
 let most = 0;
-for (let y = 0; y < canvas.height; y++) {
+for (let y = 0; y < canvas.height; y++) {{
   let covered = 0;
-  for (let x = 0; x < canvas.width; x++) if (!plain.includes(data.slice((y * canvas.width + x) * 4, (y * canvas.width + x) * 4 + 3).join())) covered++;
+  for (let x = 0; x < canvas.width; x++) if (![sea, land].includes(pixel(y * canvas.width + x).join())) covered++;
   most = Math.max(most, covered);
-}
+}}
 return most / canvas.width;
+"""
+#: Pixels that are nearly black.
+DARK = f"""{LOOK}
+let found = 0;
+for (let i = 0; i < pixels; i++) if (pixel(i).reduce((a, b) => a + b) < 200) found++;
+return found;
 """
 PICTURE = 'return document.querySelector(".stage canvas").toDataURL()'
 TIP = 'return document.getElementById("tip").innerText'
 STAGE = 'return {...document.querySelector(".stage").dataset}'
 POINT = """
 const canvas = document.querySelector(".stage canvas"), box = canvas.getBoundingClientRect();
-canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width * arguments[0], clientY: box.top + box.height * arguments[1]}));
+const place = {clientX: box.left + box.width * arguments[0], clientY: box.top + box.height * arguments[1]};
+canvas.dispatchEvent(new PointerEvent("pointermove", place));
 """
 PRESS = 'document.querySelector(".stage canvas").dispatchEvent(new KeyboardEvent("keydown", {key: arguments[0]}))'
 CHOOSE = "document.querySelector(arguments[0]).click()"
@@ -162,7 +173,8 @@ def test_lane_and_load_have_colours_of_their_own(browser: Browser, pages: Pages)
     browser.loaded()
     by_load = browser.run(PICTURE)
     assert by_lane != by_load
-    shown = 'return [...document.querySelectorAll("[data-legend]")].filter((one) => !one.hidden).map((one) => one.dataset.legend)'
+    shown = """return [...document.querySelectorAll("[data-legend]")]
+      .filter((one) => !one.hidden).map((one) => one.dataset.legend)"""
     assert browser.run(shown) == ["load"]
     assert browser.run('return document.querySelectorAll(".load-ticks text").length') >= 2
     browser.run(CHOOSE, "[name=colour][value=lane]")
@@ -174,11 +186,10 @@ def test_borders_can_be_left_out(browser: Browser, pages: Pages) -> None:
     browser.open(pages("city")).drawn()
     browser.run(CHOOSE, "[data-view=City]")
     browser.loaded()
-    dark = 'const c = document.querySelector(".stage canvas"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] + d[i + 1] + d[i + 2] < 200) n++; return n'
-    with_borders = browser.run(dark)
+    with_borders = browser.run(DARK)
     browser.run(CHOOSE, "[name=borders]")
     browser.loaded()
-    assert with_borders > 2 * browser.run(dark) + 300
+    assert with_borders > 2 * browser.run(DARK) + 300
 
 
 def test_the_views_go_closer_and_show_finer_cells_and_coasts(browser: Browser, pages: Pages) -> None:
@@ -254,8 +265,11 @@ def test_it_is_moved_by_dragging_and_goes_on_beyond_the_180th_meridian(browser: 
     drag = """
     const canvas = document.querySelector(".stage canvas"), box = canvas.getBoundingClientRect();
     canvas.setPointerCapture = () => {};
-    const fire = (type, x) => canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, clientX: x, clientY: box.top + 200}));
-    fire("pointerdown", box.left + 100); fire("pointermove", box.left + 100 + box.width / 2); fire("pointerup", box.left + 100);
+    const fire = (type, x) =>
+      canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, clientX: box.left + x, clientY: box.top + 200}));
+    fire("pointerdown", 100);
+    fire("pointermove", 100 + box.width / 2);
+    fire("pointerup", 100);
     """
     browser.open(pages("table")).drawn().loaded()
     before = browser.run(PICTURE)

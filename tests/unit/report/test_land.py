@@ -79,7 +79,7 @@ def test_the_asset_says_whose_it_is_and_is_small() -> None:
 def test_what_the_script_packs_is_unpacked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rings = [[(0, 0), (40_000, 5), (3, -7)], [(-70_000, 9), (-69_990, 9), (-69_990, 11)]]
     line = f"tiny 0.5 2 6 {script.packed([script.on_grid(as_points(ring), 1) for ring in rings])}\n"
-    monkeypatch.setattr("keylane.report.land.asset", lambda name: f"# head\n{line}")
+    monkeypatch.setattr("keylane.report.land.asset", lambda _: f"# head\n{line}")
     layer.cache_clear()
     try:
         found = [ring for _, ring in layer("tiny").rings]

@@ -22,6 +22,7 @@ QUESTIONS = (
     "identify",
     "spark_startup",
     "spark_columns",
+    "cells",
     "route",
     "kafka",
     "verify",

@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Rebalanced", "hour_cvs", "rebalance"]
+__all__ = ["GOAL", "HOUR_GOAL", "MOST_MOVED", "Rebalanced", "hour_cvs", "rebalance"]
 
 GOAL: Final = 0.0075
 HOUR_GOAL: Final = 0.025
 MOST_MOVED: Final = 0.05
-#: A move is not worth its while below this part of a lane's mean load: many tiny moves are as much trouble as large.
-_TRIFLE: Final = 0.01
+#: What a move costs beside its load, in parts of a lane's mean load: many tiny moves are as much trouble as one large.
+_TRIFLE: Final = 0.03
+#: A move that takes a smaller part of the unevenness that is left does not help.
+_LEAST: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ class _Search:
         change = 2 * (self.products[rows, lane] - self.products[rows, self.lane] + self.own)
         worth = np.where(allowed, change / self.price, 0.0)
         leaf = int(worth.argmin()) if len(worth) else -1
-        return (leaf, int(lane[leaf])) if leaf >= 0 and worth[leaf] < -1e-12 else (-1, -1)
+        helps = leaf >= 0 and allowed[leaf] and change[leaf] < -_LEAST * float((self.over * self.over).sum())
+        return (leaf, int(lane[leaf])) if helps else (-1, -1)
 
     def move(self, leaf: int, lane: int) -> None:
         """Take a leaf to another lane."""

@@ -112,7 +112,9 @@ def _sane(lanes: int, tau: float, coarsest: int, finest: int) -> None:
     if not tau > 0:
         raise UsageError.of("a cell is split above a share of a lane", got=tau, allowed="a tau above 0")
     if not 0 <= coarsest <= finest <= FINEST:
-        raise UsageError.of("no such resolutions", got=(coarsest, finest), allowed=f"0 to {FINEST}, the coarse one first")
+        raise UsageError.of(
+            "no such resolutions", got=(coarsest, finest), allowed=f"0 to {FINEST}, the coarse one first"
+        )
     if lanes < 1:
         raise UsageError.of("a table has lanes", got=lanes, allowed="1 or more")
 

@@ -171,7 +171,9 @@ def _files(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame
         wanted = _line_types(found.columns)
         read = (read_json if kind == "json" else read_csv)(spark, files, None, 0, wanted, only=True)
         original = F.col(LINE)
-    where = F.concat_ws("/", picked([file.name for file in files], "string", file_of(F.col(PLACE))), row_of(F.col(PLACE)).cast("string"))
+    where = F.concat_ws(
+        "/", picked([file.name for file in files], "string", file_of(F.col(PLACE))), row_of(F.col(PLACE)).cast("string")
+    )
     frame = read.frame.select("*", where.alias(SOURCE), original.alias(ORIGINAL))
     return frame, sum(read.records) - read.filtered
 
@@ -180,7 +182,9 @@ def _listed(spark: SparkSession, path: Path, kind: str | None) -> list[SourceFil
     """In the order of their names. Files without a byte hold no record of any kind."""
     sized = [(file, file.stat().st_size) for file in source_files(path, kind)]
     named = [(name_in(path, str(file)), str(file), size) for file, size in sized if size]
-    return [SourceFile(file, url_of(spark, file), name, size, 0, path_values(name)) for name, file, size in sorted(named)]
+    return [
+        SourceFile(file, url_of(spark, file), name, size, 0, path_values(name)) for name, file, size in sorted(named)
+    ]
 
 
 def _as_json(names: Sequence[str]) -> Column:
@@ -190,5 +194,10 @@ def _as_json(names: Sequence[str]) -> Column:
 def _line_types(columns: Columns) -> Mapping[str, DataType]:
     """Lines have no types of their own."""
     kinds: dict[str, DataType] = {columns.available or "available": BooleanType()}
-    kinds |= {columns.id: StringType(), columns.time: StringType(), columns.lat: DoubleType(), columns.lng: DoubleType()}
+    kinds |= {
+        columns.id: StringType(),
+        columns.time: StringType(),
+        columns.lat: DoubleType(),
+        columns.lng: DoubleType(),
+    }
     return kinds

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from pyspark.sql import functions as F
 
-from keylane.errors import TargetError
+from keylane.errors import TargetError, UsageError
 from keylane.spark.messages import DEAD_PREFIX
 from keylane.systems.address import path_of
 from keylane.systems.durable import force_all
@@ -38,6 +38,9 @@ __all__ = ["check_target", "staged", "write_dead", "write_matches"]
 def check_target(target: Address, given: Options) -> None:
     """Refuse a target before anything is read: a folder that holds something, a topic that is not there."""
     if target.system == "kafka":
+        if given.assign is not None:
+            what = "offers are written to a folder"
+            raise UsageError.of(what, got=str(target), allowed="a new folder", hint="leave --assign out")
         _check_topics(target, given)
         return
     path = path_of(target, "the target")

@@ -76,7 +76,9 @@ def _checked(loads: Any, lanes: int) -> NDArray[np.float64]:
     if lanes < 1:
         raise UsageError.of("a table has lanes", got=lanes, allowed="1 or more")
     if load.ndim != 2 or (load < 0).any() or not np.isfinite(load).all():
-        raise UsageError.of("not the loads of leaves by hour", got=f"shape {load.shape}", allowed="counts from 0 upwards")
+        raise UsageError.of(
+            "not the loads of leaves by hour", got=f"shape {load.shape}", allowed="counts from 0 upwards"
+        )
     return load
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "fill_topic",
     "fill_topics",
     "hashed_lanes",
+    "make_topic",
     "make_traffic",
     "pairs_of",
 ]
@@ -79,19 +80,15 @@ def hashed_lanes(lanes: int) -> CellLanes:
 
 def fill_topics(bootstrap: str, drivers: pa.Table, riders: pa.Table, lane_of: Lanes, lanes: int) -> None:
     """Make both topics and write them, each record to the lane of its place."""
-    fill_topic(bootstrap, DRIVERS, drivers, lane_of, lanes)
-    fill_topic(bootstrap, RIDERS, riders, lane_of, lanes)
+    for topic, table in ((DRIVERS, drivers), (RIDERS, riders)):
+        make_topic(bootstrap, topic, lanes)
+        fill_topic(bootstrap, topic, table, lane_of)
 
 
-def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes, lanes: int | None) -> None:
-    """Write a table to a topic in its order: the key is the home cell's eight bytes, the value JSON.
-
-    The topic is made first, unless `lanes` is None.
-    """
+def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes) -> None:
+    """Write a table to a topic in its order: the key is the home cell's eight bytes, the value JSON."""
     from confluent_kafka import Producer
 
-    if lanes is not None:
-        _make(bootstrap, topic, lanes)
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4"}
     producer = Producer({**settings, "enable.idempotence": True, "queue.buffering.max.messages": 2_000_000})
     cells = cells_of(table["lat"], table["lng"])
@@ -103,7 +100,8 @@ def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes, lane
     assert producer.flush(120) == 0
 
 
-def _make(bootstrap: str, topic: str, lanes: int) -> None:
+def make_topic(bootstrap: str, topic: str, lanes: int) -> None:
+    """A topic with so many lanes that keeps what it gets."""
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     client = AdminClient({"bootstrap.servers": bootstrap})
@@ -147,7 +145,8 @@ def _drivers(
     heading = rng.uniform(0, 2 * np.pi, (many, 1)) + np.cumsum(rng.normal(0, 0.3, (many, PINGS_EACH)), axis=1)
     north, east = (np.cumsum(METRES_EACH * turn(heading), axis=1) for turn in (np.cos, np.sin))
     lat, lng = _moved(start[:, :1], start[:, 1:], north, east)
-    ts = START_MS + rng.integers(0, EVERY_MS, (many, 1)) + EVERY_MS * np.arange(PINGS_EACH)
+    # Even, and the requests odd: who counts at the same millisecond is a question for tests.
+    ts = START_MS + 2 * rng.integers(0, EVERY_MS // 2, (many, 1)) + EVERY_MS * np.arange(PINGS_EACH)
     since_away = np.arange(PINGS_EACH) - rng.integers(0, PINGS_EACH, (many, 1))
     ids = np.repeat(np.array([f"d{number:07}" for number in range(many)]), PINGS_EACH)
     available = ((since_away < 0) | (since_away >= AWAY_PINGS)).ravel()
@@ -165,7 +164,7 @@ def _riders(
     far = _scattered(rng, cities[rng.choice(len(cities), many, p=shares)], OUTSKIRTS_METRES)
     place = np.where(rng.random((many, 1)) < NEAR_SHARE, near, far)
     ids = np.array([f"r{number:07}" for number in range(many)])
-    return pa.table({"id": ids, "ts": drivers["ts"].to_numpy()[pings], "lat": place[:, 0], "lng": place[:, 1]})
+    return pa.table({"id": ids, "ts": drivers["ts"].to_numpy()[pings] + 1, "lat": place[:, 0], "lng": place[:, 1]})
 
 
 def _scattered(rng: np.random.Generator, places: NDArray[np.float64], metres: float) -> NDArray[np.float64]:

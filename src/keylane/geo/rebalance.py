@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Rebalanced", "hour_cvs", "rebalance"]
+__all__ = ["GOAL", "HOUR_GOAL", "MOST_MOVED", "Rebalanced", "hour_cvs", "rebalance"]
 
 GOAL: Final = 0.0075
 HOUR_GOAL: Final = 0.025
 MOST_MOVED: Final = 0.05
-#: A move is not worth its while below this part of a lane's mean load: many tiny moves are as much trouble as large.
-_TRIFLE: Final = 0.01
+#: What a move costs beside its load, in parts of a lane's mean load: many tiny moves are as much trouble as one large.
+_TRIFLE: Final = 0.03
+#: A move that takes a smaller part of the unevenness that is left does not help.
+_LEAST: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,8 @@ def even_enough(load: Floats, lane: NDArray[np.int32], lanes: int, goal: float, 
 class _Search:
     """Which move evens most, kept up to date as leaves move.
 
-    With v a leaf and d what a lane has above the mean, both in parts of the mean, moving v from lane a to lane b changes
-    the sum of squares by 2 v.(d_b - d_a) + 2 v.v. Only the products with two lanes change when a leaf has moved.
+    With v a leaf and d what a lane has above the mean, both in parts of the mean, moving v from lane a to lane b
+    changes the sum of squares by 2 v.(d_b - d_a) + 2 v.v. Only the products with two lanes change when a leaf moves.
     """
 
     def __init__(self, parts: Floats, lane: NDArray[np.int32], lanes: int, price: Floats) -> None:
@@ -112,7 +114,8 @@ class _Search:
         change = 2 * (self.products[rows, lane] - self.products[rows, self.lane] + self.own)
         worth = np.where(allowed, change / self.price, 0.0)
         leaf = int(worth.argmin()) if len(worth) else -1
-        return (leaf, int(lane[leaf])) if leaf >= 0 and worth[leaf] < -1e-12 else (-1, -1)
+        helps = leaf >= 0 and allowed[leaf] and change[leaf] < -_LEAST * float((self.over * self.over).sum())
+        return (leaf, int(lane[leaf])) if helps else (-1, -1)
 
     def move(self, leaf: int, lane: int) -> None:
         """Take a leaf to another lane."""
@@ -132,7 +135,7 @@ def _price(total: Floats, lanes: int) -> Floats:
 def _sane(old: NDArray[np.int32], load: Floats, lanes: int, most_moved: float) -> None:
     if load.ndim != 2 or len(old) != len(load):
         raise UsageError.of("each leaf has one lane and its loads by hour", got=f"{len(old)} lanes, loads {load.shape}")
-    if len(old) and not (0 <= old.min() and old.max() < lanes):
+    if len(old) and (old.min() < 0 or old.max() >= lanes):
         raise UsageError.of("a lane of the table is none of these", got=int(old.max()), allowed=f"0 to {lanes - 1}")
     if not 0 <= most_moved <= 1:
         raise UsageError.of("what may move is a share of the load", got=most_moved, allowed="0 to 1")

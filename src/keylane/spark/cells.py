@@ -67,6 +67,7 @@ def place_columns(latitude: Column, longitude: Column, region: Region = EARTH, w
     good = problem == GOOD
     lat, lng = F.when(good, lat), F.when(good, lng)
     found = None if way == "arrow" or is_remote() else java_cell(SparkSession.active(), lat, lng)
+    assert way != "java" or found is not None
     return Place(_arrow_cell(lat, lng) if found is None else found, problem)
 
 
@@ -147,7 +148,7 @@ def _arrow_lane(lanes: CellLanes, cell: Column) -> Column:
     told: dict[str, Any] = {
         name: getattr(lanes, name) for name in ("starts", "ends", "leaf_lane", "resolution", "count")
     }
-    rule, encoding = lanes.hashed_by.name, "h3"
+    rule = lanes.hashed_by.name
 
     def find(cells: pa.Array) -> pa.Array:
         import numpy as np
@@ -158,7 +159,7 @@ def _arrow_lane(lanes: CellLanes, cell: Column) -> Column:
         null = cells.is_null().to_numpy(zero_copy_only=False)
         found = np.zeros(len(cells), np.int32)
         there = cells.drop_null().to_numpy(zero_copy_only=False)
-        found[~null] = CellLanes(**told, hashed_by=partitioner(rule, encoding)).of(there)
+        found[~null] = CellLanes(**told, hashed_by=partitioner(rule, "h3")).of(there)
         return pa.array(found, mask=null)
 
     return arrow_udf(find, "int")(cell)

@@ -12,22 +12,27 @@ past it. A match of all that is there, with nothing to wait for: `batch`.
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import UsageError
 from keylane.pipelines.failures import translated
-from keylane.pipelines.match.batch import region_of, session_for
+from keylane.pipelines.match.batch import Work, region_of, session_for
 from keylane.pipelines.match.copartition import agreed
 from keylane.pipelines.match.sources import find
 from keylane.pipelines.match.stream_batch import MICROS, MatchBatches, Rules
 from keylane.pipelines.match.stream_document import stream_document
 from keylane.pipelines.match.stream_epochs import Epochs
 from keylane.pipelines.match.stream_sources import both_sides
+from keylane.pipelines.match.stream_time import Lags
 from keylane.pipelines.match.stream_written import Written
-from keylane.pipelines.route import Options as Route, check_checkpoint, run_query
+from keylane.pipelines.match.written import check_target
+from keylane.pipelines.route import Options as Route
+from keylane.pipelines.route import check_checkpoint, run_query
 from keylane.pipelines.session import java_process, warn
+from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.session import active_session_kept
 from keylane.spark.stopping import Gate
 from keylane.systems.address import parse_address, path_of
@@ -36,7 +41,7 @@ from keylane.systems.match_state import MatchHead, open_state
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -47,9 +52,12 @@ if TYPE_CHECKING:
     from keylane.pipelines.session import Say
     from keylane.systems.address import Address
     from keylane.systems.folders import Probe
+    from keylane.systems.kafka_cluster import Cluster
 
 __all__ = ["Following", "follow"]
 
+#: In the target, where nothing else is said.
+STATE: Final = "_state"
 #: Tasks for each core, where there are more lanes than that: a task costs some milliseconds, a lane costs none.
 TASKS_A_CORE: Final = 4
 
@@ -97,17 +105,20 @@ def follow(
     to = parse_address(target)
     sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
     chosen, lanes, notes = agreed(*sides, contract, given)
-    state, folder = _places(to, how)
+    work = Work(*sides, to, chosen, cell_lanes(chosen, lanes), given, notes)
+    state, folder = _places(to, given, how)
     head = MatchHead(
         str(sides[0]), str(sides[1]), str(to), lanes, given.radius, given.nearest, given.expire, given.assign
     )
-    with open_state(state, head) as held:
+    with open_state(state, head) as held, ExitStack() as opened:
         last = held.last()
         if last.token:
             held.move(last, folder)
         check_checkpoint(held.checkpoint, last)
-        with active_session_kept(), session_for(*sides, to, given, spark, say) as session:
+        with active_session_kept(), session_for(work, spark, say) as session:
             held.lock.note_java(java_process(session))
+            drivers_at, riders_at = (opened.enter_context(_cluster(side, given)) for side in sides)
+            lags = Lags(sides, (drivers_at, riders_at))
             body = MatchBatches(
                 session,
                 sides,
@@ -115,6 +126,7 @@ def follow(
                 given,
                 _rules(how, lanes, session),
                 Epochs(chosen, lanes),
+                lags,
                 held,
                 Written(folder, to, given),
                 last,
@@ -135,6 +147,18 @@ def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: 
         raise translated(error, work="the match") from error
 
 
+@contextmanager
+def _cluster(side: Found, given: Options) -> Iterator[Cluster | None]:
+    if side.address.system != "kafka":
+        yield None
+        return
+    from keylane.systems.kafka_access import kafka_access
+    from keylane.systems.kafka_cluster import open_cluster
+
+    with open_cluster(kafka_access(side.address.place, given.kafka.properties)) as cluster:
+        yield cluster
+
+
 def _rules(how: Following, lanes: int, session: SparkSession) -> Rules:
     tasks = how.tasks or min(lanes, TASKS_A_CORE * session.sparkContext.defaultParallelism)
     return Rules(round(how.late * MICROS), round(how.keep * MICROS), tasks, how.matching)
@@ -147,11 +171,15 @@ def _checked(how: Following) -> Following:
     return how
 
 
-def _places(to: Address, how: Following) -> tuple[Path, Path]:
+def _places(to: Address, given: Options, how: Following) -> tuple[Path, Path]:
     """The folder of the state, and that of what a batch adds."""
+    state = None if how.state is None else Path(how.state).absolute()
     if to.system == "files":
         folder = path_of(to, "the target")
-        return Path(how.state).absolute() if how.state else folder / "_state", folder
-    if how.state is None:
+        if not (state or folder / STATE).exists():
+            check_target(to, given)
+        return state or folder / STATE, folder
+    if state is None:
         raise UsageError.of("a match into a topic needs a folder for what it knows", hint="--state DIR")
-    return Path(how.state).absolute(), Path(how.state).absolute()
+    check_target(to, given)
+    return state, state

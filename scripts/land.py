@@ -80,7 +80,7 @@ def is_null_island(ring: list[Point]) -> bool:
 
 
 def unrolled(ring: list[Point]) -> list[Point]:
-    """Longitudes that never jump: over the 180th meridian an outline goes on beyond 180; Antarctica ends at the pole."""
+    """Longitudes that never jump: over the 180th meridian an outline goes on past 180; Antarctica ends at the pole."""
     made = [ring[0]]
     for x, y in ring[1:]:
         made.append((x + 360 * round((made[-1][0] - x) / 360), y))

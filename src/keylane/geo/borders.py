@@ -3,7 +3,7 @@
 Rule: two leaves share a border when a side of the finer one lies against the coarser one, and their lanes differ. Of
 each leaf, the records within `radius_m` of the side are taken to be its mean density times the strip along the side,
 and never more than the leaf has: each of them is a guest copy in the other lane. It is an estimate: records crowd
-within a leaf, and a record near two borders of the same lane is copied once. Where a match counted them, take `counted`.
+within a leaf, and a record near two borders of the same lane is copied once. Where a match counted them: `counted`.
 
 A change of lanes changes the borders around the leaves that moved, and no others. To know which lanes a single place
 needs, take the cover of its disk (`keylane.matching`), never this.

@@ -2,8 +2,8 @@
 
 A window ends, its requests are looked at together, drivers that are held by an offer of before are left out, and every
 pair that is chosen becomes an offer at that moment. An offer that nobody answers ends by itself. Windows are cut from
-1970 on, so that the same requests fall into the same windows in every run. How pairs are chosen: `matching.assign`; what
-an offer is, and why telling it twice is harmless: `matching.offers`.
+1970 on, so that the same requests fall into the same windows in every run. How pairs are chosen: `matching.assign`.
+What an offer is, and why telling it twice is harmless: `matching.offers`.
 
 One window after the other, in one place: who is free depends on all windows before. Only a window's pairs are held.
 """

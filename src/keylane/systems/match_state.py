@@ -21,7 +21,6 @@ batch with nothing in it then took longer than reading, placing and matching 100
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -33,14 +32,28 @@ import pyarrow as pa
 
 from keylane.errors import TargetError
 from keylane.systems.durable import force_all, write_json
+from keylane.systems.folders import no_probe
 from keylane.systems.lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from keylane.systems.folders import Probe
     from keylane.systems.lock import Lock
 
-__all__ = ["BEGINNING", "Epoch", "Happened", "MatchHead", "MatchState", "load", "open_state", "save"]
+__all__ = [
+    "BEGINNING",
+    "Epoch",
+    "Happened",
+    "MatchHead",
+    "MatchState",
+    "load",
+    "name_of",
+    "open_state",
+    "read_table",
+    "save",
+    "write_table",
+]
 
 #: Before the first ping nothing has passed.
 BEGINNING: Final = -(2**62)
@@ -100,6 +113,11 @@ class Happened:
         return replace(Happened(**found), epochs=epochs, moved=tuple(found["moved"]))
 
 
+def name_of(batch: Happened) -> str:
+    """What the files of a batch are called."""
+    return f"{batch.batch:010d}-{batch.token}"
+
+
 @dataclass(frozen=True, slots=True)
 class MatchState:
     """A state folder whose lock is held."""
@@ -132,16 +150,19 @@ class MatchState:
     def part(self, kind: str, after: Happened) -> Path:
         """The file or folder of a kind that is not kept by lane."""
         ending = ".arrow" if kind == "ledger" else ""
-        return self.path / kind / f"{after.batch:010d}-{after.token}{ending}"
+        return self.path / kind / f"{name_of(after)}{ending}"
 
-    def commit(self, done: Happened, target: Path) -> None:
+    def commit(self, done: Happened, target: Path, probe: Probe = no_probe) -> None:
         """Let a batch happen, then move what it adds to the target."""
+        probe("forced", done.batch)
         write_json(self.path / "batches" / f"{done.batch:010d}.json", done.as_json())
-        self.move(done, target)
+        probe("happened", done.batch)
+        self.move(done, target, probe)
+        probe("moved", done.batch)
 
-    def move(self, done: Happened, target: Path) -> None:
+    def move(self, done: Happened, target: Path, probe: Probe = no_probe) -> None:
         """Rename what still waits, each folder once; then forget what the batches before needed."""
-        staging = self.path / "staging" / f"{done.batch:010d}-{done.token}"
+        staging = self.path / "staging" / name_of(done)
         folders = set()
         for name in done.moved:
             final = target / name
@@ -149,6 +170,7 @@ class MatchState:
                 final.parent.mkdir(parents=True, exist_ok=True)
                 (staging / name).rename(final)
                 folders.add(final.parent)
+                probe("renamed", done.batch)
             elif not final.exists():
                 raise TargetError.of("the target is damaged: a part of its last batch is gone", got=str(final))
         force_all(sorted(folders))
@@ -157,7 +179,7 @@ class MatchState:
     def _forget(self, done: Happened) -> None:
         shutil.rmtree(self.path / "staging", ignore_errors=True)
         (self.path / "staging").mkdir(exist_ok=True)
-        true = f"{done.batch:010d}-{done.token}"
+        true = name_of(done)
         for kind in PARTS:
             for found in (self.path / kind).glob("*-*" if kind in {"requests", "ledger"} else "*/*"):
                 if not found.name.startswith(true):
@@ -188,25 +210,31 @@ def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
 
 def save(folder: str, number: int, name: str, table: pa.Table) -> None:
     """Keep what a lane, or a block, knows. Runs where the lane's task runs; a second try writes the same again."""
-    place = Path(folder) / str(number)
-    place.mkdir(parents=True, exist_ok=True)
-    waiting = place / f".{uuid4().hex[:12]}"
-    with pa.OSFile(str(waiting), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    os.replace(waiting, place / f"{name}.arrow")  # noqa: PTH105  one step for whoever looks
+    write_table(Path(folder) / str(number) / f"{name}.arrow", table)
 
 
 def load(folder: str, number: int, name: str, schema: pa.Schema) -> pa.Table:
     """What a lane, or a block, knew after a batch; `name` is empty before the first."""
-    if not name:
-        return schema.empty_table()
-    path = Path(folder) / str(number) / f"{name}.arrow"
+    return read_table(Path(folder) / str(number) / f"{name}.arrow") if name else schema.empty_table()
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a file of the state: it is there whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    waiting = path.with_name(f".{uuid4().hex[:12]}")
+    with pa.OSFile(str(waiting), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    waiting.replace(path)
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read a file of the state."""
     try:
         with pa.OSFile(str(path), "rb") as source:
             return pa.ipc.open_file(source).read_all()
     except FileNotFoundError:
         hint = "restore the state folder, or begin a new match"
-        raise TargetError.of("the state is damaged: a lane's file is gone", got=str(path), hint=hint) from None
+        raise TargetError.of("the state is damaged: one of its files is gone", got=str(path), hint=hint) from None
 
 
 def _read(path: Path) -> Any:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import UsageError
 from keylane.pipelines.failures import translated
-from keylane.pipelines.match.batch import region_of, session_for
+from keylane.pipelines.match.batch import Work, region_of, session_for
 from keylane.pipelines.match.copartition import agreed
 from keylane.pipelines.match.sources import find
 from keylane.pipelines.match.stream_batch import MICROS, MatchBatches, Rules
@@ -26,8 +26,11 @@ from keylane.pipelines.match.stream_document import stream_document
 from keylane.pipelines.match.stream_epochs import Epochs
 from keylane.pipelines.match.stream_sources import both_sides
 from keylane.pipelines.match.stream_written import Written
-from keylane.pipelines.route import Options as Route, check_checkpoint, run_query
+from keylane.pipelines.match.written import check_target
+from keylane.pipelines.route import Options as Route
+from keylane.pipelines.route import check_checkpoint, run_query
 from keylane.pipelines.session import java_process, warn
+from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.session import active_session_kept
 from keylane.spark.stopping import Gate
 from keylane.systems.address import parse_address, path_of
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.match.sources import Found
     from keylane.pipelines.match.stream_metrics import Figures
     from keylane.pipelines.session import Say
     from keylane.systems.address import Address
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Following", "follow"]
 
+#: In the target, where nothing else is said.
+STATE: Final = "_state"
 #: Tasks for each core, where there are more lanes than that: a task costs some milliseconds, a lane costs none.
 TASKS_A_CORE: Final = 4
 
@@ -97,7 +101,8 @@ def follow(
     to = parse_address(target)
     sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
     chosen, lanes, notes = agreed(*sides, contract, given)
-    state, folder = _places(to, how)
+    work = Work(*sides, to, chosen, cell_lanes(chosen, lanes), given, notes)
+    state, folder = _places(to, given, how)
     head = MatchHead(
         str(sides[0]), str(sides[1]), str(to), lanes, given.radius, given.nearest, given.expire, given.assign
     )
@@ -106,7 +111,7 @@ def follow(
         if last.token:
             held.move(last, folder)
         check_checkpoint(held.checkpoint, last)
-        with active_session_kept(), session_for(*sides, to, given, spark, say) as session:
+        with active_session_kept(), session_for(work, spark, say) as session:
             held.lock.note_java(java_process(session))
             body = MatchBatches(
                 session,
@@ -147,11 +152,15 @@ def _checked(how: Following) -> Following:
     return how
 
 
-def _places(to: Address, how: Following) -> tuple[Path, Path]:
+def _places(to: Address, given: Options, how: Following) -> tuple[Path, Path]:
     """The folder of the state, and that of what a batch adds."""
+    state = None if how.state is None else Path(how.state).absolute()
     if to.system == "files":
         folder = path_of(to, "the target")
-        return Path(how.state).absolute() if how.state else folder / "_state", folder
-    if how.state is None:
+        if not (state or folder / STATE).exists():
+            check_target(to, given)
+        return state or folder / STATE, folder
+    if state is None:
         raise UsageError.of("a match into a topic needs a folder for what it knows", hint="--state DIR")
-    return Path(how.state).absolute(), Path(how.state).absolute()
+    check_target(to, given)
+    return state, state

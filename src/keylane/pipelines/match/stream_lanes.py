@@ -11,7 +11,7 @@ this batch is there too: it is thinned out, and kept. How many tasks there are m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.taskcontext import TaskContext
 
+from keylane.matching.schemas import Kind
 from keylane.placement.lane_keys import lane_keys
 from keylane.spark.files import picked
 from keylane.systems.match_state import load, save
@@ -27,11 +28,23 @@ from keylane.systems.match_state import load, save
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     Batches = Iterator[pa.RecordBatch]
 
-__all__ = ["ANSWERS", "ASK", "KEPT_AGAIN", "LANE_ROWS", "Step", "answers", "by_task", "homes"]
+__all__ = [
+    "ANSWERS",
+    "ASK",
+    "KEPT_AGAIN",
+    "LANE_ROWS",
+    "Step",
+    "answers",
+    "by_task",
+    "copy_rows",
+    "homes",
+    "ping_rows",
+    "tombstone_rows",
+]
 
 #: Kinds of rows beside those of `matching.schemas.Kind`: a request, and one that was answered before.
 ASK: Final = 3
@@ -138,7 +151,7 @@ def _answers(step: Step) -> Callable[[Batches], Batches]:
 def _lane(known: pa.Table, rows: pa.Table, step: Step) -> tuple[pa.Table, pa.Table, dict[str, int]]:
     """What a lane knows after these rows, its pairs, and its counts."""
     from keylane.matching.near import near
-    from keylane.matching.schemas import PAIRS, Kind
+    from keylane.matching.schemas import PAIRS
     from keylane.matching.timeline import merged, pruned
 
     kinds = rows.column("kind").to_numpy() if len(rows) else np.zeros(0, np.int8)
@@ -193,6 +206,30 @@ def _shaped(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     """All of them with the columns of a schema, null where one has none: a task may not change its mind."""
     whole = pa.concat_tables([schema.empty_table(), *tables], promote_options="default")
     return pa.Table.from_arrays([whole.column(name) for name in schema.names], schema=schema)
+
+
+def ping_rows(pings: DataFrame) -> DataFrame:
+    """Pings as rows of their lanes."""
+    kind = F.when(F.col("available"), F.lit(int(Kind.AVAILABLE))).otherwise(F.lit(int(Kind.UNAVAILABLE)))
+    return pings.select(kind.cast("tinyint").alias("kind"), F.col("driver").alias("id"), *LANE_ROWS[2:7], _no_copies())
+
+
+def tombstone_rows(stays: DataFrame) -> DataFrame:
+    """What `homes` says, as rows of the lanes that were left."""
+    left = F.lit(int(Kind.LEFT)).cast("tinyint").alias("kind")
+    nowhere = [F.lit(0.0).alias(name) for name in ("lat", "lng")]
+    told = stays.where(F.col("driver").isNotNull())
+    return told.select(left, F.col("driver").alias("id"), "ts", "offset", *nowhere, "lane", _no_copies())
+
+
+def copy_rows(copies: DataFrame, kind: int) -> DataFrame:
+    """Copies of requests as rows of their lanes; the one at home knows how many there are."""
+    many = F.when(F.col("home"), F.col("copies")).otherwise(F.lit(0)).cast("int").alias("copies")
+    return copies.select(F.lit(kind).cast("tinyint").alias("kind"), F.col("rider").alias("id"), *LANE_ROWS[2:7], many)
+
+
+def _no_copies() -> Column:
+    return F.lit(0).cast("int").alias("copies")
 
 
 def _whole(batches: Batches, schema: pa.Schema | None) -> pa.Table:

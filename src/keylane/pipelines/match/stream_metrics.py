@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.measure.balance import cv, noise_floor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+
+    from keylane.pipelines.match.stream_counts import Answered, Loads, Waiting
 
 __all__ = ["Figures", "Result", "added", "empty_counts"]
 
@@ -44,33 +46,26 @@ def empty_counts(lanes: int) -> dict[str, Any]:
 
 
 def added(
-    before: Mapping[str, Any],
-    lanes: Sequence[Any],
-    blocks: Sequence[Any],
-    loads: Mapping[int, int],
-    more: Mapping[str, int],
-    result: Result,
-    waiting: Any,
-    began: float,
+    before: Mapping[str, Any], answered: Answered, loads: Loads, result: Result, waits: Waiting, began: float
 ) -> Figures:
     """The figures of a batch, and the counts with it."""
-    found = before or empty_counts(len(lanes))
-    here = {name: sum(row[name] for row in lanes) for name in _SUMS}
-    here |= {"pings": sum(loads.values()), "pairs": result.pairs, "riders_with_a_match": result.riders, **more}
-    total = {name: found[name] + count for name, count in here.items()}
-    total |= {"pending": waiting[0], "dead": _summed(found["dead"], result.dead)}
-    total["lane_loads"] = [count + loads.get(lane, 0) for lane, count in enumerate(found["lane_loads"])]
-    total["offers"] = found["offers"]
+    found = before or empty_counts(len(answered.lanes))
+    here = {name: sum(row[name] for row in answered.lanes) for name in _SUMS}
+    here |= {"pings": sum(loads.lanes.values()), "late": loads.late, "ghosts": answered.ghosts}
+    here |= {"pairs": result.pairs, "riders_with_a_match": result.riders}
+    total: dict[str, Any] = {name: found[name] + count for name, count in here.items()}
+    total |= {"pending": waits.requests, "dead": _summed(found["dead"], result.dead), "offers": result.offers}
+    total["lane_loads"] = [count + loads.lanes.get(lane, 0) for lane, count in enumerate(found["lane_loads"])]
     metrics = {
         "at": round(time.time(), 3),
         "seconds": round(time.time() - began, 3),
         **here,
         "dead": result.dead,
-        "match_latency_ms": _latency(waiting[1], waiting[2]),
+        "match_latency_ms": _latency(waits.middle, waits.oldest),
         "border_share": here["border"] / here["asked"] if here["asked"] else 0.0,
-        "waiting": waiting[0],
-        "entries": sum(row["entries"] for row in lanes),
-        "stays": sum(row["stays"] for row in blocks),
+        "waiting": waits.requests,
+        "entries": sum(row["entries"] for row in answered.lanes),
+        "stays": sum(row["stays"] for row in answered.blocks),
         "lane_cv": cv(total["lane_loads"]),
         "noise_floor": noise_floor(len(total["lane_loads"]), sum(total["lane_loads"])),
     }

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from keylane.pipelines.batch import files_of
 from keylane.pipelines.match.reading import check_columns
 from keylane.pipelines.match.sources import raw_files
-from keylane.pipelines.route import Options as Route, discovered
+from keylane.pipelines.route import Options as Route
+from keylane.pipelines.route import discovered
 from keylane.spark.files import PLACE, place_of
 from keylane.systems.address import path_of
 from keylane.systems.sources import kind_of, pattern_of

@@ -13,21 +13,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from keylane.pipelines.match.assigning import assigned
 from keylane.pipelines.match.stream_metrics import Result
 from keylane.pipelines.match.written import to_topic, write_dead
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import Column, DataFrame
 
+    from keylane.pipelines.match.assigning import Sums
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.stream_metrics import Figures
     from keylane.systems.address import Address
-    from keylane.systems.match_state import Happened, MatchState
 
 __all__ = ["Written", "match_id"]
 
@@ -48,32 +50,24 @@ class Written:
     target: Address
     given: Options
 
-    def stage(
-        self,
-        staging: Path,
-        batch: int,
-        matches: DataFrame,
-        dead: DataFrame,
-        state: MatchState,
-        last: Happened,
-        done: Happened,
-    ) -> Result:
-        """Write what a batch came to, where nobody looks yet; into a topic at once."""
-        place = f"file://{staging / self._matches(batch)}"
+    def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame, sums: Sums) -> Result:
+        """Write what a batch came to, where nobody looks yet; into a topic at once. `sums` are those of all offers."""
+        place = f"file://{staging / _matches(batch)}"
         matches.write.parquet(place)
         written = matches.sparkSession.read.schema(matches.schema).parquet(place)
         count = written.agg(F.count(F.lit(1)), F.count_if(F.col("rank") == 1)).first()
         assert count is not None
         letters = write_dead(dead, staging, self.target, self.given)
-        if letters["drivers"] or letters["riders"]:
-            (staging / "_dead").rename(staging / ".dead")
-            (staging / "_dead").mkdir()
-            (staging / ".dead").rename(staging / "_dead" / f"batch={batch}")
+        if any(letters.values()):
+            _into(staging / "_dead", batch)
+        offers = assigned(written, staging, self.given, sums) if self.given.assign and count[0] else None
+        if offers is not None:
+            _into(staging / "offers", batch)
         if self.target.system == "kafka":
             key, value = F.col("rider_id").cast("binary"), F.to_json(F.struct(match_id().alias("match_id"), "*"))
             messages = written.select(key.alias("key"), value.cast("binary").alias("value"))
             to_topic(messages, self.target, self.target.name, self.given)
-        return Result(count[0], count[1], letters, None)
+        return Result(count[0], count[1], letters, summed(sums) if self.given.assign else None)
 
     def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:
         """Write the figures too, and say what is to be moved."""
@@ -81,9 +75,24 @@ class Written:
         metrics.mkdir()
         (metrics / f"{batch:010d}.json").write_text(json.dumps(figures.metrics), encoding="utf-8")
         names = [f"_metrics/{batch:010d}.json"]
-        folders = [self._matches(batch)] if self.target.system == "files" else []
+        folders = [_matches(batch)] if self.target.system == "files" else []
         found = [*folders, f"offers/batch={batch}", f"_dead/batch={batch}"]
         return (*(name for name in found if (staging / name).exists()), *names)
 
-    def _matches(self, batch: int) -> str:
-        return f"matches/batch={batch}"
+
+def summed(sums: Sums) -> dict[str, Any]:
+    """What all offers came to."""
+    mean = sums.metres / sums.granted if sums.granted else None
+    return {"granted": sums.granted, "refused": sums.refused, "mean_distance_m": mean}
+
+
+def _matches(batch: int) -> str:
+    return f"matches/batch={batch}"
+
+
+def _into(folder: Path, batch: int) -> None:
+    """Put a folder's contents one level down, under the number of the batch."""
+    aside = folder.with_name(f".{folder.name}")
+    folder.rename(aside)
+    folder.mkdir()
+    aside.rename(folder / f"batch={batch}")

@@ -134,9 +134,16 @@ def _coarse(at: Cells, steps: int, lanes_of: _Lanes) -> Iterator[tuple[Rows, Cel
 
 def _others(own: Cells, steps: int, lanes_of: _Lanes) -> tuple[Rows, Cells]:
     """The cells around each coarse cell, but those that are wholly in the one lane that it is in; whose they are."""
+    some = max(1, _TOGETHER // (3 * steps * (steps + 1) + 1))
+    parts = [(start, *_others_of(own[start : start + some], steps, lanes_of)) for start in range(0, len(own), some)]
+    whose = [np.zeros(0, np.intp), *(start + whose for start, whose, _ in parts)]
+    return np.concatenate(whose), np.concatenate([np.zeros(0, np.int64), *(cells for _, _, cells in parts)])
+
+
+def _others_of(own: Cells, steps: int, lanes_of: _Lanes) -> tuple[Rows, Cells]:
     around = [disk(cell, steps) for cell in own.tolist()]
     whose = np.repeat(np.arange(len(own)), [len(one) for one in around])
-    every = np.concatenate([np.zeros(0, np.int64), *around])
+    every = np.concatenate(around)
     known, place = np.unique(np.concatenate([own, every]), return_inverse=True)
     lanes, whole = lanes_of.lanes(known), lanes_of.whole(known)
     mine, theirs = place[: len(own)][whose], place[len(own) :]

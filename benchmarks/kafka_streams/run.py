@@ -3,16 +3,20 @@
     found = peer(bootstrap, "driver-locations", "rider-requests", 60, 1000.0, 1_000_000, 20_000)
 
 `peer` starts a JVM of its own and lets the topology read both topics from their beginning: once to warm up, with an
-application id of its own, and once for the figures. What counts is from the first record that is processed to the last;
-starting, joining the group and making the tables of RocksDB do not. The processor's seconds are the whole JVM's, until
-its state is flushed and its offsets are committed; the broker's are nobody's.
+application id of its own, and once for the figures. First the guest copies of requests are made, then the lanes are
+run, because Kafka Streams takes records in the order of their times only where they are there to be taken. What counts
+of each part is from the first record that is processed to the last; starting, joining the group and making the tables
+of RocksDB do not. The processor's seconds are the whole JVM's from the first record of a part until its state is
+flushed and its offsets are committed. The broker's are nobody's.
 
-What it does as `keylane match --follow` does: the same lanes, riders copied to the trimmed disk's lanes, each driver's
-newest ping by event time, ghosts ended by tombstones, haversine, state that survives. What it does not: it answers when
-a request arrives, not when the event time has passed it, so on a backlog a request may see a later ping or an earlier
-one; nothing merges the copies of a request, since no pair comes twice; a request that comes twice is answered twice;
-delivery is at least once. All of that is less work than keylane has. Its state lies in RocksDB with a changelog topic,
-which keylane has not, and its copies and tombstones go through topics: that is more.
+What it does as `keylane match --follow` does: the same lanes, riders asked in the lanes of the trimmed disk, each
+driver's newest ping by event time, ghosts ended by tombstones, haversine, state that survives.
+
+What it does not, and so has less work: a request is answered when it is its turn, so one that comes late sees positions
+after its time; a ghost is seen, and a pair may come twice, until a tombstone has gone through two topics; nothing
+merges what the lanes found for a request; a request that comes twice is answered twice; delivery is at least once.
+What keylane does not, and so has less work: the peer's state has a changelog topic, its guests and tombstones go
+through topics, and its answers go to one.
 
 It is compiled by Janino, which comes with Spark and has a command line like javac's: a machine that runs keylane has a
 Java runtime, but maybe no JDK. That is why the sources have neither lambdas nor type parameters; the machine code that
@@ -29,16 +33,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Literal
 
+from benchmarks.match_traffic import make_topics
 from keylane.spark.java import find_java
 from keylane.systems.ivy import retrieve
 from keylane.systems.jars import Jar, check, jar_folder, lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["Peer", "Progress", "Run", "new_run", "peer", "running_jvm"]
+    Part = Literal["fan", "lanes"]
+
+__all__ = ["Peer", "Progress", "fan", "match", "new_name", "peer", "running_jvm"]
 
 HERE: Final = Path(__file__).parent
 COMPILER: Final = "org.codehaus.commons.compiler.samples.CompilerDemo"
@@ -64,7 +71,7 @@ class Progress:
 
     pings: int
     requests: int
-    copies: int
+    guests: int
     answered: int
     pairs: int
     arrived_out: int
@@ -76,64 +83,72 @@ class Progress:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is under way between the parts."""
-        between = (self.copies, self.arrived_out, self.left_out)
-        return between == (self.answered, self.arrived_in, self.left_in)
+        """Whether neither news of a driver nor a tombstone is under way."""
+        return (self.arrived_out, self.left_out) == (self.arrived_in, self.left_in)
 
 
 class Run:
-    """One run of the topology in a JVM that is there; `matches` is the topic that it writes."""
+    """One part of the topology, running in a JVM that is there."""
 
-    def __init__(self, jvm: subprocess.Popen[str], name: str) -> None:
-        self.matches = f"{name}-matches"
+    def __init__(self, jvm: subprocess.Popen[str], part: Part, name: str) -> None:
         self._in, self._out = _pipes(jvm)
-        self._tell(f"start {name}")
+        self._tell(f"{part} {name}")
 
-    def wait(self, pings: int, requests: int) -> Progress:
-        """Until so many records have been read, and whatever came of them is answered."""
+    def until(self, is_done: Callable[[Progress], bool]) -> Progress:
+        """Wait, then flush, commit and close: the last counts."""
         end = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < end:
-            found = self._heard()
-            if found.settled and (found.pings, found.requests) == (pings, requests):
-                return found
-        raise TimeoutError(f"Kafka Streams had no end: {found}")
-
-    def stop(self) -> Progress:
-        """Flush, commit, close; the last counts."""
+        while not is_done(found := self._heard()):
+            if time.monotonic() > end:
+                raise TimeoutError(f"Kafka Streams had no end: {found}")
         self._tell("stop")
-        for line in self._out:
-            if line.startswith("closed "):
-                return _progress(line.removeprefix("closed "))
-        raise EOFError("Kafka Streams has died; what it said is above")
+        while not (line := self._line()).startswith("closed "):
+            pass
+        return _progress(line.removeprefix("closed "))
 
     def _tell(self, line: str) -> None:
         self._in.write(f"{line}\n")
         self._in.flush()
 
     def _heard(self) -> Progress:
+        return _progress(self._line())
+
+    def _line(self) -> str:
         line = self._out.readline()
         if not line:
             raise EOFError("Kafka Streams has died; what it said is above")
-        return _progress(line)
+        return line
 
 
-def peer(  # noqa: D103 - described where the module begins
-    bootstrap: str, drivers: str, riders: str, lanes: int, radius_m: float, pings: int, requests: int
-) -> Peer:
+def peer(bootstrap: str, drivers: str, riders: str, lanes: int, radius_m: float, pings: int, requests: int) -> Peer:
+    """Match what both topics hold, twice, and say what the second time took."""
     with running_jvm(bootstrap, drivers, riders, lanes, radius_m) as jvm:
         for _ in range(2):
-            run = new_run(jvm, bootstrap, lanes)
-            last = run.wait(pings, requests)
-            cpu = run.stop().cpu_nanoseconds / 1e9
-    return Peer(last.nanoseconds / 1e9, last.pairs, (pings + requests) / cpu, cpu)
+            name = new_name(bootstrap, lanes)
+            fanned = fan(jvm, name, requests)
+            matched = match(jvm, name, pings, requests + fanned.guests)
+    cpu = (fanned.cpu_nanoseconds + matched.cpu_nanoseconds) / 1e9
+    seconds = (fanned.nanoseconds + matched.nanoseconds) / 1e9
+    return Peer(seconds, matched.pairs, (pings + requests) / cpu, cpu)
 
 
-def new_run(jvm: subprocess.Popen[str], bootstrap: str, lanes: int) -> Run:
-    """A run with topics of its own."""
+def fan(jvm: subprocess.Popen[str], name: str, requests: int) -> Progress:
+    """Copy so many requests to the other lanes that may hold an answer."""
+    return Run(jvm, "fan", name).until(lambda found: found.requests == requests)
+
+
+def match(jvm: subprocess.Popen[str], name: str, pings: int, answers: int) -> Progress:
+    """Read so many pings, give so many answers, and let no tombstone be under way."""
+    return Run(jvm, "lanes", name).until(
+        lambda found: found.settled and (found.pings, found.answered) == (pings, answers)
+    )
+
+
+def new_name(bootstrap: str, lanes: int) -> str:
+    """A name for a run, with topics of its own; it writes NAME-matches."""
     name = f"peer-{time.time_ns()}"
-    many = {"copies": lanes, "left": lanes, "matches": lanes, "arrivals": min(HOMES, lanes)}
-    _make(bootstrap, {f"{name}-{what}": count for what, count in many.items()})
-    return Run(jvm, name)
+    many = {"guests": lanes, "left": lanes, "matches": lanes, "arrivals": min(HOMES, lanes)}
+    make_topics(bootstrap, {f"{name}-{what}": count for what, count in many.items()})
+    return name
 
 
 @contextmanager
@@ -199,13 +214,3 @@ def _compile(jars: str, into: Path) -> None:
 
 def _java() -> Path:
     return find_java().home / "bin" / "java"
-
-
-def _make(bootstrap: str, topics: dict[str, int]) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-
-    client = AdminClient({"bootstrap.servers": bootstrap})
-    # The event times are long ago, and retention goes by them.
-    new = [NewTopic(topic, count, config={"retention.ms": "-1"}) for topic, count in topics.items()]
-    for made in client.create_topics(new, operation_timeout=60).values():
-        made.result(60)

@@ -1,8 +1,9 @@
-"""Places, cells and lanes as columns are those of `keylane.geo` and `placement.cell_lanes`, bit for bit, by every way."""
+"""Places, cells and lanes as columns are those of `geo` and `placement.cell_lanes`, bit for bit, by every way."""
 
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def around_pentagons() -> list[tuple[float, float]]:
 
 
 def places() -> list[tuple[float | None, float | None]]:
-    good = [*on_the_sphere(2000), *EDGES, *around_pentagons()]
+    good: list[Any] = [*on_the_sphere(2000), *EDGES, *around_pentagons()]
     return [pair for at, pair in enumerate(good) for pair in ([BAD[at % len(BAD)], pair] if at % 9 == 0 else [pair])]
 
 
@@ -78,7 +79,9 @@ def columns(frame: DataFrame, *wanted: Any) -> list[tuple[Any, ...]]:
 
 
 def expected(rows: list[tuple[float | None, float | None]], region: Region) -> tuple[list[int], list[int | None]]:
-    lat, lng = (np.ma.array([v or 0.0 for v in side], mask=[v is None for v in side]) for side in zip(*rows, strict=True))
+    lat, lng = (
+        np.ma.array([v or 0.0 for v in side], mask=[v is None for v in side]) for side in zip(*rows, strict=True)
+    )
     problem = place_problems(lat, lng, region)
     known = iter(cells_of(np.ma.getdata(lat)[problem < 0], np.ma.getdata(lng)[problem < 0]).tolist())
     return problem.tolist(), [next(known) if code < 0 else None for code in problem]
@@ -101,12 +104,32 @@ def test_this_session_finds_cells_in_java(spark: SparkSession) -> None:
 
 
 def test_a_cell_that_several_columns_need_is_found_once_for_each_row(spark: SparkSession) -> None:
-    frame = framed(spark, on_the_sphere(4)).coalesce(1)
     place = place_columns(F.col("lat"), F.col("lng"))
     shown = [place.cell, ancestor_column(place.cell, 3), ancestor_column(place.cell, 5)]
-    code = frame.select(*(column.alias(f"c{at}") for at, column in enumerate(shown)))._jdf.queryExecution()  # type: ignore[attr-defined]
-    text = str(spark.sparkContext._jvm.org.apache.spark.sql.execution.debug.package.codegenString(code.executedPlan()))  # type: ignore[union-attr]
-    assert text.count(".apply(") == 1
+    frame = spark.range(4).select(F.rand(1).alias("lat"), F.rand(2).alias("lng"))
+    once = calls_in(spark, frame.select(place.cell))
+    assert calls_in(spark, frame.select(*shown)) == once > 0
+    branched = [F.when(F.col("lat") > 0, column) for column in shown]
+    assert calls_in(spark, frame.select(*branched)) > once
+
+
+def calls_in(spark: SparkSession, frame: DataFrame) -> int:
+    """How often the code that Spark made of a frame calls a function that it was given."""
+    java: Any = spark.sparkContext._jvm
+    plan = frame._jdf.queryExecution().executedPlan()
+    return str(java.org.apache.spark.sql.execution.debug.package.codegenString(plan)).count(".apply(")
+
+
+def test_a_second_session_of_the_process_finds_cells_in_java_too(spark: SparkSession) -> None:
+    assert cell_way(spark.newSession()) == "java"
+
+
+def test_the_native_library_leaves_no_file_behind(spark: SparkSession) -> None:
+    assert cell_way(spark) == "java"
+    folder = Path(str(spark.sparkContext._jvm.java.lang.System.getProperty("java.io.tmpdir")))  # type: ignore[union-attr]
+    process = Path(f"/proc/{spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()}/maps")  # type: ignore[union-attr]
+    assert "libh3-java" in process.read_text()
+    assert [path for path in folder.glob("libh3-java*") if path.name in process.read_text() and path.exists()] == []
 
 
 @pytest.mark.parametrize(
@@ -185,7 +208,9 @@ def leaves_of(found: NDArray[np.int64]) -> list[int]:
 
 
 @pytest.mark.parametrize("way", ["java", "arrow"])
-@pytest.mark.parametrize("name", ["kafka-java", "librdkafka-consistent", "kinesis-md5", "spark-hash", "abs-long-hashcode"])
+@pytest.mark.parametrize(
+    "name", ["kafka-java", "librdkafka-consistent", "kinesis-md5", "spark-hash", "abs-long-hashcode"]
+)
 def test_every_cell_has_the_lane_of_its_leaf_or_of_its_ancestors_hash(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, way: str, name: str
 ) -> None:
@@ -211,6 +236,6 @@ def test_the_first_and_last_cell_of_a_leaf_are_in_it_and_their_neighbours_on_the
     given = [max(h3.cell_to_children(before, 9)), first, last, h3.cell_to_center_child(after, 9)]
     lanes = table([leaf], "kafka-java")
     frame = spark.createDataFrame([*enumerate(given)], "n int, c bigint")
-    found = columns(frame, cells.java_leaf_lane(spark, lanes, F.col("c")))
+    found = columns(frame, cells_java.java_leaf_lane(spark, lanes, F.col("c")))
     lane = int(lanes.leaf_lane[0])
     assert found == [(None,), (lane,), (lane,), (None,)]

@@ -1,9 +1,9 @@
 """Where lanes meet in a lane table, and about how many copies cross there.
 
 Rule: two leaves share a border when a side of the finer one lies against the coarser one, and their lanes differ. Of
-each leaf, the records within `radius_m` of the side are taken to be its mean density times the strip along the side, and
-never more than the leaf has: each of them is a guest copy in the other lane. It is an estimate: records crowd within a
-leaf, and a record near two borders of the same lane is copied once. What really was copied is counted by the match.
+each leaf, the records within `radius_m` of the side are taken to be its mean density times the strip along the side,
+and never more than the leaf has: each of them is a guest copy in the other lane. It is an estimate: records crowd
+within a leaf, and a record near two borders of the same lane is copied once. Where a match counted them: `counted`.
 
 A change of lanes changes the borders around the leaves that moved, and no others. To know which lanes a single place
 needs, take the cover of its disk (`keylane.matching`), never this.
@@ -11,6 +11,7 @@ needs, take the cover of its disk (`keylane.matching`), never this.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from keylane.geo.bits import ancestor, resolution
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from keylane.geo.shapes import Side
 
-__all__ = ["Border", "Leaf", "beside_finer", "borders"]
+__all__ = ["Border", "Leaf", "beside_finer", "borders", "counted"]
 
 
 class Leaf(NamedTuple):
@@ -52,6 +53,19 @@ def borders(leaves: Mapping[int, Leaf], radius_m: float) -> list[Border]:
         if leaves[other].lane != leaves[cell].lane
     ]
     return sorted(found, key=lambda border: (-border.copies, border.cell, border.other))
+
+
+def counted(found: Iterable[Border], copies: Mapping[int, int]) -> list[Border]:
+    """The same borders with what was counted: the copies of a cell, shared out evenly over its borders.
+
+    >>> [border.copies for border in counted([Border(1, 2, 0, 2, 9.0), Border(1, 3, 1, 2, 9.0)], {1: 4, 3: 1})]
+    [3.0, 2.0]
+    """
+    listed = list(found)
+    sides = Counter(cell for border in listed for cell in (border.cell, border.other))
+    each = {cell: copies.get(cell, 0) / number for cell, number in sides.items()}
+    made = [border._replace(copies=each[border.cell] + each[border.other]) for border in listed]
+    return sorted(made, key=lambda border: (-border.copies, border.cell, border.other))
 
 
 def beside_finer(leaves: Mapping[int, Leaf]) -> dict[int, int]:

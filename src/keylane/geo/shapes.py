@@ -38,14 +38,16 @@ def boundary(cell: int) -> list[Place]:
     >>> [round(lng, 1) for _, lng in boundary(0x831749fffffffff)]     # in the Bering Sea
     [178.2, 177.9, 178.9, 180.1, 180.4, 179.5]
     >>> [(round(lat), round(lng)) for lat, lng in boundary(0x80f3fffffffffff)[-3:]]     # around the South Pole
-    [(-73, -540), (-90, -540), (-90, -180)]
+    [(-73, -180), (-90, -180), (-90, 180)]
     """
     corners = unrolled(h3.cell_to_boundary(cell))
     end = _beside(corners[-1][1], corners[0][1])
     if abs(end - corners[0][1]) < 180:
         return corners
     pole = 90.0 if corners[0][0] > 0 else -90.0
-    return [*corners, (corners[0][0], end), (pole, end), (pole, corners[0][1])]
+    band = [*corners, (corners[0][0], end), (pole, end), (pole, corners[0][1])]
+    turns = 360 * round((corners[0][1] + end) / 720)
+    return [(lat, lng - turns) for lat, lng in band]
 
 
 def outline_of_parts(cell: int, at: int) -> list[Place]:

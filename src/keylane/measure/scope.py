@@ -2,7 +2,8 @@
 
 Two records have the same scope when the contract promises that they stay in order and in one lane: those of one key; of
 one key and window; of one key and sub-key where a key is spread; of one cell where lanes are by place. None where it
-promises nothing: keyless rules, spreads by position, records without a lane. The same promises in words, before there is data: `contract.answers`.
+promises nothing: keyless rules, spreads by position, records without a lane. The same promises in words, before there
+is data: `contract.answers`.
 """
 
 from __future__ import annotations

@@ -60,22 +60,16 @@ def _stage(data: Document, found: Picture) -> Markup:
         tag("div", class_="scale-bar", aria_hidden="true"),
         tag("p", "Mercator. Land: Natural Earth", class_="credit"),
         class_="stage",
-        data_open=_opens_with(found, data),
+        data_open=data["open"],
     )
 
 
 def _says(found: Picture) -> str:
     lanes = len({leaf.lane for leaf in found.leaves.values()})
-    cells = f"{count(len(found.leaves))} cells on {count(lanes)} lanes, {count(len(found.borders))} borders between lanes."
+    cells = (
+        f"{count(len(found.leaves))} cells on {count(lanes)} lanes, {count(len(found.borders))} borders between lanes."
+    )
     return f"Map: {cells} Arrow keys move it, plus and minus zoom, and what is in the middle is read out."
-
-
-def _opens_with(found: Picture, data: Document) -> str:
-    """The closest view that shows most of what there is."""
-    box = data["extent"]
-    size = max(box.north - box.south, box.east - box.west)
-    wanted = "City" if size < 1.5 else "Country" if size < 40 else "World"
-    return wanted if any(one["name"] == wanted for one in data["views"]) else "World"
 
 
 def _legends(found: Picture) -> Markup:
@@ -86,17 +80,37 @@ def _legends(found: Picture) -> Markup:
         tag("rect", width="100%", height="10", rx="2", fill="url(#load-scale)"),
         tag("g", class_="load-ticks"),
         role="img",
-        aria_label="Colour scale: records per square kilometre, logarithmic.",
+        aria_label=f"Colour scale: {found.unit} per square kilometre, logarithmic.",
     )
     lines = [tag("i", class_=f"line-{i}") for i in range(3)]
-    copies = f"records within {count(round(found.radius_m))} m of the border, estimated from the density of both cells"
     return tag(
         "div",
-        tag("p", "One colour a lane. Far out, a cell has the colour of the lane with the most of it.", data_legend="lane"),
-        tag("figure", scale, tag("figcaption", "Records per km², logarithmic"), class_="legend", data_legend="load", hidden=True),
-        tag("p", tag("span", *lines, class_="lines"), f"Borders between lanes, the thicker the more copies: {copies}."),
+        tag(
+            "p",
+            "One colour a lane. Far out, a cell has the colour of the lane with the most of it.",
+            data_legend="lane",
+        ),
+        tag(
+            "figure",
+            scale,
+            tag("figcaption", f"{found.unit.capitalize()} per km², logarithmic"),
+            class_="legend",
+            data_legend="load",
+            hidden=True,
+        ),
+        tag(
+            "p",
+            tag("span", *lines, class_="lines"),
+            f"Borders between lanes, the thicker the more copies: {_copies(found)}.",
+        ),
         class_="map-legends",
     )
+
+
+def _copies(found: Picture) -> str:
+    if found.counted:
+        return "requests of both cells that were sent to other lanes, shared out over the borders of their cell"
+    return f"records within {count(round(found.radius_m))} m of the border, estimated from the density of both cells"
 
 
 def _tables(found: Picture) -> Markup:
@@ -110,8 +124,10 @@ def _heavy_cells(found: Picture) -> Markup:
         _row(cell_name(cell), leaf.lane, count(leaf.records), share(leaf.records / total))
         for cell, leaf in order[:MOST_ROWS]
     ]
-    made = table(("Cell", *_heads("Lane", "Records", "Of all")), rows, "Cells with the most records", "small")
-    return tag("details", tag("summary", _title("cells", len(order), "records")), made)
+    made = table(
+        ("Cell", *_heads("Lane", found.unit.capitalize(), "Of all")), rows, f"Cells with the most {found.unit}", "small"
+    )
+    return tag("details", tag("summary", _title("cells", len(order), found.unit)), made)
 
 
 def _heavy_borders(found: Picture) -> Markup | None:
@@ -125,12 +141,21 @@ def _heavy_borders(found: Picture) -> Markup | None:
         )
         for border in found.borders[:MOST_ROWS]
     ]
-    made = table(("Cells", *_heads("Lanes", "Copies, estimated")), rows, "Borders with the most copies", "small")
+    made = table(
+        ("Cells", *_heads("Lanes", "Copies" if found.counted else "Copies, estimated")),
+        rows,
+        "Borders with the most copies",
+        "small",
+    )
     return tag("details", tag("summary", _title("borders", len(found.borders), "copies")), made)
 
 
 def _title(things: str, number: int, by: str) -> str:
-    most = f"the {count(MOST_ROWS)} with the most {by} of {count(number)}" if number > MOST_ROWS else f"all {count(number)}"
+    most = (
+        f"the {count(MOST_ROWS)} with the most {by} of {count(number)}"
+        if number > MOST_ROWS
+        else f"all {count(number)}"
+    )
     return f"The {things} as a table: {most}"
 
 

@@ -10,7 +10,7 @@ from keylane.report.lanes import lanes_section, maps_data
 from keylane.report.map_data import map_data
 from keylane.report.markup import Markup, join, tag
 from keylane.report.page import page
-from keylane.report.parts import bullets, chart, heading_of, section, sentence, words
+from keylane.report.parts import bullets, chart, heading_of, section, sentence, table, words
 from keylane.report.words import count, times, visible
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ __all__ = ["hours_section", "loads_section", "map_page", "notes_section"]
 
 Document = dict[str, Any]
 Hours = list[list[int]]
+#: Pixels of a chart that has a row to itself.
+WHOLE = 1160
 #: The edges of the hours of a day, as a profile would name them.
 EDGES = [*(f"2000-01-01T{hour:02}:00:00+00:00" for hour in range(24)), "2000-01-02T00:00:00+00:00"]
 
@@ -45,7 +47,7 @@ def map_page(
         tag("div", id="tip", role="status", hidden=True),
         tag("noscript", tag("p", words("page")["no_script"])),
     )
-    figures = {**_hours_data(hours), "map": {**data, "extent": None}}
+    figures = {**_hours_data(hours), "map": data}
     styles, scripts = ("charts", "plan", "map"), ("tip", "plan", "map")
     return page(f"keylane {kind}: {where}", body, figures, "plan", styles, scripts)
 
@@ -61,14 +63,16 @@ def _hours_data(hours: Hours | None) -> Document:
 
 
 def _timed(hours: Hours | None) -> bool:
-    return bool(hours) and len(hours[0]) == 24 and sum(any(column) for column in zip(*hours, strict=True)) > 1
+    """Whether there are hours, and records in more than one of them."""
+    busy = [any(column) for column in zip(*hours or [], strict=True)]
+    return len(busy) == 24 and sum(busy) > 1
 
 
 def _sides(hours: Hours | None) -> Document:
     if not hours:
         return {}
     whole = [[round(records) for records in lane] for lane in hours]
-    return {"after": {"title": f"{count(len(whole))} lanes by hour of the day", "lanes": len(whole), "cells": whole}}
+    return {"seen": {"title": f"{count(len(whole))} lanes by hour of the day", "lanes": len(whole), "cells": whole}}
 
 
 def _windows(hours: Hours | None) -> Document:
@@ -90,10 +94,9 @@ def loads_section(loads: list[int]) -> Markup | None:
         for lane, load in enumerate(loads)
     ]
     heads = ("Lane", *(tag("th", name, scope="col", class_="n") for name in ("Records", "Of the mean")))
-    from keylane.report.parts import table
-
     listed = tag("details", tag("summary", "The lanes as a table"), table(heads, rows, "Lanes", "small"))
-    return section("loads", None, chart(lambda width: curves.lane_loads([round(load) for load in loads], width=width)), listed)
+    whole = [round(load) for load in loads]
+    return section("loads", None, chart(lambda width: curves.lane_loads(whole, width=width), WHOLE), listed)
 
 
 def notes_section(notes: list[str], prints: list[tuple[str, str | None]]) -> Markup | None:

@@ -13,7 +13,7 @@ from keylane.report.geo_parts import hours_section, loads_section, map_page, not
 from keylane.report.map_data import picture
 from keylane.report.markup import Markup, join, tag
 from keylane.report.parts import fact, facts, intro_of, section, table
-from keylane.report.words import count, percent, share, times
+from keylane.report.words import count, share, spread, times
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -39,7 +39,9 @@ def geo_table_page(document: Document) -> str:
         "loads": loads_section(document["lane_loads"]),
         "how": notes_section(document["notes"], [("Lane table", document["checksum"])]),
     }
-    return map_page("geo table", document["source"], _top(document), found, document["lanes"], sections, document["hours"])
+    return map_page(
+        "geo table", document["source"], _top(document), found, document["lanes"], sections, document["hours"]
+    )
 
 
 def _radius(document: Document) -> float:
@@ -54,7 +56,7 @@ def _top(document: Document) -> Markup:
         tag("h1", *_headline(document, held)),
         tag("p", _sub(document), class_="sub"),
         facts(
-            fact("CV of the lanes", percent(held["cv"], 2), _floor(held), _fitted(balance), kind="after"),
+            fact("CV of the lanes", spread(held["cv"]), _floor(held), _fitted(balance), kind="after"),
             fact("CV in the worst hour", _maybe(held["worst_hour_cv"])),
             fact("Fullest lane", times(balance["max_over_mean"]), "the mean"),
             fact("Copies per rider", *_copies(document["copies_per_rider"])) if document["copies_per_rider"] else None,
@@ -68,29 +70,31 @@ def _top(document: Document) -> Markup:
 def _headline(document: Document, held: Document) -> list[str | Markup]:
     if not document["records"]:
         return ["No place was found, so there is nothing to balance."]
-    figure = tag("em", percent(held["cv"], 2), class_="after")
+    figure = tag("em", spread(held["cv"]), class_="after")
     what = f"{count(document['leaves'])} cells on {count(document['lanes'])} lanes: the lanes differ by "
     hours = held["worst_hour_cv"]
-    return [what, figure, " (CV)", f", in the worst hour by {percent(hours, 2)}." if hours is not None else "."]
+    return [what, figure, " (CV)", f", in the worst hour by {spread(hours)}." if hours is not None else "."]
 
 
 def _sub(document: Document) -> str:
     dead = sum(document["dead"].values())
     lost = f" {count(dead)} more had no place and are dead letters." if dead else ""
-    return f"From {count(document['records'])} places, epoch {document['epoch']}, strategy {document['strategy']}.{lost}"
+    return (
+        f"From {count(document['records'])} places, epoch {document['epoch']}, strategy {document['strategy']}.{lost}"
+    )
 
 
 def _floor(held: Document) -> str | None:
     floor = held.get("noise_floor")
-    return f"noise floor {percent(floor, 2)}" if floor is not None else None
+    return f"noise floor {spread(floor)}" if floor is not None else None
 
 
 def _fitted(balance: Document) -> str | None:
-    return f"held out; {percent(balance['cv'], 2)} on what it was fitted on" if balance["held_out"] else "as fitted"
+    return f"held out; {spread(balance['cv'])} on what it was fitted on" if balance["held_out"] else "as fitted"
 
 
 def _maybe(value: float | None) -> str:
-    return "–" if value is None else percent(value, 2)
+    return "–" if value is None else spread(value)
 
 
 def _copies(per_radius: dict[str, float]) -> list[str]:
@@ -113,11 +117,11 @@ def _beside(document: Document) -> Markup | None:
 
 def _strategy(one: Document, most: float, *, chosen: bool) -> Markup:
     named = join(tag("b", one["strategy"]), tag("span", "this table", class_="badge")) if chosen else one["strategy"]
-    drawn = bar(one["cv"] / most, f"CV {percent(one['cv'], 2)}", kind="after" if chosen else "heat")
+    drawn = bar(one["cv"] / most, f"CV {spread(one['cv'])}", kind="after" if chosen else "heat")
     return tag(
         "tr",
         tag("th", named, scope="row"),
-        tag("td", percent(one["cv"], 2), class_="n"),
+        tag("td", spread(one["cv"]), class_="n"),
         tag("td", _maybe(one.get("worst_hour_cv")), class_="n"),
         tag("td", drawn, class_="wide"),
         class_="chosen" if chosen else None,

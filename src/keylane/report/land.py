@@ -1,4 +1,4 @@
-"""Land outlines, from `assets/land.txt` (Natural Earth, public domain): whole for the world, cut to a box for a closer look.
+"""Land outlines from `assets/land.txt` (Natural Earth, public domain): whole for the world, cut to a box from near.
 
 `world` is 1:110 million, `near` 1:50 million, `fine` 1:10 million. What is drawn on them: `map_data`.
 """
@@ -28,6 +28,10 @@ class Box(NamedTuple):
     west: float
     north: float
     east: float
+
+    def holds(self, lat: float, lng: float) -> bool:
+        """Whether a place is inside."""
+        return self.south <= lat <= self.north and (lng - self.west) % 360 <= self.east - self.west
 
     def wider(self, degrees: float) -> Box:
         """With a margin around it."""

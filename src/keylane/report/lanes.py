@@ -20,7 +20,7 @@ MOST_IN_ORDER = 64
 
 
 def lanes_section(sides: dict[str, Side], windows: dict[str, Any], name: str = "lanes") -> Markup | None:
-    """A map for each side (before, after, or the one that was observed); None without any. `name`: what it is called."""
+    """A map for each side (before, after, or the one that was observed); None without any. `name` is the section's."""
     if not sides or not windows["records"]:
         return None
     return section(

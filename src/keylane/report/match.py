@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keylane.report.draw import bar
 from keylane.report.geo_parts import hours_section, loads_section, map_page, notes_section
-from keylane.report.map_data import picture
+from keylane.report.map_data import match_picture
 from keylane.report.markup import Markup, join, tag
 from keylane.report.parts import fact, facts, intro_of, section, table
-from keylane.report.words import count, percent, share
+from keylane.report.words import count, percent, share, spread
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["match_page", "write_match"]
 
 Document = dict[str, Any]
+#: Lanes whose lag is shown at once.
+LAGGING = 8
 
 
 def write_match(document: Document, path: str | PathLike[str]) -> None:
@@ -39,7 +42,7 @@ def match_page(document: Document) -> str:
         "dead": _dead(document["dead"]),
         "how": notes_section(document["notes"], [("Contract", document["fingerprint"])]),
     }
-    found = picture(drawn.get("cells", []), document["radius_m"])
+    found = match_picture(drawn.get("cells", []), document["radius_m"])
     where = f"{document['drivers']} and {document['riders_source']}"
     return map_page("match", where, _top(document), found, document["lanes"], sections, hours)
 
@@ -54,7 +57,7 @@ def _top(document: Document) -> Markup:
             fact("Copies per rider", f"{document['copies_per_rider']:.2f}", *_at_borders(metrics)),
             fact("Time to a match", *_latency(metrics["match_latency_ms"])) if metrics["match_latency_ms"] else None,
             fact("Ghosts dropped", count(metrics["ghosts_dropped"] or 0), *_tombstones(metrics)),
-            fact("CV of the lanes", percent(metrics["lane_cv"], 2), *_floor(metrics))
+            fact("CV of the lanes", spread(metrics["lane_cv"]), *_floor(metrics))
             if metrics["lane_cv"] is not None
             else None,
             fact("Offers", *_offers(document["offers"])) if document["offers"] else None,
@@ -98,13 +101,17 @@ def _latency(found: Document) -> list[str]:
 
 
 def _tombstones(metrics: Document) -> list[str]:
-    said = ((metrics["tombstones"], "tombstones"), (metrics["late_pings"], "late pings"), (metrics["pending"], "waiting"))
+    said = (
+        (metrics["tombstones"], "tombstones"),
+        (metrics["late_pings"], "late pings"),
+        (metrics["pending"], "waiting"),
+    )
     return [", ".join(f"{count(number)} {name}" for number, name in said if number is not None)]
 
 
 def _floor(metrics: Document) -> list[str]:
     floor = metrics["noise_floor"]
-    return [f"noise floor {percent(floor, 2)}"] if floor is not None else []
+    return [f"noise floor {spread(floor)}"] if floor is not None else []
 
 
 def _offers(offers: Document) -> list[str]:
@@ -116,9 +123,18 @@ def _offers(offers: Document) -> list[str]:
 def _lag(lag: list[Document] | None) -> Markup | None:
     if not lag:
         return None
-    rows = [_pair(one["lane"], one["records"]) for one in sorted(lag, key=lambda one: -one["records"])]
-    made = table(("Lane", tag("th", "Records", scope="col", class_="n")), rows, "Lag by lane", "small")
-    return section("lag", intro_of("lag"), tag("details", tag("summary", "The lanes as a table"), made))
+    order = sorted(lag, key=lambda one: (-one["records"], one["lane"]))
+    most = order[0]["records"] or 1
+    heads = ("Lane", tag("th", "Records", scope="col", class_="n"), "")
+    first, rest = ([_waiting(one, most) for one in part] for part in (order[:LAGGING], order[LAGGING:]))
+    more = tag("details", tag("summary", "All other lanes"), table(heads, rest, "Lag of the other lanes", "small"))
+    return section("lag", intro_of("lag"), table(heads, first, "Lanes that lag most", "small"), more if rest else None)
+
+
+def _waiting(one: Document, most: int) -> Markup:
+    drawn = bar(one["records"] / most, f"{count(one['records'])} records", kind="heat")
+    number = tag("td", count(one["records"]), class_="n")
+    return tag("tr", tag("th", f"lane {one['lane']}", scope="row"), number, tag("td", drawn, class_="wide"))
 
 
 def _pair(name: str | int, number: int) -> Markup:

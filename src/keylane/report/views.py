@@ -1,7 +1,7 @@
 """Where a reader of a map looks first: the world, the heaviest part of it as large as a country, the heaviest city.
 
 Rule: places are counted in square bins; the window of so many bins with the most records is taken, and put around the
-middle of its records. A window is twice as wide on the ground as it is high. Two windows of a kind have their own places.
+middle of its records. A window is twice as wide on the ground as it is high. Two of a kind lie apart.
 """
 
 from __future__ import annotations

@@ -67,7 +67,9 @@ def place_columns(latitude: Column, longitude: Column, region: Region = EARTH, w
     good = problem == GOOD
     lat, lng = F.when(good, lat), F.when(good, lng)
     found = None if way == "arrow" or is_remote() else java_cell(SparkSession.active(), lat, lng)
-    return Place(_arrow_cell(lat, lng) if found is None else found, problem)
+    assert way != "java" or found is not None
+    cell = _arrow_cell(lat, lng) if found is None else found
+    return Place(cell.alias("cell"), problem.alias("problem"))
 
 
 def cell_way(spark: SparkSession) -> CellWay:
@@ -144,8 +146,10 @@ def _hashed_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:
 
 def _arrow_lane(lanes: CellLanes, cell: Column) -> Column:
     """All of it in the workers, where there is no Java to reach. What is sent: arrays and a name."""
-    told: dict[str, Any] = {name: getattr(lanes, name) for name in ("starts", "ends", "leaf_lane", "resolution", "count")}
-    rule, encoding = lanes.hashed_by.name, "h3"
+    told: dict[str, Any] = {
+        name: getattr(lanes, name) for name in ("starts", "ends", "leaf_lane", "resolution", "count")
+    }
+    rule = lanes.hashed_by.name
 
     def find(cells: pa.Array) -> pa.Array:
         import numpy as np
@@ -156,7 +160,7 @@ def _arrow_lane(lanes: CellLanes, cell: Column) -> Column:
         null = cells.is_null().to_numpy(zero_copy_only=False)
         found = np.zeros(len(cells), np.int32)
         there = cells.drop_null().to_numpy(zero_copy_only=False)
-        found[~null] = CellLanes(**told, hashed_by=partitioner(rule, encoding)).of(there)
+        found[~null] = CellLanes(**told, hashed_by=partitioner(rule, "h3")).of(there)
         return pa.array(found, mask=null)
 
     return arrow_udf(find, "int")(cell)

@@ -57,12 +57,12 @@ def _told(spark: SparkSession, parts: Sequence[DataFrame], key: str) -> DataFram
     # Within a lane the key is one value, so the rows are in its order too: no sort is needed either.
     plan = parts[0].sort(key)._jdf.queryExecution().analyzed()
     attributes = plan.output()
-    by_key = next(
-        attributes.apply(n) for n in range(attributes.size()) if attributes.apply(n).name() == key
-    )
+    by_key = next(attributes.apply(n) for n in range(attributes.size()) if attributes.apply(n).name() == key)
     physical, none = java.org.apache.spark.sql.catalyst.plans.physical, java.scala.Option.empty()
     row = java.java.lang.Class.forName("org.apache.spark.sql.catalyst.InternalRow")
-    union = java.org.apache.spark.rdd.UnionRDD(context._jsc.sc(), _to_seq(context, rows), java.scala.reflect.ClassTag.apply(row))
+    union = java.org.apache.spark.rdd.UnionRDD(
+        context._jsc.sc(), _to_seq(context, rows), java.scala.reflect.ClassTag.apply(row)
+    )
     relation = java.org.apache.spark.sql.execution.LogicalRDD(
         attributes,
         union,

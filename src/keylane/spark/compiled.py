@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,31 +35,37 @@ def java_class(spark: SparkSession, folder: Path, name: str, leans_on: Sequence[
 
     `leans_on` are archives that the sources need and Spark does not bring along: the executors get them as well.
     """
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001
-    others = _loader_of(spark, leans_on, _loader(java)) if leans_on else _loader(java)
-    jar = _jar(spark, folder, others)
+    loader, jar = _loaded(spark.sparkContext._gateway, folder, tuple(leans_on))  # noqa: SLF001
     context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
     known = context.listJars().mkString(" ")
     for one in (*leans_on, jar):
         if one.name not in known:
             context.addJar(str(one))
-    return _loader_of(spark, [jar], others).loadClass(name)
+    return loader.loadClass(name)
 
 
-def _loader_of(spark: SparkSession, jars: Sequence[Path], parent: Any) -> Any:
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001
-    addresses = [jar.absolute().as_uri() for jar in jars]
-    return java.java.net.URLClassLoader(_array(spark, java.java.net.URL, addresses), parent)
+@lru_cache(maxsize=16)
+def _loaded(gateway: Any, folder: Path, leans_on: tuple[Path, ...]) -> tuple[Any, Path]:
+    """Loader and jar, one for each Java: Py4J finds methods by the name of a class, and takes two for the same."""
+    own = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    others = _loader_of(gateway, leans_on, own) if leans_on else own
+    jar = _jar(gateway, folder, others)
+    return _loader_of(gateway, [jar], others), jar
 
 
-def _jar(spark: SparkSession, folder: Path, others: Any) -> Path:
+def _loader_of(gateway: Any, jars: Sequence[Path], parent: Any) -> Any:
+    net, addresses = gateway.jvm.java.net, [jar.absolute().as_uri() for jar in jars]
+    return net.URLClassLoader(_array(gateway, net.URL, addresses), parent)
+
+
+def _jar(gateway: Any, folder: Path, others: Any) -> Path:
     sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.java"))}
     told = "\0".join((pyspark.__version__, *sources, *sources.values()))
     name = f"keylane-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jar"
     jar = _folder() / name
     if not jar.exists():
         jar.parent.mkdir(parents=True, exist_ok=True)
-        _write(jar, _classes(spark, sources, others))
+        _write(jar, _classes(gateway, sources, others))
     return jar
 
 
@@ -83,9 +89,9 @@ def _write(jar: Path, classes: dict[str, bytes]) -> None:
     part.replace(jar)
 
 
-def _classes(spark: SparkSession, sources: dict[str, str], others: Any) -> dict[str, bytes]:
+def _classes(gateway: Any, sources: dict[str, str], others: Any) -> dict[str, bytes]:
     """File name and code of each class."""
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001
+    java = gateway.jvm
     tools = java.org.codehaus.commons.compiler.util.resource
     out = java.java.util.HashMap()
     compiler = java.org.codehaus.janino.CompilerFactory().newCompiler()
@@ -94,16 +100,11 @@ def _classes(spark: SparkSession, sources: dict[str, str], others: Any) -> dict[
     compiler.setClassFileCreator(tools.MapResourceCreator(out))
     given = [tools.StringResource(name, text) for name, text in sources.items()]
     compiler.setIClassLoader(java.org.codehaus.janino.ClassLoaderIClassLoader(others))
-    compiler.compile(_array(spark, tools.Resource, given))
+    compiler.compile(_array(gateway, tools.Resource, given))
     return {str(name): bytes(code) for name, code in out.items()}
 
 
-def _loader(java: Any) -> Any:
-    return java.java.lang.Thread.currentThread().getContextClassLoader()
-
-
-def _array(spark: SparkSession, kind: Any, values: list[Any]) -> Any:
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+def _array(gateway: Any, kind: Any, values: list[Any]) -> Any:
     out = gateway.new_array(kind, len(values))
     for at, value in enumerate(values):
         out[at] = kind(value) if isinstance(value, str) else value

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     DataFile = Callable[..., Path]
 
 COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-kafka", "dev-jars", "verify"]
-COMMANDS += ["geo-table", "demo-lesson", "budget", "budget-status"]
+COMMANDS += ["demo-lesson", "budget", "budget-status", "match", "geo-table"]
 
 
 def validator(command: str) -> Any:

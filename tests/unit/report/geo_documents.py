@@ -15,7 +15,13 @@ __all__ = ["CITIES", "city_places", "geo_table_document", "leaves_of", "match_do
 
 #: Latitude, longitude, millions of people.
 CITIES = (
-    *((40.71, -74.0, 18.0), (34.05, -118.24, 12.0), (41.88, -87.63, 9.0), (19.43, -99.13, 21.0), (-23.55, -46.63, 22.0)),
+    *(
+        (40.71, -74.0, 18.0),
+        (34.05, -118.24, 12.0),
+        (41.88, -87.63, 9.0),
+        (19.43, -99.13, 21.0),
+        (-23.55, -46.63, 22.0),
+    ),
     *((51.51, -0.13, 9.0), (48.86, 2.35, 11.0), (52.52, 13.4, 4.0), (55.75, 37.62, 12.0), (30.04, 31.24, 20.0)),
     *((6.52, 3.38, 14.0), (-26.2, 28.05, 9.0), (28.61, 77.21, 28.0), (19.08, 72.88, 20.0), (23.81, 90.41, 20.0)),
     *((31.23, 121.47, 26.0), (39.9, 116.4, 20.0), (35.68, 139.69, 37.0), (-33.87, 151.21, 5.0), (-18.12, 178.45, 1.0)),
@@ -148,8 +154,16 @@ def match_document(table: dict[str, Any] | None = None, *, picture: bool = True)
         "lane_loads": made["lane_loads"],
         "seconds": 12.5,
         "notes": [],
-        "picture": {"cells": made["cells"], "hours": made["hours"]} if picture else None,
+        "picture": {"cells": [_met(one) for one in made["cells"]], "hours": made["hours"], "resolution": 5}
+        if picture
+        else None,
     }
+
+
+def _met(one: dict[str, Any]) -> dict[str, Any]:
+    requests = one["records"] // 4
+    counts = {"pings": one["records"], "requests": requests, "copies": requests // 12}
+    return {"cell": one["cell"], "lane": one["lane"], **counts}
 
 
 def deepest(document: dict[str, Any]) -> int:

@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.LongAdder;
 final class Counts {
     final LongAdder pings = new LongAdder();
     final LongAdder requests = new LongAdder();
-    final LongAdder copies = new LongAdder();
+    final LongAdder guests = new LongAdder();
     final LongAdder answered = new LongAdder();
     final LongAdder pairs = new LongAdder();
     final LongAdder arrivedOut = new LongAdder();
@@ -39,7 +39,7 @@ final class Counts {
     }
 
     public String toString() {
-        LongAdder[] all = {pings, requests, copies, answered, pairs, arrivedOut, arrivedIn, leftOut, leftIn};
+        LongAdder[] all = {pings, requests, guests, answered, pairs, arrivedOut, arrivedIn, leftOut, leftIn};
         StringBuilder out = new StringBuilder();
         for (int at = 0; at < all.length; at++) {
             out.append(all[at].sum()).append(' ');

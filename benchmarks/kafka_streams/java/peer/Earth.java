@@ -33,6 +33,11 @@ final class Earth {
         return h3.latLngToCell(lat, lng, HOME);
     }
 
+    /** The lane that a place is in. */
+    int home(double lat, double lng) {
+        return lane(ancestor(cell(lat, lng)));
+    }
+
     /** Every cell that may hold a place within the radius. */
     List disk(double lat, double lng) {
         return h3.gridDisk(cell(lat, lng), rings);

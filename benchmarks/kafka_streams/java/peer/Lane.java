@@ -14,7 +14,7 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * One lane: the newest position of each driver in it, and an answer to every copy of a request.
+ * One lane: the newest position of each driver in it, and an answer to every request of the lane or of a guest.
  *
  * <p>Positions are kept in RocksDB, with a changelog, and mirrored in memory by cell: a request asks the map for the
  * cells of its disk. A driver that is new here is told to Homes, which tells the lane that the driver was in before.
@@ -51,10 +51,10 @@ final class Lane implements Processor {
         String topic = ((RecordMetadata) context.recordMetadata().get()).topic();
         if (topic.equals(names.drivers)) {
             ping(Sighting.of(record.value()));
-        } else if (topic.equals(names.copies)) {
-            answer(Sighting.of(record.value()));
-        } else {
+        } else if (topic.equals(names.left)) {
             left((String) record.key(), ByteBuffer.wrap((byte[]) record.value()).getLong());
+        } else {
+            answer(Sighting.of(record.value()));
         }
         counts.ended();
     }

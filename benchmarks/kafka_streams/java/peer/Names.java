@@ -5,7 +5,7 @@ final class Names {
     final String application;
     final String drivers;
     final String riders;
-    final String copies;
+    final String guests;
     final String arrivals;
     final String left;
     final String matches;
@@ -16,7 +16,7 @@ final class Names {
         this.application = application;
         this.drivers = drivers;
         this.riders = riders;
-        this.copies = application + "-copies";
+        this.guests = application + "-guests";
         this.arrivals = application + "-arrivals";
         this.left = application + "-left";
         this.matches = application + "-matches";

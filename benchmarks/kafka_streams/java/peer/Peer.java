@@ -3,6 +3,7 @@ package peer;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
@@ -24,41 +25,46 @@ import org.apache.kafka.streams.state.Stores;
  * Drivers near a rider, in Kafka Streams.
  *
  * <pre>
- * riders   -> copies, one in each lane that may hold a driver within the radius
- * drivers, copies, left -> Lane -> matches, arrivals
- * arrivals -> Homes -> left, in the lane that the driver was in
+ * fan      riders -> guests, a copy in every other lane that may hold a driver within the radius
+ * lanes    drivers, riders, guests, left -> Lane -> matches, arrivals
+ *          arrivals -> Homes -> left, in the lane that the driver was in
  * </pre>
  *
- * <p>Run by lines on its standard input: `start NAME`, `stop`. It prints its counts twenty times a second, and a last
- * line, which begins with `closed`, when what it had was flushed and committed. It ends with its standard input.
+ * <p>Of the partitions that a task reads Kafka Streams takes the record with the least time, so pings and requests that
+ * are both there are processed in the order of their event times. That is why the two parts can be run in turn.
+ *
+ * <p>Run by lines on its standard input: `fan NAME`, `lanes NAME`, `stop`. It prints its counts twenty times a second,
+ * and a last line, which begins with `closed`, when what it had was flushed and committed. It ends with its input.
  */
 public final class Peer {
+    private static final ByteArrayDeserializer BYTES = new ByteArrayDeserializer();
+    private static final StringDeserializer TEXT = new StringDeserializer();
+    private static final ByteArraySerializer BYTES_OUT = new ByteArraySerializer();
+    private static final StringSerializer TEXT_OUT = new StringSerializer();
+
     public static void main(String[] args) throws Exception {
+        Earth earth = new Earth(Double.parseDouble(args[4]), Integer.parseInt(args[3]));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            if (line.startsWith("start ")) {
-                run(args, line.substring(6), in);
-            }
+            String part = line.substring(0, line.indexOf(' '));
+            Names names = new Names(line.substring(part.length() + 1), args[1], args[2]);
+            Counts counts = new Counts();
+            Topology topology = part.equals("fan") ? fan(names, earth, counts) : lanes(names, earth, counts);
+            run(new KafkaStreams(topology, settings(args[0], names.application + "-" + part, args[5])), counts, in);
         }
         System.exit(0);  // a thread of Kafka's may linger
     }
 
-    private static void run(String[] args, String name, BufferedReader in) throws Exception {
-        final Counts counts = new Counts();
-        int lanes = Integer.parseInt(args[3]);
-        Earth earth = new Earth(Double.parseDouble(args[4]), lanes);
-        Names names = new Names(name, args[1], args[2]);
-        KafkaStreams streams = new KafkaStreams(topology(names, earth, counts), settings(args[0], name, args[5]));
+    private static void run(KafkaStreams streams, Counts counts, BufferedReader in) throws Exception {
         streams.start();
-        String line = null;
-        while (line == null) {
+        while (!in.ready()) {
             if (streams.state() == KafkaStreams.State.ERROR) {
                 throw new IllegalStateException("a stream thread has died");
             }
             System.out.println(counts);
             Thread.sleep(50L);
-            line = in.ready() ? in.readLine() : null;
         }
+        in.readLine();
         streams.close(Duration.ofSeconds(60L));
         System.out.println("closed " + counts);
     }
@@ -74,24 +80,26 @@ public final class Peer {
         return out;
     }
 
-    private static Topology topology(final Names names, final Earth earth, final Counts counts) {
-        ByteArrayDeserializer bytes = new ByteArrayDeserializer();
-        StringDeserializer text = new StringDeserializer();
-        StringSerializer textOut = new StringSerializer();
-        ByteArraySerializer bytesOut = new ByteArraySerializer();
+    private static Topology fan(Names names, Earth earth, Counts counts) {
         Topology out = new Topology();
-        out.addSource("riders", bytes, bytes, new String[] {names.riders});
-        out.addSink("copies", names.copies, bytesOut, bytesOut, new ToLanesAround(earth, counts), new String[] {"riders"});
-        out.addSource("drivers", bytes, bytes, new String[] {names.drivers, names.copies});
-        out.addSource("left", text, bytes, new String[] {names.left});
-        out.addProcessor("lane", new Supplier(names, earth, counts), new String[] {"drivers", "left"});
+        out.addSource("riders", BYTES, BYTES, new String[] {names.riders});
+        ToOtherLanes lanes = new ToOtherLanes(earth, counts);
+        out.addSink("guests", names.guests, BYTES_OUT, BYTES_OUT, lanes, new String[] {"riders"});
+        return out;
+    }
+
+    private static Topology lanes(Names names, Earth earth, Counts counts) {
+        Topology out = new Topology();
+        out.addSource("places", BYTES, BYTES, new String[] {names.drivers, names.riders, names.guests});
+        out.addSource("left", TEXT, BYTES, new String[] {names.left});
+        out.addProcessor("lane", new Supplier(names, earth, counts), new String[] {"places", "left"});
         out.addStateStore(store(names.positions), new String[] {"lane"});
-        out.addSink(names.matches, names.matches, textOut, textOut, new String[] {"lane"});
-        out.addSink(names.arrivals, names.arrivals, textOut, bytesOut, new String[] {"lane"});
-        out.addSource("arrivals", text, bytes, new String[] {names.arrivals});
+        out.addSink(names.matches, names.matches, TEXT_OUT, TEXT_OUT, new String[] {"lane"});
+        out.addSink(names.arrivals, names.arrivals, TEXT_OUT, BYTES_OUT, new String[] {"lane"});
+        out.addSource("arrivals", TEXT, BYTES, new String[] {names.arrivals});
         out.addProcessor("homes", new Supplier(names, null, counts), new String[] {"arrivals"});
         out.addStateStore(store(names.homes), new String[] {"homes"});
-        out.addSink(names.left, names.left, textOut, bytesOut, new ToItsLane(), new String[] {"homes"});
+        out.addSink(names.left, names.left, TEXT_OUT, BYTES_OUT, new ToItsLane(), new String[] {"homes"});
         return out;
     }
 
@@ -117,12 +125,15 @@ public final class Peer {
         }
     }
 
-    /** A request goes to every lane that may hold an answer; Kafka Streams writes a copy to each. */
-    private static final class ToLanesAround implements StreamPartitioner {
+    /**
+     * A request is asked in every lane that may hold an answer. Its home lane reads it as it is, since both inputs
+     * have the same lanes; Kafka Streams writes a copy to each of the others, and none where there are none.
+     */
+    private static final class ToOtherLanes implements StreamPartitioner {
         private final Earth earth;
         private final Counts counts;
 
-        ToLanesAround(Earth earth, Counts counts) {
+        ToOtherLanes(Earth earth, Counts counts) {
             this.earth = earth;
             this.counts = counts;
         }
@@ -131,8 +142,10 @@ public final class Peer {
             counts.began();
             Sighting request = Sighting.of(value);
             Set out = earth.lanesAround(request.lat, request.lng);
-            counts.copies.add(out.size());
+            out.remove(Integer.valueOf(earth.home(request.lat, request.lng)));
+            counts.guests.add(out.size());
             counts.requests.increment();
+            counts.ended();
             return Optional.of(out);
         }
     }
@@ -140,7 +153,7 @@ public final class Peer {
     /** Tombstones say which lane they are for. */
     private static final class ToItsLane implements StreamPartitioner {
         public Optional partitions(String topic, Object key, Object value, int lanes) {
-            Set out = new java.util.HashSet();
+            Set out = new HashSet();
             out.add(Integer.valueOf(Homes.lane((byte[]) value)));
             return Optional.of(out);
         }

@@ -18,10 +18,12 @@ from pyspark.sql import functions as F
 from keylane.errors import CountError
 from keylane.geo.places import EARTH, Region
 from keylane.pipelines.failures import translated
+from keylane.pipelines.match.assigning import assigned
 from keylane.pipelines.match.copartition import agreed
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.fanout import distinct_requests, fanned_out, in_lanes
-from keylane.pipelines.match.joined import ANSWERS, as_matches, ghosts_among, lane_answers, ranked
+from keylane.pipelines.match.joined import as_matches, ghosts_among, lane_answers, ranked
+from keylane.pipelines.match.picture import picture_of
 from keylane.pipelines.match.reading import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
 from keylane.pipelines.match.written import check_target, staged, write_dead, write_matches
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from keylane.placement.cell_lanes import CellLanes
     from keylane.systems.address import Address
 
-__all__ = ["Sides", "match", "region_of", "session_for", "sides_of"]
+__all__ = ["Sides", "Work", "agreed_work", "match", "region_of", "session_for", "sides_of"]
 
 MICROS: Final = 1_000_000
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
@@ -85,26 +87,30 @@ def match(
     say: Say = warn,
 ) -> dict[str, Any]:
     """Match all riders with all drivers, and return the document that says what it came to."""
-    given, began = options.checked(), time.monotonic()
-    to = parse_address(target)
-    check_target(to, given)
-    sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
-    chosen, lanes, notes = agreed(*sides, contract, given)
-    work = Work(*sides, to, chosen, cell_lanes(chosen, lanes), given, notes)
+    began = time.monotonic()
+    check_target(parse_address(target), options.checked())
+    work = agreed_work(drivers, riders, target, options, contract)
     try:
-        with active_session_kept(), session_for(work.drivers, work.riders, to, given, spark, say) as session:
+        with active_session_kept(), session_for(work, spark, say) as session:
             found = _matched(session, work)
     except Exception as error:
         raise translated(error, work="the match") from error
     return {**found, "seconds": round(time.monotonic() - began, 3)}
 
 
+def agreed_work(drivers: str, riders: str, target: str, options: Options, contract: Contract | None) -> Work:
+    """Look at both sources without Spark; what does not fit together is refused here."""
+    given = options.checked()
+    sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
+    chosen, lanes, notes = agreed(*sides, contract, given)
+    return Work(*sides, parse_address(target), chosen, cell_lanes(chosen, lanes), given, notes)
+
+
 @contextmanager
-def session_for(
-    drivers: Found, riders: Found, target: Address, given: Options, spark: SparkSession | None, say: Say
-) -> Iterator[SparkSession]:
+def session_for(work: Work, spark: SparkSession | None, say: Say) -> Iterator[SparkSession]:
     """A session with what the records need, and with Kafka's connector where one of the three is a topic."""
-    topic = next((one for one in (drivers.address, riders.address, target) if one.system == "kafka"), None)
+    given, places = work.given, (work.drivers.address, work.riders.address, work.target)
+    topic = next((one for one in places if one.system == "kafka"), None)
     if topic is None:
         yield session_beside(spark, given.master, given.conf, say)
         return
@@ -152,8 +158,12 @@ def _matched(spark: SparkSession, work: Work) -> dict[str, Any]:
         _check_counts(found, sides, counts)
         if given.verify:
             found |= _judged(work, sides, matches, found)
-        for part in ("answers", "ghosts"):
-            shutil.rmtree(folder / part)
+        if given.assign is not None:
+            found["offers"] = assigned(matches, folder, given)
+        if given.picture:
+            found["picture"] = picture_of(sides.pings, sides.copies, work.lanes)
+        for part in ("answers", "ghosts", "ordered"):
+            shutil.rmtree(folder / part, ignore_errors=True)
     return found
 
 

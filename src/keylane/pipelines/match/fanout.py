@@ -28,10 +28,10 @@ __all__ = ["COPIES", "distinct_requests", "fanned_out", "in_lanes"]
 
 #: A copy of a request: `told` is how often the request was told, `copies` how many lanes were asked.
 COPIES: Final = (
-    "rider string, ts bigint, offset bigint, lat double, lng double, told bigint, "
+    "rider string, ts bigint, offset bigint, lat double, lng double, told bigint, cell bigint, "
     "lane int, home boolean, copies int, lane_key int"
 )
-_REQUEST: Final = ("rider", "ts", "offset", "lat", "lng", "told")
+_REQUEST: Final = ("rider", "ts", "offset", "lat", "lng", "told", "cell")
 #: Requests whose disks are in memory at one time.
 _AT_ONCE: Final = 2048
 
@@ -54,8 +54,7 @@ def distinct_requests(requests: DataFrame) -> DataFrame:
 
 def fanned_out(requests: DataFrame, lanes: Sequence[CellLanes], radius: float) -> DataFrame:
     """The copies of distinct requests. Several lane functions, as of two epochs, give the lanes of all of them."""
-    given = requests.select(*_REQUEST, "cell")
-    return given.mapInArrow(_copier(lanes, radius), COPIES)
+    return requests.select(*_REQUEST).mapInArrow(_copier(lanes, radius), COPIES)
 
 
 def _copier(

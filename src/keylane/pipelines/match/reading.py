@@ -134,7 +134,9 @@ def _available(frame: DataFrame, columns: Columns) -> Column | None:
         return None
     field = field_of(name, frame.schema)
     if not (isinstance(frame.schema[name].dataType, BooleanType) or field.kind in {"string", "void"}):
-        raise DataError.of(f"column {name!r} does not say who is available", got=field.written, allowed="true and false")
+        raise DataError.of(
+            f"column {name!r} does not say who is available", got=field.written, allowed="true and false"
+        )
     said = field.column.try_cast("boolean") if field.kind == "string" else field.column.cast("boolean")
     return F.coalesce(said, F.lit(True))
 

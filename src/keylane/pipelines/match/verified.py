@@ -35,7 +35,12 @@ Verdict = tuple[dict[str, int], float, list[str]]
 
 
 def verified(
-    pings: DataFrame, tellings: DataFrame, matches: DataFrame, counts: tuple[int, int], given: Options, expire: int | None
+    pings: DataFrame,
+    tellings: DataFrame,
+    matches: DataFrame,
+    counts: tuple[int, int],
+    given: Options,
+    expire: int | None,
 ) -> Verdict:
     """Hold the matches that were written against brute force; `counts` are those of pings and requests."""
     drivers = max(1, -(-counts[0] // MOST_PINGS))

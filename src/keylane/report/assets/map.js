@@ -53,7 +53,7 @@
   const names = map.cells.names ? map.cells.names.split(" ") : [];
   const resolutions = names.map((name) => parseInt(name[1], 16));
   const cells = outlines(map.cells.rings, (i) => map.cells.units[resolutions[i]]);
-  for (const name of ["lane", "records", "top", "on", "leaves", "hour"]) {
+  for (const name of ["lane", "records", "top", "on", "leaves", "hour", "requests", "copies"]) {
     numbers(map.cells[name]).forEach((value, i) => { cells[i][name] = value; });
   }
   const covered = numbers(map.parts.cells), parts = outlines(map.parts.rings, (i) => map.cells.units[resolutions[covered[i]]]);
@@ -120,11 +120,8 @@
 
   const shown = (cell, at) => cell.leaves ? cell.resolution == at : cell.resolution <= at;
 
-  // Every copy of the world that the view reaches: maps go on beyond the 180th meridian.
-  function turns() {
-    const half = width / 2 / view.k;
-    return [-TURN, 0, TURN].filter((turn) => -190 + turn < view.x + half && 190 + turn > view.x - half);
-  }
+  // Every copy of the world that a view can reach: the map goes on beyond the 180th meridian.
+  const TURNS = [-TURN, 0, TURN];
 
   const seen = (box, turn) => {
     const dx = width / 2 / view.k, dy = height / 2 / view.k;
@@ -159,44 +156,50 @@
 
   function traceLand(layer) {
     context.beginPath();
-    for (const turn of turns()) for (const one of layer.outlines) if (seen(one.box, turn)) trace(context, one.points, turn, true);
+    for (const turn of TURNS) for (const one of layer.outlines) if (seen(one.box, turn)) trace(context, one.points, turn, true);
   }
 
   // Cells are drawn whole on a sheet of their own, coarse below fine, and the sheet is then laid over the land: between
   // two resolutions hexagons overlap, and what is laid twice would be darker.
   const sheet = document.createElement("canvas");
 
-  function drawCells() {
-    const mode = colouring(), at = level(), groups = new Map();
-    let drawn = 0;
-    for (const turn of turns()) for (const cell of cells) {
-      if (!shown(cell, at) || !seen(cell.box, turn)) continue;
-      drawn++;
-      if (only !== null && (cell.leaves ? !cell.has?.has(only) : cell.lane != only)) continue;
-      const colour = only !== null && mode == "lane" ? colours.lanes[only] : colourOf(cell, mode), key = cell.resolution + colour;
-      if (!groups.has(key)) groups.set(key, { colour, found: [] });
-      groups.get(key).found.push([cell, turn]);
-    }
-    sheet.width = canvas.width;
-    sheet.height = canvas.height;
-    const over = sheet.getContext("2d"), side = 1281 / Math.pow(Math.sqrt(7), at) / KM_PER_DEGREE * view.k;
-    over.setTransform(context.getTransform());
-    over.lineJoin = "round";
-    for (const { colour, found } of groups.values()) {
+  function paint(over, groups, shape, side = 0) {
+    for (const [colour, found] of groups) {
       over.fillStyle = colour;
       over.beginPath();
-      for (const [cell, turn] of found) if (cell.parts) trace(over, cell.parts, turn, true);
+      for (const [cell, turn] of found) if (shape(cell)) trace(over, shape(cell), turn, true);
       over.fill();
-    }
-    for (const { colour, found } of groups.values()) {
-      over.fillStyle = colour;
+      if (!side) continue;
       over.beginPath();
-      for (const [cell, turn] of found) trace(over, cell.points, turn, true);
-      over.fill();
+      for (const [cell, turn] of found) if (!cell.parts || side <= 5) trace(over, cell.points, turn, true);
       over.strokeStyle = side > 5 ? colours.edge : colour;
       over.lineWidth = side > 5 ? 0.8 : 0.4;
       over.stroke();
     }
+  }
+
+  function drawCells() {
+    const mode = colouring(), at = level(), sheets = new Map();
+    let drawn = 0;
+    for (const turn of TURNS) for (const cell of cells) {
+      if (!shown(cell, at) || !seen(cell.box, turn)) continue;
+      drawn++;
+      if (only !== null && (cell.leaves ? !cell.has?.has(only) : cell.lane != only)) continue;
+      const colour = only !== null && mode == "lane" ? colours.lanes[only] : colourOf(cell, mode);
+      if (!sheets.has(cell.resolution)) sheets.set(cell.resolution, new Map());
+      const groups = sheets.get(cell.resolution);
+      if (!groups.has(colour)) groups.set(colour, []);
+      groups.get(colour).push([cell, turn]);
+    }
+    sheet.width = canvas.width;
+    sheet.height = canvas.height;
+    const over = sheet.getContext("2d"), side = sideOf(at);
+    over.setTransform(context.getTransform());
+    over.lineJoin = "round";
+    // What leaves cover beyond their hexagons is seen only where no hexagon lies: in the gaps between two resolutions.
+    const coarseFirst = [...sheets].sort(([a], [b]) => a - b).map(([, groups]) => groups);
+    if (side > 5) for (const groups of coarseFirst.toReversed()) paint(over, groups, (cell) => cell.parts);
+    for (const groups of coarseFirst) paint(over, groups, (cell) => cell.points, side);
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.globalAlpha = mode == "lane" ? colours.cover : 0.9;
     context.drawImage(sheet, 0, 0);
@@ -206,35 +209,40 @@
     return drawn;
   }
 
+  const sideOf = (resolution) => 1281 / Math.pow(Math.sqrt(7), resolution) / KM_PER_DEGREE / Math.cos(latitude(view.y) * Math.PI / 180) * view.k;
+
+  // The more copies the thicker, but never so thick that a cell is lost between its borders.
   function drawBorders() {
     if (!withBorders()) return;
-    const classes = Array.from({ length: CLASSES }, () => []), least = view.k < 8 ? 2 : view.k < 40 ? 1 : 0;
-    for (const turn of turns()) for (const border of borders) {
+    const groups = new Map(), least = view.k < 8 ? 2 : view.k < 40 ? 1 : 0, k = view.k;
+    for (const turn of TURNS) for (const border of borders) {
       const one = border.cells[0];
       if (border.class < least || !seen(one.box, turn)) continue;
       if (only !== null && border.cells.every((cell) => cell.lane != only)) continue;
-      classes[border.class].push([border.points, turn]);
+      const key = border.class * 16 + one.resolution;
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push([border.points, turn]);
     }
-    const k = view.k, thick = Math.min(1, 0.35 + Math.log10(1 + k / 20) * 0.32);
     context.lineCap = "round";
-    classes.forEach((found, i) => {
+    context.strokeStyle = colours.line;
+    for (const [key, found] of [...groups].sort(([a], [b]) => a - b)) {
+      const share = Math.floor(key / 16) / (CLASSES - 1);
       context.beginPath();
       for (const [points, turn] of found) points.forEach(([x, y], n) => {
         const px = width / 2 + (x + turn - view.x) * k, py = height / 2 + (y - view.y) * k;
         if (n) context.lineTo(px, py); else context.moveTo(px, py);
       });
-      context.globalAlpha = 0.3 + 0.7 * (i + 1) / CLASSES;
-      context.lineWidth = (0.5 + 4.2 * i / (CLASSES - 1)) * thick;
-      context.strokeStyle = colours.line;
+      context.globalAlpha = 0.35 + 0.65 * share;
+      context.lineWidth = Math.max(0.25, Math.min(0.6 + 4 * share, sideOf(key % 16) * (0.06 + 0.16 * share)));
       context.stroke();
-    });
+    }
     context.globalAlpha = 1;
   }
 
   function drawPointed() {
     if (!pointed) return;
     context.beginPath();
-    for (const turn of turns()) if (seen(pointed.box, turn)) trace(context, pointed.points, turn, true);
+    for (const turn of TURNS) if (seen(pointed.box, turn)) trace(context, pointed.points, turn, true);
     context.strokeStyle = colours.ink;
     context.lineWidth = 2;
     context.stroke();
@@ -331,7 +339,7 @@
     for (let i = cells.length - 1; i >= 0; i--) {
       const cell = cells[i];
       if (!shown(cell, at) || y < cell.box[1] || y > cell.box[3]) continue;
-      for (const turn of [-TURN, 0, TURN]) {
+      for (const turn of TURNS) {
         if (x - turn >= cell.box[0] && x - turn <= cell.box[2] && inside(cell.points, x - turn, y)) return cell;
       }
     }
@@ -342,13 +350,18 @@
   const rounded = (value) => number.format(value < 10 ? +value.toPrecision(2) : Math.round(value));
 
   function says(cell) {
-    const records = `${number.format(cell.records)} ${cell.records == 1 ? "record" : "records"}, ${rounded(cell.density)} per km²`;
+    const unit = cell.records == 1 ? map.unit.slice(0, -1) : map.unit;
+    const records = `${number.format(cell.records)} ${unit}, ${rounded(cell.density)} per km²`;
+    const asked = map.counted ? [`${number.format(cell.requests)} requests, ${number.format(cell.copies)} copies in other lanes`] : [];
     if (cell.leaves) {
       const most = cell.on == 1 ? `all on lane ${cell.lane}` : `most of it on lane ${cell.lane}: ${percent(cell.top / (cell.records || 1))}`;
-      return [`${number.format(cell.leaves)} cells on ${cell.on} ${cell.on == 1 ? "lane" : "lanes"}`, records, most, "zoom in to see them"];
+      return [`${number.format(cell.leaves)} cells on ${cell.on} ${cell.on == 1 ? "lane" : "lanes"}`, records, ...asked, most, "zoom in to see them"];
     }
-    const lines = [`lane ${cell.lane}`, `cell ${cell.name}, resolution ${cell.resolution}`, records, `${percent(cell.records / (laneRecords[cell.lane] || 1))} of the lane`];
+    const lines = [`lane ${cell.lane}`, `cell ${cell.name}, resolution ${cell.resolution}`, records, ...asked];
+    if (cell.on > 1) lines.push(`parts of it are on ${cell.on - 1} other ${cell.on == 2 ? "lane" : "lanes"}`);
+    else lines.push(`${percent(cell.records / (laneRecords[cell.lane] || 1))} of the lane`);
     if (cell.hour >= 0) lines.push(`busiest at ${String(cell.hour).padStart(2, "0")}:00 UTC`);
+    if (map.counted) return lines;
     const copies = cell.borders.reduce((sum, border) => sum + border.copies, 0);
     const others = [...new Set(cell.borders.map((border) => border.cells.find((one) => one != cell).lane))].sort((a, b) => a - b);
     if (copies) lines.push(`about ${rounded(copies)} copies over its borders, with ${others.length == 1 ? "lane" : "lanes"} ${others.slice(0, 8).join(", ")}${others.length > 8 ? ", …" : ""}`);

@@ -28,6 +28,8 @@ QUESTIONS = (
     "verify",
     "profile",
     "promise",
+    "geo_balance",
+    "geo_recall",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

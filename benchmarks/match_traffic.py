@@ -12,6 +12,7 @@ radius of 1 km and the newest ping of each driver, a request has 6.5 available d
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -36,7 +37,7 @@ __all__ = [
     "fill_topic",
     "fill_topics",
     "hashed_lanes",
-    "make_topic",
+    "make_topics",
     "make_traffic",
     "pairs_of",
 ]
@@ -80,9 +81,9 @@ def hashed_lanes(lanes: int) -> CellLanes:
 
 def fill_topics(bootstrap: str, drivers: pa.Table, riders: pa.Table, lane_of: Lanes, lanes: int) -> None:
     """Make both topics and write them, each record to the lane of its place."""
-    for topic, table in ((DRIVERS, drivers), (RIDERS, riders)):
-        make_topic(bootstrap, topic, lanes)
-        fill_topic(bootstrap, topic, table, lane_of)
+    make_topics(bootstrap, {DRIVERS: lanes, RIDERS: lanes})
+    fill_topic(bootstrap, DRIVERS, drivers, lane_of)
+    fill_topic(bootstrap, RIDERS, riders, lane_of)
 
 
 def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes) -> None:
@@ -100,14 +101,17 @@ def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes) -> N
     assert producer.flush(120) == 0
 
 
-def make_topic(bootstrap: str, topic: str, lanes: int) -> None:
-    """A topic with so many lanes that keeps what it gets."""
+def make_topics(bootstrap: str, lanes: dict[str, int]) -> None:
+    """Topics with so many lanes each that keep what they get; when this is done the broker lists them all."""
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     client = AdminClient({"bootstrap.servers": bootstrap})
     # The event times are long ago, and retention goes by them.
-    new = NewTopic(topic, lanes, config={"retention.ms": "-1"})
-    client.create_topics([new], operation_timeout=60)[topic].result(60)
+    new = [NewTopic(topic, count, config={"retention.ms": "-1"}) for topic, count in lanes.items()]
+    for made in client.create_topics(new, operation_timeout=60).values():
+        made.result(60)
+    while not lanes.keys() <= client.list_topics(timeout=60).topics.keys():
+        time.sleep(0.1)
 
 
 def _keys(cells: NDArray[np.int64]) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ from benchmarks.match_traffic import (
     fill_topic,
     fill_topics,
     hashed_lanes,
-    make_topic,
+    make_topics,
     make_traffic,
     pairs_of,
 )
@@ -51,8 +51,7 @@ def _differences(bootstrap: str, pings: int, requests: int, radius_m: float) -> 
     after = pa.array(np.full(requests, drivers["ts"].to_numpy().max() + 1))
     riders = riders.set_column(1, "ts", after)
     topics, lane_of = [f"{topic}-{radius_m:g}" for topic in (DRIVERS, RIDERS)], hashed_lanes(LANES).of
-    for topic in topics:
-        make_topic(bootstrap, topic, LANES)
+    make_topics(bootstrap, dict.fromkeys(topics, LANES))
     fill_topic(bootstrap, topics[0], drivers, lane_of)
     with running_jvm(bootstrap, topics[0], topics[1], LANES, radius_m) as jvm:
         name = new_name(bootstrap, LANES)

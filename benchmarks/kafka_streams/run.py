@@ -3,18 +3,20 @@
     found = peer(bootstrap, "driver-locations", "rider-requests", 60, 1000.0, 1_000_000, 20_000)
 
 `peer` starts a JVM of its own and lets the topology read both topics from their beginning: once to warm up, with an
-application id of its own, and once for the figures. First the guest copies of requests are made, then the lanes are run,
-because Kafka Streams takes records in the order of their times only where they are there to be taken. What counts
+application id of its own, and once for the figures. First the guest copies of requests are made, then the lanes are
+run, because Kafka Streams takes records in the order of their times only where they are there to be taken. What counts
 of each part is from the first record that is processed to the last; starting, joining the group and making the tables
 of RocksDB do not. The processor's seconds are the whole JVM's from the first record of a part until its state is
 flushed and its offsets are committed. The broker's are nobody's.
 
-What it does as `keylane match --follow` does: the same lanes, guest copies of riders in the trimmed disk's lanes, each driver's
-newest ping by event time, ghosts ended by tombstones, haversine, state that survives. What it does not: a request is
-answered when it is its turn, so one that comes late sees positions after its time; a ghost is seen until its tombstone
-has gone through two topics; nothing merges the copies of a request, since no pair comes twice; a request that comes
-twice is answered twice; delivery is at least once. All of that is less work than keylane has. Its state has a changelog
-topic, and its copies and tombstones go through topics: that is more.
+What it does as `keylane match --follow` does: the same lanes, riders asked in the lanes of the trimmed disk, each
+driver's newest ping by event time, ghosts ended by tombstones, haversine, state that survives.
+
+What it does not, and so has less work: a request is answered when it is its turn, so one that comes late sees positions
+after its time; a ghost is seen, and a pair may come twice, until a tombstone has gone through two topics; nothing
+merges what the lanes found for a request; a request that comes twice is answered twice; delivery is at least once.
+What keylane does not, and so has less work: the peer's state has a changelog topic, its guests and tombstones go
+through topics, and its answers go to one.
 
 It is compiled by Janino, which comes with Spark and has a command line like javac's: a machine that runs keylane has a
 Java runtime, but maybe no JDK. That is why the sources have neither lambdas nor type parameters; the machine code that
@@ -33,7 +35,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal
 
-from benchmarks.match_traffic import make_topic
+from benchmarks.match_traffic import make_topics
 from keylane.spark.java import find_java
 from keylane.systems.ivy import retrieve
 from keylane.systems.jars import Jar, check, jar_folder, lacking
@@ -145,8 +147,7 @@ def new_name(bootstrap: str, lanes: int) -> str:
     """A name for a run, with topics of its own; it writes NAME-matches."""
     name = f"peer-{time.time_ns()}"
     many = {"guests": lanes, "left": lanes, "matches": lanes, "arrivals": min(HOMES, lanes)}
-    for what, count in many.items():
-        make_topic(bootstrap, f"{name}-{what}", count)
+    make_topics(bootstrap, {f"{name}-{what}": count for what, count in many.items()})
     return name
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 from tests.match.plans import exchanges_above
-from tests.match.worlds import expected, found_in, geo_contract, pings, requests, write
+from tests.match.worlds import expected, found_in, geo_contract, pings, requests, routed, write
 
 from keylane.pipelines.match.batch import agreed_work, match, sides_of
 from keylane.pipelines.match.joined import lane_answers
@@ -87,7 +87,9 @@ def test_lanes_give_the_same_without_an_exchange_of_drivers(
     document = valid(
         match(str(lanes / "drivers"), str(lanes / "riders"), str(tmp_path / "out"), options, contract=geo, spark=spark)
     )
-    assert sorted(found_in(tmp_path / "out")) == sorted(expected(pings(), requests(), RADIUS))
+    (drivers, theirs), (riders, hers) = (routed(lanes / side) for side in ("drivers", "riders"))
+    wanted = expected(drivers, riders, RADIUS, offsets=(theirs, hers))
+    assert sorted(found_in(tmp_path / "out")) == sorted(wanted)
     assert document["offers"]["granted"] > 50
     picture = document["picture"]
     assert sum(one["pings"] for one in picture["cells"]) == sum(map(sum, picture["hours"])) == document["pings"]

@@ -70,23 +70,38 @@ def requests(seed: int = 8) -> pa.Table:
     return pa.concat_tables([table, twice])
 
 
+def routed(folder: Path) -> tuple[pa.Table, Any]:
+    """The records of a routed folder, and their order among those of one time: by offset, then by lane."""
+    tables = [
+        (int(file.parent.name.partition("=")[2]), pq.ParquetFile(file).read())
+        for file in sorted(folder.glob("stream=*/lane=*/*"))
+    ]
+    offsets = [table["keylane_offset"].to_numpy() << 17 | lane for lane, table in tables]
+    return pa.concat_tables([table for _, table in tables]), np.concatenate(offsets)
+
+
 def expected(
-    drivers: pa.Table, riders: pa.Table, radius: float, expire: float | None = None, nearest: int | None = None
+    drivers: pa.Table,
+    riders: pa.Table,
+    radius: float,
+    expire: float | None = None,
+    nearest: int | None = None,
+    offsets: tuple[Any, Any] = (None, None),
 ) -> set[tuple[str, int, str]]:
-    """(rider, milliseconds, driver) of every pair, by the plain definition over the rows as they stand."""
+    """(rider, milliseconds, driver) of every pair, by the plain definition; later rows are newer, or as offsets say."""
     kind = np.where(drivers["available"].to_numpy(), 2, 1).astype(np.int8)
-    known = _as(drivers, "driver").append_column("kind", pa.array(kind))
+    known = _as(drivers, "driver", offsets[0]).append_column("kind", pa.array(kind))
     micros = None if expire is None else round(expire * 1_000_000)
-    found = brute(known, _as(riders, "rider"), radius, micros, nearest)
+    found = brute(known, _as(riders, "rider", offsets[1]), radius, micros, nearest)
     return {(row["rider"], row["rider_ts"] // 1000, row["driver"]) for row in found.to_pylist()}
 
 
-def _as(table: pa.Table, who: str) -> pa.Table:
+def _as(table: pa.Table, who: str, offsets: Any) -> pa.Table:
     return pa.table(
         {
             who: table["id"],
             "ts": pa.array(table["ts"].to_numpy() * 1000),
-            "offset": np.arange(len(table)),
+            "offset": np.arange(len(table)) if offsets is None else offsets,
             "lat": table["lat"],
             "lng": table["lng"],
         }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.match.options import Columns, Options
 
-__all__ = ["match_options", "options_from", "sources_from"]
+__all__ = ["following_from", "match_options", "options_from", "sources_from"]
 
 #: Names of columns, and what they are called where nothing is said.
 _COLUMNS: Final = {"id": "id", "time": "ts", "lat": "lat", "lng": "lng"}
@@ -64,9 +64,16 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     click.option("--master", help="A Spark master; default: this machine's cores."),
     click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+    click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped."),
+    click.option("--late", type=float, metavar="SECONDS", help="How far a ping may be behind; default: 10."),
+    click.option("--keep", type=float, metavar="SECONDS", help="How far requests may be behind pings; default: 600."),
+    click.option("--state", type=click.Path(), help="Where --follow keeps its state; default: DST/_state."),
+    click.option("--every", metavar="TIME", help="How often --follow looks for more; default: 1 second."),
+    click.option("--max-files", type=click.IntRange(min=1), help="Files in one batch of --follow; default: 1000."),
     click.option("--create", is_flag=True, help="Make the topics of DST, where they do not exist."),
     profiling_options,
 )
+_FOLLOWING: Final = ("late", "keep", "state", "every", "max_files")
 _PASSED_ON: Final = ("radius", "nearest", "expire", "kind", "lanes", "assign", "window", "offer_for", "master")
 
 
@@ -88,6 +95,18 @@ def sources_from(options: dict[str, Any]) -> tuple[str, str]:
         missing = "--riders SRC" if drivers else "--drivers SRC"
         raise click.UsageError(f"a match is of two sources; hint: {missing}, or --from DRIVERS --from RIDERS")
     return drivers, riders
+
+
+def following_from(options: dict[str, Any]) -> dict[str, Any] | None:
+    """What is said of following, where it is to be followed; None for a batch, of which nothing of it may be said."""
+    said = {name: options.pop(name) for name in _FOLLOWING}
+    known = {name: value for name, value in said.items() if value is not None}
+    if options["follow"]:
+        return known
+    if known:
+        name = next(iter(known)).replace("_", "-")
+        raise click.UsageError(f"--{name} is of a match that goes on; hint: --follow, or leave it out")
+    return None
 
 
 def options_from(options: dict[str, Any], *, verify: bool, picture: bool) -> Options:

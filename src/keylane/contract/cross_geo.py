@@ -57,10 +57,11 @@ def _place(key: dict[Any, Any], promised: Promised, *, there: bool) -> Iterator[
 
 def _key(key: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
     others = [encoding for encoding in promised.encodings if encoding not in ("place", "h3", "raw")]
-    if others:
+    place = "place" in promised.encodings
+    if others and not place:
         allowed = "place for two fields, h3 or raw for one"
         yield (*KEY, "encoding"), f"lanes by place need cells: got {others[0]!r}; allowed: {allowed}"
-    elif "place" not in promised.encodings and len(promised.fields) > 1:
+    elif not place and len(promised.fields) > 1:
         yield (*KEY, "fields"), f"one field holds the cell: got {promised.fields}; allowed: one, or encoding: place"
     if key.get("window"):
         hint = "hint: leave the window to the readers"

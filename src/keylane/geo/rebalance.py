@@ -95,8 +95,8 @@ def even_enough(load: Floats, lane: NDArray[np.int32], lanes: int, goal: float, 
 class _Search:
     """Which move evens most, kept up to date as leaves move.
 
-    With v a leaf and d what a lane has above the mean, both in parts of the mean, moving v from lane a to lane b changes
-    the sum of squares by 2 v.(d_b - d_a) + 2 v.v. Only the products with two lanes change when a leaf has moved.
+    With v a leaf and d what a lane has above the mean, both in parts of the mean, moving v from lane a to lane b
+    changes the sum of squares by 2 v.(d_b - d_a) + 2 v.v. Only the products with two lanes change when a leaf moves.
     """
 
     def __init__(self, parts: Floats, lane: NDArray[np.int32], lanes: int, price: Floats) -> None:
@@ -135,7 +135,7 @@ def _price(total: Floats, lanes: int) -> Floats:
 def _sane(old: NDArray[np.int32], load: Floats, lanes: int, most_moved: float) -> None:
     if load.ndim != 2 or len(old) != len(load):
         raise UsageError.of("each leaf has one lane and its loads by hour", got=f"{len(old)} lanes, loads {load.shape}")
-    if len(old) and not (0 <= old.min() and old.max() < lanes):
+    if len(old) and (old.min() < 0 or old.max() >= lanes):
         raise UsageError.of("a lane of the table is none of these", got=int(old.max()), allowed=f"0 to {lanes - 1}")
     if not 0 <= most_moved <= 1:
         raise UsageError.of("what may move is a share of the load", got=most_moved, allowed="0 to 1")

@@ -62,10 +62,10 @@ def split(
     _sane(lanes, tau, coarsest, finest)
     homes, load = in_curve_order(cells, loads)
     held = np.sort(np.asarray(kept, np.int64))
-    total = load.sum(1)
+    total = load.sum(1, dtype=float)
     at, begins = _first_of_leaves(homes, total, tau * float(total.sum()) / lanes, (coarsest, finest), held)
     leaves = _at_each(homes[begins], at)
-    sums = np.add.reduceat(load, begins, axis=0) if len(homes) else load
+    sums = np.add.reduceat(load, begins, axis=0, dtype=float) if len(homes) else load
     return _completed(leaves, sums, held, coarsest)
 
 
@@ -98,7 +98,7 @@ def _at_each(cells: Cells, at: NDArray[np.int64]) -> Cells:
 def in_curve_order(cells: Any, loads: Any) -> tuple[Cells, Loads]:
     """Cells of one resolution with their loads along the curve; a cell that comes twice is one with both loads."""
     homes = np.asarray(cells, np.int64)
-    load = np.asarray(loads, float).reshape(len(homes), -1)
+    load = np.asarray(loads)
     places = curve_end(homes)
     if (places[1:] > places[:-1]).all():
         return homes, load

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["brute"]
 
-_MOST_PRODUCTS: Final = 1 << 22
+#: What fits the cache of a core.
+_MOST_PRODUCTS: Final = 1 << 17
 
 
 def brute(
@@ -34,9 +35,10 @@ def brute(
     known, asked = _sorted(pings), distinct(requests)
     parts = [PAIRS.empty_table()]
     if len(known):
+        of_driver = np.flatnonzero(differs(*ranks(known.column("driver"))))
         step = max(1, _MOST_PRODUCTS // len(known))
         starts = range(0, len(asked), step)
-        parts += [_of(known, asked.slice(start, step), radius_m, expire) for start in starts]
+        parts += [_of(known, of_driver, asked.slice(start, step), radius_m, expire) for start in starts]
     return first_of_each(pa.concat_tables(parts), nearest).combine_chunks()
 
 
@@ -46,27 +48,29 @@ def _sorted(pings: pa.Table) -> pa.Table:
     return known.take(pa.array(sorted_rows(driver, ts, offset))).combine_chunks()
 
 
-def _of(known: pa.Table, asked: pa.Table, radius_m: float, expire: int | None) -> pa.Table:
-    (at,), (ts, kind) = numbers(asked, "ts"), numbers(known, "ts", "kind")
-    newest = _newest(known, at)
+def _of(known: pa.Table, of_driver: NDArray[np.intp], asked: pa.Table, radius_m: float, expire: int | None) -> pa.Table:
+    """The pairs of some requests; `of_driver` says where each driver's pings begin."""
+    at, lat, lng = numbers(asked, "ts", "lat", "lng")
+    ts, kind, ping_lat, ping_lng = numbers(known, "ts", "kind", "lat", "lng")
+    newest = _newest(ts, at, of_driver)
     asks, drivers = np.nonzero(newest >= 0)
     rows = newest[asks, drivers]
     good = kind[rows] == Kind.AVAILABLE
     if expire is not None:
         good &= at[asks] - ts[rows] <= expire
-    return _within(asked.take(pa.array(asks[good])), known.take(pa.array(rows[good])), radius_m)
+    asks, rows = asks[good], rows[good]
+    metres = np.asarray(haversine(ping_lat[rows], ping_lng[rows], lat[asks], lng[asks]), np.float64)
+    near = metres <= radius_m
+    return _paired(asked.take(pa.array(asks[near])), known.take(pa.array(rows[near])), metres[near])
 
 
-def _newest(known: pa.Table, at: NDArray[np.int64]) -> NDArray[np.int64]:
+def _newest(ts: NDArray[np.int64], at: NDArray[np.int64], of_driver: NDArray[np.intp]) -> NDArray[np.intp]:
     """For each request and each driver the row of the newest ping that is not after the request, or -1."""
-    (driver,), (ts,) = ranks(known.column("driver")), numbers(known, "ts")
     seen = np.where(ts[None, :] <= at[:, None], np.arange(len(ts))[None, :], -1)
-    return np.maximum.reduceat(seen, np.flatnonzero(differs(driver)), axis=1)
+    return np.maximum.reduceat(seen, of_driver, axis=1)
 
 
-def _within(rider: pa.Table, driver: pa.Table, radius_m: float) -> pa.Table:
-    (lat1, lng1), (lat2, lng2) = numbers(driver, "lat", "lng"), numbers(rider, "lat", "lng")
-    metres = np.asarray(haversine(lat1, lng1, lat2, lng2), np.float64)
+def _paired(rider: pa.Table, driver: pa.Table, metres: NDArray[np.float64]) -> pa.Table:
     columns = {
         "rider": rider.column("rider"),
         "rider_ts": rider.column("ts"),
@@ -76,4 +80,4 @@ def _within(rider: pa.Table, driver: pa.Table, radius_m: float) -> pa.Table:
         "driver_offset": driver.column("offset"),
         "rider_offset": rider.column("offset"),
     }
-    return pa.table(columns, schema=PAIRS).filter(pa.array(metres <= radius_m))
+    return pa.table(columns, schema=PAIRS)

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.places import EARTH, Region
@@ -34,6 +32,7 @@ from keylane.systems.address import parse_address, path_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 

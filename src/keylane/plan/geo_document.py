@@ -149,14 +149,13 @@ def _notes(counted: Counted, table: Fitted, held: Score, least: float, *, met: b
     lanes, cells = table.wish.lanes, len(counted.cells)
     if cells < lanes:
         yield (
-            f"{cells} cells cannot fill {lanes} lanes: a cell has one lane, so {lanes - cells} stay empty, and the CV is "
-            f"{least:.1%} at best; at most {cells} lanes would all be used"
+            f"{cells} cells cannot fill {lanes} lanes: a cell has one lane, so {lanes - cells} stay empty, and the CV "
+            f"is {least:.1%} at best; {cells} lanes or fewer could all be used"
         )
     elif least > max(held.noise_floor, 0.01):
-        heavy = _heavy(counted, lanes)
         yield (
-            f"no table of cells of resolution {HOME} goes below a CV of {least:.1%}: {heavy} are above a lane's fair "
-            "share each; fewer lanes would help"
+            f"no table of cells of resolution {HOME} goes below a CV of {least:.1%}: of the home cells "
+            f"{_heavy(counted, lanes)} alone above a lane's fair share; fewer lanes would help"
         )
     if not met:
         yield (
@@ -175,7 +174,7 @@ def _notes(counted: Counted, table: Fitted, held: Score, least: float, *, met: b
 def _heavy(counted: Counted, lanes: int) -> str:
     load = counted.all.sum(1)
     heavy = int((load > load.sum() / lanes).sum())
-    return f"{heavy} home cell{'s' if heavy > 1 else ''}"
+    return f"{heavy} are each" if heavy > 1 else "1 is"
 
 
 def _worst(held: Score) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Loads = NDArray[np.float64]
 
-__all__ = ["LADDER", "Counted", "Fitted", "Score", "Wish", "chosen", "fitted", "hashed", "scored"]
+__all__ = ["LADDER", "Counted", "Fitted", "Score", "Wish", "chosen", "fitted", "hashed", "held_out", "scored"]
 
 Strategy: TypeAlias = Literal["hours", "curve"]
 LADDER: Final = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
@@ -46,11 +46,11 @@ class Counted:
     """Records of each home cell, along the curve, by hour (or in one column), in two halves."""
 
     cells: NDArray[np.int64]
-    fit: Loads
-    test: Loads
+    fit: NDArray[Any]
+    test: NDArray[Any]
 
     @property
-    def all(self) -> Loads:
+    def all(self) -> NDArray[Any]:
         """Both halves."""
         return self.fit + self.test
 
@@ -103,8 +103,7 @@ def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score, bool]:
     """The table of all records, how even one of half of them is on the other half, and whether that meets the goal."""
     best: tuple[float, float, Score] | None = None
     for tau in (wish.tau,) if wish.tau is not None else LADDER:
-        table = fitted(counted.cells, counted.fit, wish, tau)
-        score = scored(table.lanes, counted.cells, counted.test, fitted_on=float(counted.fit.sum()))
+        score = held_out(counted, wish, tau)
         far = _from_goal(score, wish)
         if best is None or far < best[0]:
             best = far, tau, score
@@ -113,6 +112,12 @@ def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score, bool]:
     assert best is not None
     far, tau, score = best
     return fitted(counted.cells, counted.all, wish, tau), score, far <= 1
+
+
+def held_out(counted: Counted, wish: Wish, tau: float) -> Score:
+    """How even a table of one half is on the other."""
+    table = fitted(counted.cells, counted.fit, wish, tau)
+    return scored(table.lanes, counted.cells, counted.test, fitted_on=float(counted.fit.sum(dtype=float)))
 
 
 def fitted(cells: Any, loads: Any, wish: Wish, tau: float) -> Fitted:
@@ -131,13 +136,13 @@ def fitted(cells: Any, loads: Any, wish: Wish, tau: float) -> Fitted:
 def scored(lanes: CellLanes, cells: NDArray[np.int64], loads: Loads, fitted_on: float | None = None) -> Score:
     """How evenly the loads of cells fall on lanes. `fitted_on` are the records that a held-out table has seen."""
     sums = lane_sums(lanes, cells, loads)
-    total = float(loads.sum())
+    total = float(loads.sum(dtype=float))
     # A table that is perfect for one sample is off for another by the chance of both.
     both = sqrt(1 + total / fitted_on) if fitted_on else 1.0
     floor = both * noise_floor(lanes.count, int(total))
     hours = tuple(
         (cv(sums[:, hour]), both * noise_floor(lanes.count, max(1, int(of))))
-        for hour, of in enumerate(loads.sum(0))
+        for hour, of in enumerate(loads.sum(0, dtype=float))
         if of > 0 and loads.shape[1] > 1
     )
     worst = max(hours, default=(None, None))
@@ -146,8 +151,12 @@ def scored(lanes: CellLanes, cells: NDArray[np.int64], loads: Loads, fitted_on: 
 
 def lane_sums(lanes: CellLanes, cells: NDArray[np.int64], loads: Loads) -> Loads:
     """The load of each lane by hour."""
-    lane = lanes.of(cells)
-    return np.stack([np.bincount(lane, column, lanes.count) for column in loads.T], axis=1)
+    lane, sums = lanes.of(cells), np.zeros((lanes.count, loads.shape[1]))
+    # Neighbours on the curve are mostly of one leaf, so of one lane: added up at once.
+    first = np.flatnonzero(np.diff(lane, prepend=-1))
+    if len(first):
+        np.add.at(sums, lane[first], np.add.reduceat(loads, first, axis=0, dtype=float))
+    return sums
 
 
 def hashed(name: str, resolution: int, lanes: int, cells: NDArray[np.int64], loads: Loads) -> Score:
@@ -156,7 +165,7 @@ def hashed(name: str, resolution: int, lanes: int, cells: NDArray[np.int64], loa
     first = np.flatnonzero(np.diff(parents, prepend=-1))
     none = np.zeros(0, np.int64)
     rule = CellLanes(none, none, none.astype(np.int32), resolution, lanes, partitioner(name, "h3"))
-    return scored(rule, parents[first], np.add.reduceat(loads, first, axis=0))
+    return scored(rule, parents[first], np.add.reduceat(loads, first, axis=0, dtype=float))
 
 
 def _leaves_of(old: CellLanes) -> NDArray[np.int64]:

@@ -1,9 +1,9 @@
 """Cells and leaves as Java functions of a session: what `cells` takes where it can, and which sessions have it.
 
 H3's own Java library is an archive that Spark does not bring along. It is found where fetched ones are kept (`keylane
-dev jars geo`), or the session was given it by `spark.jars`; nothing is fetched here. The session's executors get it from
-the driver, with the few lines of Java in `jvm/` that call it. A session over Spark Connect has no Java to reach, and one
-whose library does not load gets none either: both compute cells in Python workers.
+dev jars geo`), or the session was given it by `spark.jars`; nothing is fetched here. The session's executors get it
+from the driver, with the few lines of Java in `jvm/` that call it. A session over Spark Connect has no Java to reach,
+and one whose library does not load gets none either: both compute cells in Python workers.
 
 Measured with the other ways by `benchmarks/cells.py`.
 """

@@ -8,8 +8,8 @@ taken from a folder that the user names (`--spark-jars`). They come in kits:
     tools       the broker's jars and Kafka's own command-line tools, for the benchmarks
     geo         H3 for Java, one jar: with it cells are found inside Spark's own tasks
 
-Who uses them: `connector_settings` gives a Spark session the connector; `broker` starts Kafka; `has_geo` is asked before
-cells are found on Spark.
+Who uses them: `connector_settings` gives a Spark session the connector; `broker` starts Kafka; `has_geo` is asked
+before cells are found on Spark.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     DataFile = Callable[..., Path]
 
 COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-kafka", "dev-jars", "verify"]
-COMMANDS += ["demo-lesson", "budget", "budget-status"]
+COMMANDS += ["demo-lesson", "budget", "budget-status", "match"]
 
 
 def validator(command: str) -> Any:

@@ -131,6 +131,7 @@ def _times(read: DataFrame, ends: tuple[Any, Any], given: Options, count: int) -
 
 
 def read_between(spark: SparkSession, access: KafkaAccess, topic: str, ranges: Ranges) -> DataFrame:
+    """What lies between two offsets of each lane, as committed."""
     starts, ends = ({str(lane): one[side] for lane, one in enumerate(ranges)} for side in (0, 1))
     options = {
         "kafka.isolation.level": "read_committed",

@@ -2,8 +2,8 @@
 
 A window ends, its requests are looked at together, drivers that are held by an offer of before are left out, and every
 pair that is chosen becomes an offer at that moment. An offer that nobody answers ends by itself. Windows are cut from
-1970 on, so that the same requests fall into the same windows in every run. How pairs are chosen: `matching.assign`; what
-an offer is, and why telling it twice is harmless: `matching.offers`.
+1970 on, so that the same requests fall into the same windows in every run. How pairs are chosen: `matching.assign`.
+What an offer is, and why telling it twice is harmless: `matching.offers`.
 
 One window after the other, in one place: who is free depends on all windows before. Only a window's pairs are held.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.match.options import Options
 
-__all__ = ["assigned", "windows"]
+__all__ = ["Sums", "assigned", "windows"]
 
 MICROS: Final = 1_000_000
 _STAMP: Final = pa.timestamp("us", tz="UTC")
@@ -50,7 +50,7 @@ _WRITTEN: Final = pa.schema(
 
 
 @dataclass(slots=True)
-class _Sums:
+class Sums:
     """What the windows came to so far."""
 
     granted: int = 0
@@ -59,8 +59,11 @@ class _Sums:
     ledger: pa.Table = field(default_factory=empty_ledger)
 
 
-def assigned(matches: DataFrame, folder: Path, given: Options) -> dict[str, Any]:
-    """Write offers for the matches: how many, how many requests with a driver near got none, and how far they are."""
+def assigned(matches: DataFrame, folder: Path, given: Options, before: Sums | None = None) -> dict[str, Any]:
+    """Write offers for the matches: how many, how many requests with a driver near got none, and how far they are.
+
+    `before` is what the windows before came to, and goes on.
+    """
     ordered = folder / "ordered"
     pairs = matches.select(
         F.col("rider_id").alias("rider"),
@@ -70,7 +73,7 @@ def assigned(matches: DataFrame, folder: Path, given: Options) -> dict[str, Any]
     )
     pairs.sort("rider_ts", "rider", "distance_m", "driver").write.parquet(f"file://{ordered}")
     (folder / "offers").mkdir()
-    sums = _Sums()
+    sums = before or Sums()
     with pq.ParquetWriter(folder / "offers" / "part-00000.parquet", _WRITTEN) as writer:
         for end, window in windows(_tables(ordered), round(given.window * MICROS)):
             writer.write_table(_window(window, end, given, sums))
@@ -101,7 +104,7 @@ def _tables(folder: Path) -> Iterator[pa.Table]:
             yield from (pa.Table.from_batches([batch]) for batch in file.iter_batches() if len(batch))
 
 
-def _window(pairs: pa.Table, now: int, given: Options, sums: _Sums) -> pa.Table:
+def _window(pairs: pa.Table, now: int, given: Options, sums: Sums) -> pa.Table:
     live = sums.ledger.filter(pc.greater(sums.ledger.column("expires"), now))
     free = pairs.filter(pc.invert(pc.is_in(pairs.column("driver"), value_set=live.column("driver").combine_chunks())))
     chosen = ASSIGNMENTS[str(given.assign)](free)

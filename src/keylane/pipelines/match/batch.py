@@ -22,7 +22,7 @@ from keylane.pipelines.match.assigning import assigned
 from keylane.pipelines.match.copartition import agreed
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.fanout import distinct_requests, fanned_out, in_lanes
-from keylane.pipelines.match.joined import ANSWERS, as_matches, ghosts_among, lane_answers, ranked
+from keylane.pipelines.match.joined import as_matches, ghosts_among, lane_answers, ranked
 from keylane.pipelines.match.picture import picture_of
 from keylane.pipelines.match.reading import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened

@@ -8,8 +8,7 @@ no order between them. What the columns of a raw frame are: `reading`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -18,7 +17,8 @@ from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, Str
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.match.reading import LANE_KEY, ORIGINAL, SOURCE, check_columns
 from keylane.spark.claimed import claimed
-from keylane.spark.files import LINE, PLACE, SourceFile, address as as_spark, file_of, picked, read_parquet, row_of
+from keylane.spark.files import LINE, PLACE, SourceFile, file_of, picked, read_parquet, row_of
+from keylane.spark.files import address as as_spark
 from keylane.spark.kinds import column_named
 from keylane.spark.lines import read_csv, read_json
 from keylane.spark.scan import LANE, url_of
@@ -29,6 +29,7 @@ from keylane.systems.stream_files import target_stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
@@ -37,11 +38,12 @@ if TYPE_CHECKING:
     from keylane.systems.address import Address
     from keylane.systems.streams import Stream
 
-__all__ = ["LANE_BITS", "Found", "find", "opened"]
+__all__ = ["LANE_BITS", "Found", "find", "lane_place", "opened", "raw_files"]
 
 #: An offset in a lane and the lane itself, as one number: enough bits for every lane count.
 LANE_BITS: Final = 17
 _OFFSET: Final = "keylane_offset"
+_POSITION: Final = StructType([StructField("file", StringType()), StructField("row", LongType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +118,14 @@ def opened(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame
         return read_topic(spark, found, given), found
     frame, records = _lanes(spark, found) if found.schema else _files(spark, found, given)
     check_columns(frame, found.columns, str(found))
-    return frame, replaced(found, records)
-
-
-def replaced(found: Found, records: int | None) -> Found:
-    """The same with its number of records."""
-    from dataclasses import replace
-
-    return replace(found, records=records)
+    return frame, replace(found, records=records)
 
 
 def _lanes(spark: SparkSession, found: Found) -> tuple[DataFrame, int | None]:
     """A routed folder: one task for each lane, and Spark told so."""
     own = StructType.fromJson(json.loads(found.schema))
-    full = StructType([*own.fields, StructField(_OFFSET, LongType()), StructField("keylane_source", StringType())])
+    given = [StructField(_OFFSET, LongType()), StructField("keylane_source", _POSITION)]
+    full = StructType([*own.fields, *given])
     lanes = [_lane(spark, full, own, files, lane) for lane, files in enumerate(found.files)]
     return claimed(spark, lanes, LANE_KEY), found.records
 
@@ -143,7 +139,7 @@ def _lane(spark: SparkSession, full: StructType, own: StructType, files: Sequenc
     return read.select(
         *map(column_named, own.names),
         lane_place(F.col(_OFFSET), F.lit(lane)).alias(PLACE),
-        F.col("keylane_source").alias(SOURCE),
+        F.concat_ws("/", "keylane_source.file", F.col("keylane_source.row").cast("string")).alias(SOURCE),
         _as_json(own.names).alias(ORIGINAL),
         F.lit(lane).cast("int").alias(LANE),
     )
@@ -164,16 +160,22 @@ def _files(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame
     files = _listed(spark, path, None if given.kind else kind)
     if not files:
         raise DataError.of(f"the {found.side} have no files", got=str(path))
+    return raw_files(spark, files, kind, found.columns)
+
+
+def raw_files(
+    spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns
+) -> tuple[DataFrame, int | None]:
+    """The raw frame of these files, in their order, and how many records there are."""
     if kind == "parquet":
         read = read_parquet(spark, files, None, 0, {})
         original = _as_json(read.columns)
     else:
-        wanted = _line_types(found.columns)
+        wanted = _line_types(columns)
         read = (read_json if kind == "json" else read_csv)(spark, files, None, 0, wanted, only=True)
         original = F.col(LINE)
-    where = F.concat_ws(
-        "/", picked([file.name for file in files], "string", file_of(F.col(PLACE))), row_of(F.col(PLACE)).cast("string")
-    )
+    file, row = file_of(F.col(PLACE)), row_of(F.col(PLACE)).cast("string")
+    where = F.concat_ws("/", picked([one.name for one in files], "string", file), row)
     frame = read.frame.select("*", where.alias(SOURCE), original.alias(ORIGINAL))
     return frame, sum(read.records) - read.filtered
 

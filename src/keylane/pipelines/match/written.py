@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.options import Options
     from keylane.systems.address import Address
 
-__all__ = ["check_target", "staged", "write_dead", "write_matches"]
+__all__ = ["check_target", "staged", "to_topic", "write_dead", "write_matches"]
 
 
 def check_target(target: Address, given: Options) -> None:
@@ -82,7 +82,7 @@ def write_matches(matches: DataFrame, folder: Path, target: Address, given: Opti
     if target.system == "kafka":
         key = F.col("rider_id").cast("binary").alias("key")
         value = F.to_json(F.struct(*matches.columns)).cast("binary").alias("value")
-        _to_topic(written.select(key, value), target, target.name, given)
+        to_topic(written.select(key, value), target, target.name, given)
     return written
 
 
@@ -97,7 +97,7 @@ def write_dead(dead: DataFrame, folder: Path, target: Address, given: Options) -
     if not any(counts.values()):
         shutil.rmtree(kept)
     elif target.system == "kafka":
-        _to_topic(_letters(written), target, dead_topic(target.name), given)
+        to_topic(_letters(written), target, dead_topic(target.name), given)
     return counts
 
 
@@ -124,7 +124,8 @@ def _check_topics(target: Address, given: Options) -> None:
             cluster.create(topic, given.lanes or 1)
 
 
-def _to_topic(frame: DataFrame, target: Address, topic: str, given: Options) -> None:
+def to_topic(frame: DataFrame, target: Address, topic: str, given: Options) -> None:
+    """Write messages to a topic, at least once."""
     from keylane.systems.kafka_access import kafka_access
 
     access = kafka_access(target.place, given.kafka.properties)

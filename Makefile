@@ -59,8 +59,8 @@ browser: ## Find chromium, or install it by apt-get: the tests look at pages in 
 
 .PHONY: test
 test: $(STAMP) java browser ## Run the tests
-	echo "test: pytest $(ARGS)"
-	$(BIN)/python -m pytest $(ARGS)
+	echo "test: pytest $(or $(ARGS),in two halves side by side)"
+	scripts/test.sh $(BIN)/python $(ARGS)
 
 .PHONY: test-faults
 test-faults: $(STAMP) java ## Run the long tests: many more random cases, and routes that are killed at random points

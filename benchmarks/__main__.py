@@ -22,11 +22,13 @@ QUESTIONS = (
     "identify",
     "spark_startup",
     "spark_columns",
+    "cells",
     "route",
     "kafka",
     "verify",
     "profile",
     "promise",
+    "geo_balance",
     "geo_recall",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"

@@ -21,7 +21,7 @@ from keylane.keys.columns import encode_column
 from keylane.keys.read import BatchKeys, read_batch
 from keylane.placement.keyless import keyless_lanes
 from keylane.placement.spread import by_sub_keys
-from keylane.records import Reason
+from keylane.records import REASON_CODES, Reason
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Decided", "decide"]
 
 REASONS: Final = tuple(Reason)
-CODE: Final = {reason: i for i, reason in enumerate(REASONS)}
 
 
 @dataclass(slots=True)
@@ -66,7 +65,7 @@ class Decided:
 
     def refuse(self, rows: Any, reason: Reason) -> None:
         """Give rows a reason instead of a lane."""
-        self.reason[rows] = CODE[reason]
+        self.reason[rows] = REASON_CODES[reason]
 
     def settle(self, rows: NDArray[np.intp], lanes: Any) -> None:
         """Give rows their lanes."""
@@ -85,9 +84,9 @@ def decide(
     router: Router, batch: pa.RecordBatch | pa.Table, positions: Any = None, keys: BatchKeys | None = None
 ) -> Decided:
     """Decide every row of a batch; `keys` are those of records whose keys are bytes already."""
-    keys = keys or read_batch(batch, router.contract.spec.key)
+    keys = keys or read_batch(batch, router.contract.spec.key, router.contract.spec.geo)
     rows = len(keys.routing)
-    lane = np.zeros(rows, np.int32) if router.partitioner.hash is None else _hashed(router, keys.routing)
+    lane = np.zeros(rows, np.int32) if router.partitioner.hash is None else _home(router, keys)
     state = Decided(
         batch,
         keys,
@@ -104,6 +103,15 @@ def decide(
     elif router.overrides.any:
         _override(router, state, keyed)
     return state
+
+
+def _home(router: Router, keys: BatchKeys) -> NDArray[np.int32]:
+    """The lane of the leaf that holds the key's cell, where there is one; else that of the hash."""
+    lanes = _hashed(router, keys.routing)
+    if router.cells is None or keys.cells is None or not len(router.cells.starts):
+        return lanes
+    leaf = router.cells.from_leaves(keys.cells)
+    return np.where(leaf >= 0, leaf, lanes)
 
 
 def _hashed(router: Router, keys: pa.Array, lanes: int | None = None) -> NDArray[np.int32]:
@@ -132,6 +140,8 @@ def _set_aside(router: Router, state: Decided) -> NDArray[np.bool_]:
         missing = nulls_of(state.keys.routing)
         keyed &= ~missing
         state.refuse(state.keys.malformed, Reason.MALFORMED_KEY)
+        if state.keys.reason is not None:
+            np.copyto(state.reason, state.keys.reason, where=state.keys.malformed)
         _by_rule(router, state, missing & ~state.keys.malformed, router.on_null, Reason.NULL_KEY)
     if router.on_empty != "hash":
         empty = keyed & (pc.binary_length(state.keys.base).fill_null(1).to_numpy(zero_copy_only=False) == 0)

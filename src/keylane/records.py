@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["Finding", "Placement", "Position", "Reason", "Severity"]
+__all__ = ["REASON_CODES", "Finding", "Placement", "Position", "Reason", "Severity"]
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 #: Where a record stood in its source (an offset). What keyless rules and position spreads read.
@@ -32,6 +32,10 @@ class Reason(StrEnum):
     PLACE_SWAPPED = "place-swapped"
     PLACE_OUT_OF_RANGE = "place-out-of-range"
     PLACE_ZERO = "place-zero"
+
+
+#: Each reason as a small number, for columns of them.
+REASON_CODES: Final = {reason: code for code, reason in enumerate(Reason)}
 
 
 @dataclass(frozen=True, slots=True)

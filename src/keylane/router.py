@@ -10,11 +10,13 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from keylane.contract.partitioners import FACTS, key_rule
-from keylane.errors import LaneCountError, UnplacedError, UsageError
+from keylane.errors import UnplacedError, UsageError
+from keylane.geo.bits import cell_name
 from keylane.hashing.murmur2 import murmur2
 from keylane.keys.encode import encode, strip_registry_header
+from keylane.keys.places import cell_in, routing_key_of
 from keylane.keys.read import record_reader
-from keylane.placement.count import lane_count
+from keylane.placement.count import agreed_count, lanes_exist
 from keylane.placement.keyless import RULES
 from keylane.placement.overrides import compile_overrides, named_lanes
 from keylane.placement.partitioners import partitioner
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from keylane.contract.model import Contract, Spread
+    from keylane.contract.model import Contract, Key, Spread
+    from keylane.contract.names import Encoding
+    from keylane.placement.cell_lanes import CellLanes
     from keylane.placement.overrides import HotRule
 
 __all__ = ["Router"]
@@ -52,19 +56,21 @@ class Router:
     def __init__(self, contract: Contract, *, lanes: int | None = None, stream: str | None = None) -> None:
         spec = contract.spec
         self.contract = contract
-        self.lane_count = _agreed_count(spec.lanes, lanes)
+        self.lane_count = agreed_count(spec.lanes, lanes)
         self.stream = _agreed_stream(spec.streams, stream)
         self.facts = FACTS[spec.partitioner]
         self.on_null = key_rule(spec.partitioner, spec.key.on_null, "on_null")
         self.on_empty = key_rule(spec.partitioner, spec.key.on_empty, "on_empty")
-        typed = spec.key.encodings[0] if len(spec.key.fields) == 1 and not spec.key.window else "raw"
-        self.partitioner = partitioner(spec.partitioner, typed)
+        self.partitioner = partitioner(spec.partitioner, _held_as(spec.key))
         self.overrides = compile_overrides(contract)
-        _lanes_exist(max(named_lanes(contract), default=0), self.lane_count)
-        self._read = record_reader(spec.key)
+        lanes_exist(max(named_lanes(contract), default=0), self.lane_count)
+        self.cells = _cell_lanes(contract, self.lane_count)
+        encoding = spec.key.encodings[0]
+        self._routing = routing_key_of(spec.geo, others=encoding == "raw") if spec.geo else None
+        self._read = record_reader(spec.key, spec.geo)
         self._hash = self.partitioner.hash.one if self.partitioner.hash else None
         self._fold = self.partitioner.fold if self._hash else None
-        self._plain = self._hash is not None and not self.overrides.any
+        self._plain = self._hash is not None and not self.overrides.any and self.cells is None
 
     def lane(self, record: Mapping[str, Any], position: Position | None = None) -> int | None:
         """The lane of one record.
@@ -80,13 +86,19 @@ class Router:
     def lane_of_key(self, key: bytes | None, position: Position | None = None) -> int | None:
         """The lane of a key that is bytes already, as the client sends it: for producers that hand over nothing else.
 
-        A contract with a window or a sub-key needs the record; use `lane`.
+        A contract with a window or a sub-key needs the record; use `lane`. Under `geo` the key is a cell, as fine as
+        the finest leaf; a contract of `raw` keys hashes any other.
         """
-        if self.contract.spec.key.window is not None:
-            raise UsageError.of("the lane depends on the record's time too", got="a key alone", hint="lane(record)")
         if key and self.contract.spec.key.registry_header == "strip":
             key = strip_registry_header(key)
-        return _placed(self._place({}, key, key, position)).lane
+        return _placed(self.place_of_key(key, position)).lane
+
+    def place_of_key(self, key: bytes | None, position: Position | None = None) -> Placement:
+        """As `place`, for a base key that is bytes already; raises UnplacedError for bytes that are no key."""
+        if self.contract.spec.key.window is not None:
+            raise UsageError.of("the lane depends on the record's time too", got="a key alone", hint="lane(record)")
+        routing = self._routing(key) if key and self._routing else key
+        return self._place({}, key, routing, position)
 
     def placed(self, record: Mapping[str, Any], position: Position | None = None) -> Placement:
         """As `place`, but raises UnplacedError, as `lane` does, when the record has no lane."""
@@ -134,7 +146,8 @@ class Router:
             return self._hot(self.overrides.hot[base], record, key, position, why)
         if self.overrides.table is not None:
             return self._from_table(record, base, key, why)
-        return Placement(self.stream, self._home(key, why), key, None, tuple(why))
+        lane = self._by_place(self.cells, base, key, why) if self.cells else self._home(key, why)
+        return Placement(self.stream, lane, key, None, tuple(why))
 
     def _without_key(
         self, key: bytes | None, rule: str, reason: Reason, position: Position | None, why: list[str]
@@ -165,6 +178,19 @@ class Router:
         why.append(f"hash: {self.partitioner.hash.name} -> 0x{number:0{width}x}")
         why.append(f"placement: {self.facts.fold} over {count} lanes -> lane {lane}")
         return lane
+
+    def _by_place(self, cells: CellLanes, base: bytes, key: bytes, why: list[str]) -> int:
+        """The lane of the leaf that holds the cell, or of the hash of its ancestor; other keys by their own hash."""
+        cell = cell_in(base)
+        leaf = None if cell is None else cells.leaf_of(cell)
+        if cell is not None:
+            why.append(f"cell: {cell_name(cell)}")
+        if leaf is not None:
+            why.append(f"place: in leaf {cell_name(leaf[0])} -> lane {leaf[1]}")
+            return leaf[1]
+        if cell is not None:
+            why.append(f"place: in no leaf; its ancestor at resolution {cells.resolution} is {key.hex()[1:]}")
+        return self._home(key, why)
 
     def _hot(
         self, rule: HotRule, record: Mapping[str, Any], key: bytes, position: Position | None, why: list[str]
@@ -243,24 +269,22 @@ def sub_key_hash(record: Mapping[str, Any], field: str) -> int:
 def _key_step(contract: Contract, key: bytes | None) -> str:
     fields = ", ".join(contract.spec.key.fields)
     shown = "null" if key is None else f"{key[:64]!r}{'…' if len(key) > 64 else ''} ({len(key)} bytes)"
-    return f"key: {fields} as {'+'.join(contract.spec.key.encodings)} -> {shown}"
+    held = "place" if contract.spec.key.is_place else "+".join(contract.spec.key.encodings)
+    return f"key: {fields} as {held} -> {shown}"
 
 
-def _lanes_exist(highest: int, count: int) -> None:
-    """A live count may be too small for lanes that the contract names; parse could not know."""
-    if highest >= count:
-        allowed = f"{highest + 1} or more"
-        raise LaneCountError.of("the contract names lanes beyond the count", got=count, allowed=allowed)
+def _held_as(key: Key) -> Encoding:
+    """How a hash that knows types sees the routing key: as its one field, as a cell, or as bytes."""
+    return "h3" if key.is_place else key.encodings[0] if len(key.fields) == 1 and not key.window else "raw"
 
 
-def _agreed_count(promised: Any, given: int | None) -> int:
-    if promised == "live":
-        if given is None:
-            raise LaneCountError.of("the contract asks the cluster", got="lanes: live", hint="lanes=N, or --lanes N")
-        return lane_count(given)
-    if given is not None and lane_count(given) != promised:
-        raise LaneCountError.of("contradicts the contract", got=given, allowed=str(promised), hint="a new epoch")
-    return lane_count(promised)
+def _cell_lanes(contract: Contract, lanes: int) -> CellLanes | None:
+    """Only a contract with lanes by place pays for arrays."""
+    if contract.spec.geo is None:
+        return None
+    from keylane.placement.cell_lanes import cell_lanes
+
+    return cell_lanes(contract, lanes)
 
 
 def _agreed_stream(streams: Sequence[str], given: str | None) -> str:

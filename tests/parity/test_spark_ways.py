@@ -40,6 +40,9 @@ DIFFER = [
     "tier with a spread by sub-key",
     "spread, sub-keys of bytes",
     "few-lane accounts",
+    "places with leaves",
+    "cells under geo, with leaves",
+    "bytes under geo, with leaves",
 ]
 JAVA = CASES["kafka-java"]
 FIT = [name for name, case in CASES.items() if case.fits_spark]

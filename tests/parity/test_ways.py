@@ -12,6 +12,7 @@ from tests.parity.cases import CASES
 from tests.parity.cases.case import Case, key, of, window
 from tests.parity.cases.encodings import HEADED
 from tests.parity.cases.partitioners import TEXTS
+from tests.parity.cases.places import EVERY, US, columns, place
 from tests.parity.ways import LAYOUTS, by_record, expected
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ PLANTED = {
     "times rounded towards zero": [
         Case(key(**window("1h")), {**of(["a"]), **of([time], name="t")}) for time in (-1, 1)
     ],
+    "another lane table": [Case(place(leaves=leaves), EVERY) for leaves in (["8329b6"], ["", "8329b6"])],
+    "another region": [Case(place(region=region), EVERY) for region in (US, None)],
+    "latitude for longitude": [Case(place(), columns([(33.4, -45.0)])), Case(place(), columns([(-45.0, 33.4)]))],
 }
 
 

@@ -72,6 +72,7 @@ HEADING = {
     "Tier": "tier",
     "Table": "table",
     "TableRange": "ranges",
+    "Geo": "geo",
     "Expect": "expect",
     "Golden": "golden",
 }

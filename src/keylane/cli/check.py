@@ -126,7 +126,7 @@ def _text_fields(contract: Contract) -> list[str]:
     from keylane.measure.keep import fields_of
 
     key = contract.spec.key
-    numbers = {f for f, e in zip(key.fields, key.encodings, strict=True) if e.startswith("int")}
+    numbers = {f for f, e in zip(key.fields, key.encodings, strict=True) if e.startswith("int") or e == "place"}
     times = {key.window.field} if key.window else set()
     return [name for name in fields_of(contract) if name not in numbers | times]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["dev"]
 
-KIT_NAMES = ("connector", "broker", "tools")
+KIT_NAMES = ("connector", "broker", "tools", "geo")
 _folder = click.option(
     "--dir", "folder", metavar="DIR", type=click.Path(), help="Its folder; default: in the user's cache."
 )
@@ -139,7 +139,8 @@ def _security_lines(cluster: Cluster) -> list[str]:
 def jars(kit: Any, folder: str | None, output: str) -> tuple[Result, str]:
     """Fetch the jars of KIT, each pinned by version and SHA-256; those that are there and whole are not fetched again.
 
-    KIT is connector (Spark's Kafka connector, the default), broker (Kafka itself) or tools (its command-line tools).
+    KIT is connector (Spark's Kafka connector, the default), broker (Kafka itself), tools (its command-line tools) or
+    geo (H3 for Java, with which Spark finds cells twice as fast).
     For a site without a network: fetch with --to, carry the folder there, and give it as --spark-jars.
 
     \b
@@ -157,7 +158,7 @@ def jars_result(name: str, folder: Path, found: tuple[Jar, ...]) -> Result:
     """The jars of a kit, all there."""
     rows = [{"file": jar.file, "coordinate": jar.coordinate, "sha256": jar.sha256} for jar in found]
     document = {"schema": "keylane.dev-jars/1", "kit": name, "folder": str(folder), "jars": rows}
-    said = f"{len(rows)} jars of the {name} in {folder}, checksums as pinned"
+    said = f"{len(rows)} jar(s) of the kit {name} in {folder}, checksums as pinned"
     return Result(document, [Section(("file", "coordinate", "sha256"), rows)], [said])
 
 

@@ -65,6 +65,7 @@ def explain(
     keylane explain TT0124 --lanes 15
     keylane explain TT0124 --contract payments.yaml
     keylane explain --contract hourly.yaml -f merchant=m-7 -f ts=1763185276000
+    keylane explain --contract rides.yaml 33.4484,-112.0740
     """
     from keylane.cli.typed import key_bytes, record_of
 
@@ -222,6 +223,8 @@ def _by_contract(
 def _held_as(contract: Contract) -> str:
     """How the whole routing key reads to a client: as its one field, as text, or as bytes."""
     key = contract.spec.key
+    if key.is_place:
+        return "place"
     if len(key.fields) == 1 and key.window is None:
         return key.encodings[0]
     return "utf8" if set(key.encodings) == {"utf8"} else "raw"

@@ -19,7 +19,7 @@ from keylane.errors import KeylaneError
 __all__ = ["cli", "main"]
 
 COMMANDS: Final = (
-    *("explain", "identify", "check", "profile", "plan", "budget", "route", "compact", "verify"),
+    *("explain", "identify", "check", "profile", "plan", "budget", "geo", "route", "compact", "verify", "match"),
     *("demo", "doctor", "dev", "completion"),
 )
 

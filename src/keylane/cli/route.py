@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.pipelines.route import Routed
 
-__all__ = ["route", "settings_from"]
+__all__ = ["Stopping", "route", "settings_from"]
 
 INTERRUPTED = 130
 
@@ -98,8 +98,9 @@ class Stopping:
     and a signal ends the process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "route") -> None:
         self.asked = threading.Event()
+        self._what = what
         self._before: dict[int, Any] = {}
 
     def listen(self) -> None:
@@ -116,7 +117,7 @@ class Stopping:
     def _ask(self, _number: int, _frame: Any) -> None:
         self.asked.set()
         self.restore()
-        click.echo("\nroute: ending after this batch; once more to end at once", err=True)
+        click.echo(f"\n{self._what}: ending after this batch; once more to end at once", err=True)
 
 
 def as_result(found: Routed, contract: Contract, seconds: float, *, follow: bool) -> Result:

@@ -1,6 +1,6 @@
 """What a contract can say before it runs. `check`, `plan`, `evolve` and the documentation all read this.
 
-For each rule of a contract (every other key, each group of hot keys, a table) it answers: what is kept in order,
+For each rule of a contract (every other key, each group of hot keys, a table, leaves) it says: what is kept in order,
 how many lanes one key can use, whether readers must merge, and what share of keys another lane count would move.
 """
 
@@ -38,7 +38,7 @@ class Answers:
 
 def answers(contract: Contract) -> tuple[Answers, ...]:
     """Ask every rule of the contract; the first answer is that of all keys no other rule speaks of."""
-    return (_tail(contract), *_hot(contract), *_table(contract))
+    return (_tail(contract), *_hot(contract), *_table(contract), *_leaves(contract))
 
 
 def weakest(given: Sequence[Answers]) -> OrderScope:
@@ -93,6 +93,13 @@ def _table(contract: Contract) -> list[Answers]:
         return []
     widest = max((len(v) if isinstance(v, tuple) else 1 for v in table.values.values()), default=1)
     return [Answers("table", "per-key" if widest == 1 else "per-sub-key", widest, readers_merge=widest > 1)]
+
+
+def _leaves(contract: Contract) -> list[Answers]:
+    """A leaf's cells are on its one lane, so all records of a cell are; those of one that moves about are not."""
+    geo = contract.spec.geo
+    there = geo is not None and any(cells.strip() for cells in geo.leaves)
+    return [Answers("geo.leaves", "per-key", 1, readers_merge=False)] if there else []
 
 
 def moved_share(partitioner: str, old: int, new: int) -> Fraction | None:

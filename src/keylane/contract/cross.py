@@ -1,8 +1,8 @@
 """What one field of a contract promises about another, read from the plain data of a file.
 
 It works on data rather than models so that a file with a typo still gets its other problems reported in the same
-run; so every step here tolerates what is missing or of the wrong type, and leaves that to `model`. Tables have their
-own file, `cross_table`.
+run; so every step here tolerates what is missing or of the wrong type, and leaves that to `model`. Tables and lanes by
+place have their own files, `cross_table` and `cross_geo`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ class Promised:
     streams: list[Any] = field(default_factory=list)
 
     @property
+    def values(self) -> int:
+        """How many values a key written in a contract has: a place is written as one cell."""
+        return 1 if "place" in self.encodings else len(self.fields)
+
+    @property
     def keyless(self) -> bool:
         """Whether the named client ignores keys."""
         return self.partitioner is not None and self.partitioner.fold == "keyless"
@@ -43,6 +48,7 @@ class Promised:
 
 def cross_problems(data: Any) -> Iterator[Problem]:
     """Every contradiction between fields, as (path, message)."""
+    from keylane.contract.cross_geo import geo_problems
     from keylane.contract.cross_table import table_problems
 
     spec = as_dict(as_dict(data).get("spec"))
@@ -51,6 +57,7 @@ def cross_problems(data: Any) -> Iterator[Problem]:
     yield from _key(as_dict(spec.get("key")), promised)
     yield from _hot_keys(spec, promised)
     yield from table_problems(as_dict(spec.get("table")), promised)
+    yield from geo_problems(spec, promised)
     yield from _golden(spec, promised)
 
 
@@ -112,7 +119,7 @@ def _key_bytes(facts: PartitionerFacts, key: dict[Any, Any], promised: Promised)
     for encoding in dict.fromkeys(promised.encodings):
         if encoding not in facts.encodings:
             yield ("spec", "key", "encoding"), f"{facts.name} cannot hold it: got {encoding!r}; allowed: {allowed}"
-    if facts.hash == "java-long" and (len(promised.fields) > 1 or key.get("window")):
+    if facts.hash == "java-long" and (promised.values > 1 or key.get("window")):
         yield ("spec", "key", "fields"), f"{facts.name} hashes one 8-byte number; hint: one field and no window"
 
 
@@ -175,6 +182,7 @@ def misfit(value: Any, encoding: str) -> str:
         "int64be": number and -(2**63) <= value < 2**63,
         "uuid": bool(re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text)),
         "h3": (number and value >> 59 == 1) or bool(re.fullmatch(r"0?[89a-fA-F][0-9a-fA-F]{14}", text)),
+        "place": False,
         "raw": False,
     }
     return "" if fits[encoding] else _WANTS[encoding]
@@ -185,6 +193,7 @@ _WANTS = {
     "int64be": "whole numbers of 64 bits",
     "uuid": "32 hex digits as 8-4-4-4-12",
     "h3": "an H3 cell as a number or 15 hex digits",
+    "place": "none: geo.leaves gives a cell its lane",
     "raw": "none: a contract cannot spell raw bytes",
 }
 
@@ -197,8 +206,9 @@ def _one_of(path: Path, rule: dict[Any, Any], names: tuple[str, ...]) -> Iterato
 
 def _key_width(path: Path, key: Any, promised: Promised) -> Iterator[Problem]:
     width = len(key) if isinstance(key, list) else 1
-    if promised.fields and width != len(promised.fields):
-        yield path, f"got {width} value(s); allowed: {len(promised.fields)}, one for each of {promised.fields}"
+    if promised.fields and width != promised.values:
+        wants = f"{promised.values}, one for each of {promised.fields}" if promised.values > 1 else "1"
+        yield path, f"got {width} value(s); allowed: {wants}"
 
 
 def _pin(path: Path, rule: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
@@ -255,7 +265,15 @@ def _golden(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
         yield from _one_of(path, {k: [v] for k, v in golden.items() if v is not None}, ("key", "record"))
         if golden.get("key") is not None:
             yield from _key_width((*path, "key"), golden["key"], promised)
+        yield from _golden_degrees((*path, "record"), as_dict(golden.get("record")), promised)
         yield from _golden_lane(path, golden, promised, counts)
+
+
+def _golden_degrees(path: Path, record: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
+    """A number with a fraction is a latitude or a longitude, and no key of any other kind."""
+    for name, value in record.items():
+        if isinstance(value, float) and not ("place" in promised.encodings and name in promised.fields):
+            yield (*path, name), f"got {value}; allowed: text or a whole number; hint: quote it if you mean the text"
 
 
 def _golden_lane(

@@ -11,6 +11,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from keylane.contract.answers import answers, moved_share, weakest
+from keylane.contract.evolve_geo import geo_changes, moved_leaves
 from keylane.contract.fingerprint import fingerprint, key_bytes_form, placement_form
 from keylane.contract.partitioners import FACTS
 
@@ -75,6 +76,8 @@ def _changes(old: Contract, new: Contract, others: Sequence[Contract]) -> Iterat
     yield from _hashing(old, new, before, after)
     yield from _key_rules(before, after)
     yield from _overrides(before, after)
+    for where, text, share in geo_changes(old, new, _strangers(before, after)):
+        yield Change("moves-keys", where, text, share)
     yield from _tiers(before, after)
     yield from _order(old, new)
     yield from _streams(old, new)
@@ -119,9 +122,13 @@ def _lanes(new: Contract, before: Form, after: Form) -> Iterator[Change]:
         yield Change("safe", "spec.lanes", f"{was} lanes became {now}: no key decides its lane, so none moves")
     elif _same_hash(before, after):
         text = f"{was} lanes became {now}: {float(share):.1%} of hashed keys change lane"
-        yield Change("moves-keys", "spec.lanes", text, None if after["table"] else float(share))
+        yield Change("moves-keys", "spec.lanes", text, None if after["table"] or _leaves(new) else float(share))
     if now < was and FACTS[new.spec.partitioner].fold != "ranges":
         yield _shrunk("spec.lanes", was, now)
+
+
+def _leaves(contract: Contract) -> int:
+    return moved_leaves((), contract.spec.geo.leaves).leaves if contract.spec.geo else 0
 
 
 def _shrunk(where: str, was: int, now: int) -> Change:

@@ -12,10 +12,11 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from keylane.contract.leaves import leaves_checksum
 from keylane.contract.partitioners import facts_of, key_rule
 
 if TYPE_CHECKING:
-    from keylane.contract.model import Contract, HotKeys, Key, Spread, Table
+    from keylane.contract.model import Contract, Geo, HotKeys, Key, Spread, Table
 
 __all__ = ["abbreviated", "fingerprint", "key_bytes_form", "placement_fingerprint", "placement_form"]
 
@@ -47,15 +48,23 @@ def placement_form(contract: Contract) -> dict[str, Any]:
         "lanes": spec.lanes,
         "family": facts_of(spec.partitioner).family,
         "key": _key(spec.key),
-        "on_null": key_rule(spec.partitioner, spec.key.on_null, "on_null"),
-        "on_empty": key_rule(spec.partitioner, spec.key.on_empty, "on_empty"),
+        "on_null": "reject" if spec.key.is_place else key_rule(spec.partitioner, spec.key.on_null, "on_null"),
+        "on_empty": "reject" if spec.key.is_place else key_rule(spec.partitioner, spec.key.on_empty, "on_empty"),
         "hot_keys": {name: rule for one in spec.hot_keys for name, rule in _hot(one).items()},
         "table": _table(spec.table) if spec.table else None,
+        # Left out where there is none: contracts from before it was known keep their fingerprints.
+        **({"geo": _geo(spec.geo)} if spec.geo else {}),
     }
 
 
+def _geo(geo: Geo) -> dict[str, Any]:
+    last = max((lane for lane, cells in enumerate(geo.leaves) if cells.strip()), default=-1)
+    region = [float(end) for end in geo.region] if geo.region else None
+    return {"resolution": geo.resolution, "leaves": leaves_checksum(geo.leaves[: last + 1]), "region": region}
+
+
 def _key(key: Key) -> dict[str, Any]:
-    parts = len(key.fields) + (key.window is not None)
+    parts = (1 if key.is_place else len(key.fields)) + (key.window is not None)
     return {
         "fields": list(key.fields),
         "encodings": list(key.encodings),
@@ -69,8 +78,9 @@ def key_bytes_form(contract: Contract) -> dict[str, Any]:
     """What makes the bytes of a key. What its fields are called, and in what a time is counted, does not."""
     form = _key(contract.spec.key)
     window = form["window"] and {name: form["window"][name] for name in ("size", "as_")}
-    # An H3 cell is its number: the same eight bytes.
-    encodings = ["int64be" if encoding == "h3" else encoding for encoding in form["encodings"]]
+    # An H3 cell is its number: the same eight bytes. A place is the cell it is in.
+    cells = ["h3"] if contract.spec.key.is_place else form["encodings"]
+    encodings = ["int64be" if encoding == "h3" else encoding for encoding in cells]
     return {**{k: v for k, v in form.items() if k != "fields"}, "encodings": encodings, "window": window}
 
 

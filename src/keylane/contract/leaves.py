@@ -7,6 +7,7 @@ table comes from: `keylane.geo.split` and `keylane.geo.pack`.
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import TYPE_CHECKING
 
 from keylane.geo.bits import cell_name, cell_named
@@ -14,7 +15,7 @@ from keylane.geo.bits import cell_name, cell_named
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["leaf_lanes", "leaves_checksum", "leaves_text"]
+__all__ = ["finest_leaf", "leaf_lanes", "leaves_checksum", "leaves_text"]
 
 
 def leaf_lanes(leaves: Sequence[str]) -> Iterator[tuple[int | None, int]]:
@@ -22,6 +23,16 @@ def leaf_lanes(leaves: Sequence[str]) -> Iterator[tuple[int | None, int]]:
     for lane, words in enumerate(leaves):
         for word in words.split():
             yield cell_named(word), lane
+
+
+@cache
+def finest_leaf(leaves: tuple[str, ...]) -> int:
+    """The finest resolution of a table's leaves; 0 where there are none. A cell's second digit is its resolution.
+
+    >>> finest_leaf(("8329b6 8429b61", "8329b0"))
+    4
+    """
+    return max((int(word[1], 16) for words in leaves for word in words.split()), default=0)
 
 
 def leaves_text(lane_of: Mapping[int, int], lanes: int) -> tuple[str, ...]:

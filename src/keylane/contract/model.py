@@ -37,6 +37,7 @@ Scalar: TypeAlias = (
     Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
     | Annotated[str, StringConstraints(strict=True, max_length=65_536)]
 )
+Degrees: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 #: One logical key: a value, or a list of values when the key has several fields.
 KeyValue: TypeAlias = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=16)]
 Duration: TypeAlias = Annotated[
@@ -103,6 +104,11 @@ class Key(_Model):
     def encodings(self) -> tuple[Encoding, ...]:
         """One encoding for each field."""
         return (self.encoding,) * len(self.fields) if isinstance(self.encoding, str) else self.encoding
+
+    @property
+    def is_place(self) -> bool:
+        """Whether the two fields are a latitude and a longitude, which make one key: the cell there."""
+        return "place" in self.encodings
 
     @property
     def fixed_width(self) -> bool:
@@ -193,8 +199,8 @@ class Geo(_Model):
         None,
         description="SHA-256 of the lane table; `keylane geo table` writes it, and a table that differs is refused.",
     )
-    region: tuple[float, float, float, float] | None = Field(
-        None, description="South, west, north, east: places outside go to the dead letters."
+    region: tuple[Degrees, Degrees, Degrees, Degrees] | None = Field(
+        None, description="South, west, north, east: places outside go to the dead letters. West may be above east."
     )
 
 
@@ -213,7 +219,9 @@ class Golden(_Model):
     """An example that must hold, for every program in every language that claims this contract."""
 
     key: KeyValue | None = Field(None, description="The key, for contracts whose lane depends on it alone.")
-    record: dict[FieldName, Scalar] | None = Field(None, description="Or all fields that the lane depends on.")
+    record: dict[FieldName, Scalar | Degrees] | None = Field(
+        None, description="Or all fields that the lane depends on; a place is written in degrees."
+    )
     lane: Lane
     lanes: LaneCount | None = Field(None, description="The lane count it holds for; default: the contract's.")
     stream: Name | None = Field(None, description="The stream, where a tier takes the key.")

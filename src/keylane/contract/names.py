@@ -65,11 +65,11 @@ HashName: TypeAlias = Literal[
 ]
 HASHES: Final[tuple[HashName, ...]] = get_args(HashName)
 
-Encoding: TypeAlias = Literal["utf8", "int32be", "int64be", "uuid", "h3", "raw"]
+Encoding: TypeAlias = Literal["utf8", "int32be", "int64be", "uuid", "h3", "place", "raw"]
 ENCODINGS: Final[tuple[Encoding, ...]] = get_args(Encoding)
 
-#: Bytes an encoding always takes; the others vary.
-FIXED_WIDTH: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "uuid": 16, "h3": 8}
+#: Bytes an encoding always takes; the others vary. The two fields of a place become one cell.
+FIXED_WIDTH: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "uuid": 16, "h3": 8, "place": 8}
 
 #: Rules that place a record without looking at its key.
 KeylessRule: TypeAlias = Literal["sticky", "random", "round_robin"]

@@ -40,6 +40,7 @@ _MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
     ("spec", "hot_keys", "tier", "spread"): model.Spread,
     ("spec", "table"): model.Table,
     ("spec", "table", "ranges"): model.TableRange,
+    ("spec", "geo"): model.Geo,
     ("spec", "expect"): model.Expect,
     ("spec", "golden"): model.Golden,
 }
@@ -133,7 +134,7 @@ def _real_path(loc: tuple[str | int, ...], tree: Tree) -> Path:
     return path if is_member and not in_file else (*path, last)
 
 
-_MEMBERS: Final = {"int", "str", "constrained-int", "constrained-str", "literal['live']", "tuple"}
+_MEMBERS: Final = {"int", "float", "str", "constrained-int", "constrained-str", "literal['live']", "tuple"}
 
 
 def _message(path: Path, details: list[ErrorDetails]) -> str:

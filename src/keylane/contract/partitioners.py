@@ -19,9 +19,9 @@ KeyTreatment: TypeAlias = Literal["hash", "reject"] | KeylessRule
 #: How a hash becomes a lane; each is a function of `placement.fold` or `placement.ranges`.
 Fold: TypeAlias = Literal["masked", "unsigned", "absolute", "positive", "ranges", "keyless"]
 
-ANY: Final[tuple[Encoding, ...]] = ("utf8", "int32be", "int64be", "uuid", "h3", "raw")
+ANY: Final[tuple[Encoding, ...]] = ("utf8", "int32be", "int64be", "uuid", "h3", "place", "raw")
 TEXT: Final[tuple[Encoding, ...]] = ("utf8",)
-LONG: Final[tuple[Encoding, ...]] = ("int64be", "h3")
+LONG: Final[tuple[Encoding, ...]] = ("int64be", "h3", "place")
 
 
 @dataclass(frozen=True, slots=True)

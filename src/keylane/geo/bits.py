@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FINEST",
+    "HOME_RESOLUTION",
     "ancestor",
     "are_cells",
     "cell_name",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 FINEST: Final = 15
+#: The resolution that everything else is a function of: cells of about 0.1 km2.
+HOME_RESOLUTION: Final = 9
 _CURVE: Final = (1 << 52) - 1
 _RESOLUTION: Final = 0xF << 52
 _BASE_CELLS: Final = 122

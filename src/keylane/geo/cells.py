@@ -6,12 +6,12 @@ asked first, here for one place and by the caller for many.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keylane.errors import DataError, MissingExtraError
-from keylane.geo.bits import FINEST, cell_name
+from keylane.geo.bits import FINEST, HOME_RESOLUTION, cell_name
 
 try:
     from h3.api import basic_int as h3
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["HOME_RESOLUTION", "cell_name", "cell_of", "cells_of", "centres"]
-
-#: The resolution that everything else is a function of: cells of about 0.1 km2.
-HOME_RESOLUTION: Final = 9
 
 
 def cell_of(latitude: float, longitude: float, resolution: int = HOME_RESOLUTION) -> int:

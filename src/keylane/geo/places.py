@@ -11,6 +11,7 @@ Worked example: (33.4, -112.1) is a place, (-112.1, 33.4) is swapped, (91, 200) 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -74,7 +75,17 @@ def place_problems(latitude: Any, longitude: Any, region: Region = EARTH) -> NDA
 
 
 def place_problem(latitude: float | None, longitude: float | None, region: Region = EARTH) -> Reason | None:
-    """The reason of one row, or None when it is a place."""
-    lat, lng = (np.ma.array([value or 0.0], mask=[value is None]) for value in (latitude, longitude))
-    code = int(place_problems(lat, lng, region)[0])
-    return None if code < 0 else PLACE_REASONS[code]
+    """The reason of one row, or None when it is a place: the same rules in the same order."""
+    if latitude is None or longitude is None:
+        return Reason.NULL_PLACE
+    if not (isfinite(latitude) and isfinite(longitude)):
+        return Reason.PLACE_NOT_FINITE
+    if not EARTH.holds(latitude, longitude):
+        return _outside(EARTH, latitude, longitude)
+    if latitude == 0 and longitude == 0:
+        return Reason.PLACE_ZERO
+    return None if region.holds(latitude, longitude) else _outside(region, latitude, longitude)
+
+
+def _outside(region: Region, latitude: float, longitude: float) -> Reason:
+    return Reason.PLACE_SWAPPED if region.holds(longitude, latitude) else Reason.PLACE_OUT_OF_RANGE

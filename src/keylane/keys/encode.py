@@ -104,12 +104,20 @@ def _raw(value: Any) -> bytes:
     raise malformed("raw", value, "bytes; hint: encoding: utf8 for text")
 
 
+def _place(value: Any) -> bytes:
+    """A place is read from two fields by `read`; here it is one value of a contract or of a command line."""
+    from keylane.keys.places import encode_place
+
+    return encode_place(value)
+
+
 ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
     "utf8": _utf8,
     "int32be": _integer("int32be", 4),
     "int64be": _integer("int64be", 8),
     "uuid": _uuid,
     "h3": _h3,
+    "place": _place,
     "raw": _raw,
 }
 

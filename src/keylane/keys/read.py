@@ -1,7 +1,8 @@
 """The key fields of a contract -> base key and routing key, of one record and of an Arrow batch.
 
 The null rule lives here: a null in any field of the key, or in the window's time, makes the key null. What a null
-or empty key then does is the router's to decide. Encodings are in `encode` and `columns`.
+or empty key then does is the router's to decide. Encodings are in `encode` and `columns`. A key that is a place or,
+under `geo`, a cell is read by `places`; a place without one of its numbers is no null key, and has its own reason.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from keylane.contract.model import Key, Window
+    from keylane.contract.model import Geo, Key, Window
 
     Reader = Callable[[Mapping[str, Any]], tuple[bytes | None, bytes | None]]
 
-__all__ = ["BatchKeys", "base_key", "encode_key_value", "read_batch", "record_reader"]
+__all__ = ["BatchKeys", "base_key", "encode_key_value", "read_batch", "record_reader", "sent_keys"]
 
 
 def _window_bytes(number: int, key: Key) -> bytes:
@@ -35,6 +36,8 @@ def _window_bytes(number: int, key: Key) -> bytes:
 
 def encode_key_value(value: Any, key: Key) -> bytes:
     """The base key of a key written in a contract: one value, or one for each field."""
+    if key.is_place:
+        return ENCODERS["place"](value)
     parts = value if isinstance(value, tuple | list) else (value,)
     encoded = [ENCODERS[e](part) for e, part in zip(key.encodings, parts, strict=True)]
     return key.joined_by.join(encoded)
@@ -62,13 +65,34 @@ def _field(record: Mapping[str, Any], name: str) -> Any:
         ) from None
 
 
-def record_reader(key: Key) -> Reader:
+def record_reader(key: Key, geo: Geo | None = None) -> Reader:
     """A function from a record to (base key, routing key); both None when the key is null."""
+    if geo is not None or key.is_place:
+        return _cell_reader(key, geo)
     if key.window is not None:
         return _windowed_reader(key, key.window)
     if len(key.fields) == 1 and key.registry_header == "keep":
         return _one_field_reader(key.fields[0], ENCODERS[key.encodings[0]])
     return lambda record: ((base := base_key(record, key)), base)
+
+
+def _cell_reader(key: Key, geo: Geo | None) -> Reader:
+    """Places, and cells under `geo`: the base key is the cell, the routing key its ancestor."""
+    from keylane.keys.places import home_cell, region_of, routing_key_of
+
+    region = region_of(geo)
+    routing = None if geo is None else routing_key_of(geo, others=key.encodings == ("raw",))
+
+    def base_of(record: Mapping[str, Any]) -> bytes | None:
+        return (
+            home_cell([_field(record, name) for name in key.fields], region) if key.is_place else base_key(record, key)
+        )
+
+    def read(record: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
+        base = base_of(record)
+        return base, base if base is None or routing is None else routing(base)
+
+    return read
 
 
 def _one_field_reader(field: str, encoder: Callable[[Any], bytes]) -> Reader:
@@ -101,17 +125,27 @@ def _windowed_reader(key: Key, window: Window) -> Reader:
 
 @dataclass(frozen=True, slots=True)
 class BatchKeys:
-    """Keys of a batch. `routing` is null where the key is null or malformed; `malformed` tells the two apart."""
+    """Keys of a batch. `routing` is null where the key is null or malformed; `malformed` tells the two apart.
+
+    `reason` is the code of each malformed row's own reason, where they differ (`records.REASON_CODES`, else -1).
+    `cells` are the keys as cells, under `geo`; `places.NO_CELL` where a key is none.
+    """
 
     base: pa.Array
     routing: pa.Array
     malformed: NDArray[np.bool_]
+    reason: NDArray[np.int8] | None = None
+    cells: NDArray[np.int64] | None = None
 
 
-def read_batch(batch: pa.RecordBatch | pa.Table, key: Key) -> BatchKeys:
+def read_batch(batch: pa.RecordBatch | pa.Table, key: Key, geo: Geo | None = None) -> BatchKeys:
     """Base and routing keys of every row."""
     from keylane.keys.binary import nulls_of
 
+    if key.is_place:
+        return _place_keys(batch, key, geo)
+    if geo is not None:
+        return sent_keys(*_base_column(batch, key), key, geo)
     base, malformed = _base_column(batch, key)
     if key.window is None:
         return BatchKeys(base, base, malformed)
@@ -119,6 +153,38 @@ def read_batch(batch: pa.RecordBatch | pa.Table, key: Key) -> BatchKeys:
     # A record whose key is null is a null key, whatever its time holds: the order `record_reader` asks in.
     misfit &= ~nulls_of(base)
     return BatchKeys(base, _join([base, window], key.joined_by), malformed | misfit)
+
+
+def _place_keys(batch: pa.RecordBatch | pa.Table, key: Key, geo: Geo | None) -> BatchKeys:
+    from keylane.keys.places import cell_column, place_columns, region_of, routing_column
+
+    lat, lng = key.fields
+    cells, reason = place_columns(_column(batch, lat), _column(batch, lng), (lat, lng), region_of(geo))
+    base, bad = cell_column(cells, reason >= 0), reason >= 0
+    routing = base if geo is None else routing_column(base, cells, geo)[0]
+    return BatchKeys(base, routing, bad, reason, cells)
+
+
+def sent_keys(base: pa.Array, malformed: NDArray[np.bool_], key: Key, geo: Geo | None) -> BatchKeys:
+    """The keys of records whose base keys are bytes already, of one field and without a window."""
+    if geo is None:
+        return BatchKeys(base, base, malformed)
+    from keylane.keys.binary import nulls_of
+    from keylane.keys.places import NO_CELL, cells_in, routing_column
+
+    cells = cells_in(base)
+    routing, coarse = routing_column(base, cells, geo)
+    bad = malformed | coarse
+    if key.encodings != ("raw",):
+        bad |= (cells == NO_CELL) & ~nulls_of(base)
+    return BatchKeys(base, _without(routing, bad), bad, cells=cells)
+
+
+def _without(keys: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pa.array(rows), pa.scalar(None, keys.type), keys) if rows.any() else keys
 
 
 def _base_column(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, NDArray[np.bool_]]:

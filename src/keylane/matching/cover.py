@@ -27,7 +27,7 @@ from keylane.geo.bits import ancestor, middle, resolution
 from keylane.geo.cells import HOME_RESOLUTION, centres
 from keylane.geo.children import children
 from keylane.geo.disks import disk
-from keylane.geo.shapes import outlines
+from keylane.geo.outlines import outlines
 from keylane.matching.order import sorted_rows
 from keylane.matching.sphere import checked_radius, chord, metres_to_outlines, unit_vectors
 

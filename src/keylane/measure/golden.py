@@ -43,7 +43,7 @@ def _golden(contract: Contract) -> Iterator[Finding]:
 def _mismatch(contract: Contract, golden: Golden) -> str | None:
     """Why a golden example does not hold, or None."""
     try:
-        placement = _router_for(contract, golden.lanes).place(_record(contract, golden))
+        placement = _placement(_router_for(contract, golden.lanes), golden)
     except KeylaneError as error:
         return str(error)
     wanted = (golden.stream or contract.spec.streams[0], golden.lane)
@@ -58,6 +58,13 @@ def _router_for(contract: Contract, lanes: int | None) -> Router:
         return Router(contract)
     spec = contract.spec.model_copy(update={"lanes": lanes})
     return Router(contract.model_copy(update={"spec": spec}))
+
+
+def _placement(router: Router, golden: Golden) -> Placement:
+    """A place is written as its cell, or as a record; any other key as its fields."""
+    if golden.record is None and router.contract.spec.key.is_place:
+        return router.place_of_key(encode_key_value(golden.key, router.contract.spec.key))
+    return router.place(_record(router.contract, golden))
 
 
 def _record(contract: Contract, golden: Golden) -> dict[str, Any]:

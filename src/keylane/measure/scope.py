@@ -1,8 +1,9 @@
 """What a contract keeps in order of each record: the bytes that name its order scope.
 
 Two records have the same scope when the contract promises that they stay in order and in one lane: those of one key; of
-one key and window; of one key and sub-key where a key is spread. None where it promises nothing: keyless rules, spreads
-by position, records without a lane. The same promises in words, before there is data: `contract.answers`.
+one key and window; of one key and sub-key where a key is spread; of one cell where lanes are by place. None where it
+promises nothing: keyless rules, spreads by position, records without a lane. The same promises in words, before there
+is data: `contract.answers`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def order_scopes(router: Router, decided: Decided) -> pa.Array:
     its windows, and so has a key in a table.
     """
     base, routing = as_binary(decided.keys.base).cast(pa.binary()), as_binary(decided.keys.routing).cast(pa.binary())
-    scope = routing
+    # The lanes of one ancestor's cells may differ, and the key is the cell.
+    scope = routing if router.cells is None else base
     for rule, rows in _by_rule(router, base):
         scope = _ruled(scope, rule, rows, base, routing, decided)
     if router.overrides.table is not None:

@@ -49,6 +49,7 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
         "spec.key.on_empty": lambda c: placement_form(c)["on_empty"],
         "spec.hot_keys": _hot_keys,
         "spec.table": lambda c: placement_form(c)["table"],
+        "spec.geo": lambda c: placement_form(c).get("geo"),
     }
     found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
     if any(contract.spec.lanes == "live" for contract in contracts.values()):

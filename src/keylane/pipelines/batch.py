@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from keylane.errors import DataError, TargetError, did_you_mean
 from keylane.pipelines.changes import check_unchanged
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
     from keylane.contract.model import Contract
+    from keylane.contract.names import Encoding
     from keylane.router import Router
     from keylane.spark.files import Batch
     from keylane.spark.writing import LaneFile
     from keylane.systems.folders import Probe, Target
 
-__all__ = ["Batches", "Done", "Reading", "files_of", "needed_types", "query_id", "read_files"]
+__all__ = ["Batches", "Done", "Reading", "files_of", "needed_types", "query_id", "read_files", "type_of"]
 
 _SHARED: Final = "on a cluster, source and target have to be on a file system that all machines share"
 
@@ -237,10 +238,13 @@ def _placed(file: LaneFile, batch: int, staging: Path) -> Placed:
 def needed_types(contract: Contract) -> dict[str, DataType]:
     """The types of the fields that a key is made of, for sources that have none of their own."""
     key = contract.spec.key
-    numbers = {f for f, e in zip(key.fields, key.encodings, strict=True) if e.startswith("int")}
-    times = {key.window.field} if key.window else set()
-    fields = [*key.fields, *times]
-    return {name: LongType() if name in numbers | times else StringType() for name in fields}
+    times = {key.window.field: LongType()} if key.window else {}
+    return {**{name: type_of(how) for name, how in zip(key.fields, key.encodings, strict=True)}, **times}
+
+
+def type_of(encoding: Encoding) -> DataType:
+    """The type of a field of the key, where all else would be text."""
+    return DoubleType() if encoding == "place" else LongType() if encoding.startswith("int") else StringType()
 
 
 def query_id(checkpoint: Path) -> str:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType
+from pyspark.sql.types import StringType
 
 from keylane.errors import DataError
 from keylane.keys.window import TICKS
 from keylane.measure.windows import position_windows, time_windows, windows_for
+from keylane.pipelines.batch import type_of
 from keylane.spark.files import MALFORMED, POSITION, SourceFile
 from keylane.spark.kinds import column_named, field_of
 from keylane.spark.moments import micros_of, tick_of
@@ -132,8 +133,8 @@ def _scanned(
 
 def _line_types(key: Key, names: Sequence[str]) -> dict[str, DataType]:
     """Lines have no types of their own: all is text, but for numbers that a key is made of."""
-    numbers = {name for name, how in zip(key.fields, key.encodings, strict=True) if how.startswith("int")}
-    return {name: LongType() if name in numbers else StringType() for name in names}
+    kinds = {name: type_of(how) for name, how in zip(key.fields, key.encodings, strict=True)}
+    return {name: kinds.get(name, StringType()) for name in names}
 
 
 def _columns(scan: Scan, key: Key, given: Options, at: Column) -> list[Column]:

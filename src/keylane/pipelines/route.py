@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.session import Say
     from keylane.systems.folders import Probe, Target
     from keylane.systems.kafka_state import Done as Written
+    from keylane.systems.match_state import Happened
 
 __all__ = ["Done", "Options", "Routed", "route"]
 
@@ -181,7 +182,7 @@ def head_of(router: Router, source: Path, kind: str, pattern: str) -> Head:
     return Head(meta.name, meta.epoch, contract.fingerprint, streams, str(source), kind, pattern)
 
 
-def check_checkpoint(checkpoint: Path, before: Manifest | Written) -> None:
+def check_checkpoint(checkpoint: Path, before: Manifest | Written | Happened) -> None:
     """A route that has taken records needs the checkpoint that says which; `before` is its last batch."""
     found = query_id(checkpoint)
     if before.batch >= 0 and found != before.query:

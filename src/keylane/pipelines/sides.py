@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keylane.batches import CODE, decide
+from keylane.batches import decide
 from keylane.contract.fingerprint import abbreviated
 from keylane.errors import DataError
 from keylane.keys.binary import plain
-from keylane.keys.read import BatchKeys, read_batch
+from keylane.keys.read import read_batch, sent_keys
 from keylane.measure.keep import fields_of
 from keylane.measure.scope import order_scopes
-from keylane.records import Reason
+from keylane.records import REASON_CODES, Reason
 from keylane.router import Router
 from keylane.systems.streams import PLACES
 from keylane.testing.history.rows import DEAD, READ, SCHEMA, SEND
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from keylane.batches import Decided
     from keylane.contract.model import Contract
+    from keylane.keys.read import BatchKeys
     from keylane.systems.streams import Part, Read, Stream
 
 __all__ = ["Plan", "source_of", "source_rows", "target_rows"]
@@ -172,7 +173,7 @@ def _base_keys(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> pa.
     """Keys of the source as bytes, to be compared; null where they are not at hand."""
     if plan.contract is None or not set(plan.contract.spec.key.fields) <= set(fields.schema.names):
         return known.column("key")
-    return read_batch(fields, plan.contract.spec.key).base
+    return read_batch(fields, plan.contract.spec.key, plan.contract.spec.geo).base
 
 
 def _promise(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -204,7 +205,7 @@ def _undeserved(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> di
     excused = pc.is_in(reason, value_set=pa.array(sorted(plan.excused), pa.string()))
     other = _of_other(known.column("fingerprint"), router.contract.fingerprint)
     asked = pc.and_not(keyed, pc.or_(excused, other)).to_numpy(zero_copy_only=False)
-    placed = (decided.reason < 0) | (decided.reason == CODE[Reason.NO_POSITION])
+    placed = (decided.reason < 0) | (decided.reason == REASON_CODES[Reason.NO_POSITION])
     return {"expected_lane": pa.array(np.where(placed, decided.lane, -1), pa.int32(), mask=~asked)}
 
 
@@ -224,8 +225,7 @@ def _sent_keys(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) ->
     spec = router.contract.spec.key
     if set(spec.fields) <= set(fields.schema.names) or spec.window is not None:
         return None
-    key = known.column("key")
-    return BatchKeys(key, key, np.zeros(len(known), bool))
+    return sent_keys(known.column("key"), np.zeros(len(known), bool), spec, router.contract.spec.geo)
 
 
 def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
@@ -235,7 +235,7 @@ def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
     """
     lane = np.where(decided.reason >= 0, -1, decided.lane)
     by_other = other.to_numpy(zero_copy_only=False)
-    by_position = (decided.reason == CODE[Reason.NO_POSITION]) | decided.by_position
+    by_position = (decided.reason == REASON_CODES[Reason.NO_POSITION]) | decided.by_position
     streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
     placed = pa.array(((lane >= 0) | by_position) & ~by_other)
     return {

@@ -13,13 +13,14 @@ all hashed cells, and needs another table. When not to use it: for keys that are
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keylane.contract.leaves import leaf_lanes
-from keylane.geo.bits import ancestor, curve_end, curve_start, resolution
+from keylane.geo.bits import FINEST, ancestor, curve_end, curve_start, resolution
 from keylane.keys.binary import binary_of_rows
 from keylane.placement.partitioners import Partitioner, partitioner
 
@@ -53,6 +54,25 @@ class CellLanes:
         if len(outside):
             lanes[outside] = self.from_hash(given[outside])
         return lanes
+
+    def of_one(self, cell: int) -> int:
+        """The lane of one cell, without an array."""
+        leaf = self.leaf_of(cell)
+        if leaf is not None:
+            return leaf[1]
+        assert self.hashed_by.hash is not None
+        key = ancestor(cell, self.resolution).to_bytes(8, "big")
+        return self.hashed_by.fold(self.hashed_by.hash.one(key), self.count)
+
+    def leaf_of(self, cell: int) -> tuple[int, int] | None:
+        """The leaf that holds a cell, and its lane; None for a cell in no leaf."""
+        place = curve_end(cell)
+        at = bisect_right(self.starts, place) - 1
+        if at < 0 or place > self.ends[at]:
+            return None
+        start, end = int(self.starts[at]), int(self.ends[at])
+        finest = FINEST - (end - start + 1).bit_length() // 3
+        return 1 << 59 | finest << 52 | end, int(self.leaf_lane[at])
 
     def from_leaves(self, cells: NDArray[np.int64]) -> NDArray[np.int32]:
         """The lane of the leaf that holds each cell, -1 where none does."""
@@ -90,5 +110,6 @@ def cell_lanes(contract: Contract, lanes: int) -> CellLanes:
     order = np.argsort(curve_end(leaves))
     starts = np.array([curve_start(cell) for cell, _ in known], np.int64)[order]
     leaf_lane = np.array([lane for _, lane in known], np.int32)[order]
-    hashed_by = partitioner(contract.spec.partitioner, "h3")
+    # A key of bytes is hashed as bytes, a cell or not, also where the hash knows types.
+    hashed_by = partitioner(contract.spec.partitioner, "raw" if contract.spec.key.encodings == ("raw",) else "h3")
     return CellLanes(starts, curve_end(leaves)[order], leaf_lane, geo.resolution, lanes, hashed_by)

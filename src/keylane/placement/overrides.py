@@ -55,7 +55,7 @@ def compile_overrides(contract: Contract) -> Overrides:
 
 
 def named_lanes(contract: Contract) -> Iterator[int]:
-    """Every lane of the stream that hot keys and the table name; `over: n` names the n-th."""
+    """Every lane of the stream that hot keys, the table and leaves name; `over: n` names the n-th."""
     for rule in contract.spec.hot_keys:
         yield from rule.pin.lanes if rule.pin else ()
         if rule.spread:
@@ -64,6 +64,8 @@ def named_lanes(contract: Contract) -> Iterator[int]:
     for lanes in table.values.values() if table else ():
         yield from lanes if isinstance(lanes, tuple) else (lanes,)
     yield from (one.lane for one in table.ranges) if table else ()
+    leaves = contract.spec.geo.leaves if contract.spec.geo else ()
+    yield from (lane for lane, cells in enumerate(leaves) if cells.strip())
 
 
 def _hot(contract: Contract) -> dict[bytes, HotRule]:

@@ -33,7 +33,7 @@ SPARK_LONG: Final = Hash(
     "spark-long", lambda key: spark_long(int.from_bytes(key, "big")), spark_words_rows, null=SPARK_SEED
 )
 #: Spark's hash knows the column's type; Kafka's and the others see bytes only.
-TYPED: Final[dict[str, Hash]] = {"int32be": SPARK_INT, "int64be": SPARK_LONG, "h3": SPARK_LONG}
+TYPED: Final[dict[str, Hash]] = {"int32be": SPARK_INT, "int64be": SPARK_LONG, "h3": SPARK_LONG, "place": SPARK_LONG}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ Side = dict[str, Any]
 MOST_IN_ORDER = 64
 
 
-def lanes_section(sides: dict[str, Side], windows: dict[str, Any]) -> Markup | None:
-    """A map for each side (before, after, or the one that was observed); None without any."""
+def lanes_section(sides: dict[str, Side], windows: dict[str, Any], name: str = "lanes") -> Markup | None:
+    """A map for each side (before, after, or the one that was observed); None without any. `name` is the section's."""
     if not sides or not windows["records"]:
         return None
     return section(
-        "lanes",
-        intro_of("lanes"),
+        name,
+        intro_of(name),
         _switch(max(side["lanes"] for side in sides.values())),
         tag("div", *(_map(name, sides, windows) for name in sides), class_=f"maps of-{len(sides)}"),
         _legend(sides),

@@ -20,13 +20,20 @@ from keylane.report.markup import Markup, tag
 __all__ = ["page", "said"]
 
 
-def page(title: str, body: Markup, data: Any, assets: str, styles: tuple[str, ...] = ()) -> str:
+def page(
+    title: str,
+    body: Markup,
+    data: Any,
+    assets: str,
+    styles: tuple[str, ...] = (),
+    scripts: tuple[str, ...] = (),
+) -> str:
     """The file's text. `assets` names its style and script; `data` is what the script finds in `#figures`.
 
-    `styles` names the style sheets where it takes more than the one that is called like the script.
+    `styles` and `scripts` name them where it takes more than the one that is called so.
     """
     style = "".join(asset(f"{name}.css") for name in styles or (assets,))
-    script = asset("heat.js") + asset(f"{assets}.js")
+    script = "".join(asset(f"{name}.js") for name in ("heat", *(scripts or (assets,))))
     allowed = ("default-src 'none'", f"style-src {_hash(style)}", f"script-src {_hash(script)}")
     return Template(asset("page.html")).substitute(
         policy="; ".join((*allowed, "base-uri 'none'", "form-action 'none'")),

@@ -74,7 +74,7 @@ def _page(kind: str, profile: Document, top: Markup, sections: dict[str, Markup 
         tag("div", id="tip", role="status", hidden=True),
         tag("noscript", tag("p", words("page")["no_script"])),
     )
-    return page(f"keylane {kind}: {where}", body, data, "plan", ("charts", "plan"))
+    return page(f"keylane {kind}: {where}", body, data, "plan", ("charts", "plan"), ("tip", "plan"))
 
 
 def _plan_top(document: Document) -> Markup:

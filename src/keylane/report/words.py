@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["chance", "count", "lanes", "percent", "share", "short_count", "times", "visible"]
+__all__ = ["chance", "count", "lanes", "percent", "share", "short_count", "spread", "times", "visible"]
 
 
 def count(number: int) -> str:
@@ -36,6 +36,16 @@ def share(value: float) -> str:
     while 0 < value < 10.0 ** (-digits - 1) and digits < 6:
         digits += 1
     return percent(value, digits)
+
+
+def spread(cv: float) -> str:
+    """How far lanes are from their mean (CV), in percent; it may be above 100.
+
+    >>> [spread(cv).split()[0] for cv in (0.0, 0.00412, 0.33, 1.76)]
+    ['0.00', '0.41', '33.0', '176']
+    """
+    digits = 2 if cv < 0.1 else 1 if cv < 1 else 0
+    return f"{cv * 100:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def _percents(share: float, digits: int) -> str:

@@ -5,9 +5,11 @@ frames      `route` and `lane`: where a frame meets a contract; `checks` says wh
 keys        the key fields as columns; `kinds` and `windows` are its parts
 hashes      routing key -> number; `calls` are the Java methods behind some of them
 lanes       number -> lane; `ranges` for 128-bit digests, `spread` for one key over several lanes
+cells       places, cells and their lanes; `cells_java` where the session has H3
 overrides   hot keys and tables as look-ups
 decide      the steps in a row, as branches
 arrow       what has no native form
+places      the decision for keys that are places; `cells` are its parts
 lines, schemas, files   sources as frames with the place of each record; what they hold, and what is new
 writing     one batch into the lanes of a folder
 messages    Kafka records as frames; `decoding` for the fields of their values

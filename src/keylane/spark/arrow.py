@@ -43,13 +43,16 @@ def hashed(name: str, keys: Column) -> Column:
 def placed(router: Router, fields: Sequence[str], columns: Sequence[Column], position: Column | None) -> Column:
     """The placement of every row as one struct; `columns` are the fields of these names."""
     contract, lanes, stream, names = router.contract, router.lane_count, router.stream, list(fields)
+    # One for all batches of a task: a lane table takes a while to read.
+    at_work: list[Router] = []
 
     def place(*given: pa.Array) -> pa.Array:
         from keylane.router import Router
 
-        at_work = Router(contract, lanes=lanes, stream=stream)
+        if not at_work:
+            at_work.append(Router(contract, lanes=lanes, stream=stream))
         batch = pa.RecordBatch.from_arrays(list(given[: len(names)]), names=names)
-        return placements(at_work, batch, given[len(names)] if len(given) > len(names) else None)
+        return placements(at_work[0], batch, given[len(names)] if len(given) > len(names) else None)
 
     return arrow_udf(place, PLACEMENT)(*columns, *([] if position is None else [position]))
 

@@ -1,7 +1,8 @@
 """`route(df, contract)` and `lane(contract)`: the decision of `keylane.router` for batch and streaming frames.
 
 Both are expressions over the frame's columns, and run wherever Spark runs them; the parts come from `keys`,
-`overrides` and `decide`. Contracts whose overrides are too many for an expression go over Arrow (`arrow.placed`).
+`overrides` and `decide`; for places, from `places`. Contracts of cells, and those whose overrides are too many for an
+expression, go over Arrow (`arrow.placed`).
 Writing a frame to its lanes is not done here.
 """
 
@@ -21,6 +22,7 @@ from keylane.spark.hashes import hash_column
 from keylane.spark.keys import Bytes, Keys, read_keys
 from keylane.spark.kinds import column_named
 from keylane.spark.overrides import by_joins, by_literals, few_enough
+from keylane.spark.places import placed_natively, routed_places
 from keylane.spark.spread import WRITTEN_OUT, divided_lanes
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def lane(contract: Contract, *, lanes: int | None = None, position: str | None =
     """
     router = Router(contract, lanes=lanes)
     at = None if position is None else column_named(position).cast("bigint")
-    if not few_enough(router.overrides, joins=False):
+    if router.cells is not None or not few_enough(router.overrides, joins=False):
         fields = needed(contract)
         return placed(router, fields, [column_named(name) for name in fields], at)["lane"].alias("lane")
     way = java_way(SparkSession.active())
@@ -71,7 +73,9 @@ def route(
     router = Router(contract, lanes=lanes, stream=stream)
     check_frame(df, contract, position)
     at = None if position is None else column_named(position).cast("bigint")
-    if not few_enough(router.overrides, joins=True):
+    if placed_natively(router):
+        return _with_added(*routed_places(df, router))
+    if router.cells is not None or not few_enough(router.overrides, joins=True):
         return _over_arrow(df, router, at)
     way, schema = java_way(df.sparkSession), df.schema
     keys = read_keys(contract.spec.key, schema, way, checked=_checked(router, way))

@@ -34,6 +34,7 @@ SPARK: Final = "route, demo"
 KAFKA: Final = "Kafka"
 BUDGET: Final = "budget"
 GEO: Final = "demo lesson"
+CELLS: Final = "quick cells"
 #: Asked twice, this far apart, a wall clock that somebody is setting differs from the clock that only counts.
 CLOCK_SECONDS: Final = 0.2
 CLOCK_SLACK: Final = 0.05
@@ -97,6 +98,7 @@ def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterat
         yield _part(library.name, library.used_for, partial(_library, library), needed=needed)
     yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=kafka or bool(spark_jars))
     yield _part("Kafka's own jars", "dev kafka", partial(_kit, "broker", "keylane dev jars broker"), needed=False)
+    yield _part("H3 for Java", CELLS, partial(_kit, "geo", "keylane dev jars geo"), needed=False)
     yield _part("broker", KAFKA, partial(_broker, broker), needed=kafka)
     yield _part("clock", "time windows", _clock)
 

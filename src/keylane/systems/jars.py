@@ -6,8 +6,10 @@ taken from a folder that the user names (`--spark-jars`). They come in kits:
     connector   Spark's Kafka connector, four jars, for the pyspark that is installed
     broker      Kafka as a server, for `keylane dev kafka` and the tests
     tools       the broker's jars and Kafka's own command-line tools, for the benchmarks
+    geo         H3 for Java, one jar: with it cells are found inside Spark's own tasks
 
-Who uses them: `connector_settings` gives a Spark session the connector; `broker` starts Kafka.
+Who uses them: `connector_settings` gives a Spark session the connector; `broker` starts Kafka; `has_geo` is asked
+before cells are found on Spark.
 """
 
 from __future__ import annotations
@@ -38,13 +40,14 @@ __all__ = [
     "connector_in",
     "connector_settings",
     "fetched",
+    "has_geo",
     "jar_folder",
     "kit",
     "lacking",
     "untold",
 ]
 
-Kit: TypeAlias = Literal["connector", "broker", "tools"]
+Kit: TypeAlias = Literal["connector", "broker", "tools", "geo"]
 
 KITS: Final[tuple[Kit, ...]] = get_args(Kit)
 CONNECTOR: Final = "spark-sql-kafka-0-10_2.13"
@@ -98,12 +101,22 @@ def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold) -> list[
     wanted, folder = kit(name), folder or jar_folder()
     _copy_from_cache(lacking(wanted, folder), folder)
     if away := lacking(wanted, folder):
-        tell(f"fetching {len(away)} jar(s) of the {name}, once, into {folder}")
+        tell(f"fetching {len(away)} jar(s) of the kit {name}, once, into {folder}")
         folder.mkdir(parents=True, exist_ok=True)
         retrieve(away, folder, check)
     for jar in wanted:
         check(jar, folder / jar.file)
     return [folder / jar.file for jar in wanted]
+
+
+def has_geo(tell: Tell = untold) -> bool:
+    """Whether H3 for Java is in the cache now; fetched if it can be. Without it cells are found too, more slowly."""
+    try:
+        fetched("geo", tell=tell)
+    except (JarError, MissingExtraError) as error:
+        tell(f"cells are found in Python workers, at half the speed: {error}")
+        return False
+    return True
 
 
 def _copy_from_cache(jars: Sequence[Jar], folder: Path) -> None:

@@ -111,9 +111,12 @@ def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
 
 
 def _fields(source: Address, contract: Contract | None, said: TopicOptions) -> TopicFields:
-    """What is read of a target's records. A record from a file has the routing key for its key, unless it is told."""
+    """What is read of a target's records. A record from a file has the routing key for its key, unless it is told.
+
+    An ancestor does not say the lane of a cell, so lanes by place are always read from the value.
+    """
     names = fields_of(contract) if contract else []
-    only_key = contract is not None and set(names) == set(contract.spec.key.fields)
+    only_key = contract is not None and contract.spec.geo is None and set(names) == set(contract.spec.key.fields)
     if source.system == "files" and only_key and said.values.form is None:
         names = []
     return fields_for(names, contract, said.values)

@@ -30,7 +30,15 @@ FORMS: Final = ("json", "utf8", "avro", "protobuf")
 _WIDTHS: Final = {"int32be": 4, "int64be": 8, "h3": 8}
 _HEADER_BYTES: Final = 5
 _LONGS: Final = range(-(2**63), 2**63)
-_DECODER: Final = json.JSONDecoder(parse_float=str)
+
+
+class _Written(str):
+    """A number with a fraction, as it is written: text where text is wanted, and still a number."""
+
+    __slots__ = ()
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_Written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,16 @@ class TopicFields:
     width: int | None = None
     schema: ValueForm | None = None
     key: str = "key"
+    #: Which of them are latitudes and longitudes.
+    degrees: frozenset[str] = frozenset()
+
+    def kind(self, name: str) -> pa.DataType:
+        """The type of a field of a JSON value."""
+        return pa.int64() if name in self.numbers else pa.float64() if name in self.degrees else pa.string()
+
+    def typed(self, name: str, value: Any) -> Any:
+        """A value of JSON as its column holds it; a ValueError where it cannot."""
+        return _whole(value) if name in self.numbers else _float(value) if name in self.degrees else _as_text(value)
 
     @property
     def of_value(self) -> tuple[str, ...]:
@@ -78,7 +96,7 @@ class TopicFields:
             return list(read_fields(self.schema, values).flatten())[: len(self.of_value)]
         if self.form == "utf8":
             return [_text(values)]
-        return _json(values, self.of_value, self.numbers)
+        return _json(values, self)
 
 
 def fields_for(names: Sequence[str], contract: Contract | None, said: ValueOptions, key: str = "key") -> TopicFields:
@@ -87,12 +105,14 @@ def fields_for(names: Sequence[str], contract: Contract | None, said: ValueOptio
     window = contract.spec.key.window if contract else None
     numbers = {name for name, how in encodings.items() if how.startswith("int")} | ({window.field} if window else set())
     width = _WIDTHS.get(encodings.get(key, "")) if key in names else None
-    found = TopicFields(tuple(names), frozenset(numbers), said.form, width, key=key)
+    degrees = {name for name, how in encodings.items() if how == "place"}
+    found = TopicFields(tuple(names), frozenset(numbers), said.form, width, key=key, degrees=frozenset(degrees))
     inside = found.of_value
     if not inside:
         return found
     if said.form in {"avro", "protobuf"}:
-        schema = value_form(said.form, said.schema, said.message, inside, [n for n in inside if n in numbers])
+        kinds = ([n for n in inside if n in numbers], [n for n in inside if n in degrees])
+        schema = value_form(said.form, said.schema, said.message, inside, *kinds)
         return replace(found, schema=schema)
     if said.form not in FORMS or (said.form == "utf8" and inside != ("value",)):
         raise _unsaid(inside, said.form)
@@ -133,16 +153,15 @@ def _decoded(value: bytes | None) -> str | None:
         return None
 
 
-def _json(values: pa.Array, names: Sequence[str], numbers: frozenset[str]) -> list[pa.Array]:
-    quick = _json_at_once(values, names, numbers)
+def _json(values: pa.Array, fields: TopicFields) -> list[pa.Array]:
+    quick = _json_at_once(values, fields)
     if quick is not None:
         return quick
-    rows = [_json_row(value, names, numbers) for value in values.to_pylist()]
-    kinds = [pa.int64() if name in numbers else pa.string() for name in names]
-    return [pa.array([row[n] for row in rows], kind) for n, kind in enumerate(kinds)]
+    rows = [_json_row(value, fields) for value in values.to_pylist()]
+    return [pa.array([row[n] for row in rows], fields.kind(name)) for n, name in enumerate(fields.of_value)]
 
 
-def _json_at_once(values: pa.Array, names: Sequence[str], numbers: frozenset[str]) -> list[pa.Array] | None:
+def _json_at_once(values: pa.Array, fields: TopicFields) -> list[pa.Array] | None:
     """All values as lines of one text, which Arrow parses; None unless each is an object on one line, as most are."""
     plain = values.null_count == 0 and len(values) > 0
     if not plain or not pc.all(pc.equal(pc.binary_slice(values, 0, 1), b"{")).as_py():
@@ -150,7 +169,8 @@ def _json_at_once(values: pa.Array, names: Sequence[str], numbers: frozenset[str
     lines = values.to_pylist()
     if any(b"\n" in line for line in lines):
         return None
-    schema = pa.schema([(name, pa.int64() if name in numbers else pa.string()) for name in names])
+    names = fields.of_value
+    schema = pa.schema([(name, fields.kind(name)) for name in names])
     how = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     text = pa.py_buffer(b"\n".join(lines))
     try:
@@ -161,8 +181,8 @@ def _json_at_once(values: pa.Array, names: Sequence[str], numbers: frozenset[str
     return [found[name].combine_chunks() for name in names] if len(found) == len(values) else None
 
 
-def _json_row(value: bytes | None, names: Sequence[str], numbers: frozenset[str]) -> list[Any]:
-    nothing: list[Any] = [None] * len(names)
+def _json_row(value: bytes | None, fields: TopicFields) -> list[Any]:
+    nothing: list[Any] = [None] * len(fields.of_value)
     if value is None:
         return nothing
     body = value[_HEADER_BYTES:] if len(value) > _HEADER_BYTES and value[0] == 0 else value
@@ -173,7 +193,7 @@ def _json_row(value: bytes | None, names: Sequence[str], numbers: frozenset[str]
     if not isinstance(found, dict):
         return nothing
     try:
-        return [_whole(found.get(name)) if name in numbers else _as_text(found.get(name)) for name in names]
+        return [fields.typed(name, found.get(name)) for name in fields.of_value]
     except ValueError:
         return nothing
 
@@ -181,6 +201,14 @@ def _json_row(value: bytes | None, names: Sequence[str], numbers: frozenset[str]
 def _whole(value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value in _LONGS):
         return value
+    raise ValueError(value)
+
+
+def _float(value: Any) -> float | None:
+    if value is None or isinstance(value, float):
+        return value
+    if isinstance(value, int | _Written) and not isinstance(value, bool):
+        return float(value)
     raise ValueError(value)
 
 

@@ -42,20 +42,39 @@ class ValueForm:
     message: str
     fields: tuple[str, ...]
     numbers: tuple[str, ...]
+    degrees: tuple[str, ...] = ()
 
     def arrow(self) -> pa.DataType:
         """What `read_fields` gives."""
-        kinds = [pa.field(name, pa.int64() if name in self.numbers else pa.string()) for name in self.fields]
+        kinds = [pa.field(name, self._kind(name)) for name in self.fields]
         return pa.struct([*kinds, pa.field(UNREAD, pa.bool_())])
+
+    def _kind(self, name: str) -> pa.DataType:
+        return pa.int64() if name in self.numbers else pa.float64() if name in self.degrees else pa.string()
+
+    def typed(self, name: str, value: Any) -> Any:
+        """A value as its column holds it; a ValueError where it cannot."""
+        if value is None or name in self.numbers:
+            return value
+        if name in self.degrees:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(value)
+            return float(value)
+        return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
 def value_form(
-    form: str, path: str | None, message: str | None, fields: Sequence[str], numbers: Sequence[str]
+    form: str,
+    path: str | None,
+    message: str | None,
+    fields: Sequence[str],
+    numbers: Sequence[str],
+    degrees: Sequence[str] = (),
 ) -> ValueForm:
     """Read the schemas, and check that they have the fields."""
     if path is None:
         raise UsageError.of(f"{form} values need their schema", allowed="--value-schema FILE, or a folder of them")
-    found = ValueForm(form, _schemas(Path(path), form), message or "", tuple(fields), tuple(numbers))
+    found = ValueForm(form, _schemas(Path(path), form), message or "", tuple(fields), tuple(numbers), tuple(degrees))
     for _, schema in found.schemas:
         _reader(found, schema)
     return found
@@ -93,7 +112,7 @@ def _row(how: ValueForm, readers: dict[int, Read], value: bytes | None) -> tuple
         number, body = _unwrapped(value, how.form)
         found = readers.get(number) or readers[-1]
         pairs = zip(how.fields, found(body), strict=True)
-        return (*(_typed(one, number=name in how.numbers) for name, one in pairs), False)
+        return (*(how.typed(name, one) for name, one in pairs), False)
     except _ERRORS:
         return (*nothing, True)
 
@@ -112,12 +131,6 @@ def _after_index(body: bytes) -> bytes:
     for _ in range(count):
         _, at = varint(body, at)
     return body[at:]
-
-
-def _typed(value: Any, *, number: bool) -> Any:
-    if value is None or number:
-        return value
-    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
 def _reader(how: ValueForm, schema: bytes) -> Read:

@@ -36,7 +36,7 @@ RELEASED = {
     "abs-long-hashcode": ("java-long", "absolute", "sticky", "reject", "long"),
     "murmur2-big-endian": ("murmur2-big-endian", "masked", "sticky", "hash", "any"),
 }
-HOLDS = {"any": ENCODINGS, "text": ("utf8",), "long": ("int64be", "h3")}
+HOLDS = {"any": ENCODINGS, "text": ("utf8",), "long": ("int64be", "h3", "place")}
 
 JAVA, CRC, ABSOLUTE, MASKED = "kafka-java", "librdkafka-consistent-random", "sarama-hash", "sarama-reference"
 #: (whose client, whose placement is wanted): what to write in that client; None where it cannot.

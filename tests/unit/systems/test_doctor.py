@@ -44,6 +44,7 @@ def test_a_machine_without_kafka_is_well_and_told_what_kafka_would_need() -> Non
     assert {name: part.mend for name, part in parts.items() if part.state != "ok"} == {
         "Spark's Kafka connector": "keylane dev jars",
         "Kafka's own jars": "keylane dev jars broker",
+        "H3 for Java": "keylane dev jars geo",
         "broker": "keylane dev kafka up",
     }
 

@@ -84,7 +84,7 @@ def test_jars_are_fetched_once_and_found_from_then_on(world: Path, folder: Path)
     told: list[str] = []
     first = jars.fetched("broker", tell=told.append)
     assert first == [folder / "a-1.0.jar", folder / "b-1.0.jar"]
-    assert told == [f"fetching 2 jar(s) of the broker, once, into {folder}"]
+    assert told == [f"fetching 2 jar(s) of the kit broker, once, into {folder}"]
     assert jars.fetched("broker", tell=told.append) == first
     assert (times_asked(world), len(told)) == (1, 1)
     assert names(folder) == ["a-1.0.jar", "b-1.0.jar"]
@@ -176,7 +176,7 @@ def test_every_jar_is_pinned_and_every_kit_is_whole() -> None:
     pins = [line.split() for line in lines if line and not line.startswith("#")]
     assert all(len(pin) == 3 and len(pin[1]) == 64 and int(pin[1], 16) for pin in pins)
     assert len({pin[0] for pin in pins}) == len({pin[1] for pin in pins}) == len(pins)
-    assert {kit: len(jars.kit(kit)) for kit in jars.KITS} == {"connector": 4, "broker": 46, "tools": 47}
+    assert {kit: len(jars.kit(kit)) for kit in jars.KITS} == {"connector": 4, "broker": 46, "tools": 47, "geo": 1}
     assert not any("://" in line for line in lines)
 
 
@@ -247,3 +247,22 @@ def test_coordinates_are_passed_through_and_not_beside_a_folder(site: Path) -> N
     assert jars.connector_settings(packages="a:b:1") == {"spark.jars.packages": "a:b:1"}
     with pytest.raises(UsageError, match="two ways to the same jars"):
         jars.connector_settings(str(site), "a:b:1")
+
+
+def test_h3_for_java_is_fetched_when_it_can_be_and_else_it_is_told(
+    world: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = jar("h3", kits=("geo",))
+    monkeypatch.setattr(jars, "_pinned", lambda: (pinned,))
+    told: list[str] = []
+    assert not jars.has_geo(told.append)
+    assert told[-1].startswith("cells are found in Python workers, at half the speed: h3-1.0.jar could not be fetched")
+    put(world, pinned)
+    assert jars.has_geo()
+    assert names(folder) == ["h3-1.0.jar"]
+
+
+def test_spark_looks_for_the_h3_that_is_pinned() -> None:
+    from keylane.spark.cells_java import H3_JAR
+
+    assert [one.file for one in jars.kit("geo")] == [H3_JAR]

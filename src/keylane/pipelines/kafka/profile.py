@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     #: From one offset up to another, for each lane.
     Ranges = Sequence[tuple[int, int]]
 
-__all__ = ["looked_at_topic"]
+__all__ = ["looked_at_topic", "ranges_of", "read_between", "reading_of"]
 
 #: Offsets at each end of a lane that are looked at for its first and last time; some of them are marks, not records.
 _LOOK: Final = 100
@@ -60,7 +60,7 @@ def looked_at_topic(
     if given.size is not None:
         raise UsageError.of("records of a topic tell their own length", got=given.size, hint="leave --bytes out")
     access = kafka_access(address.place, given.kafka.properties)
-    ranges = _ranges(access, address.name, given.seconds, say)
+    ranges = ranges_of(access, address.name, given.seconds, say)
     if not any(end > start for start, end in ranges):
         hint = "nothing has arrived in this time" if given.seconds else "nothing can be said of an empty topic"
         raise DataError.of("no records", got=str(address), hint=hint)
@@ -71,7 +71,7 @@ def looked_at_topic(
         yield _looked(session, access, address.name, ranges, key, contract, given)
 
 
-def _ranges(access: KafkaAccess, topic: str, seconds: float | None, say: Say) -> Ranges:
+def ranges_of(access: KafkaAccess, topic: str, seconds: float | None, say: Say) -> Ranges:
     """From where to where each lane is read. What is not committed by then is not there."""
     with open_cluster(access) as cluster:
         lanes = cluster.lanes([topic])[topic]
@@ -96,7 +96,7 @@ def _looked(
     contract: Contract | None,
     given: Options,
 ) -> Looked:
-    frame = _read(spark, access, topic, ranges)
+    frame = read_between(spark, access, topic, ranges)
     columns, unread = _fields(key, contract, given)
     length = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
     read = frame.select(
@@ -130,7 +130,8 @@ def _times(read: DataFrame, ends: tuple[Any, Any], given: Options, count: int) -
     return at, time_windows(ends[0], ends[1], count, _MILLISECOND), False
 
 
-def _read(spark: SparkSession, access: KafkaAccess, topic: str, ranges: Ranges) -> DataFrame:
+def read_between(spark: SparkSession, access: KafkaAccess, topic: str, ranges: Ranges) -> DataFrame:
+    """What lies between two offsets of each lane, as committed."""
     starts, ends = ({str(lane): one[side] for lane, one in enumerate(ranges)} for side in (0, 1))
     options = {
         "kafka.isolation.level": "read_committed",
@@ -150,7 +151,7 @@ def _both_ends(spark: SparkSession, access: KafkaAccess, topic: str, ranges: Ran
     """
     heads = [(start, min(end, start + _LOOK)) for start, end in ranges]
     tails = [(max(start, end - _LOOK), end) for start, end in ranges]
-    both = _read(spark, access, topic, heads).union(_read(spark, access, topic, tails))
+    both = read_between(spark, access, topic, heads).union(read_between(spark, access, topic, tails))
     at = F.unix_micros(_STAMP)
     (found,) = both.agg(F.min(at), F.max(at)).collect()
     return found[0], found[1]
@@ -169,7 +170,7 @@ def _fields(key: Key, contract: Contract | None, given: Options) -> tuple[dict[s
         columns[_STAMP] = F.col(_STAMP)
     wanted = [name for name in (*key.fields, given.time) if name and name not in columns and name != _STAMP]
     if wanted:
-        reading = _reading({name: encodings.get(name, "utf8") for name in wanted})
+        reading = reading_of({name: encodings.get(name, "utf8") for name in wanted})
         found, misread = fields_of(reading, given.kafka)
         columns |= found
         unread += [] if misread is None else [misread]
@@ -191,7 +192,7 @@ def _key_name(key: Key, contract: Contract | None, given: Options) -> str:
     return key.fields[0] if alone else "key"
 
 
-def _reading(encodings: dict[str, Any]) -> Contract:
+def reading_of(encodings: dict[str, Any]) -> Contract:
     """What says which fields of the value are read, and which of them are numbers."""
     key = Key(fields=tuple(encodings), encoding=tuple(encodings.values()))
     spec = Spec(streams=("profile",), lanes=1, key=key, partitioner="kafka-java")

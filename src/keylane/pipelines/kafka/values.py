@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType
+from pyspark.sql.types import DoubleType, LongType
 
 from keylane.pipelines.batch import needed_types
 from keylane.spark.arrow import arrow_udf
@@ -34,7 +34,8 @@ def fields_of(contract: Contract, said: KafkaOptions) -> tuple[dict[str, Column]
         fields, unread = from_value(contract, said.value, types)
         return {**from_key(contract), **fields}, unread
     numbers = [name for name in names if isinstance(types.get(name), LongType)]
-    form = value_form(str(said.value), said.value_schema, said.message, names, numbers)
+    degrees = [name for name in names if isinstance(types.get(name), DoubleType)]
+    form = value_form(str(said.value), said.value_schema, said.message, names, numbers, degrees)
     found = _read(form)(F.col("value"))
     return {**from_key(contract), **{name: found[name] for name in names}}, found[UNREAD]
 
@@ -43,5 +44,9 @@ def _read(form: ValueForm) -> Any:
     def read(values: pa.Array) -> pa.Array:
         return read_fields(form, values)
 
-    kinds = ", ".join(f"`{name}` {'bigint' if name in form.numbers else 'string'}" for name in form.fields)
-    return arrow_udf(read, f"struct<{kinds.replace('` ', '`: ')}, {UNREAD}: boolean>")
+    kinds = ", ".join(f"`{name}`: {_written(form, name)}" for name in form.fields)
+    return arrow_udf(read, f"struct<{kinds}, {UNREAD}: boolean>")
+
+
+def _written(form: ValueForm, name: str) -> str:
+    return "bigint" if name in form.numbers else "double" if name in form.degrees else "string"

@@ -2,6 +2,7 @@
   const MOST_ROWS = 360; // more lanes than this share rows, so that no row is thinner than a pixel
   const MOST_LABELS = 13;
   const { palette, shade } = heat;
+  const { show } = tips;
   const { maps: sides, windows, power } = JSON.parse(document.getElementById("figures").textContent);
   const tip = document.getElementById("tip");
   const number = new Intl.NumberFormat("en");
@@ -93,18 +94,6 @@
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     return made;
-  }
-
-  function show(lines, at) {
-    tip.replaceChildren(...lines.map((line, i) => {
-      const made = document.createElement(i ? "span" : "b");
-      made.textContent = line;
-      return made;
-    }));
-    tip.hidden = false;
-    const box = tip.getBoundingClientRect();
-    tip.style.left = Math.max(8, Math.min(document.documentElement.clientWidth - box.width - 8, at.x + 14)) + "px";
-    tip.style.top = (at.y + 18 + box.height > innerHeight ? Math.max(8, at.y - box.height - 12) : at.y + 18) + "px";
   }
 
   function point(map, x, y, at) {

@@ -1,0 +1,155 @@
+"""`keylane geo`: lanes by place. `geo table` builds the lane table of a contract from traffic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from keylane.cli.kafka_options import profiling_from, profiling_options
+from keylane.cli.output import Result, Section, output_option
+from keylane.cli.written_files import check_apart, check_free, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from keylane.pipelines.geo_table import GeoTable
+
+__all__ = ["geo"]
+
+COLUMNS: Final = ("strategy", "cv", "worst_hour_cv", "noise_floor")
+_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option("--lat", default="lat", show_default=True, metavar="COLUMN", help="The column of latitudes."),
+    click.option("--lng", default="lng", show_default=True, metavar="COLUMN", help="The column of longitudes."),
+    click.option("--time", "-t", metavar="COLUMN", help="Balance every UTC hour by this column, not only the whole."),
+    click.option("--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="What whole numbers in it count."),
+    click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
+    click.option(
+        "--tau", type=float, help="Split cells above this share of a lane; default: the largest that will do."
+    ),
+    click.option(
+        "--strategy",
+        type=click.Choice(["hours", "curve"]),
+        default="hours",
+        show_default=True,
+        help="Even in every hour, or ranges of neighbours.",
+    ),
+    click.option("--sticky", type=click.Path(), metavar="OLD.yaml", help="Change this contract's table by few moves."),
+    click.option(
+        "--most-moved", type=click.FloatRange(0, 1), help="What --sticky may move of the load; default: 0.05."
+    ),
+    click.option("--contract", "-c", type=click.Path(), help="Keep this contract's name, streams, key and lanes."),
+    click.option("--name", help="The name of a new contract; default: places."),
+    click.option("--stream", "streams", multiple=True, help="A stream of a new contract; repeatable."),
+    click.option(
+        "--radius", "radii", type=float, multiple=True, metavar="M", help="Tell copies per rider; repeatable."
+    ),
+    click.option("--write", "written", type=click.Path(), metavar="CONTRACT.yaml", help="Write the contract here."),
+    click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
+    click.option("--force", is_flag=True, help="Replace what is there."),
+    click.option(
+        "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
+    ),
+    click.option("--master", help="A Spark master; default: this machine's cores."),
+    click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+    profiling_options,
+    output_option,
+)
+
+
+def _options(command: Any) -> Any:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.group(short_help="Lanes by place: the lane table of cells, from traffic.")
+def geo() -> None:
+    """Lanes by place."""
+
+
+@geo.command(short_help="Build a lane table from the places of a source.")
+@click.argument("source", metavar="SRC")
+@_options
+def table(
+    source: str, written: str | None, report: str | None, force: bool, output: str, **options: Any
+) -> tuple[Result, str]:
+    """Build the lane table of a contract from SRC: cells split where load is heavy, packed so that hours are even.
+
+    SRC is a file or folder of Parquet, JSON lines or CSV, or a topic. Places are counted by H3 cell and UTC hour in one
+    pass on Spark. The table is fitted on all records; its figures under `held out` are of a table fitted on one half
+    and scored on the other. Records without a place are counted by their reason.
+
+    \b
+    keylane geo table pings/ --time ts --time-unit ms --lanes 60 --write places.yaml
+    keylane geo table pings/ --time ts --time-unit ms --sticky places.yaml --write places-2.yaml
+
+    Exit codes: 0 done, 1 the source cannot be read, 2 usage or invalid contract.
+    """
+    check_apart(written, report, options["sticky"] or options["contract"])
+    for path in (written, report):
+        check_free(path, force=force)
+    made = _made(source, options)
+    write(written, made.contract)
+    if report:
+        from keylane.report.geo_table import write_geo_table
+
+        write_geo_table(made.document, report)
+    return as_result(made.document, written), output
+
+
+def _made(source: str, options: dict[str, Any]) -> GeoTable:
+    from keylane.cli.progress import spark_progress
+    from keylane.cli.route import settings_from
+    from keylane.contract.parse import load_contract
+
+    old, base = (load_contract(options[name]) if options[name] else None for name in ("sticky", "contract"))
+    if options["most_moved"] is not None and old is None:
+        raise click.UsageError("--most-moved is for --sticky: a new table moves everything")
+    if (options["name"] or options["streams"]) and (old or base):
+        raise click.UsageError("--name and --stream are for a new contract; leave them out")
+    kafka = profiling_from(options)
+    from keylane.pipelines.geo_table import TableWish, geo_table
+    from keylane.pipelines.profile import Options
+
+    wanted = {name: options[name] for name in ("name", "streams", "most_moved", "radii") if options[name]}
+    wish = TableWish(options["lanes"], options["tau"], options["strategy"], old, base, **wanted)
+    given = Options(
+        kafka=kafka,
+        conf=settings_from(options["settings"]),
+        **{name: options[name] for name in ("time", "unit", "kind", "master")},
+    )
+    with spark_progress("geo table"):
+        return geo_table(
+            source,
+            options["lat"],
+            options["lng"],
+            wish=wish,
+            options=given,
+            say=lambda text: click.echo(f"geo table: {text}", err=True),
+        )
+
+
+def as_result(document: dict[str, Any], written: str | None) -> Result:
+    """The table beside other strategies, and in words what to know of it."""
+    held = document["balance"]["held_out"]
+    this = {"strategy": f"this table ({document['strategy']}, tau {document['tau']:g})", **held}
+    section = Section(COLUMNS, [this, *document["beside"]], "held-out records, 1 = 100 %")
+    return Result(document, [section], list(_lines(document, written)))
+
+
+def _lines(document: dict[str, Any], written: str | None) -> Iterator[str]:
+    balance = document["balance"]
+    hour = "" if balance["worst_hour_cv"] is None else f", in the worst hour {balance['worst_hour_cv']:.2%}"
+    yield f"{document['records']:,} places in {document['leaves']:,} leaves on {document['lanes']} lanes"
+    yield f"  fitted on all of them the CV is {balance['cv']:.2%}{hour}"
+    if document["moved"]:
+        yield f"  {document['moved']['share']:.2%} of the load changes lane, with {document['moved']['leaves']} leaves"
+    if document["copies_per_rider"]:
+        told = ", ".join(f"{copies:.2f} within {radius} m" for radius, copies in document["copies_per_rider"].items())
+        yield f"  copies per rider: {told}"
+    if document["dead"]:
+        yield "  no place: " + ", ".join(f"{records:,} {reason}" for reason, records in document["dead"].items())
+    yield from (f"  {note}" for note in document["notes"])
+    if written:
+        yield f"contract: {written}, epoch {document['epoch']}"

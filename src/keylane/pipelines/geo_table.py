@@ -1,0 +1,177 @@
+"""`geo table`: a lane table from traffic, counted on Spark in one pass.
+
+looking, kafka.profile    a source -> a frame of places, each with its time or its position
+spark.geo_counts          the frame -> records of each home cell by hour
+plan.lane_tables          counts -> a table, and how even it is on records that it has not seen
+plan.geo_written          a table -> a contract
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from keylane.contract.model import Key
+from keylane.errors import CountError, DataError, UsageError
+from keylane.geo.places import EARTH, Region
+from keylane.geo.rebalance import MOST_MOVED
+from keylane.geo.split import COARSEST
+from keylane.pipelines.failures import translated
+from keylane.pipelines.looking import look_at_files
+from keylane.pipelines.profile import Options
+from keylane.pipelines.session import session_beside, warn
+from keylane.placement.cell_lanes import cell_lanes
+from keylane.plan.geo_document import geo_document
+from keylane.plan.geo_written import NAME, STREAMS, geo_contract_text, next_epoch
+from keylane.plan.lane_tables import Counted, Wish, chosen
+from keylane.spark.geo_counts import HOURS, count_places
+from keylane.spark.session import active_session_kept
+from keylane.systems.address import parse_address, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.pipelines.looking import Looked
+    from keylane.pipelines.session import Say
+    from keylane.plan.lane_tables import Strategy
+    from keylane.spark.geo_counts import PlaceCounts
+
+__all__ = ["GeoTable", "TableWish", "geo_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableWish:
+    """What table is wanted of a source; what is None is the contract's, or chosen.
+
+    `old` is the contract whose table is changed with few moves; `base` one whose key, streams and lanes are kept.
+    """
+
+    lanes: int | None = None
+    tau: float | None = None
+    strategy: Strategy = "hours"
+    old: Contract | None = None
+    base: Contract | None = None
+    most_moved: float = MOST_MOVED
+    radii: tuple[float, ...] = ()
+    name: str = NAME
+    streams: tuple[str, ...] = field(default=STREAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class GeoTable:
+    """The document of a table, and its contract as text."""
+
+    document: dict[str, Any]
+    contract: str
+
+
+def geo_table(
+    source: str,
+    lat: str = "lat",
+    lng: str = "lng",
+    *,
+    wish: TableWish | None = None,
+    options: Options | None = None,
+    spark: SparkSession | None = None,
+    say: Say = warn,
+) -> GeoTable:
+    """Build a lane table from the places of a source; `options` as in `profile`, of which time and unit matter here."""
+    asked, given = wish or TableWish(), options or Options()
+    before = asked.old or asked.base
+    table_wish = _wish(asked)
+    region = _region(before)
+    try:
+        with active_session_kept(), _looked(source, Key(fields=(lat, lng)), given, spark, say) as look:
+            timed = given.time is not None or source.startswith("kafka:")
+            counts = count_places(look.frame, lat, lng, timed=timed, text=_is_text(look), region=region)
+    except Exception as error:
+        raise translated(error, work="the table") from error
+    counted, untimed = _counted(counts, look, source, timed=timed)
+    table, held, met = chosen(counted, table_wish)
+    document = geo_document(
+        source,
+        counted,
+        counts.dead,
+        table,
+        held,
+        met=met,
+        epoch=next_epoch(before),
+        radii=asked.radii,
+        timed=timed,
+        untimed=untimed,
+    )
+    return GeoTable(document, geo_contract_text(table, (lat, lng), before, asked.name, asked.streams))
+
+
+def _wish(asked: TableWish) -> Wish:
+    before = asked.old or asked.base
+    known = None if before is None or before.spec.lanes == "live" else before.spec.lanes
+    lanes = asked.lanes if asked.lanes is not None else known
+    if lanes is None:
+        raise UsageError.of("a table needs its lane count", hint="--lanes N, or a contract that says it")
+    if asked.old is not None:
+        _check_sticky(asked, asked.old, lanes)
+    old = cell_lanes(asked.old, lanes) if asked.old is not None else None
+    geo = before.spec.geo if before is not None else None
+    resolution = geo.resolution if geo is not None else COARSEST
+    hashed_by = before.spec.partitioner if before is not None else "kafka-java"
+    return Wish(lanes, asked.strategy, asked.tau, resolution, hashed_by, old, asked.most_moved)
+
+
+def _check_sticky(asked: TableWish, old: Contract, lanes: int) -> None:
+    if asked.base is not None:
+        raise UsageError.of("a change is of one contract", hint="leave --contract out; --sticky keeps what it says")
+    if old.spec.geo is None:
+        raise UsageError.of("the contract has no lanes by place", got=old.metadata.name, hint="--contract FILE")
+    if old.spec.lanes not in (lanes, "live"):
+        hint = "leave --sticky out: other lanes need another table"
+        raise UsageError.of("a sticky change keeps the lanes", got=lanes, allowed=str(old.spec.lanes), hint=hint)
+    if asked.strategy == "curve":
+        raise UsageError.of("a sticky change leaves no ranges of the curve", got="curve", allowed="hours")
+
+
+def _region(before: Contract | None) -> Region:
+    geo = before.spec.geo if before is not None else None
+    return Region(*geo.region) if geo is not None and geo.region is not None else EARTH
+
+
+@contextmanager
+def _looked(source: str, key: Key, given: Options, spark: SparkSession | None, say: Say) -> Iterator[Looked]:
+    address = parse_address(source)
+    if address.system == "kafka":
+        from keylane.pipelines.kafka.profile import looked_at_topic
+
+        with looked_at_topic(address, key, None, given, spark, say) as look:
+            yield look
+        return
+    path = path_of(address, "the source of a table")
+    yield look_at_files(session_beside(spark, given.master, given.conf, say), path, key, given)
+
+
+def _is_text(look: Looked) -> bool:
+    """Lines and the values of a topic are read as text; a column of a Parquet file has a type of its own."""
+    return look.facts.get("kind") != "parquet"
+
+
+def _counted(counts: PlaceCounts, look: Looked, source: str, *, timed: bool) -> tuple[Counted, int]:
+    """Nothing is lost; and what has no time counts alike in every hour."""
+    good = sum(int(half.sum()) for half in counts.halves)
+    if look.exact and good + sum(counts.dead.values()) != look.records:
+        what = "the source has changed while it was counted, or records were lost"
+        raise CountError.of(what, got=good + sum(counts.dead.values()), allowed=str(look.records))
+    if not good:
+        got = ", ".join(f"{n:,} {reason}" for reason, n in counts.dead.items()) or "no records"
+        raise DataError.of(f"no record of {source} has a place", got=got, hint="look at --lat and --lng")
+    fit, test = (_hours(half, timed=timed) for half in counts.halves)
+    untimed = sum(int(half[:, -1].sum()) for half in counts.halves) if timed else 0
+    return Counted(counts.cells, fit, test), untimed
+
+
+def _hours(half: NDArray[np.int64], *, timed: bool) -> NDArray[np.float64]:
+    return half[:, :HOURS] + half[:, HOURS:] / HOURS if timed else half.astype(float)

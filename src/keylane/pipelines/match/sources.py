@@ -1,0 +1,205 @@
+"""The two sources of a match: what each says of itself before Spark reads it, and its records as a raw frame.
+
+A source is a file or folder of Parquet, JSON lines or CSV; a folder that `route` made, or one stream of it; or a topic.
+Order among records of one time: of files, by name and row; of lanes, by offset, then by lane, because two lanes have
+no order between them. What the columns of a raw frame are: `reading`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+
+from keylane.errors import DataError, UsageError
+from keylane.pipelines.match.reading import LANE_KEY, ORIGINAL, SOURCE, check_columns
+from keylane.spark.claimed import claimed
+from keylane.spark.files import LINE, PLACE, SourceFile, file_of, picked, read_parquet, row_of
+from keylane.spark.files import address as as_spark
+from keylane.spark.kinds import column_named
+from keylane.spark.lines import read_csv, read_json
+from keylane.spark.scan import LANE, url_of
+from keylane.systems.address import parse_address, path_of
+from keylane.systems.folders import read_head, read_manifests
+from keylane.systems.sources import kind_of, name_in, path_values, source_files
+from keylane.systems.stream_files import target_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+    from keylane.pipelines.match.options import Columns, Options
+    from keylane.systems.address import Address
+    from keylane.systems.streams import Stream
+
+__all__ = ["LANE_BITS", "Found", "find", "lane_place", "opened", "raw_files"]
+
+#: An offset in a lane and the lane itself, as one number: enough bits for every lane count.
+LANE_BITS: Final = 17
+_OFFSET: Final = "keylane_offset"
+_POSITION: Final = StructType([StructField("file", StringType()), StructField("row", LongType())])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A source that is there: whose it is, its lanes and its contract's fingerprint, where it says so.
+
+    `files` are the files of each lane of a routed folder, `schema` its columns; `ranges` what is read of a topic.
+    `records` is how many there are, where that is known unread.
+    """
+
+    side: str
+    address: Address
+    columns: Columns
+    lanes: int | None = None
+    fingerprint: str | None = None
+    contract: str | None = None
+    files: tuple[tuple[str, ...], ...] = ()
+    schema: str = ""
+    ranges: tuple[tuple[int, int], ...] = ()
+    records: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+
+def find(side: str, source: str, columns: Columns, given: Options) -> Found:
+    """Look at a source, without Spark. A topic's end is where it ends now."""
+    address = parse_address(source)
+    if address.system == "kafka":
+        from keylane.pipelines.match.topics import find_topic
+
+        return find_topic(side, address, columns, given)
+    path = path_of(address, f"the {side}")
+    head_at = next((at for at in (path, path.parent) if at.is_dir() and read_head(at) is not None), None)
+    if head_at is None or (head_at != path and not path.name.startswith("stream=")):
+        return Found(side, address, columns)
+    return _routed(side, address, columns, path, head_at)
+
+
+def _routed(side: str, address: Address, columns: Columns, path: Path, target: Path) -> Found:
+    found = target_stream(parse_address(str(target)))
+    name = _stream_name(path, target, found)
+    manifests = read_manifests(target)
+    if not manifests or not manifests[-1].schema:
+        raise DataError.of(f"the {side} have been routed, and hold nothing yet", got=str(path))
+    lanes = found.lanes[name]
+    parts = [part for part in found.parts if part.stream == name and not part.dead]
+    files = tuple(tuple(part.name for part in parts if part.lane == lane) for lane in range(lanes))
+    records = sum(part.end or 0 for part in parts)
+    schema = manifests[-1].schema
+    return Found(side, address, columns, lanes, found.fingerprint, found.contract, files, schema, (), records)
+
+
+def _stream_name(path: Path, target: Path, found: Stream) -> str:
+    if path != target:
+        name = path.name.partition("=")[2]
+        if name not in found.lanes:
+            raise DataError.of("no such stream in the folder", got=name, allowed=", ".join(found.lanes))
+        return name
+    held = sorted({str(part.stream) for part in found.parts if not part.dead}) or sorted(found.lanes)
+    if len(held) > 1:
+        hint = f"{path}/stream={held[0]}"
+        raise UsageError.of("the folder holds several streams", got=str(path), allowed=", ".join(held), hint=hint)
+    return held[0]
+
+
+def opened(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame, Found]:
+    """The raw frame of a source, and the source with the number of its records, where that is known now."""
+    if found.ranges:
+        from keylane.pipelines.match.topics import read_topic
+
+        return read_topic(spark, found, given), found
+    frame, records = _lanes(spark, found) if found.schema else _files(spark, found, given)
+    check_columns(frame, found.columns, str(found))
+    return frame, replace(found, records=records)
+
+
+def _lanes(spark: SparkSession, found: Found) -> tuple[DataFrame, int | None]:
+    """A routed folder: one task for each lane, and Spark told so."""
+    own = StructType.fromJson(json.loads(found.schema))
+    given = [StructField(_OFFSET, LongType()), StructField("keylane_source", _POSITION)]
+    full = StructType([*own.fields, *given])
+    lanes = [_lane(spark, full, own, files, lane) for lane, files in enumerate(found.files)]
+    return claimed(spark, lanes, LANE_KEY), found.records
+
+
+def _lane(spark: SparkSession, full: StructType, own: StructType, files: Sequence[str], lane: int) -> DataFrame:
+    if files:
+        read = spark.read.schema(full).parquet(*(as_spark(_plain(path)) for path in files))
+    else:
+        nothing = spark.range(0, 1, 1, 1).where(F.col("id") < 0)
+        read = nothing.select(*(F.lit(None).cast(one.dataType).alias(one.name) for one in full.fields))
+    return read.select(
+        *map(column_named, own.names),
+        lane_place(F.col(_OFFSET), F.lit(lane)).alias(PLACE),
+        F.concat_ws("/", "keylane_source.file", F.col("keylane_source.row").cast("string")).alias(SOURCE),
+        _as_json(own.names).alias(ORIGINAL),
+        F.lit(lane).cast("int").alias(LANE),
+    )
+
+
+def lane_place(offset: Column, lane: Column) -> Column:
+    """The order of records of one time that lie in lanes: by offset, then by lane."""
+    return F.shiftleft(offset, LANE_BITS).bitwiseOR(lane.cast("bigint"))
+
+
+def _plain(path: str) -> SourceFile:
+    return SourceFile(path, "", path, 0, 0)
+
+
+def _files(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame, int | None]:
+    path = path_of(found.address, f"the {found.side}")
+    kind = kind_of(path, given.kind)
+    files = _listed(spark, path, None if given.kind else kind)
+    if not files:
+        raise DataError.of(f"the {found.side} have no files", got=str(path))
+    return raw_files(spark, files, kind, found.columns)
+
+
+def raw_files(
+    spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns
+) -> tuple[DataFrame, int | None]:
+    """The raw frame of these files, in their order, and how many records there are."""
+    if kind == "parquet":
+        read = read_parquet(spark, files, None, 0, {})
+        original = _as_json(read.columns)
+    else:
+        wanted = _line_types(columns)
+        read = (read_json if kind == "json" else read_csv)(spark, files, None, 0, wanted, only=True)
+        original = F.col(LINE)
+    file, row = file_of(F.col(PLACE)), row_of(F.col(PLACE)).cast("string")
+    where = F.concat_ws("/", picked([one.name for one in files], "string", file), row)
+    frame = read.frame.select("*", where.alias(SOURCE), original.alias(ORIGINAL))
+    return frame, sum(read.records) - read.filtered
+
+
+def _listed(spark: SparkSession, path: Path, kind: str | None) -> list[SourceFile]:
+    """In the order of their names. Files without a byte hold no record of any kind."""
+    sized = [(file, file.stat().st_size) for file in source_files(path, kind)]
+    named = [(name_in(path, str(file)), str(file), size) for file, size in sized if size]
+    return [
+        SourceFile(file, url_of(spark, file), name, size, 0, path_values(name)) for name, file, size in sorted(named)
+    ]
+
+
+def _as_json(names: Sequence[str]) -> Column:
+    return F.to_json(F.struct(*map(column_named, names)), {"ignoreNullFields": "false"})
+
+
+def _line_types(columns: Columns) -> Mapping[str, DataType]:
+    """Lines have no types of their own."""
+    kinds: dict[str, DataType] = {columns.available or "available": BooleanType()}
+    kinds |= {
+        columns.id: StringType(),
+        columns.time: StringType(),
+        columns.lat: DoubleType(),
+        columns.lng: DoubleType(),
+    }
+    return kinds

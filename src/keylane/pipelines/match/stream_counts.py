@@ -1,0 +1,79 @@
+"""What is counted in a batch on the way: pings of each lane, what is behind the watermark, ghosts, who waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Answered", "Loads", "Waiting", "ghosts_of", "loads_of", "newest_of", "waiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Pings of a batch: how many for each lane, how many behind the watermark, and the newest of each lane read."""
+
+    lanes: dict[int, int]
+    late: int
+    newest: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Requests that wait; and of those answered now the ts of the middle one, and of the oldest of a hundred."""
+
+    requests: int
+    middle: int | None
+    oldest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What lanes say: pairs, a row of counts for each lane and for each block of drivers, and how many are ghosts."""
+
+    pairs: DataFrame
+    lanes: list[Any]
+    blocks: list[Any]
+    ghosts: int
+
+    @property
+    def oldest(self) -> int | None:
+        """The ts of the oldest ping that a request may still see."""
+        return min((row["ts"] for row in self.blocks if row["ts"] is not None), default=None)
+
+
+def loads_of(pings: DataFrame, part: Column, watermark: int) -> Loads:
+    """Count the pings of a batch; `part` is where each was read."""
+    late = F.count_if(F.col("ts") < watermark).alias("late")
+    counted = pings.groupBy("lane", part).agg(F.count(F.lit(1)).alias("n"), F.max("ts").alias("newest"), late)
+    lanes: dict[int, int] = {}
+    newest: dict[str, int] = {}
+    rows = counted.collect()
+    for row in rows:
+        lanes[row["lane"]] = lanes.get(row["lane"], 0) + row["n"]
+        newest[row["part"]] = max(newest.get(row["part"], row["newest"]), row["newest"])
+    return Loads(lanes, sum(row["late"] for row in rows), newest)
+
+
+def newest_of(requests: DataFrame, part: Column) -> dict[str, int]:
+    """The ts of the newest request of each lane read."""
+    return {row["part"]: row["newest"] for row in requests.groupBy(part).agg(F.max("ts").alias("newest")).collect()}
+
+
+def ghosts_of(pairs: DataFrame) -> int:
+    """Pairs that a second lane has found too: of a driver that it should not know any more."""
+    found = pairs.agg(F.count(F.lit(1)), F.count_distinct("rider", "rider_ts", "driver")).first()
+    return 0 if found is None else int(found[0] - found[1])
+
+
+def waiting(requests: DataFrame) -> Waiting:
+    """Of judged requests."""
+    ripe = F.when(F.col("ripe"), F.col("ts"))
+    ages = [F.percentile_approx(ripe, share, 1000) for share in (0.5, 0.01)]
+    found = requests.where(~F.col("answered")).agg(F.count_if(~F.col("ripe")), *ages).first()
+    assert found is not None
+    return Waiting(*found)

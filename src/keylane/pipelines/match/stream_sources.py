@@ -1,0 +1,93 @@
+"""The two sources of a running match as one stream, and what a batch of it holds: raw frames of drivers and of riders.
+
+Of files the stream has names, of topics records: Spark's checkpoint says which of them make a batch, and replays the
+same after a kill. Files are numbered as they are taken, from batch to batch, so that of two records of one time the
+later one counts however they were cut into batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from keylane.pipelines.batch import files_of
+from keylane.pipelines.match.reading import check_columns
+from keylane.pipelines.match.sources import raw_files
+from keylane.pipelines.route import Options as Route
+from keylane.pipelines.route import discovered
+from keylane.spark.files import PLACE, place_of
+from keylane.systems.address import path_of
+from keylane.systems.sources import kind_of, pattern_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from keylane.pipelines.match.options import Options
+    from keylane.pipelines.match.sources import Found
+
+__all__ = ["Taken", "both_sides", "has_topics", "taken"]
+
+SIDE: Final = "keylane_side"
+_FILE: Final = ("path", "modified", "length", "url")
+_MESSAGE: Final = ("key", "value", "topic", "partition", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A side of a batch: its raw frame, none where it has no record; and how many files were taken by then."""
+
+    frame: DataFrame | None
+    files: int = 0
+
+
+def has_topics(*sides: Found) -> bool:
+    """Whether records themselves are in the stream, which then is read more than once in a batch."""
+    return any(side.address.system == "kafka" for side in sides)
+
+
+def both_sides(spark: SparkSession, sides: tuple[Found, Found], given: Options, max_files: int) -> DataFrame:
+    """One stream of both."""
+    first, second = (_stream(spark, side, given, max_files) for side in sides)
+    return first.unionByName(second, allowMissingColumns=True)
+
+
+def _stream(spark: SparkSession, side: Found, given: Options, max_files: int) -> DataFrame:
+    if side.address.system == "kafka":
+        return _topic(spark, side, given).select(F.lit(side.side).alias(SIDE), *_MESSAGE)
+    path = path_of(side.address, f"the {side.side}")
+    kind = kind_of(path, given.kind)
+    found = discovered(spark, str(path), pattern_of(kind, given.kind), Route(max_files=max_files)).toDF(*_FILE)
+    return found.select(F.lit(side.side).alias(SIDE), *_FILE)
+
+
+def _topic(spark: SparkSession, side: Found, given: Options) -> DataFrame:
+    from keylane.pipelines.kafka.sources import KafkaSource
+    from keylane.systems.kafka_access import kafka_access
+
+    access, said = kafka_access(side.address.place, given.kafka.properties), given.kafka
+    return KafkaSource(spark, access, side.address.name, {}, None, said.start, said.max_records).stream()
+
+
+def taken(frame: DataFrame, side: Found, given: Options, before: int) -> Taken:
+    """What a batch has of a side; `before` files were taken until now."""
+    own = frame.where(F.col(SIDE) == side.side)
+    if side.address.system == "kafka":
+        from keylane.pipelines.match.topics import raw_messages
+
+        return Taken(raw_messages(own, side.columns, given))
+    path = path_of(side.address, f"the {side.side}")
+    files = [file for file in files_of(own.select(*_FILE), path) if file.size]
+    if not files:
+        return Taken(None, before)
+    raw, _ = raw_files(frame.sparkSession, files, _kind(path, given), side.columns)
+    check_columns(raw, side.columns, str(side))
+    numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
+    return Taken(raw.withColumn(PLACE, numbered), before + len(files))
+
+
+def _kind(path: Path, given: Options) -> str:
+    return kind_of(path, given.kind)

@@ -1,0 +1,132 @@
+"""Where the result of a batch goes: a folder that is there whole or not at all, or a topic.
+
+    DST/matches/      Parquet: rider_id, rider_ts, driver_id, distance_m, driver_ts, rank
+    DST/offers/       Parquet, where drivers are assigned
+    DST/_dead/        dead letters: side, source, reason, original
+
+All of it is staged beside the target and becomes it by one rename. A folder that holds anything is refused.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pyspark.sql import functions as F
+
+from keylane.errors import TargetError, UsageError
+from keylane.spark.messages import DEAD_PREFIX
+from keylane.systems.address import path_of
+from keylane.systems.durable import force_all
+from keylane.systems.kafka_headers import dead_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+    from keylane.pipelines.match.options import Options
+    from keylane.systems.address import Address
+
+__all__ = ["check_target", "staged", "to_topic", "write_dead", "write_matches"]
+
+
+def check_target(target: Address, given: Options) -> None:
+    """Refuse a target before anything is read: a folder that holds something, a topic that is not there."""
+    if target.system == "kafka":
+        if given.assign is not None:
+            what = "offers are written to a folder"
+            raise UsageError.of(what, got=str(target), allowed="a new folder", hint="leave --assign out")
+        _check_topics(target, given)
+        return
+    path = path_of(target, "the target")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        allowed = "a folder that is new or empty"
+        hint = "matches are written once, whole; take another folder"
+        raise TargetError.of("the target holds something already", got=str(path), allowed=allowed, hint=hint)
+
+
+@contextmanager
+def staged(target: Address) -> Iterator[Path]:
+    """A folder to write in, which becomes the target when this ends well, and is gone when it does not."""
+    if target.system == "kafka":
+        with tempfile.TemporaryDirectory(prefix="keylane-match-") as name:
+            yield Path(name)
+        return
+    path = path_of(target, "the target")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staging = path.with_name(f".{path.name}.{uuid4().hex[:12]}.new")
+    staging.mkdir()
+    try:
+        yield staging
+        force_all(sorted(one for one in staging.rglob("*") if not one.name.startswith(".")))
+        staging.rename(path)
+        force_all([path.parent])
+    except OSError as error:
+        if path.exists() and any(path.iterdir()):
+            raise TargetError.of("the target was filled meanwhile", got=str(path)) from error
+        raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_matches(matches: DataFrame, folder: Path, target: Address, given: Options) -> DataFrame:
+    """Write matches, in the folder, and to the topic where that is the target; as they were written."""
+    kept = f"file://{folder / 'matches'}"
+    matches.write.parquet(kept)
+    written = matches.sparkSession.read.schema(matches.schema).parquet(kept)
+    if target.system == "kafka":
+        key = F.col("rider_id").cast("binary").alias("key")
+        value = F.to_json(F.struct(*matches.columns)).cast("binary").alias("value")
+        to_topic(written.select(key, value), target, target.name, given)
+    return written
+
+
+def write_dead(dead: DataFrame, folder: Path, target: Address, given: Options) -> dict[str, dict[str, int]]:
+    """Write dead letters, where there are any: how many of each side and reason."""
+    kept = folder / "_dead"
+    dead.repartition(1).write.parquet(f"file://{kept}")
+    written = dead.sparkSession.read.schema(dead.schema).parquet(f"file://{kept}")
+    counts: dict[str, dict[str, int]] = {"drivers": {}, "riders": {}}
+    for side, reason, count in written.groupBy("side", "reason").count().sort("side", "reason").collect():
+        counts[side][reason] = count
+    if not any(counts.values()):
+        shutil.rmtree(kept)
+    elif target.system == "kafka":
+        to_topic(_letters(written), target, dead_topic(target.name), given)
+    return counts
+
+
+def _letters(dead: DataFrame) -> DataFrame:
+    headers = F.array(
+        *(
+            F.struct(F.lit(f"{DEAD_PREFIX}{name}").alias("key"), F.col(name).cast("binary").alias("value"))
+            for name in ("side", "source", "reason")
+        )
+    )
+    return dead.select(F.col("original").cast("binary").alias("value"), headers.alias("headers"))
+
+
+def _check_topics(target: Address, given: Options) -> None:
+    from keylane.systems.kafka_access import kafka_access
+    from keylane.systems.kafka_cluster import open_cluster
+
+    with open_cluster(kafka_access(target.place, given.kafka.properties)) as cluster:
+        for topic in (target.name, dead_topic(target.name)):
+            if cluster.lanes([topic])[topic]:
+                continue
+            if not given.kafka.create:
+                raise TargetError.of(f"no such topic at {target.place}", got=topic, hint="make it first, or --create")
+            cluster.create(topic, given.lanes or 1)
+
+
+def to_topic(frame: DataFrame, target: Address, topic: str, given: Options) -> None:
+    """Write messages to a topic, at least once."""
+    from keylane.systems.kafka_access import kafka_access
+
+    access = kafka_access(target.place, given.kafka.properties)
+    frame.write.format("kafka").options(**access.java(), topic=topic, includeHeaders="true").save()

@@ -1,0 +1,183 @@
+"""A lane table as the document `keylane.geo-table/1`: its balance, what stands beside it, and what is not possible.
+
+How the table is made: `lane_tables`. As a contract: `geo_written`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from keylane.contract.leaves import leaves_checksum, leaves_text
+from keylane.geo.bits import cell_name
+from keylane.geo.split import HOME
+from keylane.measure.balance import least_cv
+from keylane.plan.lane_tables import Counted, Fitted, Score, Wish, fitted, hashed, lane_sums, scored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from keylane.placement.cell_lanes import CellLanes
+
+__all__ = ["copies_per_rider", "geo_document"]
+
+#: Plain hashes that a table is held against.
+_FINER: Final = (0, 1, 2, 3)
+_FORMULA: Final = "abs-long-hashcode"
+#: Home cells that copies are counted at: every so many records one, whatever the load.
+_SAMPLED: Final = 2_000
+_PLACES: Final = 6
+
+
+def geo_document(
+    source: str,
+    counted: Counted,
+    dead: Mapping[str, int],
+    table: Fitted,
+    held: Score,
+    *,
+    met: bool,
+    epoch: int = 1,
+    radii: Sequence[float] = (),
+    timed: bool = True,
+    untimed: int = 0,
+) -> dict[str, Any]:
+    """All that is to say of a table."""
+    wish, lanes, total = table.wish, table.lanes, counted.all
+    own = scored(lanes, counted.cells, total)
+    sums = lane_sums(lanes, counted.cells, total)
+    least = least_cv(total.sum(1), wish.lanes)
+    return {
+        "schema": "keylane.geo-table/1",
+        "source": source,
+        "records": round(float(total.sum())),
+        "dead": dict(dead),
+        "lanes": wish.lanes,
+        "strategy": wish.strategy,
+        "tau": table.tau,
+        "resolution": wish.resolution,
+        "leaves": len(table.leaves),
+        "epoch": epoch,
+        "checksum": leaves_checksum(text_of(table)),
+        "balance": {**_figures(own), "held_out": _figures(held), "least_cv": _rounded(least)},
+        "beside": list(_beside(counted, table)),
+        "copies_per_rider": copies_per_rider(lanes, counted, radii) if radii else None,
+        "moved": None if table.moved is None else {"share": _rounded(table.moved.share), "leaves": table.moved.leaves},
+        "lane_loads": np.rint(sums.sum(1)).astype(int).tolist(),
+        "hours": np.round(sums, 3).tolist() if timed else None,
+        "cells": list(_cells(table, timed=timed)),
+        "notes": list(_notes(counted, table, held, least, met=met, untimed=untimed)),
+    }
+
+
+def text_of(table: Fitted) -> tuple[str, ...]:
+    """The leaves of a table as a contract holds them."""
+    lane_of = dict(zip(table.leaves.cells.tolist(), table.lane.tolist(), strict=True))
+    return leaves_text(lane_of, table.wish.lanes)
+
+
+def copies_per_rider(lanes: CellLanes, counted: Counted, radii: Sequence[float]) -> dict[str, float]:
+    """On how many lanes a record's surroundings are, on average: from a sample of home cells, at their centres."""
+    from keylane.geo.cells import centres
+    from keylane.matching.cover import covers
+
+    cells = sampled(counted.cells, counted.all.sum(1))
+    lat, lng = centres(cells).T
+    finest = max(lanes.resolution, _finest(lanes))
+    return {
+        f"{radius:g}": round(len(covers(lat, lng, cells, radius, lanes.of, finest)[0]) / len(cells), 4)
+        for radius in radii
+    }
+
+
+def sampled(cells: NDArray[np.int64], load: NDArray[np.float64], size: int = _SAMPLED) -> NDArray[np.int64]:
+    """As many cells as asked for, a heavy one several times: every so many records along the curve one."""
+    passed = np.cumsum(load)
+    at = (np.arange(size) + 0.5) * float(passed[-1]) / size
+    return cells[np.minimum(np.searchsorted(passed, at, "right"), len(cells) - 1)]
+
+
+def _finest(lanes: CellLanes) -> int:
+    widths = lanes.ends - lanes.starts + 1
+    return 15 - int(np.round(np.log2(max(1, int(widths.min(initial=1 << 45)))) / 3))
+
+
+def _figures(score: Score) -> dict[str, Any]:
+    return {
+        "cv": _rounded(score.cv),
+        "worst_hour_cv": _rounded(score.worst_hour_cv),
+        "max_over_mean": _rounded(score.max_over_mean),
+        "noise_floor": _rounded(score.noise_floor),
+        "hour_noise_floor": _rounded(score.hour_noise_floor),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _PLACES)
+
+
+def _beside(counted: Counted, table: Fitted) -> Iterator[dict[str, Any]]:
+    """Other ways on the half that the table was scored on."""
+    wish, cells, test = table.wish, counted.cells, counted.test
+    for finer in _FINER:
+        at = wish.resolution + finer
+        if at <= HOME:
+            yield _named(f"hash res {at}", hashed(wish.partitioner, at, wish.lanes, cells, test))
+    yield _named(_FORMULA, hashed(_FORMULA, wish.resolution, wish.lanes, cells, test))
+    other = Wish(wish.lanes, "curve" if wish.strategy == "hours" else "hours", None, wish.resolution, wish.partitioner)
+    yield _named(other.strategy, scored(fitted(cells, counted.fit, other, table.tau).lanes, cells, test))
+
+
+def _named(strategy: str, score: Score) -> dict[str, Any]:
+    return {"strategy": strategy, "cv": _rounded(score.cv), "worst_hour_cv": _rounded(score.worst_hour_cv)}
+
+
+def _cells(table: Fitted, *, timed: bool) -> Iterator[dict[str, Any]]:
+    loads = table.leaves.loads
+    busiest = loads.argmax(1).tolist()
+    rows = zip(table.leaves.cells.tolist(), table.lane.tolist(), loads.sum(1).tolist(), busiest, strict=True)
+    for cell, lane, records, hour in rows:
+        known = hour if timed and records else None
+        yield {"cell": cell_name(cell), "lane": lane, "records": round(records), "hour": known}
+
+
+def _notes(counted: Counted, table: Fitted, held: Score, least: float, *, met: bool, untimed: int) -> Iterator[str]:
+    """What the figures alone do not say."""
+    lanes, cells = table.wish.lanes, len(counted.cells)
+    if cells < lanes:
+        yield (
+            f"{cells} cells cannot fill {lanes} lanes: a cell has one lane, so {lanes - cells} stay empty, and the CV "
+            f"is {least:.1%} at best; {cells} lanes or fewer could all be used"
+        )
+    elif least > max(held.noise_floor, 0.01):
+        yield (
+            f"no table of cells of resolution {HOME} goes below a CV of {least:.1%}: of the home cells "
+            f"{_heavy(counted, lanes)} alone above a lane's fair share; fewer lanes would help"
+        )
+    if not met:
+        yield (
+            "the goal is not reached on records that the table was not fitted on: "
+            f"CV {held.cv:.2%} where chance gives {held.noise_floor:.2%}{_worst(held)}"
+        )
+    if held.noise_floor > 0.05:
+        yield f"few records: chance alone gives a CV of {held.noise_floor:.1%}, so a smaller one cannot be told"
+    if untimed:
+        yield f"{untimed:,} records have no time that can be read: they count alike in every hour"
+    empty = int((table.leaves.loads.sum(1) == 0).sum())
+    if empty:
+        yield f"{empty:,} leaves are without a record: they are beside the ones that were split"
+
+
+def _heavy(counted: Counted, lanes: int) -> str:
+    load = counted.all.sum(1)
+    heavy = int((load > load.sum() / lanes).sum())
+    return f"{heavy} are each" if heavy > 1 else "1 is"
+
+
+def _worst(held: Score) -> str:
+    if held.worst_hour_cv is None or held.hour_noise_floor is None:
+        return ""
+    return f"; worst hour {held.worst_hour_cv:.2%} where chance gives {held.hour_noise_floor:.2%}"

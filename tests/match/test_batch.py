@@ -1,0 +1,137 @@
+"""A batch gives what brute force gives: from raw folders by an exchange, and from lanes without one."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.match.plans import exchanges_above
+from tests.match.worlds import expected, found_in, geo_contract, pings, requests, routed, write
+
+from keylane.pipelines.match.batch import agreed_work, match, sides_of
+from keylane.pipelines.match.joined import lane_answers
+from keylane.pipelines.match.options import Options
+from keylane.pipelines.route import Options as RouteOptions
+from keylane.pipelines.route import route
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from keylane.contract.model import Contract
+
+RADIUS = 2500.0
+#: What Spark writes for a frame that was told how it lies.
+DRIVERS = "Scan ExistingRDD"
+
+
+@pytest.fixture(scope="module")
+def geo() -> Contract:
+    return geo_contract()
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """drivers/ and riders/ as they come."""
+    folder = tmp_path_factory.mktemp("raw")
+    write(folder / "drivers", pings())
+    write(folder / "riders", requests())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lanes(spark: SparkSession, raw: Path, geo: Contract, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, routed by one contract."""
+    folder = tmp_path_factory.mktemp("lanes")
+    for side, stream in (("drivers", "driver-locations"), ("riders", "rider-requests")):
+        route(geo, str(raw / side), str(folder / side), options=RouteOptions(stream=stream), spark=spark)
+    return folder
+
+
+def valid(document: dict[str, Any]) -> dict[str, Any]:
+    schema = json.loads(files("keylane").joinpath("schemas", "match.json").read_text("utf-8"))
+    Draft202012Validator(schema).validate({name: one for name, one in document.items() if name != "picture"})
+    return document
+
+
+@pytest.mark.parametrize(
+    ("nearest", "expire"), [(None, None), (3, 45.0)], ids=["all within the radius", "the nearest that are not too old"]
+)
+def test_raw_folders_give_what_brute_force_gives(
+    nearest: int | None, expire: float | None, spark: SparkSession, raw: Path, geo: Contract, tmp_path: Path
+) -> None:
+    options = Options(RADIUS, nearest=nearest, expire=expire, verify=nearest is not None)
+    document = valid(
+        match(str(raw / "drivers"), str(raw / "riders"), str(tmp_path / "out"), options, contract=geo, spark=spark)
+    )
+    wanted = expected(pings(), requests(), RADIUS, expire, nearest)
+    found = found_in(tmp_path / "out")
+    assert sorted(found) == sorted(wanted)
+    assert document["pairs"] == len(wanted) > 100
+    assert document["riders"] == 160
+    assert document["pings"] == sum(document["lane_loads"]) == 2400
+    assert document["copies_per_rider"] > 1.3
+    assert document["metrics"]["ghosts_dropped"] > 20
+    if options.verify:
+        assert (document["recall"], document["verified"]) == (1.0, {"pairs": len(wanted), "missing": 0, "extra": 0})
+
+
+def test_lanes_give_the_same_without_an_exchange_of_drivers(
+    spark: SparkSession, lanes: Path, geo: Contract, tmp_path: Path
+) -> None:
+    options = Options(RADIUS, co_partitioned=True, picture=True, assign="optimal", window=30, offer_for=20)
+    document = valid(
+        match(str(lanes / "drivers"), str(lanes / "riders"), str(tmp_path / "out"), options, contract=geo, spark=spark)
+    )
+    (drivers, theirs), (riders, hers) = (routed(lanes / side) for side in ("drivers", "riders"))
+    wanted = expected(drivers, riders, RADIUS, offsets=(theirs, hers))
+    assert sorted(found_in(tmp_path / "out")) == sorted(wanted)
+    assert document["offers"]["granted"] > 50
+    picture = document["picture"]
+    assert sum(one["pings"] for one in picture["cells"]) == sum(map(sum, picture["hours"])) == document["pings"]
+    assert sum(one["requests"] for one in picture["cells"]) == document["riders"]
+    copies = document["riders"] + sum(one["copies"] for one in picture["cells"])
+    assert copies / document["riders"] == pytest.approx(document["copies_per_rider"], abs=1e-6)
+
+
+@pytest.fixture(params=["false", "true"], ids=["as planned", "adaptive"])
+def session(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession:
+    """A session of its own, with and without plans that change while they run."""
+    own = spark.newSession()
+    own.conf.set("spark.sql.adaptive.enabled", request.param)
+    own.conf.set("spark.sql.session.timeZone", "UTC")
+    own.conf.set("spark.sql.shuffle.partitions", "8")
+    return own
+
+
+def ran(frame: DataFrame) -> str:
+    """The plan of a frame that has run: under adaptive execution only then is it the final one."""
+    frame.collect()
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_the_plan_has_no_shuffle_of_the_driver_side_and_plain_hashing_has_one(
+    session: SparkSession, lanes: Path, geo: Contract
+) -> None:
+    work = agreed_work(str(lanes / "drivers"), str(lanes / "riders"), "out", Options(RADIUS), geo)
+    sides = sides_of(session, work)
+    plan = ran(lane_answers(sides.pings, sides.copies, RADIUS, None))
+    assert DRIVERS in plan
+    assert exchanges_above(plan, DRIVERS)[0] == []
+    plain = sides.pings.withColumn("lane_key", sides.pings["lane"])
+    by_id = lane_answers(plain, sides.copies.withColumn("lane_key", sides.copies["lane"]), RADIUS, None)
+    assert exchanges_above(ran(by_id), DRIVERS)[0] != []
+
+
+def test_every_lane_is_a_task_of_its_own(session: SparkSession, lanes: Path, geo: Contract) -> None:
+    from pyspark.sql import functions as F
+
+    work = agreed_work(str(lanes / "drivers"), str(lanes / "riders"), "out", Options(RADIUS), geo)
+    pings = sides_of(session, work).pings
+    where = pings.select("lane", F.spark_partition_id().alias("task")).distinct().collect()
+    assert sorted(map(tuple, where)) == [(lane, lane) for lane in range(8)]
+    assert pings.rdd.getNumPartitions() == 8

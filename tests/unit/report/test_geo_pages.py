@@ -1,0 +1,160 @@
+"""The pages of geo table and of match as text: well-formed, in one file, escaped. In a browser: tests/browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.unit.report.geo_documents import city_places, geo_table_document, match_document
+from tests.unit.report.reading import read
+from tests.unit.report.test_documents import problems
+
+from keylane.errors import DataError
+from keylane.report.geo_table import geo_table_page, write_geo_table
+from keylane.report.map_data import map_data, match_picture, picture
+from keylane.report.match import match_page, write_match
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = '</script><img src=x onerror="window.harm=1">'
+NOBODY = np.empty((0, 2))
+
+
+def pages() -> dict[str, str]:
+    return {
+        "table": geo_table_page(geo_table_document()),
+        "no place": geo_table_page(geo_table_document(NOBODY)),
+        "no time": geo_table_page(geo_table_document(timed=False)),
+        "hostile": geo_table_page(geo_table_document(source=HOSTILE)),
+        "match": match_page(match_document()),
+        "no picture": match_page(match_document(picture=False)),
+    }
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return pages()
+
+
+def test_the_made_up_documents_are_what_the_commands_print() -> None:
+    assert problems(geo_table_document()) == []
+    assert problems(geo_table_document(timed=False)) == []
+    printed = {name: value for name, value in match_document().items() if name != "picture"}
+    assert problems(printed) == []
+    assert problems({**printed, "pairs": "many"}), "the twin: a document that no command prints"
+
+
+def sections(text: str) -> list[str | None]:
+    return [found["id"] for tag, found in read(text).elements if tag == "section"]
+
+
+@pytest.mark.parametrize("name", list(pages()))
+def test_every_page_is_well_formed_and_points_nowhere_else(made: dict[str, str], name: str) -> None:
+    found = read(made[name])
+    assert (found.problems, found.open) == ([], [])
+    assert len(found.ids) == len(set(found.ids))
+    assert all(target.startswith("#") and target[1:] in found.ids for target in found.targets)
+    assert set(re.findall(r"[a-z]+://[^\s\"'<)]+", made[name])) == {"http://www.w3.org/2000/svg"}
+    assert not [one for _, one in found.elements if "style" in one or any(key[:2] == "on" for key in one)]
+
+
+def test_a_page_that_is_not_well_formed_is_noticed(made: dict[str, str]) -> None:
+    assert read(made["table"].replace("</section>", "", 1)).problems
+
+
+def test_the_map_comes_first_and_what_there_is_nothing_of_is_left_out(made: dict[str, str]) -> None:
+    assert sections(made["table"]) == ["map", "hours", "beside", "loads", "how"]
+    assert sections(made["no time"]) == ["map", "beside", "loads", "how"]
+    assert sections(made["no place"]) == ["map", "beside", "how"]
+    assert sections(made["match"]) == ["map", "hours", "loads", "lag", "dead", "how"]
+    assert sections(made["no picture"]) == ["map", "loads", "lag", "dead", "how"]
+
+
+def test_a_source_that_is_markup_is_text(made: dict[str, str]) -> None:
+    assert [tag for tag, _ in read(made["hostile"]).elements].count("script") == 2
+    assert "&lt;/script&gt;&lt;img" in made["hostile"]
+
+
+def test_the_headline_says_what_was_promised_on_records_that_were_not_fitted_on(made: dict[str, str]) -> None:
+    document = geo_table_document()
+    held = document["balance"]["held_out"]["cv"] * 100
+    headline = re.sub(r"<.*?>", "", re.findall(r"<h1>.*?</h1>", made["table"])[0])
+    assert headline.startswith(f"{document['leaves']:,} cells on 12 lanes: the lanes differ by {held:.2f}")
+    assert "176\N{NO-BREAK SPACE}%" in made["table"], "a CV above 100 % is said as it is"
+    assert "No place was found" in made["no place"]
+
+
+def test_a_match_says_who_was_served_and_what_brute_force_found(made: dict[str, str]) -> None:
+    text = re.sub(r"<.*?>", "", made["match"])
+    assert "1,874 of 2,000 requests have a driver within 1 km: 9,120 pairs." in text
+    assert "0 missing, 0 too many" in text
+    unchecked = {**match_document(), "recall": None, "verified": None}
+    assert "not checked" in match_page(unchecked)
+
+
+def test_a_match_without_what_only_streams_have_is_a_page_too() -> None:
+    document = match_document()
+    document["metrics"] |= {"match_latency_ms": None, "lag": None, "tombstones": None, "late_pings": None}
+    document["metrics"] |= {"pending": None, "lane_cv": None, "border_share": None, "noise_floor": None}
+    document |= {"offers": None, "expire_s": None, "riders": 0}
+    text = match_page(document)
+    assert read(text).problems == []
+    assert sections(text) == ["map", "hours", "loads", "dead", "how"]
+    assert "No request was found" in text
+
+
+def test_files_are_written_whole(tmp_path: Path) -> None:
+    write_geo_table(geo_table_document(), tmp_path / "table.html")
+    write_match(match_document(), tmp_path / "match.html")
+    for name in ("table", "match"):
+        assert (tmp_path / f"{name}.html").read_text(encoding="utf-8").endswith("</html>\n")
+
+
+def test_every_leaf_is_on_the_map_and_its_ancestors_hold_what_it_holds() -> None:
+    document = geo_table_document()
+    data = map_data(picture(document["cells"], 1000.0), document["lanes"])
+    names = data["cells"]["names"].split(" ")
+    assert {one["cell"].rstrip("f") for one in document["cells"]} <= set(names)
+    coarse = sum(name[1] == "3" for name in names)
+    assert coarse < len(document["cells"]) < len(names)
+
+
+def test_a_cell_of_a_match_may_have_several_lanes() -> None:
+    cell = geo_table_document()["cells"][0]["cell"]
+    one = {"cell": cell, "lane": 3, "pings": 10, "requests": 2, "copies": 1}
+    found = match_picture([one, {**one, "lane": 5, "pings": 4}], 1000.0)
+    (leaf,) = found.leaves.values()
+    assert (leaf.lane, leaf.records) == (3, 14)
+    (node,) = found.shown.values()
+    assert (node.requests, node.copies, len(node.lanes)) == (4, 2, 2)
+
+
+def test_a_cell_that_is_none_is_refused() -> None:
+    with pytest.raises(DataError, match="a cell that is none"):
+        picture([{"cell": "zebra", "lane": 0, "records": 1}], 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("places", "view"),
+    [
+        (city_places(800, cities=((40.71, -74.0, 1.0),)), "Country"),
+        (city_places(800), "World"),
+        (np.array([[40.71, -74.0], [40.72, -74.01]]), "City"),
+        (NOBODY, "World"),
+    ],
+)
+def test_the_page_opens_with_the_closest_view_that_shows_most_of_it(places: Any, view: str) -> None:
+    document = geo_table_document(places)
+    assert map_data(picture(document["cells"], 1000.0), 12)["open"] == view
+
+
+def test_the_page_of_a_city_has_no_coast_of_the_world_beyond_the_coarsest() -> None:
+    city = geo_table_document(city_places(800, cities=((40.71, -74.0, 1.0),)))
+    small, large = (
+        len(json.dumps(map_data(picture(one["cells"], 1e3), 12)["land"])) for one in (city, geo_table_document())
+    )
+    assert small < 60_000 < large < 200_000

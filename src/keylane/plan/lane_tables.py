@@ -5,8 +5,8 @@ tau of the ladder that meets the goal is taken, because fewer and coarser leaves
 then fitted on all records with that tau. The goal: the CV of the day, and that of every hour, within what chance gives
 on so few records; where chance is smaller than that, a CV of 0.5 % for the day and 2.5 % for an hour.
 
-Worked example: world-wide load on 60 lanes. tau 0.5 leaves an hour at 6 %, tau 0.3 one at 2.4 %: 0.3 is taken, and not
-0.2, which splits more for nothing.
+Worked example: world-wide load on 60 lanes. tau 0.3 leaves an hour at 2.6 %, tau 0.2 one at 2.0 %: 0.2 is taken, and
+not 0.1, which splits more for nothing.
 
 What changes do: other traffic gives another table, so a table in use is changed with `old`, which keeps its leaves and
 moves few (`keylane.geo.rebalance`). When not to use it: fewer counted cells than lanes; `notes` says what is left.

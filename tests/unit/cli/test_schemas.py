@@ -199,10 +199,8 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
         if command == "check":
             broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
             return validated(run, "check", broken, "--data", data_file("a.parquet"))
-        if command == "profile":
-            return profile_document()
-        if command == "geo-table":
-            return geo_table_document()
+        if command in {"profile", "geo-table"}:
+            return profile_document() if command == "profile" else geo_table_document()
         if command == "verify":
             contract = parse_contract(contract_file("v.yaml").read_text())
             source, target = make(tmp_path / "streams", contract, payments(1))

@@ -79,10 +79,10 @@ def _followed(spark: SparkSession, broker: Cluster, target: Path, *, matching: b
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.stream import Following, follow
 
-    sides = [f"kafka://{broker.bootstrap}/{topic}" for topic in (DRIVERS, RIDERS)]
+    drivers, riders = (f"kafka://{broker.bootstrap}/{topic}" for topic in (DRIVERS, RIDERS))
     given = Options(radius=RADIUS, kafka=KafkaOptions(value="json", max_records=BATCH))
     how = Following(available_now=True, matching=matching)
-    found = follow(*sides, str(target), given, how, contract=parse_contract(CONTRACT), spark=spark)
+    found = follow(drivers, riders, str(target), given, how, contract=parse_contract(CONTRACT), spark=spark)
     assert (found["pings"], found["riders"] + found["metrics"]["pending"]) == (PINGS, REQUESTS)
     assert (found["pairs"] > 0) == matching
     shutil.rmtree(target)

@@ -16,12 +16,13 @@ import tempfile
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from benchmarks.timing import Figure, best
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.placement.cell_lanes import CellLanes
@@ -80,20 +81,19 @@ def _write(spark: SparkSession, path: str) -> None:
 def _sides(spark: SparkSession, path: str) -> dict[str, Callable[[], None]]:
     from pyspark.sql import functions as F
 
-    from keylane.spark.arrow import arrow_udf
     from keylane.spark.cells import cell_lane_column, cell_way, place_columns
 
     lat, lng, frame = F.col("lat"), F.col("lng"), spark.read.parquet(path)
     columns: dict[str, Column] = {
         "scan": F.col("cell"),
-        "identity": arrow_udf(_identity, "double")(lat, lng),
+        "identity": _identity(lat, lng),
         "arrow": place_columns(lat, lng, way="arrow").cell,
         "lanes": cell_lane_column(spark, _table(frame), F.col("cell")),
     }
     if cell_way(spark) == "java":
         columns["java"] = place_columns(lat, lng, way="java").cell
     if _has_h3ronpy():
-        columns["h3ronpy"] = arrow_udf(_in_bulk, "bigint")(lat, lng)
+        columns["h3ronpy"] = _in_bulk(lat, lng)
     return {name: partial(_run, frame.select(column.alias("x"))) for name, column in columns.items()}
 
 
@@ -107,17 +107,26 @@ def _has_h3ronpy() -> bool:
     return find_spec("h3ronpy") is not None
 
 
-def _identity(latitudes: pa.Array, _longitudes: pa.Array) -> pa.Array:
-    return latitudes
+def _identity(lat: Column, lng: Column) -> Column:
+    from keylane.spark.arrow import arrow_udf
+
+    # Inside of its caller, so that it is sent to the workers, who know nothing of this folder.
+    def first(latitudes: pa.Array, _longitudes: pa.Array) -> pa.Array:
+        return latitudes
+
+    return arrow_udf(first, "double")(lat, lng)
 
 
-def _in_bulk(latitudes: pa.Array, longitudes: pa.Array) -> pa.Array:
-    import pyarrow as pa
-    from h3ronpy.vector import coordinates_to_cells
-
+def _in_bulk(lat: Column, lng: Column) -> Column:
     from keylane.geo.cells import HOME_RESOLUTION
+    from keylane.spark.arrow import arrow_udf
 
-    return pa.array(coordinates_to_cells(latitudes, longitudes, HOME_RESOLUTION)).cast(pa.int64())
+    def cells(latitudes: pa.Array, longitudes: pa.Array) -> pa.Array:
+        from h3ronpy.vector import coordinates_to_cells
+
+        return pa.array(coordinates_to_cells(latitudes, longitudes, HOME_RESOLUTION)).cast(pa.int64())
+
+    return arrow_udf(cells, "bigint")(lat, lng)
 
 
 def _table(frame: DataFrame) -> CellLanes:

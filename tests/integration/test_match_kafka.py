@@ -1,62 +1,102 @@
-"""`match --follow` between real topics: driver-locations and rider-requests in, matches out, over a kill."""
+"""`match` of two real topics: all that is there, into a folder and into a topic; and topics that do not fit."""
 
 from __future__ import annotations
 
 import json
-from itertools import count
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pytest
 from confluent_kafka import Producer
-from tests.integration.topics import create_topic, read_back
-from tests.match.killing import run_and_die, run_to_the_end
-from tests.match.streams import matches, world
-from tests.match.worlds import geo_contract
+from tests.integration.topics import read_back
+from tests.match.worlds import expected, found_in, geo_contract, pings, requests
 
+from keylane.errors import DataError, TargetError
 from keylane.geo.cells import cells_of
+from keylane.pipelines.kafka.options import KafkaOptions
+from keylane.pipelines.match.batch import match
+from keylane.pipelines.match.options import Options
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.kafka_headers import dead_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from keylane.systems.broker import Cluster
 
-NUMBERS = count(1)
+LANES, RADIUS = 8, 2500.0
 
 
-def filled(broker: Cluster, topic: str, table: pa.Table) -> str:
-    """A topic with the records of a table, each in the lane of its place; times as milliseconds."""
-    name = create_topic(broker, f"{topic}-{next(NUMBERS)}", 4)
-    producer = Producer({**librdkafka_settings(broker)})
-    lanes = cell_lanes(geo_contract(4), 4).of(cells_of(table["lat"], table["lng"]))
-    for row, lane in zip(table.drop(["file"]).to_pylist(), lanes.tolist(), strict=True):
-        row["ts"] = row["ts"].isoformat()
-        producer.produce(name, json.dumps(row).encode(), partition=lane)
-    assert producer.flush(60) == 0
-    return f"kafka://{broker.bootstrap}/{name}"
+def filled(broker: Cluster, topic: str, table: pa.Table) -> Any:
+    """Every row as JSON in the lane of its cell, under the cell's eight bytes; the order of rows of one time."""
+    cells = cells_of(table["lat"].to_numpy(), table["lng"].to_numpy())
+    lanes = cell_lanes(geo_contract(LANES), LANES).of(cells)
+    writer, counts, places = Producer(librdkafka_settings(broker)), defaultdict(int), []
+    for row, cell, lane in zip(table.to_pylist(), cells.tolist(), lanes.tolist(), strict=True):
+        writer.produce(topic, json.dumps(row).encode(), int(cell).to_bytes(8, "big"), partition=lane)
+        writer.poll(0)
+        places.append(counts[lane] << 17 | lane)
+        counts[lane] += 1
+    assert writer.flush(60) == 0
+    return np.array(places)
 
 
-def test_topics_are_followed_over_a_kill_into_a_folder_and_into_a_topic(broker: Cluster, tmp_path: Path) -> None:
-    made = world(files=3)
-    sides = filled(broker, "driver-locations", made.pings), filled(broker, "rider-requests", made.requests)
-    target = tmp_path / "out"
-    run_and_die(*sides, target, point="forced", batch=1, max_records=700)
-    steps, document = run_to_the_end(*sides, target, max_records=700)
-    assert steps[0] == ["begun", 1]
-    expected = made.expected(3000.0, made.watermark)
-    # Lanes are read side by side, so a request may be far behind the pings of another lane: none is too late for it.
-    assert document["dead"] == {"drivers": {}, "riders": {}}
-    assert matches(target) == expected
-    assert [one["records"] for one in document["metrics"]["lag"]] == [0] * 4
-    topic = create_topic(broker, f"matches-{next(NUMBERS)}", 2)
-    create_topic(broker, f"{topic}.dlq", 1)
-    to = f"kafka://{broker.bootstrap}/{topic}"
-    run_and_die(*sides, to, point="forced", batch=0, state=str(tmp_path / "state"))
-    run_to_the_end(*sides, to, state=str(tmp_path / "state"))
-    told = [json.loads(read.value or b"") for read in read_back(broker, topic)]
-    ids = {one["match_id"]: (one["rider_id"], one["driver_id"]) for one in told}
-    assert len(told) > len(expected), "the kill was to come after the matches were written, and before they counted"
-    assert len(ids) == len(expected)
-    assert set(ids.values()) == {(rider, driver) for rider, _, driver, _ in expected}
+@pytest.fixture(scope="module")
+def topics(broker: Cluster, topic: Callable[..., str]) -> tuple[str, str, Any, Any]:
+    """driver-locations and rider-requests, filled; with one record that is none."""
+    drivers, riders = topic(LANES, "driver-locations"), topic(LANES, "rider-requests")
+    order = filled(broker, drivers, pings()), filled(broker, riders, requests())
+    writer = Producer(librdkafka_settings(broker))
+    writer.produce(drivers, b"no JSON", b"\x00" * 8, partition=0)
+    assert writer.flush(60) == 0
+    return drivers, riders, *order
+
+
+def at(broker: Cluster, topic: str) -> str:
+    return f"kafka://{broker.bootstrap}/{topic}"
+
+
+@pytest.mark.parametrize("into", ["folder", "topic"])
+def test_topics_give_what_brute_force_gives(
+    into: str,
+    spark: SparkSession,
+    broker: Cluster,
+    topic: Callable[..., str],
+    topics: tuple[str, str, Any, Any],
+    tmp_path: Path,
+) -> None:
+    drivers, riders, *order = topics
+    wanted = expected(pings(), requests(), RADIUS, offsets=(order[0], order[1]))
+    target = str(tmp_path / "out") if into == "folder" else at(broker, topic(3, "matches"))
+    options = Options(RADIUS, co_partitioned=True, kafka=KafkaOptions(value="json", create=True))
+    document = match(at(broker, drivers), at(broker, riders), target, options, contract=geo_contract(LANES), spark=spark)
+    assert (document["pairs"], document["pings"]) == (len(wanted), 2400)
+    assert document["dead"] == {"drivers": {"malformed-record": 1}, "riders": {}}
+    if into == "folder":
+        assert sorted(found_in(tmp_path / "out")) == sorted(wanted)
+        return
+    name = target.rpartition("/")[2]
+    records = read_back(broker, name)
+    values = [json.loads(record.value or b"") for record in records]
+    assert sorted((one["rider_id"], one["driver_id"]) for one in values) == sorted((r, d) for r, _, d in wanted)
+    assert {record.key for record in records} == {one["rider_id"].encode() for one in values}
+    assert [letter.value for letter in read_back(broker, dead_topic(name))] == [b"no JSON"]
+
+
+def test_the_topic_with_other_lanes_is_named_before_anything_is_read(
+    broker: Cluster, topic: Callable[..., str], topics: tuple[str, str, Any, Any], tmp_path: Path
+) -> None:
+    odd = topic(5, "rider-requests")
+    options = Options(RADIUS, co_partitioned=True)
+    with pytest.raises(DataError, match=f"the riders are not co-partitioned.*{odd}: 5 lanes.*8 lanes"):
+        match(at(broker, topics[0]), at(broker, odd), str(tmp_path / "out"), options, contract=geo_contract(LANES))
+    with pytest.raises(DataError, match=f"no such topic at .*got '{odd}-gone'"):
+        match(at(broker, topics[0]), at(broker, f"{odd}-gone"), str(tmp_path / "out"), options)
+    with pytest.raises(TargetError, match="no such topic at .*--create"):
+        match(at(broker, topics[0]), at(broker, topics[1]), at(broker, f"{odd}-gone"), options)

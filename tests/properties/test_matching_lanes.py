@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from keylane.matching.brute import brute
 from keylane.matching.cover import covers
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 seeds = st.integers(0, 2**32 - 1)
@@ -73,9 +73,10 @@ def home_cells(table: pa.Table) -> NDArray[np.int64]:
 def test_what_makes_a_cover_quick_does_not_change_it(seed: int, place: tuple[float, float], radius: float) -> None:
     drawn = world(seed, place, km=radius / 1000 * 2, pings=250, requests=40)
     table = adaptive(seed, home_cells(drawn.pings))
-    given_ = *(drawn.requests.column(name).to_numpy() for name in ("lat", "lng")), home_cells(drawn.requests)
-    quick, plain = (covers(*given_, radius, table.of, finest) for finest in (table.one_lane, 9))
-    assert all(np.array_equal(one, other) for one, other in zip(quick, plain, strict=True))
+    lat, lng = (drawn.requests.column(name).to_numpy() for name in ("lat", "lng"))
+    cells = home_cells(drawn.requests)
+    quick, plain = (covers(lat, lng, cells, radius, table.of, finest) for finest in (table.one_lane, 9))
+    assert [one.tolist() for one in quick] == [one.tolist() for one in plain]
 
 
 @settings(max_examples=25, deadline=None)
@@ -106,13 +107,16 @@ def test_while_two_tables_are_in_use_a_cover_has_the_lanes_of_both(
 ) -> None:
     drawn = world(seed, place, km=radius / 1000 * 2, pings=250, requests=40)
     old, new = (adaptive(seed + more, home_cells(drawn.pings)) for more in (0, 1))
-    given_ = *(drawn.requests.column(name).to_numpy() for name in ("lat", "lng")), home_cells(drawn.requests)
+    lat, lng = (drawn.requests.column(name).to_numpy() for name in ("lat", "lng"))
+    cells = home_cells(drawn.requests)
     one_lane = [table.one_lane for table in (old, new)]
-    rows, lanes, home = covers(*given_, radius, (old.of, new.of), lambda cells: one_lane[0](cells) & one_lane[1](cells))
-    apart = {pair for table in (old, new) for pair in lanes_of_rows(*covers(*given_, radius, table.of)[:2])}
+    rows, lanes, home = covers(
+        lat, lng, cells, radius, (old.of, new.of), lambda some: one_lane[0](some) & one_lane[1](some)
+    )
+    apart = {pair for table in (old, new) for pair in lanes_of_rows(*covers(lat, lng, cells, radius, table.of)[:2])}
     assert lanes_of_rows(rows, lanes) == apart
     assert len(apart) == len(rows)
-    assert lanes[home].tolist() == new.of(given_[2]).tolist()
+    assert lanes[home].tolist() == new.of(cells).tolist()
 
 
 def lanes_of_rows(rows: NDArray[Any], lanes: NDArray[Any]) -> set[tuple[int, int]]:
@@ -143,7 +147,7 @@ def test_without_guest_copies_pairs_over_the_border_are_missed(town: World) -> N
 
 
 def test_with_too_few_steps_pairs_are_missed(town: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cover, "rings", lambda radius: 1)
+    monkeypatch.setattr(cover, "rings", lambda _: 1)
     assert missed(through_lanes(town, 5000.0, hashed(5), finest=5), town, 5000.0)[0] > 0
 
 

@@ -11,7 +11,7 @@ resolution does: it gives every cell another routing key. When not to use it: fo
 from __future__ import annotations
 
 from decimal import Decimal
-from math import copysign, inf
+from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,7 +62,8 @@ def degrees(value: Any) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return copysign(FAR, value)
+        # Only whole numbers and fractions can be too large; a decimal becomes infinite.
+        return FAR if abs(value) == value else -FAR
     except ValueError:
         # A signalling NaN, which Python would not have quietly.
         return inf

@@ -4,10 +4,10 @@ Rule: a foreign lane is in the cover if a home cell of that lane has a place wit
 from coarse cells to fine ones: first the cells of resolution 7 around the request's own. A cell whose centre is within
 R has a home cell there, and its lane is in the cover. A cell whose centre is farther than R and the farthest place of
 any home cell under it (1,720 m at resolution 7, 640 m at 8, 235 m at 9) has none. In between its seven children are
-asked, and at resolution 9 the outline of the cell, with 5 m to spare. Cells of lanes that are found are left out, so
+asked, and at resolution 9 the outline of the cell, with 1 m to spare. Cells of lanes that are found are left out, so
 few are asked in the end. The home lane is always in the cover.
 
-Worked example: R = 1 km begins with 91 cells. With lanes by cells of resolution 3 nearly all requests see one lane
+Worked example: R = 1 km begins with 61 cells. With lanes by cells of resolution 3 nearly all requests see one lane
 there, and are done; of a rider 700 m from a border some foreign home cells are within 1 km: home and one guest.
 
 Lanes are any function of the home cell, so a change of the lane table, or of the lane count, changes which copies are
@@ -51,7 +51,7 @@ _COARSE: Final = 7
 _FARTHEST_M: Final = {7: 1720.0, 8: 640.0, 9: 235.0}
 #: One step between the coarse cells is at least so long: 1,512 m at the pentagons, where cells are smallest.
 _STEP_M: Final = 1450.0
-_SPARE_M: Final = 5.0
+_SPARE_M: Final = 1.0
 #: Cells looked at together: what keeps memory flat.
 _TOGETHER: Final = 1 << 19
 
@@ -73,9 +73,9 @@ def rings(radius_m: float) -> int:
     """Steps from a request's own cell of resolution 7 that no driver's is beyond, wherever on earth.
 
     >>> [rings(radius) for radius in (300, 1000, 2000, 5000, 7000)]
-    [4, 5, 5, 7, 9]
+    [3, 4, 4, 6, 8]
     """
-    return math.ceil((checked_radius(radius_m) + 2 * _FARTHEST_M[_COARSE]) / _STEP_M) + 1
+    return math.ceil((checked_radius(radius_m) + 2 * _FARTHEST_M[_COARSE]) / _STEP_M)
 
 
 def covers(

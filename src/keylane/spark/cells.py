@@ -68,7 +68,8 @@ def place_columns(latitude: Column, longitude: Column, region: Region = EARTH, w
     lat, lng = F.when(good, lat), F.when(good, lng)
     found = None if way == "arrow" or is_remote() else java_cell(SparkSession.active(), lat, lng)
     assert way != "java" or found is not None
-    return Place(_arrow_cell(lat, lng) if found is None else found, problem)
+    cell = _arrow_cell(lat, lng) if found is None else found
+    return Place(cell.alias("cell"), problem.alias("problem"))
 
 
 def cell_way(spark: SparkSession) -> CellWay:

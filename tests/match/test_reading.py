@@ -1,0 +1,179 @@
+"""Raw records become pings and requests, or dead letters with their reason; nothing is lost and nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from keylane.errors import DataError, UnknownNameError, UsageError
+from keylane.geo.cells import cell_of
+from keylane.geo.places import Region
+from keylane.pipelines.match.options import Columns, Options
+from keylane.pipelines.match.reading import as_pings, as_requests
+from keylane.pipelines.match.sources import find, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    Read = Callable[..., tuple[list[Any], list[Any]]]
+
+GOOD = {"id": "d1", "ts": 1_763_208_000_123, "lat": 33.4, "lng": -112.1}
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    own = spark.newSession()
+    own.conf.set("spark.sql.session.timeZone", "UTC")
+    own.conf.set("spark.sql.json.enablePartialResults", "false")
+    return own
+
+
+@pytest.fixture
+def raw(session: SparkSession) -> Callable[..., DataFrame]:
+    def raw(path: Path, columns: Columns | None = None) -> DataFrame:
+        given = Options(1000.0)
+        return opened(session, find("drivers", str(path), columns or Columns(), given), given)[0]
+
+    return raw
+
+
+@pytest.fixture
+def read(raw: Callable[..., DataFrame]) -> Read:
+    def read(path: Path, columns: Columns | None = None, region: Region | None = None) -> tuple[list[Any], list[Any]]:
+        more = () if region is None else (region,)
+        good, dead = as_pings(raw(path, columns), columns or Columns(), *more)
+        return good.sort("offset").collect(), dead.sort("source").collect()
+
+    return read
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    return path
+
+
+def test_a_ping_has_its_time_in_microseconds_and_its_home_cell(read: Read, tmp_path: Path) -> None:
+    ((ping,), dead) = read(lines(tmp_path / "a.jsonl", {**GOOD, "available": False}))
+    assert dead == []
+    assert ping.asDict() == {
+        "driver": "d1",
+        "ts": 1_763_208_000_123_000,
+        "offset": 0,
+        "lat": 33.4,
+        "lng": -112.1,
+        "available": False,
+        "cell": cell_of(33.4, -112.1),
+    }
+
+
+def test_every_bad_line_is_a_dead_letter_with_its_reason_and_as_it_was(read: Read, tmp_path: Path) -> None:
+    bad = {
+        "null-key": {**GOOD, "id": None},
+        "empty-key": {**GOOD, "id": ""},
+        "missing-field": {**GOOD, "ts": None},
+        "malformed-record": {**GOOD, "ts": "soon"},
+        "null-place": {**GOOD, "lat": None},
+        "place-swapped": {**GOOD, "lat": -112.1, "lng": 33.4},
+        "place-out-of-range": {**GOOD, "lat": 91.0, "lng": 200.0},
+        "place-zero": {**GOOD, "lat": 0, "lng": 0},
+    }
+    path = lines(tmp_path / "a.jsonl", *bad.values(), '{"id": "d1", "ts"', {**GOOD, "lat": "33.4"}, GOOD)
+    good, dead = read(path)
+    assert [row.driver for row in good] == ["d1"]
+    assert [row.reason for row in sorted(dead, key=lambda row: int(row.source.rpartition("/")[2]))] == [
+        *bad,
+        "malformed-record",
+        "malformed-record",
+    ]
+    assert json.loads(dead[0].original) == bad["null-key"]
+    assert {row.source for row in dead} == {f"a.jsonl/{n}" for n in range(10)}
+    assert {row.side for row in dead} == {"drivers"}
+
+
+def test_csv_has_its_columns_by_name_and_says_who_is_available(read: Read, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("lng,lat,who,when,free\n-112.1,33.4,007,2026-11-15T12:00:00Z,true\n,33.4,8,2026-11-15,false\n")
+    columns = Columns(id="who", time="when", available="free")
+    good, dead = read(path, columns)
+    assert [(row.driver, row.ts, row.available) for row in good] == [("007", 1_794_744_000_000_000, True)]
+    assert [(row.reason, row.original) for row in dead] == [("null-place", ",33.4,8,2026-11-15,false")]
+
+
+def test_parquet_may_have_other_types_that_mean_the_same(read: Read, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "id": pa.array([7, None], pa.int32()),
+            "ts": pa.array([1_763_208_000, 1_763_208_000], pa.int64()),
+            "lat": pa.array([Decimal("33.40"), Decimal("33.40")]),
+            "lng": pa.array([-112.0, -112.0], pa.float32()),
+            "note": ["kept in a dead letter", "kept in a dead letter"],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    good, dead = read(tmp_path / "a.parquet", Columns(unit="s"))
+    assert [(row.driver, row.ts, row.lat, row.lng, row.available) for row in good] == [
+        ("7", 1_763_208_000_000_000, 33.4, -112.0, True)
+    ]
+    assert [row.reason for row in dead] == ["null-key"]
+    assert json.loads(dead[0].original)["note"] == "kept in a dead letter"
+
+
+def test_a_place_outside_of_the_contracts_region_is_dead(read: Read, tmp_path: Path) -> None:
+    path = lines(tmp_path / "a.jsonl", GOOD, {**GOOD, "lat": 48.1, "lng": 11.6})
+    good, dead = read(path, None, Region(30, -120, 40, -100))
+    assert (len(good), [row.reason for row in dead]) == (1, ["place-out-of-range"])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("id", pa.array([1.5]), "column 'id' holds no ids: got 'double'; allowed: text, whole numbers"),
+        ("lat", pa.array(["33.4"]), "column 'lat' holds no degrees: got 'string'; allowed: numbers"),
+        ("ts", pa.array([1.5]), "column 'ts' holds no times"),
+        ("available", pa.array([1]), "column 'available' does not say who is available: got 'bigint'"),
+    ],
+)
+def test_a_column_of_another_type_is_refused(
+    column: str, values: pa.Array, said: str, read: Read, tmp_path: Path
+) -> None:
+    table = pa.table({**{name: [value] for name, value in GOOD.items()}, column: values})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=said):
+        read(tmp_path / "a.parquet")
+
+
+def test_a_column_that_is_missing_is_named_with_what_there_is(read: Read, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["d"], "ts": [1], "latt": [1.0], "lng": [1.0]}), tmp_path / "a.parquet")
+    with pytest.raises(UnknownNameError, match=r"got 'lat'; allowed: id, ts, latt, lng; hint: did you mean 'latt'\?"):
+        read(tmp_path / "a.parquet")
+
+
+def test_a_request_needs_no_word_on_availability(raw: Callable[..., DataFrame], tmp_path: Path) -> None:
+    good, dead = as_requests(raw(lines(tmp_path / "a.jsonl", GOOD, {**GOOD, "id": None})), Columns())
+    assert good.columns == ["rider", "ts", "offset", "lat", "lng", "cell"]
+    assert [row.side for row in dead.collect()] == ["riders"]
+
+
+def test_rows_of_a_later_file_come_later(read: Read, tmp_path: Path) -> None:
+    for name, driver in (("b", "later"), ("a", "first")):
+        lines(tmp_path / f"{name}.jsonl", {**GOOD, "id": driver})
+    good, _ = read(tmp_path)
+    assert [row.driver for row in good] == ["first", "later"]
+
+
+def test_a_source_that_is_not_there_or_empty_is_refused(read: Read, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such source"):
+        read(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="is not clear"):
+        read(tmp_path / "empty")
+    with pytest.raises(UsageError, match="kinesis is not read"):
+        find("drivers", "kinesis://eu-west-1/pings", Columns(), Options(1000.0))

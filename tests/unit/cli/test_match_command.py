@@ -1,0 +1,128 @@
+"""`keylane match` as it is typed, up to where Spark begins; and what it says of a result."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from keylane.cli.match import as_result
+from keylane.cli.output import render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+NEEDED = ("--radius", 1000, "--to", "out")
+
+
+def document(**more: Any) -> dict[str, Any]:
+    metrics = dict.fromkeys(("match_latency_ms", "lag", "tombstones", "late_pings", "pending"))
+    metrics |= {"border_share": 0.08, "ghosts_dropped": 3, "lane_cv": 0.5, "noise_floor": 0.1}
+    return {
+        "schema": "keylane.match/1",
+        "drivers": "pings/",
+        "riders_source": "requests/",
+        "target": "out",
+        "contract": "geo",
+        "fingerprint": "ab" * 32,
+        "lanes": 2,
+        "radius_m": 1000.0,
+        "nearest": None,
+        "expire_s": None,
+        "riders": 10,
+        "pings": 100,
+        "pairs": 20,
+        "riders_with_a_match": 8,
+        "recall": None,
+        "verified": None,
+        "copies_per_rider": 1.08,
+        "dead": {"drivers": {"place-zero": 2}, "riders": {}},
+        "offers": None,
+        "metrics": metrics,
+        "lane_loads": [75, 25],
+        "seconds": 1.5,
+        "notes": ["no contract"],
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "a match is of two sources; hint: --drivers SRC, or --from DRIVERS --from RIDERS"),
+        (("--drivers", "a"), "hint: --riders SRC"),
+        (("--from", "a"), "--from is given twice"),
+        (("--from", "a", "--from", "b", "--drivers", "c"), "--from is given twice"),
+        (("--from", "a", "--from", "b", "--from", "c"), "--from is given twice"),
+        (("--drivers", "a", "--riders", "b", "--late", 3), "--late is of a match that goes on; hint: --follow"),
+        (("--drivers", "a", "--riders", "b", "--max-files", 3), "--max-files is of a match that goes on"),
+        (("--drivers", "a", "--riders", "b", "--follow", "--verify"), "--verify is of a batch"),
+        (("--drivers", "a", "--riders", "b", "--nearest", 0), "--nearest keeps too few: got 0; allowed: 1 or more"),
+        (("--drivers", "a", "--riders", "b", "--expire", -3), "--expire is no length of time: got -3.0"),
+        (("--drivers", "a", "--riders", "b", "--assign", "best"), "'best' is not one of 'greedy', 'optimal'"),
+        (("--drivers", "a", "--riders", "b", "--conf", "x=1"), "--conf takes spark.NAME=VALUE"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_is_read(
+    arguments: tuple[object, ...], said: str, run: Run
+) -> None:
+    pytest.importorskip("pyspark")
+    code, out, err = run("match", *NEEDED, *arguments)
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.split())
+
+
+def test_a_radius_that_is_none_is_refused(run: Run) -> None:
+    pytest.importorskip("pyspark")
+    code, _, err = run("match", "--drivers", "a", "--riders", "b", "--to", "out", "--radius", -5)
+    assert (code, "got -5.0; allowed: metres, above 0 and up to 100,000" in err) == (2, True)
+    assert run("match", "--drivers", "a", "--riders", "b", "--to", "out")[0] == 2
+
+
+def test_a_source_that_is_not_there_and_a_target_that_is_are_refused(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    (tmp_path / "mine").touch()
+    code, _, err = run("match", "--drivers", "a", "--riders", "b", "--radius", 5, "--to", tmp_path)
+    assert (code, "the target holds something already" in err) == (1, True)
+    code, _, err = run("match", *NEEDED, "--drivers", "a", "--riders", "b", "--report", tmp_path / "mine")
+    assert (code, "--force replaces it" in err) == (2, True)
+
+
+def test_what_is_printed_is_valid_and_the_schema_says_no() -> None:
+    schema = json.loads(files("keylane").joinpath("schemas", "match.json").read_text("utf-8"))
+    check = Draft202012Validator(schema)
+    whole = document(
+        recall=1.0,
+        verified={"pairs": 20, "missing": 0, "extra": 0},
+        offers={"granted": 3, "refused": 1, "mean_distance_m": 410.5},
+        picture={"cells": [], "hours": [], "resolution": 5},
+    )
+    check.validate(json.loads(render(as_result(whole), "json")))
+    for wrong in ({"recall": 1.2}, {"riders": -1}, {"lane_loads": []}, {"surprise": 1}, {"dead": {"drivers": {}}}):
+        with pytest.raises(ValidationError):
+            check.validate(document(**wrong))
+
+
+def test_a_reader_is_told_what_came_of_it_and_how_sure_it_is() -> None:
+    text = render(as_result(document(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0})), "table")
+    assert "20 pairs of 10 requests and 100 pings, 1.5 s" in text
+    assert "8 requests have a driver within 1,000 m" in text
+    assert "1.080 copies per request; 8.0% of requests are near a border" in text
+    assert "3 ghosts dropped" in text
+    assert "lanes' CV 50.0%; chance alone gives 10.0%" in text
+    assert "recall 1.000000: brute force finds 20 pairs" in text
+    assert "dead letters of drivers: 2 place-zero" in text
+    assert text.endswith("no contract")
+
+
+def test_a_result_that_brute_force_does_not_confirm_ends_with_1() -> None:
+    assert as_result(document()).exit_code == 0
+    assert as_result(document(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0})).exit_code == 0
+    assert as_result(document(recall=0.95, verified={"pairs": 20, "missing": 1, "extra": 0})).exit_code == 1
+    assert as_result(document(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 1})).exit_code == 1

@@ -1,0 +1,112 @@
+"""What is refused before a match starts: the odd source is named, with what it has and what was wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip("pyspark")
+
+from keylane.contract.parse import parse_contract
+from keylane.errors import DataError, KeylaneError, LaneCountError, UsageError
+from keylane.pipelines.match.copartition import agreed
+from keylane.pipelines.match.options import Columns, Options
+from keylane.pipelines.match.sources import Found
+from keylane.systems.address import parse_address
+
+
+def contract(**spec: Any) -> Any:
+    usual = {"streams": ["d"], "lanes": 60, "key": {"fields": ["lat", "lng"], "encoding": "place"}}
+    usual |= {"partitioner": "kafka-java", "geo": {"resolution": 3}}
+    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "geo"}}
+    return parse_contract(yaml.safe_dump({**document, "spec": {**usual, **spec}}))
+
+
+GEO = contract()
+
+
+def found(side: str, lanes: int | None = None, fingerprint: str | None = None) -> Found:
+    where = parse_address(f"kafka://broker:9092/{side}" if lanes and not fingerprint else f"data/{side}")
+    return Found(side, where, Columns(), lanes, fingerprint, "other" if fingerprint else None)
+
+
+@pytest.mark.parametrize(
+    ("drivers", "riders", "said", "error"),
+    [
+        (60, 48, "the riders are not co-partitioned.*riders: 48 lanes.*60 lanes, as the contract 'geo' says", DataError),
+        (48, 60, "the drivers are not co-partitioned.*drivers: 48 lanes", DataError),
+    ],
+)
+def test_a_topic_with_other_lanes_than_the_contract_is_named(
+    drivers: int, riders: int, said: str, error: type[KeylaneError]
+) -> None:
+    with pytest.raises(error, match=said):
+        agreed(found("drivers", drivers), found("riders", riders), GEO, Options(1000.0))
+
+
+def test_lanes_that_another_contract_has_filled_are_refused() -> None:
+    sides = found("drivers", 60, GEO.fingerprint), found("riders", 60, "ab" * 32)
+    with pytest.raises(DataError, match="the riders are not co-partitioned: another contract.*abababababab"):
+        agreed(*sides, GEO, Options(1000.0))
+    assert agreed(sides[0], found("riders", 60), GEO, Options(1000.0)) == (GEO, 60, [])
+
+
+def test_two_topics_that_differ_are_refused_without_a_contract_too() -> None:
+    with pytest.raises(DataError, match="lane counts differ: got .*drivers: 60 lanes; riders .*riders: 48 lanes"):
+        agreed(found("drivers", 60), found("riders", 48), None, Options(1000.0))
+    with pytest.raises(DataError, match="drivers: 60 lanes.*12 lanes, as --lanes says"):
+        agreed(found("drivers", 60), found("riders", 60), None, Options(1000.0, lanes=12))
+
+
+def test_routed_folders_need_their_contract() -> None:
+    with pytest.raises(UsageError, match="by the contract 'other', which is not given.*--contract FILE"):
+        agreed(found("drivers", 60, "ab" * 32), found("riders"), None, Options(1000.0))
+
+
+def test_without_a_contract_cells_are_hashed_and_that_is_said() -> None:
+    plain, lanes, notes = agreed(found("drivers"), found("riders"), None, Options(1000.0))
+    assert (lanes, plain.spec.geo and plain.spec.geo.resolution) == (12, 4)
+    assert notes == ["no contract: lanes by the hash of cells of resolution 4, over 12"]
+    assert agreed(found("drivers", 60), found("riders", 60), None, Options(1000.0))[1] == 60
+    assert agreed(found("drivers"), found("riders"), None, Options(1000.0, lanes=7))[1] == 7
+
+
+def test_what_is_to_be_co_partitioned_lies_in_lanes() -> None:
+    with pytest.raises(UsageError, match="the riders lie in no lanes.*data/riders"):
+        agreed(found("drivers", 60), found("riders"), GEO, Options(1000.0, co_partitioned=True))
+    assert agreed(found("drivers", 60), found("riders", 60), GEO, Options(1000.0, co_partitioned=True))[1] == 60
+
+
+def test_a_contract_that_does_not_place_by_place_alone_is_refused() -> None:
+    plain = contract(key={"fields": ["id"]}, geo=None)
+    with pytest.raises(UsageError, match="does not place by place"):
+        agreed(found("drivers"), found("riders"), plain, Options(1000.0))
+
+
+def test_a_lane_count_that_the_contract_does_not_have_is_refused() -> None:
+    with pytest.raises(LaneCountError, match="got 12; allowed: 60"):
+        agreed(found("drivers"), found("riders"), GEO, Options(1000.0, lanes=12))
+    live = contract(lanes="live")
+    with pytest.raises(LaneCountError, match="asks the cluster"):
+        agreed(found("drivers"), found("riders"), live, Options(1000.0))
+    assert agreed(found("drivers", 24), found("riders"), live, Options(1000.0))[1] == 24
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"radius": 0.0}, "got 0.0; allowed: metres, above 0 and up to 100,000"),
+        ({"radius": float("nan")}, "got nan"),
+        ({"radius": 2e5}, "got 200000.0"),
+        ({"radius": 1.0, "expire": -1.0}, "--expire is no length of time: got -1.0"),
+        ({"radius": 1.0, "window": 0.0}, "--window is no length of time"),
+        ({"radius": 1.0, "offer_for": float("inf")}, "--offer-for is no length of time"),
+        ({"radius": 1.0, "nearest": 0}, "--nearest keeps too few: got 0; allowed: 1 or more"),
+        ({"radius": 1.0, "assign": "best"}, "no such assignment: got 'best'; allowed: greedy, optimal"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Options(**options).checked()

@@ -18,6 +18,7 @@ from keylane.keys.read import read_batch
 from keylane.placement.fold import FOLDS
 from keylane.placement.partitioners import partitioner
 from keylane.placement.ranges import range_lanes
+from keylane.plan.places import Places, is_by_place, places_of
 from keylane.plan.seen import Fold, Seen, folds_of
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ class Stream:
         """The bytes of each key, without a window."""
         key = self.profile.key.model_copy(update={"window": None})
         return read_batch(self.profile.keys, key).base
+
+    @cached_property
+    def places(self) -> Places | None:
+        """The keys as places; None where they are none."""
+        return places_of(self.profile, self.base_keys) if is_by_place(self.profile) else None
 
     def hashed(self, name: str, lanes: int) -> Hashed:
         """The keys under a partitioner and a lane count."""

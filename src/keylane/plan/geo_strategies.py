@@ -22,14 +22,16 @@ from keylane.geo.split import COARSEST
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
 from keylane.plan.candidates import Candidate, fold_score
-from keylane.plan.lane_tables import Wish, fitted, lane_sums
+from keylane.plan.lane_tables import Wish, fitted
 from keylane.plan.score import score
+from keylane.plan.stream import lane_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from keylane.plan.candidates import FoldScore
     from keylane.plan.lane_tables import Strategy
     from keylane.plan.places import Places
     from keylane.plan.seen import Seen
@@ -57,14 +59,14 @@ def geo_candidates(stream: Stream, places: Places, base: str, counts: Sequence[i
     """All of them; `base` is the partitioner that hashes cells."""
     for lanes in counts:
         for at in hash_resolutions(places):
-            yield _candidate("geo-hash", stream, places, _unlearned(_hashed(base, lanes, at)))
+            yield _unlearned("geo-hash", stream, places, _hashed(base, lanes, at))
         for name in TABLES:
-            yield _candidate(name, stream, places, partial(_table, places, base, lanes, TABLES[name]))
+            yield _learned(name, stream, places, partial(_table, places, base, lanes, TABLES[name]))
 
 
 def geo_standing(stream: Stream, places: Places, rule: CellLanes) -> Candidate:
     """Today's lanes by place, which have learned nothing from this profile."""
-    return _candidate("today", stream, places, _unlearned(rule))
+    return _unlearned("today", stream, places, rule)
 
 
 def hash_resolutions(places: Places) -> list[int]:
@@ -77,17 +79,31 @@ def hash_resolutions(places: Places) -> list[int]:
     return out
 
 
-def _candidate(strategy: str, stream: Stream, places: Places, fit: Fit) -> Candidate:
+def _learned(strategy: str, stream: Stream, places: Places, fit: Fit) -> Candidate:
     rule = fit(stream.whole)
-    loads = _loads(places, rule)
     folds = tuple(fold_score(fold, _loads(places, fit(fold.fit))) for fold in stream.folds)
+    return _candidate(strategy, stream, places, rule, folds, _loads(places, rule))
+
+
+def _unlearned(strategy: str, stream: Stream, places: Places, rule: CellLanes) -> Candidate:
+    """One rule for all folds."""
+    loads = _loads(places, rule)
+    return _candidate(
+        strategy, stream, places, rule, tuple(fold_score(fold, loads) for fold in stream.folds), loads
+    )
+
+
+def _candidate(
+    strategy: str,
+    stream: Stream,
+    places: Places,
+    rule: CellLanes,
+    folds: tuple[FoldScore, ...],
+    loads: NDArray[np.float64],
+) -> Candidate:
     hottest = float(places.records.max() / max(1, stream.total))
     name = rule.hashed_by.name
     return Candidate(strategy, name, rule.count, folds, score(loads), hottest, loads, by_place=rule)
-
-
-def _unlearned(rule: CellLanes) -> Fit:
-    return lambda _: rule
 
 
 def _hashed(base: str, lanes: int, at: int) -> CellLanes:
@@ -106,4 +122,4 @@ def _table(places: Places, base: str, lanes: int, strategy: Strategy, seen: Seen
 def _loads(places: Places, rule: CellLanes) -> NDArray[np.float64]:
     """(lanes, windows): counted at the resolution that is hashed, where nothing else decides."""
     cells, loads = (places.cells, places.loads) if len(rule.starts) else places.at(rule.resolution)
-    return lane_sums(rule, cells, loads.astype(float))
+    return lane_loads(rule.of(cells), loads, rule.count)

@@ -6,7 +6,7 @@ Only where the key is a cell or a place. Lanes for them: `geo_strategies`. What 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,8 +32,9 @@ _LONGEST: Final = 3 * _HOUR
 class Places:
     """Home cells along the curve, each once, and their records by window.
 
-    `row` has for each key of the profile the row of its cell, -1 where the key is none; `resolution` is that of all the
-    cells: the home resolution, or that of the coarsest key. `hours` has for each window the column it is packed in.
+    `loads` has a row for each window. `row` has for each key of the profile the number of its cell, -1 where the key is
+    none; `resolution` is that of all the cells: the home resolution, or that of the coarsest key. `hours` has for each
+    window the column it is packed in.
     """
 
     cells: NDArray[np.int64]
@@ -41,18 +42,21 @@ class Places:
     row: NDArray[np.int64]
     resolution: int
     hours: NDArray[np.int64]
+    _at: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict, repr=False)
 
     @property
     def records(self) -> NDArray[np.int64]:
         """Records of each home cell."""
-        total: NDArray[np.int64] = self.loads.sum(axis=1)
+        total: NDArray[np.int64] = self.loads.sum(axis=0)
         return total
 
-    def at(self, finer: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The ancestors at a resolution, along the curve, and the loads of each."""
-        parents = ancestor(self.cells, finer)
-        first = np.flatnonzero(np.diff(parents, prepend=-1))
-        return parents[first], np.add.reduceat(self.loads, first, axis=0)
+    def at(self, resolution: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The ancestors at a resolution, along the curve, and the loads of each; counted once."""
+        if resolution not in self._at:
+            parents = ancestor(self.cells, resolution)
+            first = np.flatnonzero(np.diff(parents, prepend=-1))
+            self._at[resolution] = parents[first], np.add.reduceat(self.loads, first, axis=1)
+        return self._at[resolution]
 
     def lanes_of_keys(self, rule: CellLanes) -> NDArray[np.int32]:
         """The lane of each key of the profile; -1 where the key is no cell."""
@@ -70,12 +74,12 @@ class Places:
         return rule.of(self.cells[first])[order], records[order]
 
     def by_hour(self, first: int, last: int) -> NDArray[np.float64]:
-        """The loads of the windows from `first` up to `last` in the columns that lanes are packed by."""
+        """(cells, columns): the windows from `first` up to `last` in the columns that lanes are packed by."""
         columns, at = np.unique(self.hours[first:last], return_inverse=True)
-        out = np.zeros((len(self.cells), len(columns)))
+        out = np.zeros((len(columns), len(self.cells)))
         for window, column in enumerate(at.tolist(), first):
-            out[:, column] += self.loads[:, window]
-        return out
+            out[column] += self.loads[window]
+        return np.ascontiguousarray(out.T)
 
 
 def is_by_place(profile: Profile) -> bool:
@@ -99,8 +103,9 @@ def places_of(profile: Profile, keys: pa.Array) -> Places | None:
     homes = ancestor(found[good], at)
     # One number for each cell, in the order of the curve.
     _, first, place = np.unique(curve_end(homes), return_index=True, return_inverse=True)
-    loads = np.zeros((len(first), len(profile.windows)), np.int64)
-    np.add.at(loads, place, profile.by_window[good])
+    # Records are whole numbers far below 2**53: as floats they are exact.
+    sums = [np.bincount(place, counts, minlength=len(first)) for counts in profile.by_window[good].T]
+    loads = np.stack(sums).astype(np.int64)
     row = np.full(len(found), -1, np.int64)
     row[good] = place
     return Places(homes[first], loads, row, at, hours_of(profile.windows))

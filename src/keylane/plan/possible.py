@@ -80,7 +80,7 @@ def possible(places: Places, lanes: int, routing: int = COARSEST, allowed: float
     """What the cells of a profile can do on these lanes; `routing` is the resolution that lanes are made from."""
     limit = allowed or ENOUGH
     first = min(routing, places.resolution)
-    records = {at: places.at(at)[1].sum(axis=1) for at in range(first, places.resolution + 1)}
+    records = {at: places.at(at)[1].sum(axis=0) for at in range(first, places.resolution + 1)}
     steps = tuple(_step(at, found, lanes) for at, found in records.items())
     even = [_even_lanes(records[at], lanes, limit) for at in (first, places.resolution)]
     return Possible(lanes, limit, steps, *even)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from keylane.measure.profile import Profile
     from keylane.placement.partitioners import Partitioner
 
-__all__ = ["Hashed", "Moves", "Stream", "moved_loads"]
+__all__ = ["Hashed", "Moves", "Stream", "lane_loads", "moved_loads"]
 
 #: Where some keys go instead, by rank: one lane, or several that share them evenly. Lanes of a tier are numbered on
 #: after the stream's own.
@@ -115,7 +115,7 @@ class Stream:
     def _loads(self, name: str, rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.float64]:
         common = lcm(*self.counts) if lanes in self.counts and rule.facts.fold != "ranges" else lanes
         if common == lanes or common > MOST_COMMON:
-            return _loads(_folded(rule, numbers, lanes), self._columns, lanes)
+            return lane_loads(_folded(rule, numbers, lanes), self._columns, lanes)
         whole = self.hashed(name, common).loads
         return whole.reshape(common // lanes, lanes, -1).sum(axis=0)
 
@@ -139,7 +139,8 @@ def _folded(rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.
     return np.asarray(folded).astype(np.int32)
 
 
-def _loads(home: NDArray[np.int32], windows: NDArray[np.int32], lanes: int) -> NDArray[np.float64]:
+def lane_loads(home: NDArray[np.int32], windows: NDArray[Any], lanes: int) -> NDArray[np.float64]:
+    """(lanes, windows): records on the lanes, from the lane of each key and a row of records for each window."""
     at = home.astype(np.intp)
     columns = [np.bincount(at, counts, minlength=lanes) for counts in windows]
     return np.stack(columns, axis=1) if columns else np.zeros((lanes, 0))

@@ -23,7 +23,7 @@ import numpy as np
 from keylane.geo.bits import ancestor, curve_end, curve_start
 from keylane.geo.pack import pack_along_curve, pack_by_hour
 from keylane.geo.rebalance import GOAL, HOUR_GOAL, MOST_MOVED, Rebalanced, rebalance
-from keylane.geo.split import COARSEST, Leaves, split
+from keylane.geo.split import COARSEST, HOME, Leaves, split
 from keylane.measure.balance import cv, max_over_mean, noise_floor
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Loads = NDArray[np.float64]
 
-__all__ = ["LADDER", "Counted", "Fitted", "Score", "Wish", "chosen", "fitted", "hashed", "held_out", "scored"]
+__all__ = ["LADDER", "Counted", "Fitted", "Score", "Wish", "chosen", "fitted", "hashed", "held_out", "lane_sums", "leaves_of", "scored"]
 
 Strategy: TypeAlias = Literal["hours", "curve"]
 LADDER: Final = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
@@ -126,15 +126,15 @@ def held_out(counted: Counted, wish: Wish, tau: float) -> Score:
     return scored(table.lanes, counted.cells, counted.test, fitted_on, counted.rests_on)
 
 
-def fitted(cells: Any, loads: Any, wish: Wish, tau: float) -> Fitted:
-    """A table for these loads; a change of the old one, where there is one."""
+def fitted(cells: Any, loads: Any, wish: Wish, tau: float, home: int = HOME) -> Fitted:
+    """A table for these loads; a change of the old one, where there is one. `home` is the resolution of the cells."""
     if wish.old is not None:
-        leaves = split(cells, loads, wish.lanes, tau, wish.resolution, kept=_leaves_of(wish.old))
+        leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home, leaves_of(wish.old))
         day, hour = _worth_moving(leaves.loads, wish.lanes)
         old = wish.old.of(leaves.cells)
         moved = rebalance(old, leaves.loads, wish.lanes, goal=day, hour_goal=hour, most_moved=wish.most_moved)
         return Fitted(leaves, moved.lanes, tau, wish, moved)
-    leaves = split(cells, loads, wish.lanes, tau, wish.resolution)
+    leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home)
     pack = pack_by_hour if wish.strategy == "hours" else pack_along_curve
     return Fitted(leaves, pack(leaves.loads, wish.lanes), tau, wish)
 
@@ -181,7 +181,7 @@ def hashed(name: str, resolution: int, lanes: int, cells: NDArray[np.int64], loa
     return scored(rule, parents[first], np.add.reduceat(loads, first, axis=0, dtype=float))
 
 
-def _leaves_of(old: CellLanes) -> NDArray[np.int64]:
+def leaves_of(old: CellLanes) -> NDArray[np.int64]:
     """The leaves of a table that is ready to be asked: a range of the curve is a cell again."""
     widths = old.ends - old.starts + 1
     at = 15 - np.round(np.log2(np.maximum(widths, 1)) / 3).astype(np.int64)

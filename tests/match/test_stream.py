@@ -140,18 +140,19 @@ def small(folder: Path, side: str, number: int, rows: list[tuple[str, float, flo
 def test_pings_and_requests_that_come_too_late_are_counted_and_offers_hold_their_driver(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d2", 1, 900), ("d3", 100, 50_000)])
-    small(tmp_path, "riders", 0, [("r1", 5, 10), ("r2", 6, 20), ("r3", 95, 0)])
+    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d2", 1, 900), ("d4", 1, 30_000), ("d3", 100, 50_000)])
+    small(tmp_path, "riders", 0, [("r1", 5, 10), ("r2", 6, 20), ("r5", 85, 20_000), ("r3", 95, 0)])
     how = Following(late=10, keep=20, available_now=True, tasks=2)
     first = run(spark, tmp_path, how, radius=500.0, assign="greedy", offer_for=60.0)
-    assert (first["riders"], first["metrics"]["pending"]) == (2, 1)
+    assert (first["riders"], first["metrics"]["pending"]) == (3, 1)
     assert first["offers"] == {"granted": 1, "refused": 1, "mean_distance_m": pytest.approx(10, abs=1)}
-    # A ping of d2 that the answer to r2 should have seen, and a request of a time that is forgotten.
-    small(tmp_path, "drivers", 1, [("d2", 5.5, 100), ("d3", 150, 50_000)])
+    # A ping of d4 that the answer to r5 should have seen, one of d2 that is too old for that to be known, and a request
+    # of a time that is forgotten.
+    small(tmp_path, "drivers", 1, [("d2", 5.5, 100), ("d4", 84, 20_050), ("d3", 150, 50_000)])
     small(tmp_path, "riders", 1, [("r0", 2, 0), ("r4", 120, 100)])
     last = run(spark, tmp_path, how, radius=500.0, assign="greedy", offer_for=60.0)
     assert last["dead"]["riders"] == {"late-request": 1}
-    assert (last["riders"], last["metrics"]["pending"]) == (4, 0)
+    assert (last["riders"], last["metrics"]["pending"], last["metrics"]["late_pings"]) == (5, 0, 1)
     # d1 is free again at 95; d2 is where the late ping says.
     assert last["offers"]["granted"] == 3
     dead = pq.read_table(next((tmp_path / "out" / "_dead").glob("batch=*")))

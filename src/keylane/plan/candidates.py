@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.contract.model import Contract
+    from keylane.placement.cell_lanes import CellLanes
     from keylane.plan.seen import Fold, Seen
     from keylane.plan.stream import Hashed, Stream
 
-__all__ = ["ALTERNATIVES", "TITLES", "Candidate", "FoldScore", "candidates", "standing"]
+__all__ = ["ALTERNATIVES", "TITLES", "Candidate", "FoldScore", "candidates", "fold_score", "standing"]
 
 #: The usual hashes of clients: each is another draw, no better than the others on the whole.
 ALTERNATIVES: Final = ("kafka-java", "librdkafka-consistent-random", "sarama-hash")
@@ -50,6 +51,9 @@ TITLES: Final = {
     "tier-spread": "hot keys in a stream of their own, spread there",
     "concentrate": "accounts on as few lanes as they need",
     "keyless": "no key: any lane",
+    "geo-hash": "cells of one resolution hashed",
+    "geo-table": "cells split where load is heavy, every hour even",
+    "geo-curve": "cells in ranges of the curve",
 }
 
 
@@ -75,6 +79,8 @@ class Candidate:
     hottest_key_share: float
     loads: NDArray[np.float64]
     fitted: Fitted = field(default_factory=Fitted)
+    #: The lanes of cells, where keys are places.
+    by_place: CellLanes | None = None
 
     @property
     def max_over_mean(self) -> float:
@@ -90,6 +96,8 @@ class Candidate:
     @property
     def title(self) -> str:
         """What it is in a few words."""
+        if self.strategy == "geo-hash" and self.by_place is not None:
+            return f"cells of resolution {self.by_place.resolution} hashed"
         other = self.strategy not in TITLES
         return f"the hash of {self.partitioner}" if other else TITLES[self.strategy]
 
@@ -97,6 +105,17 @@ class Candidate:
     def all_lanes(self) -> int:
         """Lanes of the stream and of its tier."""
         return len(self.loads)
+
+    @property
+    def listed(self) -> int:
+        """What the contract names: keys that go elsewhere, or the leaves of a lane table."""
+        return len(self.fitted.moves) if self.by_place is None else len(self.by_place.starts)
+
+    def home(self, stream: Stream) -> NDArray[np.int32]:
+        """The lane of each key, before any that the strategy moves."""
+        if self.by_place is not None and stream.places is not None:
+            return stream.places.lanes_of_keys(self.by_place)
+        return stream.hashed(self.partitioner, self.lanes).home
 
 
 def candidates(stream: Stream, base: str, counts: Sequence[int]) -> Iterator[Candidate]:
@@ -130,17 +149,17 @@ def _fitted(strategy: str, stream: Stream, hashed: Hashed) -> Candidate:
 def _candidate(strategy: str, stream: Stream, hashed: Hashed, fit: Callable[[Hashed, Seen], Fitted]) -> Candidate:
     found = fit(hashed, stream.whole)
     loads = moved_loads(hashed, found.moves, stream.profile.by_window, found.tier_lanes)
-    folds = tuple(_fold_score(hashed, fold, fit(hashed, fold.fit)) for fold in stream.folds)
+    folds = tuple(_refitted(hashed, fold, fit(hashed, fold.fit)) for fold in stream.folds)
     hottest = _hottest(stream, found)
     return Candidate(strategy, hashed.rule.name, hashed.lanes, folds, score(loads), hottest, loads, found)
 
 
-def _fold_score(hashed: Hashed, fold: Fold, found: Fitted) -> FoldScore:
+def _refitted(hashed: Hashed, fold: Fold, found: Fitted) -> FoldScore:
     loads = moved_loads(hashed, found.moves, fold.fit.profile.by_window, found.tier_lanes)
-    return _scored(fold, loads)
+    return fold_score(fold, loads)
 
 
-def _scored(fold: Fold, loads: NDArray[np.float64]) -> FoldScore:
+def fold_score(fold: Fold, loads: NDArray[np.float64]) -> FoldScore:
     """The fullest lane over the mean, in the stretch that was fitted on and in the one after it."""
     fitted, scored = (max_over_mean(loads[:, one.first : one.last].sum(axis=1)) for one in (fold.fit, fold.score))
     return FoldScore(fold.score.first, fold.score.last, fitted, scored)
@@ -159,7 +178,7 @@ def _hottest(stream: Stream, found: Fitted) -> float:
 
 def _scattered(strategy: str, name: str, stream: Stream, loads: NDArray[np.float64]) -> Candidate:
     """A strategy that has nothing to learn and leaves no key on one lane."""
-    folds = tuple(_scored(fold, loads) for fold in stream.folds)
+    folds = tuple(fold_score(fold, loads) for fold in stream.folds)
     keyless = FACTS[name].fold == "keyless"
     piece = 1 if keyless else stream.profile.by_window[:1000].max(initial=0)
     share = float(piece / max(1, stream.total))

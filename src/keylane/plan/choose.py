@@ -145,4 +145,4 @@ def _effort(one: Judged) -> tuple[bool, bool, bool, float, int]:
     candidate = one.candidate
     moved = one.moved.traffic if one.moved else 0.0
     changes = candidate.strategy != "today"
-    return changes, one.readers_merge, bool(candidate.fitted.moves), moved, len(candidate.fitted.moves)
+    return changes, one.readers_merge, bool(candidate.listed), moved, candidate.listed

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from keylane.plan.ceiling import ceiling, floor
-from keylane.plan.verdict import names_keys, notes, verdict, why
+from keylane.plan.geo_strategies import LEFT_OUT
+from keylane.plan.places import fields_of_place
+from keylane.plan.verdict import names_keys, notes, possible_of, verdict, why
 
 if TYPE_CHECKING:
     from keylane.contract.evolve import Change
@@ -39,6 +41,8 @@ HOW: Final = {
     "noise_cv": "the CV that chance alone gives as many records on as many lanes",
     "window": "a draw for each key and window in the place of the client's hash of both; light keys evenly",
     "spread": "a spread key counts evenly on its lanes: no one sub-key is taken to be heavy",
+    "geo_table": "cells are split above 0.3 of a lane's fair share, and packed by the hours of the day that the windows "
+    "lie in; by the windows themselves where they are longer than three hours or not of time",
     "tier": "the lanes of a tier count with those of the stream",
     "choice": "the fewest lanes that carry four fifths of the best, as lanes over max/mean, the mean of all folds and "
     "all records; there, of what carries nearly as much as the best, today's contract, or else what asks least",
@@ -62,6 +66,7 @@ def document(plan: Plan, overview: Document, *, show_keys: bool) -> Document:
         "candidates": _candidates(plan),
         "floor": _floors(plan),
         "ceiling": _ceiling(plan),
+        "geo": _geo(plan),
         "sizing": _sizing(plan.sizing) if plan.sizing else None,
         "change": _change(plan.cost, show_keys=show_keys) if plan.today else None,
         "folds": _folds(plan, overview["windows"]["edges"]),
@@ -87,10 +92,11 @@ def _row(one: Judged) -> Document:
         "partitioner": candidate.partitioner,
         "lanes": candidate.lanes,
         "tier_lanes": candidate.fitted.tier_lanes,
+        "resolution": candidate.by_place.resolution if candidate.by_place else None,
         "order_scope": one.order_scope,
         "lanes_per_key": one.lanes_per_key,
         "readers_merge": one.readers_merge,
-        "overrides": len(candidate.fitted.moves),
+        "overrides": candidate.listed,
         "max_over_mean": _figure(candidate.max_over_mean),
         "fitted": _figure(score.max_over_mean),
         "cv": _figure(score.cv),
@@ -141,6 +147,22 @@ def _ceiling(plan: Plan) -> Document:
     records = plan.stream.records
     allowed = plan.question.constraints.max_over_mean or USUAL
     return ceiling(float(records[0] / records.sum()), plan.choice.chosen.candidate.lanes, allowed).as_json()
+
+
+def _geo(plan: Plan) -> Document | None:
+    """Of keys that are places: the cells, and what they can do on the lanes that were chosen."""
+    places = plan.stream.places
+    if places is None:
+        return None
+    fields = fields_of_place(plan.stream.profile)
+    return {
+        "place": None if fields is None else list(fields),
+        "no_place": dict(dict(plan.stream.profile.facts).get("no_place") or {}),
+        "home_resolution": places.resolution,
+        "home_cells": len(places.cells),
+        "possible": possible_of(plan, places).as_json(),
+        "left_out": [{"strategies": list(names), "because": why} for why, names in LEFT_OUT.items()],
+    }
 
 
 def _folds(plan: Plan, edges: list[Any]) -> list[Document]:

@@ -34,6 +34,13 @@ def _seen(document: dict[str, Any]) -> Iterator[str]:
     yield f"As to lanes, {ceiling['says']}."
     if profile.get("hot"):
         yield profile["hot"]["verdict"]
+    if document.get("geo"):
+        yield from _cells(document["geo"])
+
+
+def _cells(geo: dict[str, Any]) -> Iterator[str]:
+    yield f"The keys are places: {geo['home_cells']:,} home cells of resolution {geo['home_resolution']}."
+    yield from (f"- {text}" for text in geo["possible"]["says"])
 
 
 def _answer(document: dict[str, Any]) -> Iterator[str]:
@@ -53,6 +60,7 @@ def _others(document: dict[str, Any]) -> Iterator[str]:
         if row["strategy"] in told or row["lanes"] != chosen["lanes"]:
             continue
         told.add(row["strategy"])
+        # The rows are sorted: of the resolutions of one strategy this is the best.
         refused = f"; not taken: {row['because']}" if row["because"] else ""
         yield f"- {row['title']}, {row['lanes']} lanes: {row['max_over_mean']:.2f}, order {row['order_scope']}{refused}"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.plan.lane_tables import Fitted
 
-__all__ = ["geo_contract_text", "next_epoch"]
+__all__ = ["geo_contract_text", "geo_lines", "next_epoch"]
 
 NAME: Final = "places"
 STREAMS: Final = ("driver-locations", "rider-requests")
@@ -47,7 +47,7 @@ def geo_contract_text(
         f"metadata: {_flow({**metadata, 'epoch': next_epoch(before)})}",
         "spec:",
         *(f"  {key}: {_flow(value)}" for key, value in spec.items()),
-        *_geo(table, before),
+        *geo_lines(text_of(table), table.wish.resolution, before),
     ]
     text = "\n".join(lines) + "\n"
     parse_contract(text, name)
@@ -69,13 +69,15 @@ def _kept(before: Contract, table: Fitted) -> tuple[dict[str, Any], ...]:
     return metadata, {**spec, "lanes": table.wish.lanes}
 
 
-def _geo(table: Fitted, before: Contract | None) -> Iterator[str]:
-    leaves = text_of(table)
+def geo_lines(leaves: Sequence[str], resolution: int, before: Contract | None) -> Iterator[str]:
+    """The `geo` part of a contract; without leaves, cells are hashed. The region is the contract's before."""
     known = before.spec.geo if before else None
     yield "  geo:"
-    yield f"    resolution: {table.wish.resolution}"
+    yield f"    resolution: {resolution}"
     if known is not None and known.region is not None:
         yield f"    region: {_flow(list(known.region))}"
+    if not any(leaves):
+        return
     yield f"    checksum: {leaves_checksum(leaves)}"
     yield "    leaves:"
     for cells in leaves:

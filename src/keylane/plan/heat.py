@@ -13,6 +13,8 @@ from keylane.plan.stream import Stream, moved_loads
 from keylane.plan.today import Today, today_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from keylane.measure.profile import Profile
     from keylane.plan.candidates import Candidate
     from keylane.plan.make import Plan
@@ -40,7 +42,9 @@ def assumed(profile: Profile) -> Contract:
 def plainly_hashed(plan: Plan) -> Today:
     """The keys of a plan under their hash alone, at the chosen lane count: what there is to explain without a today."""
     candidate = plan.choice.chosen.candidate
-    spec = plan.contract.spec.model_copy(update={"hot_keys": (), "table": None, "partitioner": _keyed(candidate)})
+    geo = plan.contract.spec.geo and plan.contract.spec.geo.model_copy(update={"leaves": (), "checksum": None})
+    plain = {"hot_keys": (), "table": None, "geo": geo, "partitioner": _keyed(candidate)}
+    spec = plan.contract.spec.model_copy(update=plain)
     return today_of(plan.stream, plan.contract.model_copy(update={"spec": spec}), candidate.lanes)
 
 
@@ -58,12 +62,10 @@ def heat_under(stream: Stream, today: Today, seed: int) -> dict[str, Any] | None
     """The same for keys that are placed already; None where no key has one lane."""
     if today.lanes < 2 or not (today.home >= 0).any():
         return None
-    hashed = stream.hashed(today.contract.spec.partitioner, today.lanes)
-    loads = moved_loads(hashed, today.fitted.moves, stream.profile.by_window, today.fitted.tier_lanes)
+    mine, home, records = _placed(stream, today)
     seen, rng = _observed(stream.profile, today.lanes), np.random.default_rng(seed)
     exact = stream.profile.approximate is None
-    mine = loads.sum(axis=1)[: today.lanes]
-    found = why_hot(mine, today.home, stream.records, today.lanes, rng=rng, observed=seen, same_records=exact)
+    found = why_hot(mine, home, records, today.lanes, rng=rng, observed=seen, same_records=exact)
     names = ("lane", "share", "over_mean", "cause", "evidence", "chance")
     return {
         "verdict": found.verdict.says,
@@ -73,6 +75,16 @@ def heat_under(stream: Stream, today: Today, seed: int) -> dict[str, Any] | None
         "chance": found.verdict.chance,
         "lanes": [{name: getattr(lane, name) for name in names} for lane in found.hot],
     }
+
+
+def _placed(stream: Stream, today: Today) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]:
+    """Records of each lane; and lane and records of what has one lane each: a key, or of places a leaf or cell."""
+    if today.by_place is not None and stream.places is not None:
+        lanes, records = stream.places.units(today.by_place)
+        return np.bincount(lanes, records, minlength=today.lanes), lanes, records
+    hashed = stream.hashed(today.contract.spec.partitioner, today.lanes)
+    loads = moved_loads(hashed, today.fitted.moves, stream.profile.by_window, today.fitted.tier_lanes)
+    return loads.sum(axis=1)[: today.lanes], today.home, stream.records
 
 
 def _observed(profile: Profile, lanes: int) -> Any:

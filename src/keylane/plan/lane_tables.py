@@ -5,8 +5,8 @@ tau of the ladder that meets the goal is taken, because fewer and coarser leaves
 then fitted on all records with that tau. The goal: the CV of the day, and that of every hour, within what chance gives
 on so few records; where chance is smaller than that, a CV of 0.5 % for the day and 2.5 % for an hour.
 
-Worked example: world-wide load on 60 lanes. tau 0.5 leaves an hour at 6 %, tau 0.3 one at 2.4 %: 0.3 is taken, and not
-0.2, which splits more for nothing.
+Worked example: world-wide load on 60 lanes. tau 0.3 leaves an hour at 2.6 %, tau 0.2 one at 2.0 %: 0.2 is taken, and
+not 0.1, which splits more for nothing.
 
 What changes do: other traffic gives another table, so a table in use is changed with `old`, which keeps its leaves and
 moves few (`keylane.geo.rebalance`). When not to use it: fewer counted cells than lanes; `notes` says what is left.
@@ -23,7 +23,7 @@ import numpy as np
 from keylane.geo.bits import ancestor, curve_end, curve_start
 from keylane.geo.pack import pack_along_curve, pack_by_hour
 from keylane.geo.rebalance import GOAL, HOUR_GOAL, MOST_MOVED, Rebalanced, rebalance
-from keylane.geo.split import COARSEST, Leaves, split
+from keylane.geo.split import COARSEST, HOME, Leaves, split
 from keylane.measure.balance import cv, max_over_mean, noise_floor
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Loads = NDArray[np.float64]
 
-__all__ = ["LADDER", "Counted", "Fitted", "Score", "Wish", "chosen", "fitted", "hashed", "held_out", "scored"]
+__all__ = ["LADDER", "Counted", "Fitted", "Score", "Wish", "chosen", "fitted", "hashed", "held_out", "lane_sums", "leaves_of", "scored"]
 
 Strategy: TypeAlias = Literal["hours", "curve"]
 LADDER: Final = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
@@ -43,11 +43,16 @@ DAY_GOAL: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Records of each home cell, along the curve, by hour (or in one column), in two halves."""
+    """Records of each home cell, along the curve, by hour (or in one column), in two halves.
+
+    `rests_on` are the records that each hour of a half rests on, where that is not its load: expected loads, of which
+    every record has a part in every hour.
+    """
 
     cells: NDArray[np.int64]
     fit: NDArray[Any]
     test: NDArray[Any]
+    rests_on: Loads | None = None
 
     @property
     def all(self) -> NDArray[Any]:
@@ -117,33 +122,41 @@ def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score, bool]:
 def held_out(counted: Counted, wish: Wish, tau: float) -> Score:
     """How even a table of one half is on the other."""
     table = fitted(counted.cells, counted.fit, wish, tau)
-    return scored(table.lanes, counted.cells, counted.test, fitted_on=float(counted.fit.sum(dtype=float)))
+    fitted_on = float(counted.fit.sum(dtype=float))
+    return scored(table.lanes, counted.cells, counted.test, fitted_on, counted.rests_on)
 
 
-def fitted(cells: Any, loads: Any, wish: Wish, tau: float) -> Fitted:
-    """A table for these loads; a change of the old one, where there is one."""
+def fitted(cells: Any, loads: Any, wish: Wish, tau: float, home: int = HOME) -> Fitted:
+    """A table for these loads; a change of the old one, where there is one. `home` is the resolution of the cells."""
     if wish.old is not None:
-        leaves = split(cells, loads, wish.lanes, tau, wish.resolution, kept=_leaves_of(wish.old))
+        leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home, leaves_of(wish.old))
         day, hour = _worth_moving(leaves.loads, wish.lanes)
         old = wish.old.of(leaves.cells)
         moved = rebalance(old, leaves.loads, wish.lanes, goal=day, hour_goal=hour, most_moved=wish.most_moved)
         return Fitted(leaves, moved.lanes, tau, wish, moved)
-    leaves = split(cells, loads, wish.lanes, tau, wish.resolution)
+    leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home)
     pack = pack_by_hour if wish.strategy == "hours" else pack_along_curve
     return Fitted(leaves, pack(leaves.loads, wish.lanes), tau, wish)
 
 
-def scored(lanes: CellLanes, cells: NDArray[np.int64], loads: Loads, fitted_on: float | None = None) -> Score:
+def scored(
+    lanes: CellLanes,
+    cells: NDArray[np.int64],
+    loads: Loads,
+    fitted_on: float | None = None,
+    rests_on: Loads | None = None,
+) -> Score:
     """How evenly the loads of cells fall on lanes. `fitted_on` are the records that a held-out table has seen."""
     sums = lane_sums(lanes, cells, loads)
     total = float(loads.sum(dtype=float))
     # A table that is perfect for one sample is off for another by the chance of both.
     both = sqrt(1 + total / fitted_on) if fitted_on else 1.0
     floor = both * noise_floor(lanes.count, int(total))
+    records = loads.sum(0, dtype=float) if rests_on is None else rests_on
     hours = tuple(
         (cv(sums[:, hour]), both * noise_floor(lanes.count, max(1, int(of))))
-        for hour, of in enumerate(loads.sum(0, dtype=float))
-        if of > 0 and loads.shape[1] > 1
+        for hour, of in enumerate(records)
+        if of > 0 and len(records) > 1
     )
     worst = max(hours, default=(None, None))
     return Score(cv(sums.sum(1)), worst[0], max_over_mean(sums.sum(1)), floor, worst[1], hours)
@@ -168,7 +181,7 @@ def hashed(name: str, resolution: int, lanes: int, cells: NDArray[np.int64], loa
     return scored(rule, parents[first], np.add.reduceat(loads, first, axis=0, dtype=float))
 
 
-def _leaves_of(old: CellLanes) -> NDArray[np.int64]:
+def leaves_of(old: CellLanes) -> NDArray[np.int64]:
     """The leaves of a table that is ready to be asked: a range of the curve is a cell again."""
     widths = old.ends - old.starts + 1
     at = 15 - np.round(np.log2(np.maximum(widths, 1)) / 3).astype(np.int64)

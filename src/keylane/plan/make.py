@@ -2,6 +2,7 @@
 
     stream, seen        the keys under their hash; what was seen, and what came later
     strategies          what each strategy moves           candidates   all of them, scored
+    geo_strategies      the lanes of places, likewise      possible     what their cells can do on lanes
     choose              the one to take                    written      its contract
     today, cost         what the change moves and breaks   sizing       lanes that the throughput needs
 
@@ -11,7 +12,7 @@ As a document: `document`. In plain words: `explained`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,13 +21,14 @@ from keylane.errors import DataError, UsageError
 from keylane.plan.candidates import candidates, standing
 from keylane.plan.choose import Choice, Constraints, Judged, choose, judge
 from keylane.plan.cost import Cost, cost
+from keylane.plan.geo_strategies import geo_candidates, geo_standing
 from keylane.plan.sizing import Demand, Sizing, lanes_for
 from keylane.plan.stream import Stream
 from keylane.plan.today import Today, today_of
 from keylane.plan.written import Means, contract_text, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from keylane.plan.candidates import Candidate
 
 __all__ = ["Plan", "Question", "make_plan"]
+
+#: Strategies that leave every key whole, on one lane.
+WHOLE_KEYS: Final = ("hash", "pin", "table", "geo-hash", "geo-table", "geo-curve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ def make_plan(profile: Profile, question: Question) -> Plan:
         raise DataError.of("the profile has no keys", got=f"{profile.total} records", hint="name another key")
     stream, means = Stream(profile, question.counts), question.means
     today = _today(stream, question)
-    found = list(candidates(stream, _base(means.today), question.counts))
+    found = list(_candidates(stream, means, question.counts))
     sizing = _sizing(question, found, stream)
     wanted = _wanted(question, sizing)
     judged = [judge(one, stream, means, wanted, today) for one in found]
@@ -90,6 +95,13 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     contract, text = _contract(choice, stream, means)
     priced = _cost(stream, today, contract, choice, question.others)
     return Plan(question, stream, tuple(judged), choice, contract, text, today, stands, priced, sizing)
+
+
+def _candidates(stream: Stream, means: Means, counts: tuple[int, ...]) -> Iterator[Candidate]:
+    base = _base(means.today)
+    if stream.places is None:
+        return candidates(stream, base, counts)
+    return geo_candidates(stream, stream.places, base, counts)
 
 
 def _base(today: Contract | None) -> str:
@@ -111,7 +123,11 @@ def _today(stream: Stream, question: Question) -> Today | None:
 def _stands(stream: Stream, today: Today | None, means: Means, wanted: Constraints) -> Judged | None:
     if today is None:
         return None
-    return judge(standing(stream, today.contract, today.lanes, today.fitted), stream, means, wanted, today)
+    if stream.places is not None and today.by_place is not None:
+        stands = geo_standing(stream, stream.places, today.by_place)
+    else:
+        stands = standing(stream, today.contract, today.lanes, today.fitted)
+    return judge(stands, stream, means, wanted, today)
 
 
 def _sizing(question: Question, found: Sequence[Candidate], stream: Stream) -> Sizing | None:
@@ -120,7 +136,7 @@ def _sizing(question: Question, found: Sequence[Candidate], stream: Stream) -> S
         return None
     skew = {
         lanes: min(
-            one.max_over_mean for one in found if one.lanes == lanes and one.strategy in ("hash", "pin", "table")
+            one.max_over_mean for one in found if one.lanes == lanes and one.strategy in WHOLE_KEYS
         )
         for lanes in question.counts
     }
@@ -159,7 +175,7 @@ def _lanes_after(stream: Stream, choice: Choice) -> NDArray[np.int32]:
     chosen = choice.chosen.candidate
     if chosen.strategy in ("window", "keyless"):
         return np.full(len(stream.records), -1, np.int32)
-    lanes = stream.hashed(chosen.partitioner, chosen.lanes).home.copy()
+    lanes = chosen.home(stream).copy()
     for rank, to in chosen.fitted.moves.items():
         lanes[rank] = to[0] if len(to) == 1 and to[0] < chosen.lanes else -1
     return lanes

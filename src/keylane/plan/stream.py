@@ -18,6 +18,7 @@ from keylane.keys.read import read_batch
 from keylane.placement.fold import FOLDS
 from keylane.placement.partitioners import partitioner
 from keylane.placement.ranges import range_lanes
+from keylane.plan.places import Places, is_by_place, places_of
 from keylane.plan.seen import Fold, Seen, folds_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from keylane.measure.profile import Profile
     from keylane.placement.partitioners import Partitioner
 
-__all__ = ["Hashed", "Moves", "Stream", "moved_loads"]
+__all__ = ["Hashed", "Moves", "Stream", "lane_loads", "moved_loads"]
 
 #: Where some keys go instead, by rank: one lane, or several that share them evenly. Lanes of a tier are numbered on
 #: after the stream's own.
@@ -99,6 +100,11 @@ class Stream:
         key = self.profile.key.model_copy(update={"window": None})
         return read_batch(self.profile.keys, key).base
 
+    @cached_property
+    def places(self) -> Places | None:
+        """The keys as places; None where they are none."""
+        return places_of(self.profile, self.base_keys) if is_by_place(self.profile) else None
+
     def hashed(self, name: str, lanes: int) -> Hashed:
         """The keys under a partitioner and a lane count."""
         if (name, lanes) not in self._hashed:
@@ -109,7 +115,7 @@ class Stream:
     def _loads(self, name: str, rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.float64]:
         common = lcm(*self.counts) if lanes in self.counts and rule.facts.fold != "ranges" else lanes
         if common == lanes or common > MOST_COMMON:
-            return _loads(_folded(rule, numbers, lanes), self._columns, lanes)
+            return lane_loads(_folded(rule, numbers, lanes), self._columns, lanes)
         whole = self.hashed(name, common).loads
         return whole.reshape(common // lanes, lanes, -1).sum(axis=0)
 
@@ -133,7 +139,8 @@ def _folded(rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.
     return np.asarray(folded).astype(np.int32)
 
 
-def _loads(home: NDArray[np.int32], windows: NDArray[np.int32], lanes: int) -> NDArray[np.float64]:
+def lane_loads(home: NDArray[np.int32], windows: NDArray[Any], lanes: int) -> NDArray[np.float64]:
+    """(lanes, windows): records on the lanes, from the lane of each key and a row of records for each window."""
     at = home.astype(np.intp)
     columns = [np.bincount(at, counts, minlength=lanes) for counts in windows]
     return np.stack(columns, axis=1) if columns else np.zeros((lanes, 0))

@@ -13,10 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.batches import decide
+from keylane.contract.leaves import finest_leaf
 from keylane.errors import UsageError
 from keylane.keys.binary import as_binary
+from keylane.placement.cell_lanes import cell_lanes
 from keylane.placement.spread import lane_set
 from keylane.plan.cost import Moved
+from keylane.plan.places import fields_of_place
 from keylane.plan.strategies import Fitted
 from keylane.router import Router
 
@@ -24,8 +27,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.contract.model import Contract, Key
+    from keylane.measure.profile import Profile
+    from keylane.placement.cell_lanes import CellLanes
     from keylane.placement.overrides import HotRule
     from keylane.plan.candidates import Candidate
+    from keylane.plan.places import Places
     from keylane.plan.stream import Moves, Stream
 
 __all__ = ["Today", "moved_from", "today_of"]
@@ -41,6 +47,8 @@ class Today:
     fitted: Fitted
     #: Keys that the contract names and the profile does not know.
     unseen: int = 0
+    #: The lanes of cells, where the contract has them by place.
+    by_place: CellLanes | None = None
     _same: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def under(self, stream: Stream, name: str, lanes: int) -> tuple[float, float]:
@@ -57,11 +65,16 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1. One of another
     key says nothing of these, and is refused.
     """
-    _check_key(stream.profile.key, contract.spec.key)
+    _check_key(stream.profile, contract.spec.key)
+    if contract.spec.geo is not None and stream.places is not None:
+        return _by_place(stream.places, contract, lanes)
     router = Router(contract, lanes=lanes)
     keys = stream.profile.keys.num_rows
     if router.partitioner.hash is None or contract.spec.key.window is not None:
         return Today(contract, lanes, np.full(keys, -1, np.int32), Fitted())
+    if router.cells is not None:
+        placed = router.lanes(stream.profile.keys).fill_null(-1)
+        return Today(contract, lanes, placed.to_numpy(zero_copy_only=False).astype(np.int32), Fitted())
     hashed = stream.hashed(contract.spec.partitioner, lanes)
     if not router.overrides.any:
         return Today(contract, lanes, hashed.home, Fitted())
@@ -72,8 +85,23 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     return Today(contract, lanes, home, Fitted(moves, tier_lanes), _unseen(stream, router))
 
 
-def _check_key(counted: Key, named: Key) -> None:
+def _by_place(places: Places, contract: Contract, lanes: int) -> Today:
+    """Lanes by place: a cell of the profile must be as fine as what the contract tells apart."""
+    geo = contract.spec.geo
+    assert geo is not None
+    finest = max(geo.resolution, finest_leaf(geo.leaves))
+    if finest > places.resolution:
+        got, allowed = f"cells of resolution {places.resolution}", f"resolution {finest} or finer"
+        raise UsageError.of("the profile's cells are coarser than the contract's", got=got, allowed=allowed)
+    rule = cell_lanes(contract, lanes)
+    return Today(contract, lanes, places.lanes_of_keys(rule), Fitted(), by_place=rule)
+
+
+def _check_key(profile: Profile, named: Key) -> None:
     """The bytes that were counted are those that the contract places; windows and null keys are another matter."""
+    counted = profile.key
+    if named.is_place and fields_of_place(profile) == named.fields:
+        return
     got, wants = (
         f"{', '.join(f'{name} ({how})' for name, how in zip(key.fields, key.encodings, strict=True))}"
         for key in (named, counted)
@@ -92,13 +120,23 @@ def moved_from(today: Today, stream: Stream, candidate: Candidate) -> Moved:
     if candidate.strategy in ("window", "keyless"):
         single = today.home >= 0
         return Moved(*(1 - part / candidate.lanes for part in (single.mean(), stream.records[single].sum() / total)))
-    home = stream.hashed(candidate.partitioner, candidate.lanes).home
-    same, traffic = today.under(stream, candidate.partitioner, candidate.lanes)
+    home = candidate.home(stream)
+    same, traffic = _staying_hashed(today, stream, candidate, home)
     hashed = {rank: (int(home[rank]),) for rank in today.fitted.moves}
     for rank, lanes in {**hashed, **candidate.fitted.moves}.items():
         more = _staying(today, rank, lanes, candidate.lanes) - float(home[rank] == today.home[rank])
         same, traffic = same + more, traffic + more * float(stream.records[rank])
     return Moved(1 - same / keys, 1 - traffic / total)
+
+
+def _staying_hashed(
+    today: Today, stream: Stream, candidate: Candidate, home: NDArray[np.int32]
+) -> tuple[float, float]:
+    """How many keys and records stay that nothing moves but the hash or the table."""
+    if candidate.by_place is None:
+        return today.under(stream, candidate.partitioner, candidate.lanes)
+    same = home == today.home
+    return float(same.sum()), float(stream.records[same].sum())
 
 
 def _staying(today: Today, rank: int, lanes: tuple[int, ...], count: int) -> float:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keylane.geo.split import COARSEST
 from keylane.plan.ceiling import floor
+from keylane.plan.geo_strategies import LEFT_OUT
+from keylane.plan.possible import Possible, possible, says
 
 if TYPE_CHECKING:
     from keylane.plan.candidates import Candidate
     from keylane.plan.make import Plan
+    from keylane.plan.places import Places
 
-__all__ = ["names_keys", "notes", "verdict", "why"]
+__all__ = ["names_keys", "notes", "possible_of", "verdict", "why"]
 
 
 def verdict(plan: Plan) -> str:
@@ -41,6 +45,8 @@ def why(plan: Plan) -> list[str]:
         f"on all that was seen its fullest lane is {seen:.2f} times the mean; the floor for whole keys is {least:.2f}",
         *_against_hash(plan, candidate),
     ]
+    if candidate.by_place is not None:
+        out.append(_by_place(candidate))
     if candidate.fitted.moves:
         out.append(f"{len(candidate.fitted.moves):,} key(s) are named in the contract; the others stay hashed")
     if not plan.choice.met:
@@ -52,10 +58,22 @@ def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
     """What the plain hash would do at the same lane count."""
     found = [one.candidate for one in plan.judged if one.candidate.strategy == "hash" != chosen.strategy]
     plain = [one for one in found if one.lanes == chosen.lanes]
+    hashed = [one.candidate for one in plan.judged if one.candidate.strategy == "geo-hash" != chosen.strategy]
+    best = min((one for one in hashed if one.lanes == chosen.lanes), key=lambda one: one.on_average, default=None)
+    if best is not None:
+        return [f"the best hash, {best.title}, promises {best.max_over_mean:.2f}"]
     return [
         f"the hash alone promises {one.max_over_mean:.2f}, and has {one.score.max_over_mean:.2f} on all that was seen"
         for one in plain
     ]
+
+
+def _by_place(candidate: Candidate) -> str:
+    assert candidate.by_place is not None
+    rest = f"the hash of its ancestor at resolution {candidate.by_place.resolution}"
+    if not candidate.listed:
+        return f"no table is needed: a cell has the lane of {rest}"
+    return f"the lane table has {candidate.listed:,} leaves; a cell in none of them has the lane of {rest}"
 
 
 def _left_behind(plan: Plan) -> list[str]:
@@ -76,11 +94,34 @@ def names_keys(plan: Plan) -> bool:
     return bool(plan.choice.chosen.candidate.fitted.moves)
 
 
+def geo_notes(plan: Plan) -> list[str]:
+    """Of places: what so many cells can and cannot do, and which strategies are left out."""
+    places, profile = plan.stream.places, plan.stream.profile
+    if places is None:
+        return []
+    out = says(possible_of(plan, places))
+    dead = dict(profile.facts).get("no_place") or {}
+    if dead:
+        out.append("no places: " + ", ".join(f"{count:,} {reason}" for reason, count in dead.items()))
+    strangers = int(plan.stream.records[places.row < 0].sum())
+    if strangers:
+        out.append(f"{strangers:,} records have a key that is no cell, and are in no figure of a lane")
+    return [*out, *(f"not compared for places: {', '.join(names)}: {why}" for why, names in LEFT_OUT.items())]
+
+
+def possible_of(plan: Plan, places: Places) -> Possible:
+    """What the cells can do on the lanes that were chosen, from the resolution that today's contract hashes at."""
+    geo = plan.today.contract.spec.geo if plan.today else None
+    routing = COARSEST if geo is None else geo.resolution
+    return possible(places, plan.choice.chosen.candidate.lanes, routing, plan.question.constraints.max_over_mean)
+
+
 def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     """What a reader of the figures has to know."""
     profile, out = plan.stream.profile, []
     if profile.without_key.records:
         out.append(f"{profile.without_key.records:,} records have no key and are in no figure of a lane")
+    out += geo_notes(plan)
     if profile.approximate is not None:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
     if names_keys(plan) and plan.changes and not show_keys:

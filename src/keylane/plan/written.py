@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.cross import misfit
 from keylane.contract.fingerprint import placement_fingerprint
-from keylane.contract.model import Window
+from keylane.contract.leaves import leaves_text
+from keylane.contract.model import Key, Window
 from keylane.contract.parse import parse_contract
+from keylane.plan.geo_written import geo_lines
+from keylane.plan.lane_tables import leaves_of
+from keylane.plan.places import fields_of_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.contract.model import Contract
     from keylane.measure.profile import Profile
+    from keylane.placement.cell_lanes import CellLanes
     from keylane.plan.candidates import Candidate
     from keylane.plan.stream import Moves
 
@@ -34,6 +39,7 @@ WIDTH: Final = 100
 LONG: Final = 1_000
 NAMING: Final = ("pin", "table", "spread", "spread-by-position", "tier", "tier-spread", "concentrate")
 LISTING: Final = ("table", "concentrate")
+BY_PLACE: Final = ("geo-hash", "geo-table", "geo-curve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class Means:
 
 def unable(strategy: str, profile: Profile, means: Means) -> str | None:
     """Why a strategy cannot be written down here; None when it can."""
+    if strategy not in BY_PLACE and profile.key.is_place:
+        return "a place has its lane by geo"
     if strategy in NAMING and (wants := _unspellable(profile)):
         return wants
     if strategy in LISTING and len(profile.key.fields) > 1:
@@ -101,11 +109,18 @@ def could_be(candidate: Candidate, profile: Profile, means: Means) -> Contract |
     assumed = replace(means, sub_key=means.sub_key or "sub_key", window=means.window or Window(field="time", size="1h"))
     if unable(candidate.strategy, profile, assumed):
         return None
+    if candidate.by_place is not None:
+        return parse_contract(contract_text(_with_one_leaf(candidate, candidate.by_place), profile, means), means.name)
     moves = candidate.fitted.moves
     widest = max(moves, key=lambda rank: len(moves[rank]), default=None)
     some = {} if widest is None else {widest: moves[widest]}
     named = means if candidate.strategy == "tier-spread" else assumed
     return parse_contract(contract_text(candidate, profile, named, some), means.name)
+
+
+def _with_one_leaf(candidate: Candidate, rule: CellLanes) -> Candidate:
+    few = replace(rule, starts=rule.starts[:1], ends=rule.ends[:1], leaf_lane=rule.leaf_lane[:1])
+    return replace(candidate, by_place=few)
 
 
 def _metadata(means: Means) -> dict[str, Any]:
@@ -116,9 +131,15 @@ def _metadata(means: Means) -> dict[str, Any]:
 
 
 def _key(candidate: Candidate, profile: Profile, means: Means) -> dict[str, Any]:
-    known = means.today.spec.key if means.today else profile.key
+    known = means.today.spec.key if means.today else _named_key(profile)
     key = known.model_copy(update={"window": means.window if candidate.strategy == "window" else None})
     return key.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
+
+
+def _named_key(profile: Profile) -> Key:
+    """The profile's key; of cells that were made from places, the place."""
+    fields = fields_of_place(profile)
+    return profile.key if fields is None else Key(fields=fields, encoding="place")
 
 
 def _expected(means: Means) -> list[str]:
@@ -127,6 +148,8 @@ def _expected(means: Means) -> list[str]:
 
 
 def _rules(candidate: Candidate, moves: Moves, profile: Profile, means: Means) -> list[str]:
+    if candidate.by_place is not None:
+        return list(geo_lines(_leaves(candidate.by_place), candidate.by_place.resolution, means.today))
     named = [(key_value(profile, rank), lanes) for rank, lanes in sorted(moves.items())]
     if not named:
         return []
@@ -134,6 +157,11 @@ def _rules(candidate: Candidate, moves: Moves, profile: Profile, means: Means) -
         return _table(named, means)
     rules = _tiered if candidate.fitted.tier_lanes else _hot
     return ["  hot_keys:", *rules(candidate, named, means)]
+
+
+def _leaves(rule: CellLanes) -> tuple[str, ...]:
+    lane_of = dict(zip(leaves_of(rule).tolist(), rule.leaf_lane.tolist(), strict=True))
+    return leaves_text(lane_of, rule.count)
 
 
 def _table(named: Named, means: Means) -> list[str]:

@@ -28,7 +28,7 @@ from keylane.pipelines.match.assigning import Sums
 from keylane.pipelines.match.fanout import fanned_out, in_lanes
 from keylane.pipelines.match.joined import as_matches
 from keylane.pipelines.match.reading import as_pings, as_requests
-from keylane.pipelines.match.stream_counts import Answered, ghosts_of, loads_of, newest_of, waiting
+from keylane.pipelines.match.stream_counts import Answered, asked_of, ghosts_of, loads_of, waiting
 from keylane.pipelines.match.stream_epochs import after_batch
 from keylane.pipelines.match.stream_lanes import (
     ASK,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from keylane.geo.places import Region
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import Found
-    from keylane.pipelines.match.stream_counts import Loads
+    from keylane.pipelines.match.stream_counts import Asked, Loads
     from keylane.pipelines.match.stream_epochs import Epochs, InUse
     from keylane.pipelines.match.stream_metrics import Figures
     from keylane.pipelines.match.stream_time import Lags
@@ -127,8 +127,7 @@ class MatchBatches:
         epochs = self.epochs.of(self.last)
         read = self._read(frame, epochs, keep)
         unread = self.lags.of(self.state.checkpoint, batch)
-        asked = newest_of(read.told, lane_read(self.sides[1]))
-        done = passed(self.last, read.loads.newest, asked, unread, self.rules.late, self.rules.keep)
+        done = passed(self.last, read.loads.newest, read.asked.newest, unread, self.rules.late, self.rules.keep)
         query = query_id(self.state.checkpoint)
         done = replace(done, batch=batch, token=token, query=query, files=read.files)
         ripe_before = self._ripe_before(done.watermark)
@@ -154,11 +153,15 @@ class MatchBatches:
         drivers, riders = (taken(frame, one, self.given, self.last.files.get(one.side, 0)) for one in self.sides)
         good, dead_pings = _judged(self.spark, as_pings, drivers.frame, self.given.drivers, self.region, _PINGS)
         told, dead_requests = _judged(self.spark, as_requests, riders.frame, self.given.riders, self.region, _REQUESTS)
-        pings = keep(in_lanes(good, epochs[-1].lanes).drop("cell"))
-        late = told_too_late(told, self.last.kept_from)
-        dead = dead_pings.unionByName(dead_requests).unionByName(late)
-        files = {"drivers": drivers.files, "riders": riders.files}
-        return Records(pings, told, dead, loads_of(pings, lane_read(self.sides[0]), self.last.watermark), files)
+        pings, told = keep(in_lanes(good, epochs[-1].lanes).drop("cell")), keep(told)
+        loads = loads_of(pings, lane_read(self.sides[0]), self.last.watermark)
+        asked = asked_of(told, lane_read(self.sides[1]), self.last.kept_from)
+        # Where all records are good there is none to look for, and the source is not read again.
+        dead = [dead_pings] * (sum(loads.lanes.values()) != drivers.records)
+        dead += [dead_requests] * (asked.records != riders.records)
+        dead += [told_too_late(told, self.last.kept_from)] * (asked.late > 0)
+        letters = reduce(DataFrame.unionByName, dead) if dead else None
+        return Records(pings, told, letters, loads, asked, {"drivers": drivers.files, "riders": riders.files})
 
     def _answered(self, read: Records, requests: DataFrame, epochs: list[InUse], step: Step, keep: Keep) -> Answered:
         """What the lanes answer to the requests that are ripe."""
@@ -214,8 +217,9 @@ class Records:
 
     pings: DataFrame
     told: DataFrame
-    dead: DataFrame
+    dead: DataFrame | None
     loads: Loads
+    asked: Asked
     files: dict[str, int]
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["Answered", "Loads", "Waiting", "ghosts_of", "loads_of", "newest_of", "waiting"]
+__all__ = ["Answered", "Asked", "Loads", "Waiting", "asked_of", "ghosts_of", "loads_of", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,15 @@ class Loads:
     """Pings of a batch: how many for each lane, how many behind the watermark, and the newest of each lane read."""
 
     lanes: dict[int, int]
+    late: int
+    newest: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Requests of a batch: how many, how many of a time that is forgotten, and the newest of each lane read."""
+
+    records: int
     late: int
     newest: dict[str, int]
 
@@ -59,9 +68,12 @@ def loads_of(pings: DataFrame, part: Column, watermark: int) -> Loads:
     return Loads(lanes, sum(row["late"] for row in rows), newest)
 
 
-def newest_of(requests: DataFrame, part: Column) -> dict[str, int]:
-    """The ts of the newest request of each lane read."""
-    return {row["part"]: row["newest"] for row in requests.groupBy(part).agg(F.max("ts").alias("newest")).collect()}
+def asked_of(requests: DataFrame, part: Column, kept_from: int) -> Asked:
+    """Count the requests of a batch, as they were told."""
+    late = F.count_if(F.col("ts") < kept_from).alias("late")
+    rows = requests.groupBy(part).agg(F.count(F.lit(1)).alias("n"), F.max("ts").alias("newest"), late).collect()
+    newest = {row["part"]: row["newest"] for row in rows}
+    return Asked(sum(row["n"] for row in rows), sum(row["late"] for row in rows), newest)
 
 
 def ghosts_of(pairs: DataFrame) -> int:

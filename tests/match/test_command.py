@@ -79,8 +79,8 @@ def test_where_nobody_is_nobody_is_found(run: Run, tmp_path: Path) -> None:
     for drivers, riders in (("nobody", "one"), ("one", "nobody"), ("nobody", "nobody")):
         out = tmp_path / f"{drivers}-{riders}"
         sides = ["--drivers", tmp_path / f"{drivers}.parquet", "--riders", tmp_path / f"{riders}.parquet"]
-        code, text, _ = run(*sides, "--radius", 500, "--to", out, "--verify", "--assign", "greedy", "-o", "json")
-        assert code == 0
+        code, text, err = run(*sides, "--radius", 500, "--to", out, "--verify", "--assign", "greedy", "-o", "json")
+        assert (code, err) == (0, "")
         document = json.loads(text)
         assert (document["pairs"], document["recall"]) == (0, 1.0)
         assert (document["pings"], document["riders"]) == (int(drivers == "one"), int(riders == "one"))

@@ -75,7 +75,9 @@ def test_topics_give_what_brute_force_gives(
     wanted = expected(pings(), requests(), RADIUS, offsets=(order[0], order[1]))
     target = str(tmp_path / "out") if into == "folder" else at(broker, topic(3, "matches"))
     options = Options(RADIUS, co_partitioned=True, kafka=KafkaOptions(value="json", create=True))
-    document = match(at(broker, drivers), at(broker, riders), target, options, contract=geo_contract(LANES), spark=spark)
+    document = match(
+        at(broker, drivers), at(broker, riders), target, options, contract=geo_contract(LANES), spark=spark
+    )
     assert (document["pairs"], document["pings"]) == (len(wanted), 2400)
     assert document["dead"] == {"drivers": {"malformed-record": 1}, "riders": {}}
     if into == "folder":

@@ -148,7 +148,7 @@ def _counted(contract: Contract, lanes: int) -> Contract:
 def _by_modulo(contract: Contract) -> bool:
     """Whether every key goes to its hash modulo the lanes, and no key elsewhere."""
     spec, fold = contract.spec, FACTS[contract.spec.partitioner].fold
-    return fold not in ("ranges", "keyless") and not spec.hot_keys and spec.table is None
+    return fold not in ("ranges", "keyless") and not spec.hot_keys and spec.table is None and spec.geo is None
 
 
 def _hashes_alike(old: Contract, new: Contract) -> bool:

@@ -35,7 +35,12 @@ def found(side: str, lanes: int | None = None, fingerprint: str | None = None) -
 @pytest.mark.parametrize(
     ("drivers", "riders", "said", "error"),
     [
-        (60, 48, "the riders are not co-partitioned.*riders: 48 lanes.*60 lanes, as the contract 'geo' says", DataError),
+        (
+            60,
+            48,
+            "the riders are not co-partitioned.*riders: 48 lanes.*60 lanes, as the contract 'geo' says",
+            DataError,
+        ),
         (48, 60, "the drivers are not co-partitioned.*drivers: 48 lanes", DataError),
     ],
 )

@@ -88,9 +88,7 @@ def _learned(strategy: str, stream: Stream, places: Places, fit: Fit) -> Candida
 def _unlearned(strategy: str, stream: Stream, places: Places, rule: CellLanes) -> Candidate:
     """One rule for all folds."""
     loads = _loads(places, rule)
-    return _candidate(
-        strategy, stream, places, rule, tuple(fold_score(fold, loads) for fold in stream.folds), loads
-    )
+    return _candidate(strategy, stream, places, rule, tuple(fold_score(fold, loads) for fold in stream.folds), loads)
 
 
 def _candidate(

@@ -33,7 +33,20 @@ if TYPE_CHECKING:
 
     Loads = NDArray[np.float64]
 
-__all__ = ["LADDER", "Counted", "Fitted", "Score", "Wish", "chosen", "fitted", "hashed", "held_out", "lane_sums", "leaves_of", "scored"]
+__all__ = [
+    "LADDER",
+    "Counted",
+    "Fitted",
+    "Score",
+    "Wish",
+    "chosen",
+    "fitted",
+    "hashed",
+    "held_out",
+    "lane_sums",
+    "leaves_of",
+    "scored",
+]
 
 Strategy: TypeAlias = Literal["hours", "curve"]
 LADDER: Final = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)

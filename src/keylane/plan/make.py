@@ -135,9 +135,7 @@ def _sizing(question: Question, found: Sequence[Candidate], stream: Stream) -> S
     if question.demand is None:
         return None
     skew = {
-        lanes: min(
-            one.max_over_mean for one in found if one.lanes == lanes and one.strategy in WHOLE_KEYS
-        )
+        lanes: min(one.max_over_mean for one in found if one.lanes == lanes and one.strategy in WHOLE_KEYS)
         for lanes in question.counts
     }
     records = stream.records

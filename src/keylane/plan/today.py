@@ -129,9 +129,7 @@ def moved_from(today: Today, stream: Stream, candidate: Candidate) -> Moved:
     return Moved(1 - same / keys, 1 - traffic / total)
 
 
-def _staying_hashed(
-    today: Today, stream: Stream, candidate: Candidate, home: NDArray[np.int32]
-) -> tuple[float, float]:
+def _staying_hashed(today: Today, stream: Stream, candidate: Candidate, home: NDArray[np.int32]) -> tuple[float, float]:
     """How many keys and records stay that nothing moves but the hash or the table."""
     if candidate.by_place is None:
         return today.under(stream, candidate.partitioner, candidate.lanes)

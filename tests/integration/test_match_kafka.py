@@ -37,7 +37,8 @@ def filled(broker: Cluster, topic: str, table: pa.Table) -> Any:
     """Every row as JSON in the lane of its cell, under the cell's eight bytes; the order of rows of one time."""
     cells = cells_of(table["lat"].to_numpy(), table["lng"].to_numpy())
     lanes = cell_lanes(geo_contract(LANES), LANES).of(cells)
-    writer, counts, places = Producer(librdkafka_settings(broker)), defaultdict(int), []
+    counts: dict[int, int] = defaultdict(int)
+    writer, places = Producer(librdkafka_settings(broker)), []
     for row, cell, lane in zip(table.to_pylist(), cells.tolist(), lanes.tolist(), strict=True):
         writer.produce(topic, json.dumps(row).encode(), int(cell).to_bytes(8, "big"), partition=lane)
         writer.poll(0)
@@ -75,9 +76,8 @@ def test_topics_give_what_brute_force_gives(
     wanted = expected(pings(), requests(), RADIUS, offsets=(order[0], order[1]))
     target = str(tmp_path / "out") if into == "folder" else at(broker, topic(3, "matches"))
     options = Options(RADIUS, co_partitioned=True, kafka=KafkaOptions(value="json", create=True))
-    document = match(
-        at(broker, drivers), at(broker, riders), target, options, contract=geo_contract(LANES), spark=spark
-    )
+    sides, geo = (at(broker, drivers), at(broker, riders)), geo_contract(LANES)
+    document = match(*sides, target, options, contract=geo, spark=spark)
     assert (document["pairs"], document["pings"]) == (len(wanted), 2400)
     assert document["dead"] == {"drivers": {"malformed-record": 1}, "riders": {}}
     if into == "folder":
@@ -100,5 +100,5 @@ def test_the_topic_with_other_lanes_is_named_before_anything_is_read(
         match(at(broker, topics[0]), at(broker, odd), str(tmp_path / "out"), options, contract=geo_contract(LANES))
     with pytest.raises(DataError, match=f"no such topic at .*got '{odd}-gone'"):
         match(at(broker, topics[0]), at(broker, f"{odd}-gone"), str(tmp_path / "out"), options)
-    with pytest.raises(TargetError, match="no such topic at .*--create"):
+    with pytest.raises(TargetError, match=r"no such topic at .*--create"):
         match(at(broker, topics[0]), at(broker, topics[1]), at(broker, f"{odd}-gone"), options)

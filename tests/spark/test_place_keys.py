@@ -114,9 +114,10 @@ def test_a_contract_of_places_names_them_and_its_region_counts(
 def test_one_key_at_a_time(source: Path, tmp_path: Path) -> None:
     path = tmp_path / "today.yaml"
     path.write_text(TODAY)
-    for wrong in ({"key": ("id",)}, {"contract": load_contract(path), "place": ("y", "x")}):
-        with pytest.raises(UsageError, match="the key is another"):
-            profile(str(source), **{"place": ("lat", "lng"), **wrong})
+    with pytest.raises(UsageError, match="the key is another"):
+        profile(str(source), ("id",), place=("lat", "lng"))
+    with pytest.raises(UsageError, match="the key is another"):
+        profile(str(source), contract=load_contract(path), place=("y", "x"))
     with pytest.raises(UsageError, match="a place has two fields"):
         profile(str(source), place=("lat", "lat"))
     with pytest.raises(UsageError, match="counted, not sketched"):

@@ -225,6 +225,41 @@ def test_a_hash_of_cells_from_today_moves_to_a_table_and_the_change_is_counted(p
     assert 0.5 < found.cost.moved.traffic <= 1
 
 
+def test_cells_that_are_hashed_whole_today_are_compared_with_lanes_by_place() -> None:
+    today = parse_contract(
+        """
+        apiVersion: keylane/v1
+        kind: RoutingContract
+        metadata: {name: pings}
+        spec: {streams: [pings], lanes: 60, key: {fields: [cell], encoding: h3}, partitioner: kafka-java}
+        """,
+        "today",
+    )
+    profile = replace(cities(0.02), facts=())
+    found = planned(profile, today=today)
+    assert found.standing is not None
+    lanes = decide(Router(today), profile.keys).lane
+    assert np.allclose(found.standing.candidate.loads.sum(axis=1), np.bincount(lanes, profile.records, minlength=60))
+    table = next(one for one in found.judged if one.candidate.strategy == "geo-table")
+    assert table.moved is not None
+    assert table.moved.keys == pytest.approx(float((table.candidate.home(found.stream) != lanes).mean()))
+
+
+def test_bytes_that_are_all_cells_are_places_and_others_beside_them_are_not(plan: Plan) -> None:
+    cells = six_cells().keys.column("cell").to_pylist()
+    keys = [cell.to_bytes(8, "big") for cell in cells]
+    raw = Key(fields=("key",), encoding="raw")
+    profile = replace(six_cells(), key=raw, keys=pa.table({"key": keys}), facts=())
+    found = planned(profile, 6)
+    assert found.contract.spec.key.encodings == ("raw",)
+    assert found.choice.chosen.candidate.strategy.startswith("geo-")
+    mixed = replace(profile, keys=pa.table({"key": [*keys[:-1], b"other"]}))
+    assert Stream(mixed).places is None
+    spec = plan.contract.spec.model_copy(update={"key": raw})
+    with pytest.raises(UsageError, match="the contract's lanes are by place"):
+        planned(mixed, today=plan.contract.model_copy(update={"spec": spec}))
+
+
 def test_a_contract_of_another_place_is_refused(plan: Plan) -> None:
     spec = plan.contract.spec.model_copy(update={"key": Key(fields=("y", "x"), encoding="place")})
     with pytest.raises(UsageError, match="the contract's key is not the profile's"):

@@ -29,6 +29,7 @@ QUESTIONS = (
     "profile",
     "promise",
     "geo_balance",
+    "match",
     "geo_recall",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"

@@ -103,15 +103,13 @@ def _table(name: str, places: Places, more: dict[str, Any]) -> pa.Table:
 
 
 def _copies(what: str, places: Places, lanes: CellLanes, goals: dict[float, float]) -> Iterator[Figure]:
-    """Copies per rider; the goals are told to two places, and held to them."""
+    """Copies per rider, and what it costs to find them."""
     for radius in RADII_M:
         begin = process_time()
         rows, _, _ = covers(*places, radius, lanes.of, lanes.one_lane)
         spent = process_time() - begin
         copies = len(rows) / len(places.cells)
-        goal = goals.get(radius)
-        at_most = None if goal is None else goal + 0.005
-        yield Figure(f"{what}, {radius / 1000:g} km: copies", copies, "per rider", at_most=at_most)
+        yield Figure(f"{what}, {radius / 1000:g} km: copies", copies, "per rider", at_most=goals.get(radius))
         yield Figure(f"{what}, {radius / 1000:g} km: a cover", 1e6 * spent / len(places.cells), "us of one core")
 
 

@@ -74,15 +74,24 @@ class Population:
 
     def hours(self, events: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
         """The expected load of each row by UTC hour."""
-        day = DAY / DAY.sum()
-        by_zone = np.array([np.roll(day, -(zone + _FIRST)) for zone in range(_ZONES)], np.float32)
         many = self.events if events is None else events
-        return by_zone[self.zone] * many[:, None].astype(np.float32)
+        return _by_zone().astype(np.float32)[self.zone] * many[:, None].astype(np.float32)
 
     def halves(self, rng: np.random.Generator) -> Counted:
         """Each event in one of two halves."""
         first = rng.binomial(self.events, 0.5)
-        return Counted(self.cells, self.hours(first), self.hours(self.events - first))
+        return Counted(self.cells, self.hours(first), self.hours(self.events - first), self.rests_on() / 2)
+
+    def rests_on(self) -> NDArray[np.float64]:
+        """As many events of one weight as would stray as each hour's expected load does."""
+        by_zone = np.bincount(self.zone, self.events, _ZONES)
+        sums, squares = (by_zone @ _by_zone() ** power for power in (1, 2))
+        return sums**2 / squares
+
+
+def _by_zone() -> NDArray[np.float64]:
+    """The day of each time zone by UTC hour."""
+    return np.array([np.roll(DAY / DAY.sum(), -(zone + _FIRST)) for zone in range(_ZONES)])
 
 
 def population(seed: int, country: str | None = None) -> Population:

@@ -15,7 +15,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.kafka_streams.run import fan, match, new_name, peer, running_jvm
+from benchmarks.kafka_streams.run import BROKER, fan, match, new_name, peer, running_jvm
 from benchmarks.match_traffic import (
     DRIVERS,
     RIDERS,
@@ -34,7 +34,7 @@ def main(pings: int = 10_000, requests: int = 500) -> int:
     """Check, then measure; 1 when the peer differs from brute force."""
     from keylane.systems.broker import running
 
-    with running(heap="1g") as broker:
+    with running(heap="1g", extra=BROKER) as broker:
         differ = _differences(broker.bootstrap, pings, requests, RADIUS_M)
         twin = _differences(broker.bootstrap, pings, requests, RADIUS_M * 0.9)
         print(f"requests with other drivers than by brute force: {differ}; with a radius too small: {twin}")

@@ -4,12 +4,13 @@ The file map, in the order a record travels. A package imports only from those a
 `tests/architecture` reads the imports to hold that:
 
     errors, records     values that everything speaks of: the error root, Placement, Finding
+    geo                 places on the earth as cells, and tables of cells: the only room that knows H3
     contract            the promise: names, model, parse, answers, fingerprint, evolve
     keys                record -> routing key: fields, encodings, windows, the registry header
     hashing             routing key -> number: one algorithm a file, for one key and for a batch
     placement           number -> lane: folds, ranges, keyless, tables, hot keys, the named partitioners
     router, batches     the four steps on one page, for a record; the same over an Arrow batch
-    geo                 places on the earth as cells: the only room that knows H3
+    matching            who is near whom, exactly: covers, timelines, offers
     measure             what data says: who wrote it (identify), whether it keeps its promise (check), who is heavy
     plan                strategies compared, a change priced, the budget of a cluster: from figures alone
     testing             shipped test kit: history checker, auditor of folders, golden vectors

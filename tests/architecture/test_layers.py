@@ -55,7 +55,7 @@ LIBRARIES: dict[str, set[str]] = {
 #: Libraries a room may speak of in its types and must not load.
 TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS}
 
-PURE = {"contract", "keys", "hashing", "placement", "router", "batches", "plan"}
+PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batches", "plan"}
 CHANCE = {"random", "secrets", "time"}
 CLOCKS = {"now", "utcnow", "today"}
 #: Whose they are: a contract of today is none.

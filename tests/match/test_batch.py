@@ -11,9 +11,11 @@ from jsonschema import Draft202012Validator
 from tests.match.plans import exchanges_above
 from tests.match.worlds import expected, found_in, geo_contract, pings, requests, routed, write
 
+from keylane.errors import DataError
 from keylane.pipelines.match.batch import agreed_work, match, sides_of
 from keylane.pipelines.match.joined import lane_answers
 from keylane.pipelines.match.options import Options
+from keylane.pipelines.match.verified import verified
 from keylane.pipelines.route import Options as RouteOptions
 from keylane.pipelines.route import route
 
@@ -62,8 +64,16 @@ def valid(document: dict[str, Any]) -> dict[str, Any]:
     ("nearest", "expire"), [(None, None), (3, 45.0)], ids=["all within the radius", "the nearest that are not too old"]
 )
 def test_raw_folders_give_what_brute_force_gives(
-    nearest: int | None, expire: float | None, spark: SparkSession, raw: Path, geo: Contract, tmp_path: Path
+    nearest: int | None,
+    expire: float | None,
+    spark: SparkSession,
+    raw: Path,
+    geo: Contract,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if nearest is not None:  # ghosts are found without a broadcast too
+        monkeypatch.setattr("keylane.pipelines.match.joined.FEW_PAIRS", 0)
     options = Options(RADIUS, nearest=nearest, expire=expire, verify=nearest is not None)
     document = valid(
         match(str(raw / "drivers"), str(raw / "riders"), str(tmp_path / "out"), options, contract=geo, spark=spark)
@@ -135,3 +145,36 @@ def test_every_lane_is_a_task_of_its_own(session: SparkSession, lanes: Path, geo
     where = pings.select("lane", F.spark_partition_id().alias("task")).distinct().collect()
     assert sorted(map(tuple, where)) == [(lane, lane) for lane in range(8)]
     assert pings.rdd.getNumPartitions() == 8
+
+
+def test_a_sample_is_judged_by_itself_and_a_planted_fault_is_found(
+    session: SparkSession, raw: Path, geo: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import functions as F
+
+    monkeypatch.setattr("keylane.pipelines.match.verified.MOST_PINGS", 1000)
+    monkeypatch.setattr("keylane.pipelines.match.verified.MOST_PRODUCTS", 50_000)
+    work = agreed_work(str(raw / "drivers"), str(raw / "riders"), "out", Options(RADIUS), geo)
+    sides = sides_of(session, work)
+    truth = sorted(expected(pings(), requests(), RADIUS))
+    newest = session.createDataFrame(truth, "rider_id string, ms bigint, driver_id string")
+    known = sides.pings.select("driver", F.col("ts").alias("at"), "offset")
+    asked = newest.withColumn("rider_ts", F.timestamp_millis("ms"))
+    seen = asked.join(known, (F.col("driver") == F.col("driver_id")) & (F.col("at") <= F.col("ms") * 1000))
+    latest = seen.groupBy("rider_id", "rider_ts", "driver_id").agg(F.max("at").alias("at"))
+    matches = latest.withColumn("driver_ts", F.timestamp_micros("at")).cache()
+    counts, given = (2400, 160), work.given
+    found, recall, notes = verified(sides.pings, sides.tellings, matches, counts, given, None)
+    assert notes == ["verified on a sample: 1 rider in 3 and 1 driver in 3, by the hash of their ids"]
+    assert (found["missing"], found["extra"], recall) == (0, 0, 1.0)
+    assert 0 < found["pairs"] < len(truth) / 4
+    chosen = (F.pmod(F.xxhash64("rider_id"), F.lit(3)) == 0) & (F.pmod(F.xxhash64("driver_id"), F.lit(3)) == 0)
+    gone = matches.where(chosen).select("rider_id").first()
+    assert gone is not None
+    wrong, recall, _ = verified(
+        sides.pings, sides.tellings, matches.where(F.col("rider_id") != gone[0]), counts, given, None
+    )
+    assert wrong["missing"] > 0
+    assert recall < 1.0
+    with pytest.raises(DataError, match="too many pings to verify the nearest"):
+        verified(sides.pings, sides.tellings, matches, counts, Options(RADIUS, nearest=1), None)

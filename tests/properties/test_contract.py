@@ -60,7 +60,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 def keys(draw: st.DrawFn, partitioner: str) -> dict[str, Any]:
     single = FACTS[partitioner].hash == "java-long"
     fields = draw(st.lists(FIELDS, min_size=1, max_size=1 if single else 3, unique=True))
-    encodings = st.sampled_from(FACTS[partitioner].encodings)
+    encodings = st.sampled_from([one for one in FACTS[partitioner].encodings if one != "place"])
     hashed = ["hash"] if FACTS[partitioner].hash and not single else []
     optional: dict[str, st.SearchStrategy[Any]] = {
         "join": st.none() | st.text(max_size=3),
@@ -75,6 +75,18 @@ def keys(draw: st.DrawFn, partitioner: str) -> dict[str, Any]:
     each = st.lists(encodings, min_size=len(fields), max_size=len(fields))
     required = {"fields": st.just(fields), "encoding": encodings | each}
     return draw(st.fixed_dictionaries(required, optional=optional))
+
+
+@st.composite
+def places(draw: st.DrawFn, lanes: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A key that is a place or a cell, and its lanes."""
+    key = draw(st.sampled_from([("place", ["lat", "lng"]), ("h3", ["cell"]), ("raw", ["key"])]))
+    words = draw(st.lists(st.sampled_from(["8329b6", "8429b0d", "8928308280f", "831fb4"]), unique=True))
+    leaves = [" ".join(words[n::2]) for n in range(min(2, lanes))]
+    region = st.none() | st.just([-20, 175.5, 60, -175])
+    geo = {"resolution": st.integers(0, 3), "leaves": st.just(leaves), "region": region}
+    rule = {"on_null": draw(st.sampled_from(["client", "reject"]))}
+    return {"fields": key[1], "encoding": key[0], **rule}, draw(st.fixed_dictionaries(geo))
 
 
 @st.composite
@@ -140,6 +152,9 @@ def contracts(draw: st.DrawFn) -> dict[str, Any]:
     streams = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
     spec: dict[str, Any] = {"streams": streams, "lanes": lanes, "key": key, "partitioner": partitioner}
     encodings = key["encoding"] if isinstance(key["encoding"], list) else [key["encoding"]] * len(key["fields"])
+    if "place" in FACTS[partitioner].encodings and FACTS[partitioner].hash == "murmur2" and draw(st.booleans()):
+        spec["key"], spec["geo"] = draw(places(count))
+        encodings = [spec["key"]["encoding"]]
     known = all(encoding in VALUES for encoding in encodings) and FACTS[partitioner].fold != "keyless"
     if known and draw(st.booleans()):
         spec["hot_keys"] = draw(hot_keys(encodings, count))
@@ -348,9 +363,9 @@ def test_any_contract_can_be_held_against_any_other(old: dict[str, Any], new: di
 def test_every_rule_of_a_contract_has_its_answers(data: dict[str, Any]) -> None:
     contract = parse_contract(dump(data))
     told = answers(contract)
-    rules = [f"hot_keys[{i}]" for i in range(len(contract.spec.hot_keys))] + ["table"] * (
-        contract.spec.table is not None
-    )
+    rules = [f"hot_keys[{i}]" for i in range(len(contract.spec.hot_keys))]
+    rules += ["table"] * (contract.spec.table is not None)
+    rules += ["geo.leaves"] * (contract.spec.geo is not None and any(contract.spec.geo.leaves))
     assert [one.rule for one in told] == ["every other key", *rules]
     assert all(one.readers_merge for one in told if one.lanes_per_key != 1)
     assert weakest(told) in {one.order_scope for one in told}

@@ -11,7 +11,7 @@ from tests.parity.cases.places import LEAVES, place
 
 from keylane.contract.evolve_geo import moved_leaves
 from keylane.contract.leaves import leaves_checksum, leaves_text
-from keylane.geo.bits import ancestor, cell_name, curve_end, curve_start, is_cell
+from keylane.geo.bits import ancestor, cell_name, curve_start, is_cell
 from keylane.geo.cells import cell_of
 from keylane.geo.places import PLACE_REASONS
 from keylane.placement.cell_lanes import cell_lanes
@@ -55,13 +55,14 @@ def test_equal_ancestors_have_equal_lanes_where_there_is_no_table(
 @given(homes, st.integers(3, 9))
 def test_all_cells_of_a_leaf_have_its_lane(home: int, at: int) -> None:
     leaf = ancestor(home, at)
-    leaves = list(leaves_text({leaf: 7}, 8))
+    leaves = [""] * 7 + [cell_name(leaf)]
     lanes = cell_lanes(Case({"lanes": LANES, **place(leaves=leaves)}, {}).contract, LANES)
-    inside = ancestor(home, 9)
-    ends = [(home & ~((1 << 52) - 1)) | end for end in (curve_start(leaf) | (1 << 18) - 1, curve_end(leaf))]
-    known = [cell for cell in (inside, *ends) if is_cell(cell)]
+    # The first and the last home cell of the leaf: its digits after the leaf's own are all 0, and all 6.
+    low, high = (sum(digit << 3 * (15 - n) for n in range(at + 1, 10)) for digit in (0, 6))
+    first = (home >> 52 << 52) | curve_start(leaf) | (1 << 18) - 1
+    known = [cell for cell in (home, first | low, first | high) if is_cell(cell)]
     assert lanes.of(np.array(known)).tolist() == [7] * len(known) == [lanes.of_one(cell) for cell in known]
-    assert lanes.leaf_of(inside) == (leaf, 7)
+    assert lanes.leaf_of(home) == (leaf, 7)
 
 
 @given(st.dictionaries(homes, st.integers(0, 11), min_size=1, max_size=12), st.integers(1, 11))

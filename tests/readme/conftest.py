@@ -36,7 +36,7 @@ VALUE = re.compile(r"  # -> (.*)$")
 COMMAND, EXIT_CODE, OMISSION = "$ keylane", "$ echo $?", "..."
 KEYLANE = (sys.executable, "-c", "from keylane.cli.main import main; main()")
 #: Commands that start Spark.
-ON_SPARK = re.compile(r"local_session\(\)|^\$ keylane (?:route|profile|plan) ", re.MULTILINE)
+ON_SPARK = re.compile(r"local_session\(\)|^\$ keylane (?:route|profile|plan|match|geo table) ", re.MULTILINE)
 
 
 class Ended(NamedTuple):

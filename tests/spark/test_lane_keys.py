@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from pyspark.sql import functions as F
 
 from keylane.placement.lane_keys import lane_keys
 from keylane.spark.claimed import claimed
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql import SparkSession
 
 COUNTS = range(1, 257)

@@ -17,6 +17,11 @@ def test_reasons_are_the_closed_list_that_dead_letters_carry() -> None:
         "no-position",
         "malformed-record",
         "parked-key",
+        "null-place",
+        "place-not-finite",
+        "place-swapped",
+        "place-out-of-range",
+        "place-zero",
     ]
 
 

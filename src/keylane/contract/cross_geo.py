@@ -70,7 +70,11 @@ def _key(key: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
 
 def _leaves(geo: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
     path: Path = (*GEO, "leaves")
-    texts = [text if isinstance(text, str) else "" for text in as_list(geo.get("leaves"))]
+    given_leaves = as_list(geo.get("leaves"))
+    for lane, text in enumerate(given_leaves):
+        if isinstance(text, int | float):
+            yield (*path, lane), f"cells that read as a number: got {text}; hint: put them in quotes, as 838e06 needs"
+    texts = [text if isinstance(text, str) else "" for text in given_leaves]
     if promised.lanes is not None and len(texts) > promised.lanes:
         allowed = f"up to {promised.lanes}, one text for each lane"
         yield (*path, promised.lanes), f"leaves of lanes that there are not: got {len(texts)} texts; allowed: {allowed}"

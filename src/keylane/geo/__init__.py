@@ -6,6 +6,7 @@ cells    a place -> the cell it is in
 disks    the cells around a cell
 children the cells under a cell
 shapes   the outline of a cell
+split, pack, rebalance   counted cells -> leaves, leaves -> lanes, and a table in use made even by few moves
 
 Which lane a cell has: `keylane.placement.cell_lanes`. Who is near whom: `keylane.matching`.
 """

@@ -1,4 +1,4 @@
-"""The corners of many cells at once, as latitude and longitude; between two corners a great circle. To draw one: `shapes`."""
+"""The corners of many cells at once, as latitude and longitude. To draw a cell on a map: `shapes`."""
 
 from __future__ import annotations
 

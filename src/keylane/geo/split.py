@@ -23,6 +23,7 @@ import numpy as np
 
 from keylane.errors import UsageError
 from keylane.geo.bits import FINEST, ancestor, curve_end, curve_start, resolution
+from keylane.geo.children import children
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,6 @@ __all__ = ["COARSEST", "HOME", "Leaves", "in_curve_order", "split"]
 COARSEST: Final = 3
 #: Where it ends; `keylane.geo.cells.HOME_RESOLUTION`, which needs the library of H3 to be there.
 HOME: Final = 9
-_PENTAGONS: Final = (4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,31 +150,6 @@ def _siblings(leaves: Cells, coarsest: int) -> Cells:
     fineness = resolution(leaves)
     for at in range(coarsest, int(fineness.max(initial=coarsest))):
         finer = leaves[fineness > at]
-        children = _children(np.unique(ancestor(finer, at)))
-        out.append(children[~np.isin(children, ancestor(finer, at + 1))])
+        below = children(np.unique(ancestor(finer, at))).ravel()
+        out.append(below[(below >= 0) & ~np.isin(below, ancestor(finer, at + 1))])
     return np.concatenate(out)
-
-
-def _children(cells: Cells) -> Cells:
-    """All children of cells of one resolution; pentagons lack one."""
-    if not len(cells):
-        return cells
-    at = int(resolution(cells[0])) + 1
-    shift = 3 * (FINEST - at)
-    digits = np.arange(7)
-    children = (_deepened(cells, at)[:, None] & ~(7 << shift)) | (digits << shift)
-    there = ~(_pentagons(cells)[:, None] & (digits == 1))
-    out: Cells = children[there]
-    return out
-
-
-def _deepened(cells: Cells, at: int) -> Cells:
-    """The same digits at a finer resolution, the new ones unset."""
-    return (cells & ~(0xF << 52)) | (at << 52)
-
-
-def _pentagons(cells: Cells) -> NDArray[np.bool_]:
-    """A pentagon is a base cell of the twelve, and then its middle child each time."""
-    base = (cells >> 45) & 0x7F
-    digits = (curve_start(cells) & ((1 << 45) - 1)) == 0
-    return np.isin(base, _PENTAGONS) & digits

@@ -62,7 +62,8 @@ def degrees(value: Any) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return FAR if value > 0 else -FAR
+        # Only whole numbers and fractions can be too large; a decimal becomes infinite.
+        return FAR if abs(value) == value else -FAR
     except ValueError:
         # A signalling NaN, which Python would not have quietly.
         return inf

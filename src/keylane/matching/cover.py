@@ -7,7 +7,7 @@ any home cell under it (1,720 m at resolution 7, 640 m at 8, 235 m at 9) has non
 asked, and at resolution 9 the outline of the cell, with 1 m to spare. Cells of lanes that are found are left out, so
 few are asked in the end. The home lane is always in the cover.
 
-Worked example: R = 1 km begins with 91 cells. With lanes by cells of resolution 3 nearly all requests see one lane
+Worked example: R = 1 km begins with 61 cells. With lanes by cells of resolution 3 nearly all requests see one lane
 there, and are done; of a rider 700 m from a border some foreign home cells are within 1 km: home and one guest.
 
 Lanes are any function of the home cell, so a change of the lane table, or of the lane count, changes which copies are
@@ -73,9 +73,9 @@ def rings(radius_m: float) -> int:
     """Steps from a request's own cell of resolution 7 that no driver's is beyond, wherever on earth.
 
     >>> [rings(radius) for radius in (300, 1000, 2000, 5000, 7000)]
-    [4, 5, 5, 7, 9]
+    [3, 4, 4, 6, 8]
     """
-    return math.ceil((checked_radius(radius_m) + 2 * _FARTHEST_M[_COARSE]) / _STEP_M) + 1
+    return math.ceil((checked_radius(radius_m) + 2 * _FARTHEST_M[_COARSE]) / _STEP_M)
 
 
 def covers(
@@ -134,9 +134,16 @@ def _coarse(at: Cells, steps: int, lanes_of: _Lanes) -> Iterator[tuple[Rows, Cel
 
 def _others(own: Cells, steps: int, lanes_of: _Lanes) -> tuple[Rows, Cells]:
     """The cells around each coarse cell, but those that are wholly in the one lane that it is in; whose they are."""
+    some = max(1, _TOGETHER // (3 * steps * (steps + 1) + 1))
+    parts = [(start, *_others_of(own[start : start + some], steps, lanes_of)) for start in range(0, len(own), some)]
+    whose = [np.zeros(0, np.intp), *(start + whose for start, whose, _ in parts)]
+    return np.concatenate(whose), np.concatenate([np.zeros(0, np.int64), *(cells for _, _, cells in parts)])
+
+
+def _others_of(own: Cells, steps: int, lanes_of: _Lanes) -> tuple[Rows, Cells]:
     around = [disk(cell, steps) for cell in own.tolist()]
     whose = np.repeat(np.arange(len(own)), [len(one) for one in around])
-    every = np.concatenate([np.zeros(0, np.int64), *around])
+    every = np.concatenate(around)
     known, place = np.unique(np.concatenate([own, every]), return_inverse=True)
     lanes, whole = lanes_of.lanes(known), lanes_of.whole(known)
     mine, theirs = place[: len(own)][whose], place[len(own) :]

@@ -3,6 +3,7 @@
 route, batch   every record of a source in its lane: the run, and one batch of it
 verify, sides  a target held against its source; and both as rows of a history
 profile        every key of a source counted by window, in one pass; looking: the source before it
+geo_table      a lane table from the places of a source, counted in one pass
 demo           a seeded day, routed under several contracts, and its figures
 lesson         H3 cells as Kafka keys on a real broker: two hashes, each figure beside what is asked
 """

@@ -164,12 +164,20 @@ def key_of(
         if fields and tuple(fields) != found.fields:
             got, allowed = ", ".join(fields), ", ".join(found.fields)
             raise UsageError.of("the contract's key is another", got=got, allowed=allowed, hint="leave --key out")
-        return found.model_copy(update={"window": None})
+        return _countable(found.model_copy(update={"window": None}))
     if fields:
-        return _named(tuple(fields), encoding if isinstance(encoding, str) else tuple(encoding))
+        return _countable(_named(tuple(fields), encoding if isinstance(encoding, str) else tuple(encoding)))
     if of_topic:
         return Key(fields=("key",), encoding="raw")
     raise UsageError.of("a profile of files needs to know the key", hint="--key COLUMN, or --contract FILE")
+
+
+def _countable(key: Key) -> Key:
+    """Keys are counted as they stand in the records, where a place is two numbers of which none come twice."""
+    if not key.is_place:
+        return key
+    hint = "a column of their cells: --key cell --encoding h3"
+    raise UsageError.of("places are not counted one by one", got=", ".join(key.fields), allowed="cells", hint=hint)
 
 
 def _named(fields: tuple[str, ...], encoding: Encoding | tuple[Encoding, ...]) -> Key:

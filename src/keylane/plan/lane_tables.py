@@ -5,8 +5,8 @@ tau of the ladder that meets the goal is taken, because fewer and coarser leaves
 then fitted on all records with that tau. The goal: the CV of the day, and that of every hour, within what chance gives
 on so few records; where chance is smaller than that, a CV of 0.5 % for the day and 2.5 % for an hour.
 
-Worked example: world-wide load on 60 lanes. tau 0.5 leaves an hour at 6 %, tau 0.3 one at 2.4 %: 0.3 is taken, and not
-0.2, which splits more for nothing.
+Worked example: world-wide load on 60 lanes. tau 0.3 leaves an hour at 2.6 %, tau 0.2 one at 2.0 %: 0.2 is taken, and
+not 0.1, which splits more for nothing.
 
 What changes do: other traffic gives another table, so a table in use is changed with `old`, which keeps its leaves and
 moves few (`keylane.geo.rebalance`). When not to use it: fewer counted cells than lanes; `notes` says what is left.
@@ -56,11 +56,16 @@ DAY_GOAL: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Records of each home cell, along the curve, by hour (or in one column), in two halves."""
+    """Records of each home cell, along the curve, by hour (or in one column), in two halves.
+
+    `rests_on` are the records that each hour of a half rests on, where that is not its load: expected loads, of which
+    every record has a part in every hour.
+    """
 
     cells: NDArray[np.int64]
     fit: NDArray[Any]
     test: NDArray[Any]
+    rests_on: Loads | None = None
 
     @property
     def all(self) -> NDArray[Any]:
@@ -130,7 +135,8 @@ def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score, bool]:
 def held_out(counted: Counted, wish: Wish, tau: float) -> Score:
     """How even a table of one half is on the other."""
     table = fitted(counted.cells, counted.fit, wish, tau)
-    return scored(table.lanes, counted.cells, counted.test, fitted_on=float(counted.fit.sum(dtype=float)))
+    fitted_on = float(counted.fit.sum(dtype=float))
+    return scored(table.lanes, counted.cells, counted.test, fitted_on, counted.rests_on)
 
 
 def fitted(cells: Any, loads: Any, wish: Wish, tau: float, home: int = HOME) -> Fitted:
@@ -146,17 +152,24 @@ def fitted(cells: Any, loads: Any, wish: Wish, tau: float, home: int = HOME) -> 
     return Fitted(leaves, pack(leaves.loads, wish.lanes), tau, wish)
 
 
-def scored(lanes: CellLanes, cells: NDArray[np.int64], loads: Loads, fitted_on: float | None = None) -> Score:
+def scored(
+    lanes: CellLanes,
+    cells: NDArray[np.int64],
+    loads: Loads,
+    fitted_on: float | None = None,
+    rests_on: Loads | None = None,
+) -> Score:
     """How evenly the loads of cells fall on lanes. `fitted_on` are the records that a held-out table has seen."""
     sums = lane_sums(lanes, cells, loads)
     total = float(loads.sum(dtype=float))
     # A table that is perfect for one sample is off for another by the chance of both.
     both = sqrt(1 + total / fitted_on) if fitted_on else 1.0
     floor = both * noise_floor(lanes.count, int(total))
+    records = loads.sum(0, dtype=float) if rests_on is None else rests_on
     hours = tuple(
         (cv(sums[:, hour]), both * noise_floor(lanes.count, max(1, int(of))))
-        for hour, of in enumerate(loads.sum(0, dtype=float))
-        if of > 0 and loads.shape[1] > 1
+        for hour, of in enumerate(records)
+        if of > 0 and len(records) > 1
     )
     worst = max(hours, default=(None, None))
     return Score(cv(sums.sum(1)), worst[0], max_over_mean(sums.sum(1)), floor, worst[1], hours)

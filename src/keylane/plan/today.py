@@ -72,6 +72,9 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     keys = stream.profile.keys.num_rows
     if router.partitioner.hash is None or contract.spec.key.window is not None:
         return Today(contract, lanes, np.full(keys, -1, np.int32), Fitted())
+    if router.cells is not None:
+        placed = router.lanes(stream.profile.keys).fill_null(-1)
+        return Today(contract, lanes, placed.to_numpy(zero_copy_only=False).astype(np.int32), Fitted())
     hashed = stream.hashed(contract.spec.partitioner, lanes)
     if not router.overrides.any:
         return Today(contract, lanes, hashed.home, Fitted())

@@ -57,7 +57,7 @@ def _top(document: Document) -> Markup:
         tag("p", _sub(document), class_="sub"),
         facts(
             fact("CV of the lanes", spread(held["cv"]), _floor(held), _fitted(balance), kind="after"),
-            fact("CV in the worst hour", _maybe(held["worst_hour_cv"])),
+            fact("CV in the worst hour", _maybe(held["worst_hour_cv"]), _floor(held, "hour_noise_floor")),
             fact("Fullest lane", times(balance["max_over_mean"]), "the mean"),
             fact("Copies per rider", *_copies(document["copies_per_rider"])) if document["copies_per_rider"] else None,
             fact("Moved", share(document["moved"]["share"]), f"{count(document['moved']['leaves'])} leaves")
@@ -84,8 +84,8 @@ def _sub(document: Document) -> str:
     )
 
 
-def _floor(held: Document) -> str | None:
-    floor = held.get("noise_floor")
+def _floor(held: Document, name: str = "noise_floor") -> str | None:
+    floor = held.get(name)
     return f"noise floor {spread(floor)}" if floor is not None else None
 
 

@@ -77,13 +77,13 @@ def picture(cells: list[Document], radius_m: float) -> Picture:
 
 
 def match_picture(cells: list[Document], radius_m: float) -> Picture:
-    """From the cells of a match: each with `cell`, `lane`, `pings`, `requests` and guest `copies`.
+    """From the cells of a match: each with `cell`, `lane`, `pings`, `requests`, guest `copies`, and its `hour`.
 
     A cell may come with several lanes, where the lane table is finer: it has the colour of the one with the most.
     """
     shown: dict[int, Node] = {}
     for one in cells:
-        node = shown.setdefault(_named(one), Node())
+        node = shown.setdefault(_named(one), Node(hour=one.get("hour")))
         node.lanes[one["lane"]] += one["pings"]
         node.requests += one["requests"]
         node.copies += one["copies"]

@@ -10,6 +10,7 @@ overrides   hot keys and tables as look-ups
 decide      the steps in a row, as branches
 arrow       what has no native form
 places      the decision for keys that are places; `cells` are its parts
+geo_counts  places of a frame by home cell and hour
 lines, schemas, files   sources as frames with the place of each record; what they hold, and what is new
 writing     one batch into the lanes of a folder
 messages    Kafka records as frames; `decoding` for the fields of their values

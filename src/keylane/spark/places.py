@@ -1,8 +1,8 @@
 """`route` for a key that is a place, as columns: the decision of `keylane.router`, row for row.
 
-What is no place has its own reason, and no lane; every other row has its home cell's. How a cell and its lane are found:
-`cells`. Keys that are cells or bytes, `lane` as a column alone, and sessions of Spark Connect go over Arrow
-(`arrow.placed`), which comes to the same.
+What is no place has its own reason, and no lane; every other row has its home cell's. How these are found: `cells`.
+Keys that are cells or bytes, `lane` as a column alone, and sessions of Spark Connect go over Arrow (`arrow.placed`),
+which comes to the same.
 """
 
 from __future__ import annotations

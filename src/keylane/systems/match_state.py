@@ -89,16 +89,19 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Where a match stands after a batch. `token` names its files; counts are of all batches together."""
+    """Where a match stands after a batch. `token` names its files; counts are of all batches together.
+
+    `seen` has the ts of the newest record of each lane of a source, by side.
+    """
 
     batch: int = -1
     token: str = ""
     query: str = ""
     watermark: int = BEGINNING
-    riders_seen: int = BEGINNING
     kept_from: int = BEGINNING
     epochs: tuple[Epoch, ...] = ()
     files: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, dict[str, int]] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     moved: tuple[str, ...] = ()
 

@@ -187,7 +187,8 @@ import sys
 sys.argv = ["keylane", "explain", "TT0124", "-n", "15"]
 from keylane.cli.main import _run
 _run()
-print(sorted({"numpy", "pyarrow", "pydantic", "yaml", "confluent_kafka", "boto3", "h3", "scipy"} & set(sys.modules)), file=sys.stderr)
+HEAVY = {"numpy", "pyarrow", "pydantic", "yaml", "confluent_kafka", "boto3", "h3", "scipy"}
+print(sorted(HEAVY & set(sys.modules)), file=sys.stderr)
 """
 
 

@@ -15,10 +15,13 @@ from jsonschema import Draft202012Validator
 from pyarrow import parquet
 from tests.history.targets import make, payments
 from tests.unit.measure.profiles import made
+from tests.unit.plan.test_lane_tables import traffic
 
 from keylane import parse_contract
 from keylane.measure.overview import overview
 from keylane.measure.profile import Approximation, ObservedLanes
+from keylane.plan.geo_document import geo_document
+from keylane.plan.lane_tables import Wish, chosen, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     DataFile = Callable[..., Path]
 
 COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-kafka", "dev-jars", "verify"]
-COMMANDS += ["demo-lesson", "budget", "budget-status", "match"]
+COMMANDS += ["demo-lesson", "budget", "budget-status", "match", "geo-table"]
 
 
 def validator(command: str) -> Any:
@@ -155,6 +158,25 @@ def test_what_profile_prints_is_valid() -> None:
     assert profile_document(lanes=lanes, size=np.array([7, 8, 9]))["lanes"]["count"] == 3
 
 
+def geo_table_document() -> dict[str, Any]:
+    counted = traffic()
+    table, held, met = chosen(counted, Wish(5))
+    dead = {"place-zero": 2}
+    document = geo_document("SRC", counted, dead, table, held, met=met, radii=(500.0,))
+    validator("geo-table").validate(document)
+    return document
+
+
+def test_what_geo_table_prints_is_valid() -> None:
+    assert geo_table_document()["moved"] is None
+    counted = traffic()
+    old = fitted(counted.cells, counted.all, Wish(5), 0.5)
+    changed, held, met = chosen(counted, Wish(5, old=old.lanes))
+    sticky = geo_document("SRC", counted, {}, changed, held, met=met, epoch=2)
+    validator("geo-table").validate(sticky)
+    assert 0 <= sticky["moved"]["share"] <= 0.05
+
+
 def kafka_document(run: Run, folder: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(run("dev", "kafka", "status", "--dir", folder / "no", "-o", "json")[1])
     validator("dev-kafka").validate(document)
@@ -177,8 +199,8 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
         if command == "check":
             broken = contract_file(golden=[{"key": "TT0124", "lane": 9}])
             return validated(run, "check", broken, "--data", data_file("a.parquet"))
-        if command == "profile":
-            return profile_document()
+        if command in {"profile", "geo-table"}:
+            return profile_document() if command == "profile" else geo_table_document()
         if command == "verify":
             contract = parse_contract(contract_file("v.yaml").read_text())
             source, target = make(tmp_path / "streams", contract, payments(1))
@@ -216,6 +238,13 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
         ("profile", ("lookalikes", "examples", 0, "kind")),
         ("profile", ("hot",)),
         ("profile", ("fingerprint",)),
+        ("geo-table", ("balance", "held_out")),
+        ("geo-table", ("balance", "held_out", "noise_floor")),
+        ("geo-table", ("balance", "least_cv")),
+        ("geo-table", ("beside", 0, "cv")),
+        ("geo-table", ("cells", 0, "lane")),
+        ("geo-table", ("moved",)),
+        ("geo-table", ("checksum",)),
         ("doctor", ("ok",)),
         ("doctor", ("parts",)),
         ("doctor", ("parts", 0, "part")),
@@ -266,6 +295,13 @@ def test_a_document_with_a_missing_field_is_not_valid(
         pytest.param("profile", {"encoding": ["latin1"]}, id="an unknown encoding"),
         pytest.param("profile", {"hot": {"verdict": "fine"}}, id="a verdict without evidence"),
         pytest.param("profile", {"fingerprint": "abc"}, id="a profile without a fingerprint"),
+        pytest.param("geo-table", {"records": 0}, id="a table of nothing"),
+        pytest.param("geo-table", {"dead": {"lost": 1}}, id="an unknown reason"),
+        pytest.param("geo-table", {"hours": [[1.0]]}, id="a day of one hour"),
+        pytest.param("geo-table", {"copies_per_rider": {"500": 0.5}}, id="riders without a lane"),
+        pytest.param("geo-table", {"strategy": "hash"}, id="an unknown strategy"),
+        pytest.param("geo-table", {"checksum": "abc"}, id="no checksum"),
+        pytest.param("geo-table", {"moved": {"share": 1.5, "leaves": 1}}, id="more moved than there is"),
         pytest.param("doctor", {"ok": False}, id="ailing without an ailment"),
         pytest.param("doctor", {"parts": []}, id="nothing looked at"),
         pytest.param("dev-kafka", {"running": True}, id="running nowhere"),

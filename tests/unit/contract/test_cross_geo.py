@@ -212,5 +212,12 @@ def test_leaves_of_another_type_are_the_models_to_refuse(leaf: str, findings: Ca
     assert findings(PLACE + f"geo: {{resolution: 3, leaves: [{leaf}]}}")
 
 
+@pytest.mark.parametrize("leaf", ["838e06", "832830"])
+def test_a_cell_that_reads_as_a_number_needs_quotes(leaf: str, findings: Callable[..., list[Finding]]) -> None:
+    bare = findings(PLACE + f"geo: {{resolution: 3, leaves: [{leaf}]}}")
+    assert any("hint: put them in quotes" in finding.message for finding in bare)
+    assert findings(leaves(leaf)) == []
+
+
 def test_the_finest_leaf_is_known_without_reading_cells() -> None:
     assert [finest_leaf(text) for text in ((), ("", " "), ("8329b6", "8929b6d357b 8429b6d"))] == [0, 0, 9]

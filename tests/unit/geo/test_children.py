@@ -8,7 +8,7 @@ from h3.api import basic_int as h3
 
 from keylane.geo.bits import middle
 from keylane.geo.children import children
-from keylane.geo.shapes import outlines
+from keylane.geo.outlines import outlines
 
 
 def some_cells(resolution: int) -> list[int]:

@@ -86,11 +86,11 @@ def test_one_place_and_many_have_the_same_problems() -> None:
     ends += [float("nan"), float("inf"), -float("inf")]
     pairs = [(lat, lng) for lat in ends for lng in ends]
     for region in (Region(), Region(24, -125, 50, -66), Region(-20, 175, 60, -175)):
-        columns = [
-            np.ma.array([value or 0.0 for value in side], mask=[v is None for v in side])
+        lat, lng = (
+            np.ma.array([value or 0.0 for value in side], mask=[value is None for value in side])
             for side in zip(*pairs, strict=True)
-        ]
-        many = [int(code) for code in place_problems(*columns, region)]
+        )
+        many = [int(code) for code in place_problems(lat, lng, region)]
         order = (None, *[Reason(r) for r in REASON_CODES if "place" in r])
         assert [order.index(place_problem(lat, lng, region)) - 1 for lat, lng in pairs] == many
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from keylane.errors import UsageError
+from keylane.geo.bits import ancestor
 from keylane.geo.cells import cell_of, cells_of, centres
 from keylane.geo.disks import disk
-from keylane.geo.shapes import outlines
+from keylane.geo.outlines import outlines
 from keylane.matching import cover
 from keylane.matching.cover import covers, rings
 from keylane.matching.sphere import haversine, metres_to_outlines, unit_vectors
@@ -38,6 +39,30 @@ def test_the_cover_is_the_cells_that_have_a_place_within_the_radius_and_no_other
     must = set(every[(away <= radius) | inside | home].tolist())
     may = set(every[(away <= radius + 2) | inside | home].tolist())
     assert must <= covered(place, radius) <= may
+
+
+def centre_to_ring(cell: int, steps: int) -> float:
+    """Metres from a cell's centre to the nearest centre of the cells that are this many steps off."""
+    ring = sorted(set(disk(cell, steps).tolist()) - set(disk(cell, steps - 1).tolist()))
+    return float(haversine(*centres([cell])[0], *centres(ring).T).min())
+
+
+@pytest.mark.parametrize("radius", [300.0, 1000.0, 7000.0])
+def test_beyond_the_steps_no_cell_can_matter_at_pentagons_where_cells_are_smallest(radius: float) -> None:
+    needed = radius + 2 * cover._FARTHEST_M[7]
+    for place in PLACES[1:3]:
+        for cell in disk(cell_of(*place, 7), 2).tolist():
+            assert centre_to_ring(cell, rings(radius) + 1) > needed
+            assert centre_to_ring(cell, rings(radius) - 1) < needed + 1500
+
+
+def test_no_home_cell_reaches_farther_from_an_ancestors_centre_than_is_said() -> None:
+    for level, farthest in cover._FARTHEST_M.items():
+        for place in PLACES:
+            cells = np.unique(disk(cell_of(*place), 30))
+            (lat, lng), shapes = centres(ancestor(cells, level)).T, outlines(cells)
+            reach = haversine(lat[:, None], lng[:, None], shapes[..., 0], shapes[..., 1])
+            assert farthest / 2 < reach.max() < farthest
 
 
 def test_home_is_first_and_every_row_has_one() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from keylane.errors import UsageError
 from keylane.geo.cells import centres
-from keylane.geo.shapes import outlines
+from keylane.geo.outlines import outlines
 from keylane.matching.sphere import (
     EARTH_RADIUS_M,
     checked_radius,

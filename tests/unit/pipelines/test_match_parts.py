@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("scipy")
 
 from keylane.errors import TargetError, UsageError
-from keylane.pipelines.match.assigning import _Sums, _window, windows
+from keylane.pipelines.match.assigning import Sums, _window, windows
 from keylane.pipelines.match.copartition import plain_contract
 from keylane.pipelines.match.options import Options
 from keylane.pipelines.match.picture import shown_cells
@@ -41,8 +41,8 @@ def test_windows_are_whole_however_the_tables_are_cut() -> None:
     assert list(windows(iter([]), 10)) == []
 
 
-def offered(assign: Any, offer_for: float, *several: pa.Table) -> tuple[list[tuple[str, str]], _Sums]:
-    sums, found = _Sums(), []
+def offered(assign: Any, offer_for: float, *several: pa.Table) -> tuple[list[tuple[str, str]], Sums]:
+    sums, found = Sums(), []
     for n, table in enumerate(several, 1):
         given = Options(1000.0, assign=assign, offer_for=offer_for)
         rows = _window(table, n * 5_000_000, given, sums).to_pylist()
@@ -81,9 +81,13 @@ def test_a_folder_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_a_folder_that_was_filled_meanwhile_is_left_alone(tmp_path: Path) -> None:
     target = parse_address(str(tmp_path / "out"))
-    with pytest.raises(TargetError, match="was filled meanwhile"), staged(target):
+
+    def somebody_else() -> None:
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "mine").touch()
+
+    with pytest.raises(TargetError, match="was filled meanwhile"), staged(target):
+        somebody_else()
     assert [one.name for one in (tmp_path / "out").iterdir()] == ["mine"]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.unit.report.geo_documents import city_places, geo_table_document, match_document
 from tests.unit.report.reading import read
+from tests.unit.report.test_documents import problems
 
 from keylane.errors import DataError
 from keylane.report.geo_table import geo_table_page, write_geo_table
@@ -37,6 +38,14 @@ def pages() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
     return pages()
+
+
+def test_the_made_up_documents_are_what_the_commands_print() -> None:
+    assert problems(geo_table_document()) == []
+    assert problems(geo_table_document(timed=False)) == []
+    printed = {name: value for name, value in match_document().items() if name != "picture"}
+    assert problems(printed) == []
+    assert problems({**printed, "pairs": "many"}), "the twin: a document that no command prints"
 
 
 def sections(text: str) -> list[str | None]:

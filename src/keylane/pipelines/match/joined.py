@@ -8,13 +8,15 @@ few, so that pings stay where they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+
+from keylane.matching.schemas import PAIRS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,24 +49,15 @@ def _answerer(radius: float, expire: int | None) -> Callable[[pa.Table, pa.Table
         from keylane.matching.timeline import empty_entries, merged
 
         lane = (pings if len(pings) else copies).column("lane")[0].as_py()
-        pairs = near(merged(empty_entries(), _entries(pings)), copies, radius, expire) if len(pings) else None
-        parts = [_counted(lane, pings, copies)]
-        if pairs is not None:
-            lanes = pa.array(np.full(len(pairs), lane, np.int32))
-            counts = {name: pa.nulls(len(pairs), pa.int64()) for name in _COUNTS}
-            parts.append(pa.table({"lane": lanes, **_columns(pairs), **counts}))
-        return pa.concat_tables(parts, promote_options="default").select(names)
+        entries = merged(empty_entries(), _entries(pings)) if len(pings) else empty_entries()
+        pairs = near(entries, copies, radius, expire) if len(copies) else PAIRS.empty_table()
+        found = pairs.append_column("lane", pa.array(np.full(len(pairs), lane, np.int32)))
+        return pa.concat_tables([_counted(lane, pings, copies), found], promote_options="permissive").select(names)
 
     return answer
 
 
-def _columns(table: pa.Table) -> dict[str, Any]:
-    return dict(zip(table.column_names, table.columns, strict=True))
-
-
 def _entries(pings: pa.Table) -> pa.Table:
-    from keylane.matching.schemas import Kind
-
     kinds = (pa.scalar(int(one), pa.int8()) for one in (Kind.AVAILABLE, Kind.UNAVAILABLE))
     return pings.append_column("kind", pc.if_else(pings.column("available"), *kinds))
 

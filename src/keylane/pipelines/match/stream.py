@@ -12,6 +12,7 @@ past it. A match of all that is there, with nothing to wait for: `batch`.
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,7 @@ from keylane.pipelines.match.stream_batch import MICROS, MatchBatches, Rules
 from keylane.pipelines.match.stream_document import stream_document
 from keylane.pipelines.match.stream_epochs import Epochs
 from keylane.pipelines.match.stream_sources import both_sides
+from keylane.pipelines.match.stream_time import Lags
 from keylane.pipelines.match.stream_written import Written
 from keylane.pipelines.match.written import check_target
 from keylane.pipelines.route import Options as Route
@@ -39,16 +41,18 @@ from keylane.systems.match_state import MatchHead, open_state
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
     from keylane.pipelines.match.options import Options
+    from keylane.pipelines.match.sources import Found
     from keylane.pipelines.match.stream_metrics import Figures
     from keylane.pipelines.session import Say
     from keylane.systems.address import Address
     from keylane.systems.folders import Probe
+    from keylane.systems.kafka_cluster import Cluster
 
 __all__ = ["Following", "follow"]
 
@@ -106,13 +110,15 @@ def follow(
     head = MatchHead(
         str(sides[0]), str(sides[1]), str(to), lanes, given.radius, given.nearest, given.expire, given.assign
     )
-    with open_state(state, head) as held:
+    with open_state(state, head) as held, ExitStack() as opened:
         last = held.last()
         if last.token:
             held.move(last, folder)
         check_checkpoint(held.checkpoint, last)
         with active_session_kept(), session_for(work, spark, say) as session:
             held.lock.note_java(java_process(session))
+            drivers_at, riders_at = (opened.enter_context(_cluster(side, given)) for side in sides)
+            lags = Lags(sides, (drivers_at, riders_at))
             body = MatchBatches(
                 session,
                 sides,
@@ -120,6 +126,7 @@ def follow(
                 given,
                 _rules(how, lanes, session),
                 Epochs(chosen, lanes),
+                lags,
                 held,
                 Written(folder, to, given),
                 last,
@@ -138,6 +145,18 @@ def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: 
         run_query(stream, Gate(body), body.state.checkpoint, every, not how.available_now, stop_asked)
     except Exception as error:
         raise translated(error, work="the match") from error
+
+
+@contextmanager
+def _cluster(side: Found, given: Options) -> Iterator[Cluster | None]:
+    if side.address.system != "kafka":
+        yield None
+        return
+    from keylane.systems.kafka_access import kafka_access
+    from keylane.systems.kafka_cluster import open_cluster
+
+    with open_cluster(kafka_access(side.address.place, given.kafka.properties)) as cluster:
+        yield cluster
 
 
 def _rules(how: Following, lanes: int, session: SparkSession) -> Rules:

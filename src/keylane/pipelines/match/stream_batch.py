@@ -28,7 +28,7 @@ from keylane.pipelines.match.assigning import Sums
 from keylane.pipelines.match.fanout import fanned_out, in_lanes
 from keylane.pipelines.match.joined import as_matches
 from keylane.pipelines.match.reading import as_pings, as_requests
-from keylane.pipelines.match.stream_counts import Answered, ghosts_of, loads_of, newest_of, waiting
+from keylane.pipelines.match.stream_counts import Answered, asked_of, ghosts_of, loads_of, waiting
 from keylane.pipelines.match.stream_epochs import after_batch
 from keylane.pipelines.match.stream_lanes import (
     ASK,
@@ -44,6 +44,7 @@ from keylane.pipelines.match.stream_merge import merged
 from keylane.pipelines.match.stream_metrics import added
 from keylane.pipelines.match.stream_requests import KNOWN, judged, remembered, told_too_late
 from keylane.pipelines.match.stream_sources import has_topics, taken
+from keylane.pipelines.match.stream_time import lane_read, passed
 from keylane.systems.folders import no_probe
 from keylane.systems.match_state import BEGINNING, name_of, read_table, write_table
 
@@ -55,9 +56,10 @@ if TYPE_CHECKING:
     from keylane.geo.places import Region
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import Found
-    from keylane.pipelines.match.stream_counts import Loads
+    from keylane.pipelines.match.stream_counts import Asked, Loads
     from keylane.pipelines.match.stream_epochs import Epochs, InUse
     from keylane.pipelines.match.stream_metrics import Figures
+    from keylane.pipelines.match.stream_time import Lags
     from keylane.pipelines.match.stream_written import Written
     from keylane.systems.folders import Probe
     from keylane.systems.match_state import Happened, MatchState
@@ -97,6 +99,7 @@ class MatchBatches:
     given: Options
     rules: Rules
     epochs: Epochs
+    lags: Lags
     state: MatchState
     written: Written
     last: Happened
@@ -123,7 +126,10 @@ class MatchBatches:
         token, staging = self.state.begin(batch)
         epochs = self.epochs.of(self.last)
         read = self._read(frame, epochs, keep)
-        done = replace(self._passed(read), batch=batch, token=token, query=query_id(self.state.checkpoint))
+        unread = self.lags.of(self.state.checkpoint, batch)
+        done = passed(self.last, read.loads.newest, read.asked.newest, unread, self.rules.late, self.rules.keep)
+        query = query_id(self.state.checkpoint)
+        done = replace(done, batch=batch, token=token, query=query, files=read.files)
         ripe_before = self._ripe_before(done.watermark)
         requests = keep(judged(self._known(), read.told, self.last.kept_from, ripe_before))
         answered = self._answered(read, requests, epochs, self._step(done), keep)
@@ -135,7 +141,7 @@ class MatchBatches:
         result = self.written.stage(staging, batch, as_matches(pairs), read.dead, sums)
         self._save_ledger(sums.ledger, done)
         self.probe("staged", batch)
-        figures = added(self.last.counts, answered, read.loads, result, waiting(requests), began)
+        figures = added(self.last.counts, answered, read.loads, result, waiting(requests), unread, began)
         done = replace(done, counts=figures.total, moved=self.written.moved(staging, batch, figures))
         self.state.commit(done, self.written.folder, self.probe)
         self.last = done
@@ -147,11 +153,15 @@ class MatchBatches:
         drivers, riders = (taken(frame, one, self.given, self.last.files.get(one.side, 0)) for one in self.sides)
         good, dead_pings = _judged(self.spark, as_pings, drivers.frame, self.given.drivers, self.region, _PINGS)
         told, dead_requests = _judged(self.spark, as_requests, riders.frame, self.given.riders, self.region, _REQUESTS)
-        pings = keep(in_lanes(good, epochs[-1].lanes).drop("cell"))
-        late = told_too_late(told, self.last.kept_from)
-        dead = dead_pings.unionByName(dead_requests).unionByName(late)
-        files = {"drivers": drivers.files, "riders": riders.files}
-        return Records(pings, told, dead, loads_of(pings, self.last.watermark), files)
+        pings, told = keep(in_lanes(good, epochs[-1].lanes).drop("cell")), keep(told)
+        loads = loads_of(pings, lane_read(self.sides[0]), self.last.watermark)
+        asked = asked_of(told, lane_read(self.sides[1]), self.last.kept_from)
+        # Where all records are good there is none to look for, and the source is not read again.
+        dead = [dead_pings] * (sum(loads.lanes.values()) != drivers.records)
+        dead += [dead_requests] * (asked.records != riders.records)
+        dead += [told_too_late(told, self.last.kept_from)] * (asked.late > 0)
+        letters = reduce(DataFrame.unionByName, dead) if dead else None
+        return Records(pings, told, letters, loads, asked, {"drivers": drivers.files, "riders": riders.files})
 
     def _answered(self, read: Records, requests: DataFrame, epochs: list[InUse], step: Step, keep: Keep) -> Answered:
         """What the lanes answer to the requests that are ripe."""
@@ -175,15 +185,6 @@ class MatchBatches:
         asked = (given.radius, given.nearest, expire, self.rules.matching)
         lanes, tasks = self.epochs.count, min(self.rules.tasks, self.epochs.count)
         return Step(str(self.state.path), before, name_of(done), lanes, tasks, done.kept_from, *asked)
-
-    def _passed(self, read: Records) -> Happened:
-        """How far time has gone: the watermark, the newest request, and from when on lanes have to remember."""
-        last, rules = self.last, self.rules
-        newest, asked = read.loads.newest, newest_of(read.told)
-        watermark = max(last.watermark, BEGINNING if newest is None else newest - rules.late)
-        seen = max(last.riders_seen, BEGINNING if asked is None else asked)
-        kept = max(last.kept_from, min(watermark, seen) - rules.late, watermark - max(rules.keep, rules.late))
-        return replace(last, watermark=watermark, riders_seen=seen, kept_from=max(kept, BEGINNING), files=read.files)
 
     def _ripe_before(self, watermark: int) -> int:
         """Requests before this are answered: whole windows where drivers are assigned."""
@@ -216,8 +217,9 @@ class Records:
 
     pings: DataFrame
     told: DataFrame
-    dead: DataFrame
+    dead: DataFrame | None
     loads: Loads
+    asked: Asked
     files: dict[str, int]
 
 

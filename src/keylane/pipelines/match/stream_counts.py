@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["Answered", "Loads", "Waiting", "ghosts_of", "loads_of", "newest_of", "waiting"]
+__all__ = ["Answered", "Asked", "Loads", "Waiting", "asked_of", "ghosts_of", "loads_of", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """Pings of a batch: how many for each lane, how many behind the watermark, and the newest."""
+    """Pings of a batch: how many for each lane, how many behind the watermark, and the newest of each lane read."""
 
     lanes: dict[int, int]
     late: int
-    newest: int | None
+    newest: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Requests of a batch: how many, how many of a time that is forgotten, and the newest of each lane read."""
+
+    records: int
+    late: int
+    newest: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +55,25 @@ class Answered:
         return min((row["ts"] for row in self.blocks if row["ts"] is not None), default=None)
 
 
-def loads_of(pings: DataFrame, watermark: int) -> Loads:
-    """Count the pings of a batch."""
+def loads_of(pings: DataFrame, part: Column, watermark: int) -> Loads:
+    """Count the pings of a batch; `part` is where each was read."""
     late = F.count_if(F.col("ts") < watermark).alias("late")
-    rows = pings.groupBy("lane").agg(F.count(F.lit(1)).alias("n"), F.max("ts").alias("newest"), late).collect()
-    newest = max((row["newest"] for row in rows), default=None)
-    return Loads({row["lane"]: row["n"] for row in rows}, sum(row["late"] for row in rows), newest)
+    counted = pings.groupBy("lane", part).agg(F.count(F.lit(1)).alias("n"), F.max("ts").alias("newest"), late)
+    lanes: dict[int, int] = {}
+    newest: dict[str, int] = {}
+    rows = counted.collect()
+    for row in rows:
+        lanes[row["lane"]] = lanes.get(row["lane"], 0) + row["n"]
+        newest[row["part"]] = max(newest.get(row["part"], row["newest"]), row["newest"])
+    return Loads(lanes, sum(row["late"] for row in rows), newest)
 
 
-def newest_of(requests: DataFrame) -> int | None:
-    """The ts of the newest request."""
-    found = requests.agg(F.max("ts")).first()
-    return None if found is None else found[0]
+def asked_of(requests: DataFrame, part: Column, kept_from: int) -> Asked:
+    """Count the requests of a batch, as they were told."""
+    late = F.count_if(F.col("ts") < kept_from).alias("late")
+    rows = requests.groupBy(part).agg(F.count(F.lit(1)).alias("n"), F.max("ts").alias("newest"), late).collect()
+    newest = {row["part"]: row["newest"] for row in rows}
+    return Asked(sum(row["n"] for row in rows), sum(row["late"] for row in rows), newest)
 
 
 def ghosts_of(pairs: DataFrame) -> int:

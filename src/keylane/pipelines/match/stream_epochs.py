@@ -18,6 +18,8 @@ from keylane.placement.cell_lanes import CellLanes, cell_lanes
 from keylane.systems.match_state import BEGINNING, Epoch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from keylane.contract.model import Contract
     from keylane.systems.match_state import Happened
 
@@ -45,7 +47,7 @@ class Epochs:
         now = self.contract
         kept = [one for one in last.epochs if one.fingerprint != now.fingerprint]
         newest = next((one.newest for one in last.epochs if one.fingerprint == now.fingerprint), BEGINNING)
-        text = json.dumps(now.model_dump(mode="json", exclude_none=True))
+        text = json.dumps(now.model_dump(mode="json", by_alias=True, exclude_none=True))
         current = Epoch(now.metadata.name, now.metadata.epoch, now.fingerprint, text, newest)
         return [InUse(one, self._lanes(one)) for one in (*kept, current)]
 
@@ -57,12 +59,12 @@ class Epochs:
         return self.known[epoch.fingerprint]
 
 
-def after_batch(used: list[InUse], newest: int | None, oldest: int | None) -> tuple[Epoch, ...]:
+def after_batch(used: list[InUse], newest: Mapping[str, int], oldest: int | None) -> tuple[Epoch, ...]:
     """What stays in use after a batch.
 
-    `newest` is the time of its newest ping, `oldest` that of the oldest ping, of all drivers, that still counts.
+    `newest` has the times of its newest pings, `oldest` that of the oldest ping, of all drivers, that still counts.
     """
     *old, current = (one.epoch for one in used)
-    last = current if newest is None else replace(current, newest=max(current.newest, newest))
+    last = replace(current, newest=max([current.newest, *newest.values()]))
     needed = [one for one in old if oldest is not None and oldest <= one.newest]
     return (*needed, last)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from keylane.pipelines.match.stream_counts import Answered, Loads, Waiting
+    from keylane.pipelines.match.stream_time import Unread
 
 __all__ = ["Figures", "Result", "added", "empty_counts"]
 
@@ -46,7 +47,13 @@ def empty_counts(lanes: int) -> dict[str, Any]:
 
 
 def added(
-    before: Mapping[str, Any], answered: Answered, loads: Loads, result: Result, waits: Waiting, began: float
+    before: Mapping[str, Any],
+    answered: Answered,
+    loads: Loads,
+    result: Result,
+    waits: Waiting,
+    unread: Unread,
+    began: float,
 ) -> Figures:
     """The figures of a batch, and the counts with it."""
     found = before or empty_counts(len(answered.lanes))
@@ -64,6 +71,7 @@ def added(
         "match_latency_ms": _latency(waits.middle, waits.oldest),
         "border_share": here["border"] / here["asked"] if here["asked"] else 0.0,
         "waiting": waits.requests,
+        "lag": unread.by_lane(),
         "entries": sum(row["entries"] for row in answered.lanes),
         "stays": sum(row["stays"] for row in answered.blocks),
         "lane_cv": cv(total["lane_loads"]),
@@ -77,7 +85,8 @@ def _latency(middle: int | None, oldest: int | None) -> dict[str, float] | None:
     if middle is None or oldest is None:
         return None
     now = time.time() * 1000
-    return {"p50": round(now - middle / 1000, 1), "p99": round(now - oldest / 1000, 1)}
+    # A clock that is ahead of ours has not waited at all.
+    return {name: max(0.0, round(now - ts / 1000, 1)) for name, ts in (("p50", middle), ("p99", oldest))}
 
 
 def _summed(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, dict[str, int]]:

@@ -38,9 +38,10 @@ _MESSAGE: Final = ("key", "value", "topic", "partition", "offset")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A side of a batch: its raw frame, none where it has no record; and how many files were taken by then."""
+    """A side of a batch: its raw frame, none where it has no record; its records; files that were taken by then."""
 
     frame: DataFrame | None
+    records: int = 0
     files: int = 0
 
 
@@ -78,15 +79,15 @@ def taken(frame: DataFrame, side: Found, given: Options, before: int) -> Taken:
     if side.address.system == "kafka":
         from keylane.pipelines.match.topics import raw_messages
 
-        return Taken(raw_messages(own, side.columns, given))
+        return Taken(raw_messages(own, side.columns, given), own.count())
     path = path_of(side.address, f"the {side.side}")
     files = [file for file in files_of(own.select(*_FILE), path) if file.size]
     if not files:
-        return Taken(None, before)
-    raw, _ = raw_files(frame.sparkSession, files, _kind(path, given), side.columns)
+        return Taken(None, 0, before)
+    raw, records = raw_files(frame.sparkSession, files, _kind(path, given), side.columns)
     check_columns(raw, side.columns, str(side))
     numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
-    return Taken(raw.withColumn(PLACE, numbered), before + len(files))
+    return Taken(raw.withColumn(PLACE, numbered), records, before + len(files))
 
 
 def _kind(path: Path, given: Options) -> str:

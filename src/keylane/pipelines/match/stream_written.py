@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Written", "match_id"]
 
+_NO_LETTERS: Final[dict[str, dict[str, int]]] = {"drivers": {}, "riders": {}}
+
 
 def match_id() -> Column:
     """A hash of rider, time and driver: the same whenever and by whomever the match is computed."""
@@ -50,14 +52,14 @@ class Written:
     target: Address
     given: Options
 
-    def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame, sums: Sums) -> Result:
+    def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame | None, sums: Sums) -> Result:
         """Write what a batch came to, where nobody looks yet; into a topic at once. `sums` are those of all offers."""
         place = f"file://{staging / _matches(batch)}"
         matches.write.parquet(place)
         written = matches.sparkSession.read.schema(matches.schema).parquet(place)
         count = written.agg(F.count(F.lit(1)), F.count_if(F.col("rank") == 1)).first()
         assert count is not None
-        letters = write_dead(dead, staging, self.target, self.given)
+        letters = _NO_LETTERS if dead is None else write_dead(dead, staging, self.target, self.given)
         if any(letters.values()):
             _into(staging / "_dead", batch)
         offers = assigned(written, staging, self.given, sums) if self.given.assign and count[0] else None

@@ -1,0 +1,62 @@
+"""`match --follow` between real topics: driver-locations and rider-requests in, matches out, over a kill."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Producer
+from tests.integration.topics import create_topic, read_back
+from tests.match.killing import run_and_die, run_to_the_end
+from tests.match.streams import matches, world
+from tests.match.worlds import geo_contract
+
+from keylane.geo.cells import cells_of
+from keylane.placement.cell_lanes import cell_lanes
+from keylane.systems.broker import librdkafka_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from keylane.systems.broker import Cluster
+
+NUMBERS = count(1)
+
+
+def filled(broker: Cluster, topic: str, table: pa.Table) -> str:
+    """A topic with the records of a table, each in the lane of its place; times as milliseconds."""
+    name = create_topic(broker, f"{topic}-{next(NUMBERS)}", 4)
+    producer = Producer({**librdkafka_settings(broker)})
+    lanes = cell_lanes(geo_contract(4), 4).of(cells_of(table["lat"], table["lng"]))
+    for row, lane in zip(table.drop(["file"]).to_pylist(), lanes.tolist(), strict=True):
+        row["ts"] = row["ts"].isoformat()
+        producer.produce(name, json.dumps(row).encode(), partition=lane)
+    assert producer.flush(60) == 0
+    return f"kafka://{broker.bootstrap}/{name}"
+
+
+def test_topics_are_followed_over_a_kill_into_a_folder_and_into_a_topic(broker: Cluster, tmp_path: Path) -> None:
+    made = world(files=3)
+    sides = filled(broker, "driver-locations", made.pings), filled(broker, "rider-requests", made.requests)
+    target = tmp_path / "out"
+    run_and_die(*sides, target, point="forced", batch=1, max_records=700)
+    steps, document = run_to_the_end(*sides, target, max_records=700)
+    assert steps[0] == ["begun", 1]
+    expected = made.expected(3000.0, made.watermark)
+    # Lanes are read side by side, so a request may be far behind the pings of another lane: none is too late for it.
+    assert document["dead"] == {"drivers": {}, "riders": {}}
+    assert matches(target) == expected
+    assert [one["records"] for one in document["metrics"]["lag"]] == [0] * 4
+    topic = create_topic(broker, f"matches-{next(NUMBERS)}", 2)
+    create_topic(broker, f"{topic}.dlq", 1)
+    to = f"kafka://{broker.bootstrap}/{topic}"
+    run_and_die(*sides, to, point="forced", batch=0, state=str(tmp_path / "state"))
+    run_to_the_end(*sides, to, state=str(tmp_path / "state"))
+    told = [json.loads(read.value or b"") for read in read_back(broker, topic)]
+    ids = {one["match_id"]: (one["rider_id"], one["driver_id"]) for one in told}
+    assert len(told) > len(expected), "the kill was to come after the matches were written, and before they counted"
+    assert len(ids) == len(expected)
+    assert set(ids.values()) == {(rider, driver) for rider, _, driver, _ in expected}

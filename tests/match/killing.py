@@ -1,0 +1,64 @@
+"""Running matches in processes of their own, which can be killed at a step of a batch, or by the clock."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tests.route.worlds import ROOT, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: A match that kills its whole process group at a step of a batch: argv is a JSON object.
+SCRIPT = """
+import json, os, signal, sys
+from tests.match.worlds import geo_contract
+from tests.route.worlds import quick_conf
+from keylane.pipelines.kafka import KafkaOptions
+from keylane.pipelines.match.options import Options
+from keylane.pipelines.match.stream import Following, follow
+
+asked = json.loads(sys.argv[1])
+
+def probe(point, batch):
+    print(json.dumps([point, batch]), flush=True)
+    if point == asked.get("point") and batch >= asked.get("batch", 0):
+        os.killpg(0, signal.SIGKILL)
+
+kafka = KafkaOptions(value="json", max_records=asked.get("max_records", 1_000_000))
+given = Options(radius=3000.0, master="local[2]", conf=quick_conf(), kafka=kafka, **asked.get("options", {}))
+how = Following(max_files=1, available_now=True, tasks=2, state=asked.get("state"))
+contract = geo_contract(4, asked.get("resolution", 5))
+places = asked["drivers"], asked["riders"], asked["target"]
+print(json.dumps(follow(*places, given, how, contract=contract, probe=probe)))
+"""
+
+
+def start(drivers: Path | str, riders: Path | str, target: Path | str, **asked: Any) -> subprocess.Popen[str]:
+    """A match in a process group of its own."""
+    given = json.dumps({"drivers": str(drivers), "riders": str(riders), "target": str(target), **asked})
+    command = [sys.executable, "-c", SCRIPT, given]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment(), cwd=ROOT
+    )
+
+
+def run_and_die(*places: Path | str, point: str, batch: int, **asked: Any) -> list[list[Any]]:
+    """Run a match that is to be killed at a point; the steps it took."""
+    process = start(*places, point=point, batch=batch, **asked)
+    out, _ = process.communicate(timeout=600)
+    assert process.returncode == -signal.SIGKILL, f"the point {point} was not reached: {out}"
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def run_to_the_end(*places: Path | str, **asked: Any) -> tuple[list[list[Any]], dict[str, Any]]:
+    """Run a match that nothing disturbs; the steps it took, and its document."""
+    process = start(*places, **asked)
+    out, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, out
+    *steps, document = [json.loads(line) for line in out.splitlines()]
+    return steps, document

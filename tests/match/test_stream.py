@@ -1,0 +1,174 @@
+"""`match --follow`: the same pairs as brute force, however records are cut into batches, and over restarts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+from tests.match.streams import BEGAN, LONDON, SECOND, World, matches, world
+from tests.match.worlds import geo_contract
+
+from keylane.errors import TargetError, UsageError
+from keylane.pipelines.match import stream_batch
+from keylane.pipelines.match.options import Options
+from keylane.pipelines.match.stream import Following, follow
+from keylane.pipelines.match.stream_epochs import Epochs
+from keylane.pipelines.match.stream_lanes import by_task, tombstone_rows
+from keylane.pipelines.match.stream_requests import KNOWN, judged, remembered, told_too_late
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+RADIUS = 3000.0
+FEW = Following(max_files=1, available_now=True, tasks=2)
+
+
+def run(spark: SparkSession, folder: Path, how: Following = FEW, resolution: int = 5, **more: Any) -> dict[str, Any]:
+    given = Options(**{"radius": RADIUS, **more})
+    sides = str(folder / "in" / "drivers"), str(folder / "in" / "riders")
+    return follow(*sides, str(folder / "out"), given, how, contract=geo_contract(4, resolution), spark=spark)
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((folder / "out" / "_metrics").glob("*.json"))]
+
+
+def wrong(folder: Path, made: World, **more: Any) -> tuple[int, int]:
+    """Pairs that are missing, and pairs too many."""
+    found, expected = matches(folder / "out"), made.expected(RADIUS, made.watermark, **more)
+    assert expected, "a world without a pair tells nothing"
+    return len(expected - found), len(found - expected)
+
+
+def test_all_pairs_are_found_over_batches_and_a_restart_and_unripe_requests_wait(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = world(files=4)
+    made.write(tmp_path / "in", range(2))
+    first = run(spark, tmp_path, expire=20.0)
+    assert first["metrics"]["pending"] > 0
+    made.write(tmp_path / "in")
+    last = run(spark, tmp_path, expire=20.0)
+    assert wrong(tmp_path, made, expire=20 * SECOND) == (0, 0)
+    asked = made.requests.num_rows
+    assert (last["riders"] + last["metrics"]["pending"], last["pings"]) == (asked, made.pings.num_rows)
+    assert last["metrics"]["tombstones"] > 0
+    assert last["copies_per_rider"] > 1
+    told = metrics(tmp_path)
+    assert len(told) == 4
+    assert sum(one["pairs"] for one in told) == last["pairs"] == len(matches(tmp_path / "out"))
+    assert all(one["entries"] < made.pings.num_rows / 3 for one in told), "the state is not thinned out"
+
+
+def test_without_tombstones_drivers_that_left_a_lane_are_found_there(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = world(files=2)
+    made.write(tmp_path / "in")
+    monkeypatch.setattr(stream_batch, "tombstone_rows", lambda stays: tombstone_rows(stays).where("false"))
+    run(spark, tmp_path)
+    missing, extra = wrong(tmp_path, made)
+    assert missing == 0
+    assert extra > 0
+
+
+@pytest.mark.parametrize("forgets", [False, True], ids=["both tables", "twin: the new table only"])
+def test_a_new_lane_table_loses_no_pair_while_drivers_are_still_in_the_old(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgets: bool
+) -> None:
+    # Drivers that ping once in the time of a file: most have not moved to the new table when they are asked for.
+    made = world(files=2, drivers=150, every=25.0, riders=120)
+    made.write(tmp_path / "in", range(1))
+    run(spark, tmp_path, resolution=5)
+    if forgets:
+        both = Epochs.of
+        monkeypatch.setattr(Epochs, "of", lambda self, last: both(self, last)[-1:])
+    made.write(tmp_path / "in")
+    run(spark, tmp_path, resolution=6)
+    missing, extra = wrong(tmp_path, made)
+    assert extra == 0
+    assert (missing > 0) == forgets
+
+
+def test_rows_of_a_lane_are_in_the_task_of_that_lane_and_every_task_has_its_share(spark: SparkSession) -> None:
+    lanes = spark.range(60).select(F.col("id").cast("int").alias("lane"))
+    for tasks in (60, 8):
+        placed = by_task(lanes, "lane", tasks).select("lane", F.spark_partition_id().alias("task")).collect()
+        assert {row["lane"]: row["task"] for row in placed} == {lane: lane % tasks for lane in range(60)}
+    plain = lanes.repartition(60, "lane").select(F.spark_partition_id().alias("task")).distinct().count()
+    assert plain < 60, "lane ids as keys would do as well, and lane keys are for nothing"
+
+
+def test_requests_are_judged_once_by_their_last_telling_and_never_after_their_answer(spark: SparkSession) -> None:
+    known = spark.createDataFrame(
+        [("waits", 50, 1, 1.0, 1.0, 7, 1, False), ("done", 20, 1, 1.0, 1.0, 7, 1, True)], KNOWN
+    )
+    told = "rider string, ts bigint, offset bigint, lat double, lng double, cell bigint"
+    new = spark.createDataFrame(
+        [
+            ("waits", 50, 9, 2.0, 2.0, 8),
+            ("done", 20, 9, 2.0, 2.0, 8),
+            ("new", 99, 3, 1.0, 1.0, 7),
+            ("old", 5, 4, 1.0, 1.0, 7),
+        ],
+        told,
+    )
+    found = judged(known, new, kept_from=10, ripe_before=60)
+    rows = {row["rider"]: (row["offset"], row["told"], row["answered"], row["ripe"]) for row in found.collect()}
+    assert rows == {"waits": (9, 2, False, True), "done": (1, 2, True, False), "new": (3, 1, False, False)}
+    assert [row["reason"] for row in told_too_late(new, 10).collect()] == ["late-request"]
+    assert {row["rider"] for row in remembered(found, 30).collect()} == {"waits", "new"}
+
+
+def small(folder: Path, side: str, number: int, rows: list[tuple[str, float, float]]) -> None:
+    """A file with (id, seconds, metres north of the middle of London)."""
+    who, at, north = zip(*rows, strict=True)
+    ts = pa.array([BEGAN + int(one * SECOND) for one in at]).cast(pa.timestamp("us", tz="UTC"))
+    table = pa.table(
+        {"id": list(who), "ts": ts, "lat": [LONDON[0] + one / 111_195 for one in north], "lng": [LONDON[1]] * len(who)}
+    )
+    (folder / "in" / side).mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, folder / "in" / side / f"{number:04d}.parquet")
+
+
+def test_pings_and_requests_that_come_too_late_are_counted_and_offers_hold_their_driver(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d2", 1, 900), ("d4", 1, 30_000), ("d3", 100, 50_000)])
+    small(tmp_path, "riders", 0, [("r1", 5, 10), ("r2", 6, 20), ("r5", 85, 20_000), ("r3", 95, 0)])
+    how = Following(late=10, keep=20, available_now=True, tasks=2)
+    first = run(spark, tmp_path, how, radius=500.0, assign="greedy", offer_for=60.0)
+    assert (first["riders"], first["metrics"]["pending"]) == (3, 1)
+    assert first["offers"] == {"granted": 1, "refused": 1, "mean_distance_m": pytest.approx(10, abs=1)}
+    # A ping of d4 that the answer to r5 should have seen, one of d2 that is too old for that to be known, and a request
+    # of a time that is forgotten.
+    small(tmp_path, "drivers", 1, [("d2", 5.5, 100), ("d4", 84, 20_050), ("d3", 150, 50_000)])
+    small(tmp_path, "riders", 1, [("r0", 2, 0), ("r4", 120, 100)])
+    last = run(spark, tmp_path, how, radius=500.0, assign="greedy", offer_for=60.0)
+    assert last["dead"]["riders"] == {"late-request": 1}
+    assert (last["riders"], last["metrics"]["pending"], last["metrics"]["late_pings"]) == (5, 0, 1)
+    # d1 is free again at 95; d2 is where the late ping says.
+    assert last["offers"]["granted"] == 3
+    dead = pq.read_table(next((tmp_path / "out" / "_dead").glob("batch=*")))
+    assert json.loads(dead["original"][0].as_py())["rider"] == "r0"
+
+
+def test_a_match_goes_on_with_what_it_was_begun_with_or_not_at_all(spark: SparkSession, tmp_path: Path) -> None:
+    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d1", 60, 0)])
+    small(tmp_path, "riders", 0, [("r1", 5, 10)])
+    assert run(spark, tmp_path)["pairs"] == 1
+    with pytest.raises(TargetError, match=r"radius: 3000\.0, now 2000\.0"):
+        run(spark, tmp_path, radius=2000.0)
+    with pytest.raises(UsageError, match="late"):
+        run(spark, tmp_path, Following(late=-1))
+    other = tmp_path / "out" / "matches" / "mine.txt"
+    other.write_text("mine")
+    with pytest.raises(TargetError, match="holds something"):
+        run(spark, tmp_path, Following(state=str(tmp_path / "elsewhere"), available_now=True))
+    assert other.read_text() == "mine"

@@ -1,0 +1,60 @@
+"""kill -9 of a running match, with its Java: started again it finds the same pairs as one that nothing disturbed."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.match.killing import run_and_die, run_to_the_end, start
+from tests.match.streams import World, matches, world
+from tests.route.worlds import kill_after
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POINTS = ["begun", "answered", "staged", "forced", "happened", "renamed", "moved"]
+
+
+def right(target: Path, made: World) -> bool:
+    """Whether the target has the pairs of the definition, each once."""
+    return matches(target) == made.expected(3000.0, made.watermark)
+
+
+def test_killed_before_and_after_a_batch_has_happened(tmp_path: Path) -> None:
+    made = world(files=3)
+    sides, target = made.write(tmp_path / "in"), tmp_path / "out"
+    steps = run_and_die(*sides, target, point="staged", batch=1)
+    assert steps[-1] == ["staged", 1]
+    early = matches(target)
+    assert run_and_die(*sides, target, point="renamed", batch=1)[0] == ["begun", 1], "a batch that never happened"
+    assert early <= matches(target)
+    steps, document = run_to_the_end(*sides, target)
+    begun = [batch for point, batch in steps if point == "begun"]
+    assert begun == [2], "a batch that has happened is moved, and not made again"
+    assert right(target, made)
+    assert document["pings"] == made.pings.num_rows
+    assert document["pairs"] == len(matches(target))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_a_point(tmp_path: Path, point: str) -> None:
+    made = world(files=3)
+    sides, target = made.write(tmp_path / "in"), tmp_path / "out"
+    run_and_die(*sides, target, point=point, batch=1)
+    run_to_the_end(*sides, target)
+    assert right(target, made)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_by_the_clock(tmp_path: Path, seed: int) -> None:
+    made = world(files=8)
+    sides, target = made.write(tmp_path / "in"), tmp_path / "out"
+    rng = random.Random(seed)
+    for _ in range(10):
+        if not kill_after(start(*sides, target), rng.uniform(6, 30)):
+            break
+    run_to_the_end(*sides, target)
+    assert right(target, made)

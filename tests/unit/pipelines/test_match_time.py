@@ -1,0 +1,67 @@
+"""How far time has gone in the sources of a running match, and which contracts are still in use."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("h3")
+
+from keylane.pipelines.match.stream_epochs import InUse, after_batch
+from keylane.pipelines.match.stream_time import Unread, _read_to, passed
+from keylane.systems.match_state import BEGINNING, Epoch, Happened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = Happened()
+
+
+def stand(drivers: dict[str, int], riders: dict[str, int], unread: Unread, last: Happened = NOW) -> tuple[int, int]:
+    found = passed(last, drivers, riders, unread, late=10, keep=100)
+    return found.watermark, found.kept_from
+
+
+def test_the_watermark_is_behind_the_newest_ping_and_never_goes_back() -> None:
+    assert stand({"0": 500}, {"0": 480}, Unread()) == (490, 470)
+    after = passed(NOW, {"0": 500}, {"0": 480}, Unread(), 10, 100)
+    assert passed(after, {"0": 300}, {}, Unread(), 10, 100).watermark == 490
+    assert passed(after, {}, {}, Unread(), 10, 100) == after
+
+
+def test_a_lane_with_records_unread_holds_time_and_one_that_is_read_to_its_end_does_not() -> None:
+    assert stand({"0": 500, "1": 300}, {}, Unread((0, 7), (0, 0))) == (290, 280)
+    assert stand({"0": 500, "1": 300}, {}, Unread((7, 0), (0, 0))) == (490, 480)
+    assert stand({"0": 500}, {}, Unread((0, 7), (0, 0)))[0] == BEGINNING, "nobody knows what lane 1 begins with"
+
+
+def test_lanes_remember_for_requests_that_are_unread_but_not_for_ever() -> None:
+    assert stand({"0": 500}, {"0": 450}, Unread((0,), (3,))) == (490, 440)
+    assert stand({"0": 500}, {"0": 10}, Unread((0,), (3,))) == (490, 390)
+    assert stand({"0": 500}, {}, Unread())[1] == 390, "files do not say what is still to come"
+
+
+def test_lag_is_of_both_sides_by_lane() -> None:
+    assert Unread((1, 2), (3, 0)).by_lane() == [{"lane": 0, "records": 4}, {"lane": 1, "records": 2}]
+    assert Unread().by_lane() is None
+
+
+def test_what_was_read_stands_in_the_log_of_offsets(tmp_path: Path) -> None:
+    log = tmp_path / "0"
+    log.write_text("\n".join(["v1", "{}", json.dumps({"logOffset": 3}), json.dumps({"t": {"0": 5}})]))
+    assert _read_to(log) == {"t": {"0": 5}}
+
+
+def used(*newest: int) -> list[InUse]:
+    nothing: Any = None
+    return [InUse(Epoch("e", number, str(number), "", at), nothing) for number, at in enumerate(newest)]
+
+
+def test_an_old_contract_is_in_use_while_a_ping_that_it_placed_can_be_seen() -> None:
+    assert [one.epoch for one in after_batch(used(100, 200), {"0": 250}, 100)] == [0, 1]
+    assert after_batch(used(100, 200), {"0": 250}, 101)[-1].newest == 250
+    assert [one.epoch for one in after_batch(used(100, 200), {}, 101)] == [1]
+    assert [one.epoch for one in after_batch(used(100, 200), {}, None)] == [1]

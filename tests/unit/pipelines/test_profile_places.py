@@ -1,0 +1,22 @@
+"""A profile says at once that it does not count places, under a contract and by name; cells it does."""
+
+from __future__ import annotations
+
+import pytest
+from tests.parity.cases.case import Case, key
+from tests.parity.cases.places import geo, place
+
+from keylane.errors import UsageError
+from keylane.pipelines.profile import key_of
+
+
+def test_places_are_refused_and_cells_are_named_instead() -> None:
+    wanted = "places are not counted one by one: got 'lat, lng'; allowed: cells; hint: a column of their cells"
+    with pytest.raises(UsageError, match=wanted):
+        key_of((), "utf8", Case(place(), {}).contract, of_topic=False)
+    with pytest.raises(UsageError, match=wanted):
+        key_of(("lat", "lng"), "place", None, of_topic=False)
+
+
+def test_cells_are_counted() -> None:
+    assert key_of((), "utf8", Case({**key("h3"), **geo()}, {}).contract, of_topic=False).encodings == ("h3",)

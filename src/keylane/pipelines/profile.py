@@ -100,8 +100,8 @@ def profile(
     target = None if out is None else Path(out).absolute()
     with staged(target, replace=replace_profile) as folder:
         try:
-            with active_session_kept(), _looked(address, read, contract, given, spark, say) as look:
-                look = _in_cells(look, place, contract) if place else look
+            with active_session_kept(), _looked(address, read, contract, given, spark, say) as found:
+                look = _in_cells(found, place, contract) if place else found
                 head = Head(source, wanted, look.windows, packing_for(look.records), look.size)
                 made = _sketched(look, head) if given.approximate else _made(look, head, contract, folder)
         except Exception as error:
@@ -135,7 +135,7 @@ def place_of(
     """Latitude and longitude where the key is a place: as named, or as the contract names them; else nothing."""
     named = contract.spec.key.fields if contract is not None and contract.spec.key.is_place else ()
     if place and (key or (contract is not None and tuple(place) != named)):
-        allowed = ", ".join(named) if named else None
+        allowed = ", ".join(named or key) or "the contract's"
         hint = "leave --place out" if contract is not None else "--place or --key, not both"
         raise UsageError.of("the key is another", got=f"--place {','.join(place)}", allowed=allowed, hint=hint)
     if key and named and tuple(key) != named:

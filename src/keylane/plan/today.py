@@ -66,7 +66,7 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     key says nothing of these, and is refused.
     """
     _check_key(stream.profile, contract.spec.key)
-    if contract.spec.geo is not None and stream.places is not None:
+    if contract.spec.geo is not None:
         return _by_place(stream.places, contract, lanes)
     router = Router(contract, lanes=lanes)
     keys = stream.profile.keys.num_rows
@@ -85,10 +85,13 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     return Today(contract, lanes, home, Fitted(moves, tier_lanes), _unseen(stream, router))
 
 
-def _by_place(places: Places, contract: Contract, lanes: int) -> Today:
+def _by_place(places: Places | None, contract: Contract, lanes: int) -> Today:
     """Lanes by place: a cell of the profile must be as fine as what the contract tells apart."""
     geo = contract.spec.geo
     assert geo is not None
+    if places is None:
+        hint = "a plan of cells among other keys is not made; filter the source"
+        raise UsageError.of("the contract's lanes are by place", got="a profile of other keys", hint=hint)
     finest = max(geo.resolution, finest_leaf(geo.leaves))
     if finest > places.resolution:
         got, allowed = f"cells of resolution {places.resolution}", f"resolution {finest} or finer"

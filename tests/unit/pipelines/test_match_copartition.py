@@ -95,11 +95,12 @@ def test_a_lane_count_that_the_contract_does_not_have_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"radius": 0.0}, "got 0.0; allowed: metres, above 0 and up to 100,000"),
+        ({"radius": 0.0}, "got 0.0; allowed: more than 0 and at most 50,000 metres"),
         ({"radius": float("nan")}, "got nan"),
-        ({"radius": 2e5}, "got 200000.0"),
+        ({"radius": 50_001.0}, "got 50001.0"),
         ({"radius": 1.0, "expire": -1.0}, "--expire is no length of time: got -1.0"),
         ({"radius": 1.0, "window": 0.0}, "--window is no length of time"),
+        ({"radius": 1.0, "window": 1e-7}, "--window is no length of time: got 1e-07; allowed: seconds, a millionth"),
         ({"radius": 1.0, "offer_for": float("inf")}, "--offer-for is no length of time"),
         ({"radius": 1.0, "nearest": 0}, "--nearest keeps too few: got 0; allowed: 1 or more"),
         ({"radius": 1.0, "assign": "best"}, "no such assignment: got 'best'; allowed: greedy, optimal"),

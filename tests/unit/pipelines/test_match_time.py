@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("h3")
 
 from keylane.pipelines.match.stream_epochs import InUse, after_batch
-from keylane.pipelines.match.stream_time import Unread, _read_to, passed
+from keylane.pipelines.match.stream_time import Unread, _read_to, passed, ripe_before
 from keylane.systems.match_state import BEGINNING, Epoch, Happened
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ def test_lanes_remember_for_requests_that_are_unread_but_not_for_ever() -> None:
     assert stand({"0": 500}, {"0": 450}, Unread((0,), (3,))) == (490, 440)
     assert stand({"0": 500}, {"0": 10}, Unread((0,), (3,))) == (490, 390)
     assert stand({"0": 500}, {}, Unread())[1] == 390, "files do not say what is still to come"
+
+
+@pytest.mark.parametrize(("window", "kept"), [(1, 480), (50, 450), (5, 480)], ids=["none", "longer than late", "short"])
+def test_lanes_remember_for_requests_that_wait_for_the_end_of_their_window(window: int, kept: int) -> None:
+    found = passed(NOW, {"0": 500}, {"0": 495}, Unread(), late=10, keep=100, window=window)
+    assert found.kept_from == kept <= ripe_before(found.watermark, window)
 
 
 def test_lag_is_of_both_sides_by_lane() -> None:

@@ -44,9 +44,9 @@ from keylane.pipelines.match.stream_merge import merged
 from keylane.pipelines.match.stream_metrics import added
 from keylane.pipelines.match.stream_requests import KNOWN, judged, remembered, told_too_late
 from keylane.pipelines.match.stream_sources import has_topics, taken
-from keylane.pipelines.match.stream_time import lane_read, passed
+from keylane.pipelines.match.stream_time import lane_read, passed, ripe_before
 from keylane.systems.folders import no_probe
-from keylane.systems.match_state import BEGINNING, name_of, read_table, write_table
+from keylane.systems.match_state import name_of, read_table, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,14 +79,16 @@ _DEAD: Final = "side string, source string, reason string, original string"
 class Rules:
     """How long records are waited for, in microseconds, and how the work is divided.
 
-    `late` is how far a ping may be behind the newest; `keep` how far requests may be behind the pings. Without
-    `matching` all is done but the search for who is near: what a benchmark compares with.
+    `late` is how far a ping may be behind the newest; `keep` how far requests may be behind the pings; requests of a
+    `window` are answered together. Without `matching` all is done but the search for who is near: what a benchmark
+    compares with.
     """
 
     late: int
     keep: int
     tasks: int
     matching: bool = True
+    window: int = 1
 
 
 @dataclass(slots=True)
@@ -129,11 +131,12 @@ class MatchBatches:
         epochs = self.epochs.of(self.last)
         read = self._read(frame, epochs, keep)
         unread = self.lags.of(self.state.checkpoint, batch)
-        done = passed(self.last, read.loads.newest, read.asked.newest, unread, self.rules.late, self.rules.keep)
+        rules, newest = self.rules, (read.loads.newest, read.asked.newest)
+        done = passed(self.last, *newest, unread, rules.late, rules.keep, rules.window)
         query = query_id(self.state.checkpoint)
         done = replace(done, batch=batch, token=token, query=query, files=read.files)
-        ripe_before = self._ripe_before(done.watermark)
-        requests = keep(judged(self._known(), read.told, self.last.kept_from, ripe_before))
+        ripe = ripe_before(done.watermark, rules.window)
+        requests = keep(judged(self._known(), read.told, self.last.kept_from, ripe))
         answered = self._answered(read, requests, epochs, self._step(done), keep)
         self.probe("answered", batch)
         done = replace(done, epochs=after_batch(epochs, read.loads.newest, answered.oldest))
@@ -187,13 +190,6 @@ class MatchBatches:
         asked = (given.radius, given.nearest, expire, self.rules.matching)
         lanes, tasks = self.epochs.count, min(self.rules.tasks, self.epochs.count)
         return Step(str(self.state.path), before, name_of(done), lanes, tasks, done.kept_from, *asked)
-
-    def _ripe_before(self, watermark: int) -> int:
-        """Requests before this are answered: whole windows where drivers are assigned."""
-        if self.given.assign is None or watermark <= BEGINNING:
-            return watermark
-        window = round(self.given.window * MICROS)
-        return watermark // window * window
 
     def _offers(self) -> Sums:
         """What all offers came to so far, and the drivers that they hold."""

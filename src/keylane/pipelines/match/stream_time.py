@@ -6,7 +6,8 @@ than another, is answered as if it had been read in order of time. A lane that i
 be one where nobody drives.
 
 Lanes remember from the watermark back by `late`, and while requests are still unread, back to the newest request that
-was read; but never by more than `keep`. What is read of a batch, and what there is: Spark's log of offsets, and the
+was read; but never by more than `keep`. Requests that wait for the end of their window, where drivers are assigned,
+are never forgotten. What is read of a batch, and what there is: Spark's log of offsets, and the
 cluster.
 """
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     #: The ts of the newest record of each lane of a source, by the lane's number as text.
     Newest = dict[str, int]
 
-__all__ = ["Lags", "Unread", "lane_read", "passed"]
+__all__ = ["Lags", "Unread", "lane_read", "passed", "ripe_before"]
 
 _FILES: Final = "0"
 
@@ -87,14 +88,27 @@ def _read_to(log: Path) -> dict[str, Newest]:
     return found
 
 
-def passed(last: Happened, drivers: Newest, riders: Newest, unread: Unread, late: int, keep: int) -> Happened:
+def ripe_before(watermark: int, window: int) -> int:
+    """Requests before this are answered: those of whole windows, from 1970 on.
+
+    >>> ripe_before(14, 1), ripe_before(14, 5)
+    (14, 10)
+    """
+    return max(watermark // window * window, BEGINNING)
+
+
+def passed(
+    last: Happened, drivers: Newest, riders: Newest, unread: Unread, late: int, keep: int, window: int = 1
+) -> Happened:
     """Where time stands after a batch with these newest records."""
     seen = {"drivers": _newer(last, "drivers", drivers), "riders": _newer(last, "riders", riders)}
     watermark = max(last.watermark, _held(seen["drivers"], unread.drivers) - late)
     asked = max(seen["riders"].values(), default=BEGINNING) if unread.riders is None else watermark
     if unread.riders and any(unread.riders):
         asked = _held(seen["riders"], unread.riders)
-    kept = max(last.kept_from, min(watermark, asked) - late, watermark - max(keep, late), BEGINNING)
+    kept = max(min(watermark, asked) - late, watermark - max(keep, late))
+    # What waits for the end of its window has to find its drivers then, however long windows are.
+    kept = max(last.kept_from, min(kept, ripe_before(watermark, window)))
     return replace(last, watermark=max(watermark, BEGINNING), kept_from=kept, seen=seen)
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from keylane.contract.parse import parse_contract
 from keylane.errors import DataError, LaneCountError, UsageError
-from keylane.pipelines.match.copartition import agreed
+from keylane.pipelines.match.copartition import agreed, lie_by_place
 from keylane.pipelines.match.options import Columns, Options
 from keylane.pipelines.match.sources import Found
 from keylane.systems.address import parse_address
@@ -75,6 +75,26 @@ def test_what_is_to_be_co_partitioned_lies_in_lanes() -> None:
     with pytest.raises(UsageError, match=r"the riders lie in no lanes.*data/riders"):
         agreed(found("drivers", 60), found("riders"), GEO, Options(1000.0, co_partitioned=True))
     assert agreed(found("drivers", 60), found("riders", 60), GEO, Options(1000.0, co_partitioned=True))[1] == 60
+
+
+@pytest.mark.parametrize(
+    ("key", "by"),
+    [
+        ({"fields": ["home_lat", "home_lng"], "encoding": "place"}, "home_lat, home_lng"),
+        ({"fields": ["cell"], "encoding": "h3"}, "cell"),
+    ],
+)
+def test_drivers_that_lie_by_something_else_than_the_matched_place_are_put_in_lanes_anew_or_refused(
+    key: dict[str, Any], by: str
+) -> None:
+    other = contract(key=key)
+    sides = found("drivers", 60, other.fingerprint), found("riders", 60, other.fingerprint)
+    notes = agreed(*sides, other, Options(1000.0))[2]
+    assert notes == [f"the drivers lie in lanes by {by}, and are matched by lat, lng: they are put in lanes anew"]
+    assert not lie_by_place(sides[0], other)
+    assert lie_by_place(sides[0], GEO)
+    with pytest.raises(UsageError, match=rf"the drivers lie in lanes by {by}, and are matched by lat, lng"):
+        agreed(*sides, other, Options(1000.0, co_partitioned=True))
 
 
 def test_a_contract_that_does_not_place_by_place_alone_is_refused() -> None:

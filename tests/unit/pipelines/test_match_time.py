@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +11,12 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("h3")
 
+from keylane.pipelines.match.options import Columns
+from keylane.pipelines.match.sources import Found
 from keylane.pipelines.match.stream_epochs import InUse, after_batch
-from keylane.pipelines.match.stream_time import Unread, _read_to, passed, ripe_before
+from keylane.pipelines.match.stream_time import Lags, Unread, _read_to, passed, ripe_before
+from keylane.systems.address import parse_address
+from keylane.systems.kafka_cluster import Stretch
 from keylane.systems.match_state import BEGINNING, Epoch, Happened
 
 if TYPE_CHECKING:
@@ -36,6 +41,37 @@ def test_a_lane_with_records_unread_holds_time_and_one_that_is_read_to_its_end_d
     assert stand({"0": 500, "1": 300}, {}, Unread((0, 7), (0, 0))) == (290, 280)
     assert stand({"0": 500, "1": 300}, {}, Unread((7, 0), (0, 0))) == (490, 480)
     assert stand({"0": 500}, {}, Unread((0, 7), (0, 0)))[0] == BEGINNING, "nobody knows what lane 1 begins with"
+
+
+def test_what_has_come_since_a_batch_took_all_there_was_holds_nothing() -> None:
+    # Lane 1 has bad records only, and lane 2 a clock that is behind: more of both comes all the time.
+    assert stand({"0": 500, "2": 100}, {}, Unread((3, 7, 9), (0, 0, 0), cut=False))[0] == 490
+    assert stand({"0": 500, "2": 100}, {}, Unread((3, 7, 9), (0, 0, 0), cut=True))[0] == BEGINNING
+
+
+@dataclass(frozen=True)
+class Topics:
+    """A cluster in which every lane begins at 100 and ends at 1,000."""
+
+    def stretches(self, topic: str, lanes: int, *, committed: bool) -> list[Stretch]:
+        assert (topic, committed) == ("t", True)
+        return [Stretch(100, 1000, 1000)] * lanes
+
+
+@pytest.mark.parametrize(("batch", "cut"), [(0, False), (1, True), (2, False)])
+def test_a_batch_that_took_as_much_as_it_may_was_cut(tmp_path: Path, batch: int, cut: bool) -> None:
+    where = parse_address("kafka://broker:9092/t")
+    sides = Found("drivers", where, Columns(), 2), Found("riders", where, Columns(), 2)
+    (tmp_path / "offsets").mkdir()
+    for number, offsets in enumerate([(120, 120), (170, 169), (190, 200)]):
+        said = json.dumps({"t": {"0": offsets[0], "1": offsets[1]}})
+        (tmp_path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{said}\n{said}")
+    cluster: Any = Topics()
+    found = Lags(sides, (cluster, None), most=100).of(tmp_path, batch)
+    assert found.cut == cut
+    assert found.riders is None
+    assert found.drivers == {0: (880, 880), 1: (830, 831), 2: (810, 800)}[batch]
+    assert not Lags(sides, (None, None), most=100).of(tmp_path, batch).cut, "files say nothing of what is unread"
 
 
 def test_lanes_remember_for_requests_that_are_unread_but_not_for_ever() -> None:

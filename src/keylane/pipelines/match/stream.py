@@ -118,7 +118,7 @@ def follow(
         with active_session_kept(), session_for(work, spark, say) as session:
             held.lock.note_java(java_process(session))
             drivers_at, riders_at = (opened.enter_context(_cluster(side, given)) for side in sides)
-            lags = Lags(sides, (drivers_at, riders_at))
+            lags = Lags(sides, (drivers_at, riders_at), given.kafka.max_records)
             body = MatchBatches(
                 session,
                 sides,

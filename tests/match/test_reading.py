@@ -193,3 +193,10 @@ def test_the_key_of_a_message_may_be_the_id_and_its_timestamp_the_time(session: 
     (found,) = good.collect()
     assert (found["driver"], found["ts"]) == ("d1", int(at.timestamp()) * 1_000_000)
     assert [(row["source"], row["reason"]) for row in dead.collect()] == [("t/3/6", "null-key")]
+
+
+def test_times_in_nanoseconds_are_refused_with_what_to_do(raw: Callable[..., DataFrame], tmp_path: Path) -> None:
+    at = pa.array([1_763_208_000_000_000_000], pa.timestamp("ns", tz="UTC"))
+    pq.write_table(pa.table({"id": ["d1"], "ts": at, "lat": [33.4], "lng": [-112.1]}), tmp_path / "nanos.parquet")
+    with pytest.raises(DataError, match=r"NANOS.*hint: Spark's times are microseconds"):
+        raw(tmp_path / "nanos.parquet")

@@ -122,6 +122,7 @@ def test_a_lane_count_that_the_contract_does_not_have_is_refused() -> None:
         ({"radius": 1.0, "window": 0.0}, "--window is no length of time"),
         ({"radius": 1.0, "window": 1e-7}, "--window is no length of time: got 1e-07; allowed: seconds, a millionth"),
         ({"radius": 1.0, "offer_for": float("inf")}, "--offer-for is no length of time"),
+        ({"radius": 1.0, "lanes": 0}, "--lanes is no lane count: got 0; allowed: 1 to 100,000"),
         ({"radius": 1.0, "nearest": 0}, "--nearest keeps too few: got 0; allowed: 1 or more"),
         ({"radius": 1.0, "assign": "best"}, "no such assignment: got 'best'; allowed: greedy, optimal"),
     ],

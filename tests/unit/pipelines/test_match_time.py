@@ -11,8 +11,11 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("h3")
 
+from keylane.errors import CountError
 from keylane.pipelines.match.options import Columns
 from keylane.pipelines.match.sources import Found
+from keylane.pipelines.match.stream_batch import Records, _check_counts
+from keylane.pipelines.match.stream_counts import Asked, Loads
 from keylane.pipelines.match.stream_epochs import InUse, after_batch
 from keylane.pipelines.match.stream_time import Lags, Unread, _read_to, passed, ripe_before
 from keylane.systems.address import parse_address
@@ -107,3 +110,23 @@ def test_an_old_contract_is_in_use_while_a_ping_that_it_placed_can_be_seen() -> 
     assert after_batch(used(100, 200), {"0": 250}, 101)[-1].newest == 250
     assert [one.epoch for one in after_batch(used(100, 200), {}, 101)] == [1]
     assert [one.epoch for one in after_batch(used(100, 200), {}, None)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("dead", "said"),
+    [
+        ({"drivers": {"place-zero": 2}, "riders": {"late-request": 1}}, None),
+        ({"drivers": {"place-zero": 1}, "riders": {"late-request": 1}}, "of the drivers do not add up: got '8 good, 1"),
+        ({"drivers": {"place-zero": 2}, "riders": {}}, "of the riders do not add up: got '4 good, 0 dead'; allowed: 5"),
+    ],
+    ids=["all there", "twin: a ping is lost", "twin: a late request is lost"],
+)
+def test_good_records_and_dead_letters_of_a_batch_are_all_there_are(dead: dict[str, Any], said: str | None) -> None:
+    nothing: Any = None
+    loads, asked = Loads({0: 5, 3: 3}, 0, {}), Asked(5, 1, {})
+    read = Records(nothing, nothing, nothing, loads, asked, {}, {"drivers": 10, "riders": 5})
+    if said is None:
+        _check_counts(read, dead)
+        return
+    with pytest.raises(CountError, match=said):
+        _check_counts(read, dead)

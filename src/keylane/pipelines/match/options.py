@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
 from keylane.matching.sphere import checked_radius
 from keylane.pipelines.kafka.options import KafkaOptions
@@ -72,6 +73,8 @@ class Options:
             if value is not None and not (isfinite(value) and round(value * MICROS) > 0):
                 what, allowed = f"--{name} is no length of time", "seconds, a millionth of one or more"
                 raise UsageError.of(what, got=value, allowed=allowed)
+        if self.lanes is not None and not 1 <= self.lanes <= MAX_LANES:
+            raise UsageError.of("--lanes is no lane count", got=self.lanes, allowed=f"1 to {MAX_LANES:,}")
         if self.nearest is not None and self.nearest < 1:
             raise UsageError.of("--nearest keeps too few", got=self.nearest, allowed="1 or more")
         if self.assign is not None and self.assign not in ASSIGNMENTS:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from keylane.errors import CountError
 from keylane.matching.offers import empty_ledger
 from keylane.pipelines.batch import query_id
 from keylane.pipelines.failures import translated
@@ -49,7 +50,7 @@ from keylane.systems.folders import no_probe
 from keylane.systems.match_state import name_of, read_table, write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -144,6 +145,7 @@ class MatchBatches:
         sums = self._offers()
         pairs = merged(answered.pairs, self.given.nearest, self.rules.tasks)
         result = self.written.stage(staging, batch, as_matches(pairs), read.dead, sums)
+        _check_counts(read, result.dead)
         self._save_ledger(sums.ledger, done)
         self.probe("staged", batch)
         figures = added(self.last.counts, answered, read.loads, result, waiting(requests), unread, began)
@@ -166,7 +168,8 @@ class MatchBatches:
         dead += [dead_requests] * (asked.records != riders.records)
         dead += [told_too_late(told, self.last.kept_from)] * (asked.late > 0)
         letters = reduce(DataFrame.unionByName, dead) if dead else None
-        return Records(pings, told, letters, loads, asked, {"drivers": drivers.files, "riders": riders.files})
+        there = {"drivers": drivers.records, "riders": riders.records}
+        return Records(pings, told, letters, loads, asked, {"drivers": drivers.files, "riders": riders.files}, there)
 
     def _answered(self, read: Records, requests: DataFrame, epochs: list[InUse], step: Step, keep: Keep) -> Answered:
         """What the lanes answer to the requests that are ripe."""
@@ -211,7 +214,7 @@ class MatchBatches:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a batch has: pings in lanes, requests as they were told, dead letters, counts, files taken so far."""
+    """What a batch has: pings in lanes, requests as told, dead letters, counts, files taken so far, all records."""
 
     pings: DataFrame
     told: DataFrame
@@ -219,6 +222,17 @@ class Records:
     loads: Loads
     asked: Asked
     files: dict[str, int]
+    there: dict[str, int]
+
+
+def _check_counts(read: Records, dead: Mapping[str, Mapping[str, int]]) -> None:
+    """Nothing is lost: good records and dead letters are all that there are."""
+    good = {"drivers": sum(read.loads.lanes.values()), "riders": read.asked.records - read.asked.late}
+    for side, there in read.there.items():
+        letters = sum(dead[side].values())
+        if good[side] + letters != there:
+            got = f"{good[side]} good, {letters} dead"
+            raise CountError.of(f"the records of the {side} do not add up", got=got, allowed=f"{there} in all")
 
 
 def _judged(spark: SparkSession, how: Any, raw: DataFrame | None, columns: Any, region: Region, kinds: str) -> Any:

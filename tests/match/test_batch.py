@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from keylane.pipelines.match.batch import agreed_work, match, sides_of
 from keylane.pipelines.match.joined import lane_answers
 from keylane.pipelines.match.options import Options
 from keylane.pipelines.match.verified import verified
+from keylane.pipelines.match.written import as_messages
 from keylane.pipelines.route import Options as RouteOptions
 from keylane.pipelines.route import route
 
@@ -201,3 +203,14 @@ def test_a_sample_is_judged_by_itself_and_a_planted_fault_is_found(
     assert recall < 1.0
     with pytest.raises(DataError, match="too many pings to verify the nearest"):
         verified(sides.pings, sides.tellings, matches, counts, Options(RADIUS, nearest=1), None)
+
+
+def test_a_match_in_a_topic_has_an_id_that_is_the_same_in_every_run_and_no_other_has(spark: SparkSession) -> None:
+    kinds = "rider_id string, rider_ts timestamp, driver_id string, distance_m double, driver_ts timestamp, rank int"
+    at = datetime(2025, 11, 15, 12, tzinfo=UTC)
+    rows = [("a", at, "b", 1.0, at, 1), ("a", at, "c", 2.0, at, 2), ("a/1", at, "b", 1.0, at, 1)]
+    told = [as_messages(spark.createDataFrame(each, kinds)).collect() for each in (rows, rows[::-1])]
+    one, again = ({json.loads(row["value"])["match_id"]: bytes(row["key"]) for row in each} for each in told)
+    assert one == again
+    assert sorted(one.values()) == [b"a", b"a", b"a/1"]
+    assert set(json.loads(told[0][0]["value"])) == {"match_id", *(kind.split()[0] for kind in kinds.split(", "))}

@@ -5,8 +5,8 @@
     DST/_dead/batch=B/      dead letters, where there are any
     DST/_metrics/B.json     the figures of the batch
 
-Into a topic each match is a message: its key the rider, its value the match as JSON with `match_id`, a hash of rider,
-time and driver. A batch that is made again after a kill writes them again, with the same ids: at least once.
+Into a topic each match is a message, see `written`. A batch that is made again after a kill writes them again, with the
+same ids: at least once.
 """
 
 from __future__ import annotations
@@ -19,29 +19,21 @@ from pyspark.sql import functions as F
 
 from keylane.pipelines.match.assigning import assigned
 from keylane.pipelines.match.stream_metrics import Result
-from keylane.pipelines.match.written import to_topic, write_dead
+from keylane.pipelines.match.written import as_messages, to_topic, write_dead
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from keylane.pipelines.match.assigning import Sums
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.stream_metrics import Figures
     from keylane.systems.address import Address
 
-__all__ = ["Written", "match_id"]
+__all__ = ["Written"]
 
 _NO_LETTERS: Final[dict[str, dict[str, int]]] = {"drivers": {}, "riders": {}}
-
-
-def match_id() -> Column:
-    """A hash of rider, time and driver: the same whenever and by whomever the match is computed."""
-    at = F.unix_micros("rider_ts").cast("string")
-    # Lengths first: ids may hold any sign, and no two matches may read the same.
-    size = F.length("rider_id").cast("string")
-    return F.substring(F.sha2(F.concat_ws("/", size, "rider_id", at, "driver_id"), 256), 1, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +58,7 @@ class Written:
         if offers is not None:
             _into(staging / "offers", batch)
         if self.target.system == "kafka":
-            key, value = F.col("rider_id").cast("binary"), F.to_json(F.struct(match_id().alias("match_id"), "*"))
-            messages = written.select(key.alias("key"), value.cast("binary").alias("value"))
-            to_topic(messages, self.target, self.target.name, self.given)
+            to_topic(as_messages(written), self.target, self.target.name, self.given)
         return Result(count[0], count[1], letters, summed(sums) if self.given.assign else None)
 
     def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:

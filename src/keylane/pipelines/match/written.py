@@ -5,6 +5,8 @@
     DST/_dead/        dead letters: side, source, reason, original
 
 All of it is staged beside the target and becomes it by one rename. A folder that holds anything is refused.
+Into a topic matches are written at least once: each has a `match_id`, a hash of rider, time and driver, by which
+readers tell.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from keylane.systems.kafka_headers import dead_topic
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from keylane.pipelines.match.options import Options
     from keylane.systems.address import Address
 
-__all__ = ["check_target", "staged", "to_topic", "write_dead", "write_matches"]
+__all__ = ["as_messages", "check_target", "match_id", "staged", "to_topic", "write_dead", "write_matches"]
 
 
 def check_target(target: Address, given: Options) -> None:
@@ -80,10 +82,22 @@ def write_matches(matches: DataFrame, folder: Path, target: Address, given: Opti
     matches.write.parquet(kept)
     written = matches.sparkSession.read.schema(matches.schema).parquet(kept)
     if target.system == "kafka":
-        key = F.col("rider_id").cast("binary").alias("key")
-        value = F.to_json(F.struct(*matches.columns)).cast("binary").alias("value")
-        to_topic(written.select(key, value), target, target.name, given)
+        to_topic(as_messages(written), target, target.name, given)
     return written
+
+
+def as_messages(matches: DataFrame) -> DataFrame:
+    """Each match as a message: its key the rider, its value the match as JSON, with an id that tells it from others."""
+    key, value = F.col("rider_id").cast("binary"), F.to_json(F.struct(match_id().alias("match_id"), "*"))
+    return matches.select(key.alias("key"), value.cast("binary").alias("value"))
+
+
+def match_id() -> Column:
+    """A hash of rider, time and driver: the same whenever and by whomever the match is computed."""
+    at = F.unix_micros("rider_ts").cast("string")
+    # Lengths first: ids may hold any sign, and no two matches may read the same.
+    size = F.length("rider_id").cast("string")
+    return F.substring(F.sha2(F.concat_ws("/", size, "rider_id", at, "driver_id"), 256), 1, 32)
 
 
 def write_dead(dead: DataFrame, folder: Path, target: Address, given: Options) -> dict[str, dict[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -171,6 +172,24 @@ def test_a_request_that_waits_for_its_window_finds_the_driver_of_its_own_moment(
     small(tmp_path, "drivers", 1, [("d1", 130, 30_000)])
     found = run(spark, tmp_path, how, **more)
     assert (found["pairs"], found["riders"], found["offers"]["granted"]) == (1, 2, 1)
+
+
+@pytest.mark.parametrize("ahead", [3600.0, 1e9 - 1], ids=["an hour is the most", "twin: anything goes"])
+def test_one_clock_that_is_years_ahead_does_not_end_every_answer(
+    spark: SparkSession, tmp_path: Path, ahead: float
+) -> None:
+    how = Following(late=10, keep=20, ahead=ahead, available_now=True, tasks=2)
+    wrong_by = time.time() - BEGAN / SECOND + 10_000_000
+    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d2", wrong_by, 0), ("d1", 30, 0)])
+    small(tmp_path, "riders", 0, [("r1", 5, 10), ("r2", 28, 0)])
+    run(spark, tmp_path, how, radius=500.0)
+    small(tmp_path, "drivers", 1, [("d1", 60, 0), ("d1", 90, 0)])
+    small(tmp_path, "riders", 1, [("r3", 62, 0)])
+    found = run(spark, tmp_path, how, radius=500.0)
+    lost = ahead > 3600
+    assert found["dead"]["riders"] == ({"late-request": 1} if lost else {})
+    assert (found["riders"], found["pairs"]) == ((2, 2) if lost else (3, 3))
+    assert [one["ahead"] for one in metrics(tmp_path)] == ([0, 0] if lost else [1, 0])
 
 
 def test_a_match_goes_on_with_what_it_was_begun_with_or_not_at_all(spark: SparkSession, tmp_path: Path) -> None:

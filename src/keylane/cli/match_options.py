@@ -67,13 +67,16 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped."),
     click.option("--late", type=float, metavar="SECONDS", help="How far a ping may be behind; default: 10."),
     click.option("--keep", type=float, metavar="SECONDS", help="How far back lanes remember, at most; default: 600."),
+    click.option(
+        "--ahead", type=float, metavar="SECONDS", help="Pings further ahead of the clock move no time; default: a day."
+    ),
     click.option("--state", type=click.Path(), help="Where --follow keeps its state; default: DST/_state."),
     click.option("--every", metavar="TIME", help="How often --follow looks for more; default: 1 second."),
     click.option("--max-files", type=click.IntRange(min=1), help="Files in one batch of --follow; default: 1000."),
     click.option("--create", is_flag=True, help="Make the topics of DST, where they do not exist."),
     profiling_options,
 )
-_FOLLOWING: Final = ("late", "keep", "state", "every", "max_files")
+_FOLLOWING: Final = ("late", "keep", "ahead", "state", "every", "max_files")
 _PASSED_ON: Final = ("radius", "nearest", "expire", "kind", "lanes", "assign", "window", "offer_for", "master")
 
 

@@ -67,13 +67,15 @@ class Following:
     """How a match follows its sources.
 
     `late` seconds is how far a ping may be behind the newest one; `keep` how far, in seconds, requests may be behind
-    pings before they are too late for an exact answer. `state` is a folder, by default `_state` in the target.
+    pings before they are too late for an exact answer. A ping more than `ahead` seconds ahead of this machine's clock
+    moves no time: one wrong clock would else end every answer. `state` is a folder, by default `_state` in the target.
     `max_files` bounds a batch of files, `every` is how often new records are looked for. With `available_now` it
     ends when all that is there is taken; requests that are not ripe stay waiting in the state.
     """
 
     late: float = 10.0
     keep: float = 600.0
+    ahead: float = 86_400.0
     state: str | None = None
     every: str = "1 second"
     max_files: int = 1000
@@ -162,11 +164,12 @@ def _cluster(side: Found, given: Options) -> Iterator[Cluster | None]:
 def _rules(how: Following, given: Options, lanes: int, session: SparkSession) -> Rules:
     tasks = how.tasks or min(lanes, TASKS_A_CORE * session.sparkContext.defaultParallelism)
     window = 1 if given.assign is None else round(given.window * MICROS)
-    return Rules(round(how.late * MICROS), round(how.keep * MICROS), tasks, how.matching, window)
+    late, keep, ahead = (round(seconds * MICROS) for seconds in (how.late, how.keep, how.ahead))
+    return Rules(late, keep, tasks, how.matching, window, ahead)
 
 
 def _checked(how: Following) -> Following:
-    for name, value in (("late", how.late), ("keep", how.keep)):
+    for name, value in (("late", how.late), ("keep", how.keep), ("ahead", how.ahead)):
         if not 0 <= value < 10**9:
             raise UsageError.of(f"--{name} is no length of time", got=value, allowed="seconds, 0 or more")
     return how

@@ -81,8 +81,8 @@ class Rules:
     """How long records are waited for, in microseconds, and how the work is divided.
 
     `late` is how far a ping may be behind the newest; `keep` how far requests may be behind the pings; requests of a
-    `window` are answered together. Without `matching` all is done but the search for who is near: what a benchmark
-    compares with.
+    `window` are answered together. Pings more than `ahead` of the clock move no time. Without `matching` all is done
+    but the search for who is near: what a benchmark compares with.
     """
 
     late: int
@@ -90,6 +90,7 @@ class Rules:
     tasks: int
     matching: bool = True
     window: int = 1
+    ahead: int = 86_400 * MICROS
 
 
 @dataclass(slots=True)
@@ -132,7 +133,7 @@ class MatchBatches:
         epochs = self.epochs.of(self.last)
         read = self._read(frame, epochs, keep)
         unread = self.lags.of(self.state.checkpoint, batch)
-        rules, newest = self.rules, (read.loads.newest, read.asked.newest)
+        rules, newest = self.rules, (read.loads.moved, read.asked.newest)
         done = passed(self.last, *newest, unread, rules.late, rules.keep, rules.window)
         query = query_id(self.state.checkpoint)
         done = replace(done, batch=batch, token=token, query=query, files=read.files)
@@ -161,7 +162,8 @@ class MatchBatches:
         good, dead_pings = _judged(self.spark, as_pings, drivers.frame, self.given.drivers, self.region, _PINGS)
         told, dead_requests = _judged(self.spark, as_requests, riders.frame, self.given.riders, self.region, _REQUESTS)
         pings, told = keep(in_lanes(good, epochs[-1].lanes).drop("cell")), keep(told)
-        loads = loads_of(pings, lane_read(self.sides[0]), self.last.watermark)
+        latest = round(time.time() * MICROS) + self.rules.ahead
+        loads = loads_of(pings, lane_read(self.sides[0]), self.last.watermark, latest)
         asked = asked_of(told, lane_read(self.sides[1]), self.last.kept_from)
         # Where all records are good there is none to look for, and the source is not read again.
         dead = [dead_pings] * (sum(loads.lanes.values()) != drivers.records)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["Answered", "Asked", "Loads", "Waiting", "asked_of", "ghosts_of", "loads_of", "waiting"]
@@ -15,11 +17,16 @@ __all__ = ["Answered", "Asked", "Loads", "Waiting", "asked_of", "ghosts_of", "lo
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """Pings of a batch: how many for each lane, how many behind the watermark, and the newest of each lane read."""
+    """Pings of a batch: how many for each lane, how many behind the watermark, and the newest of each lane read.
+
+    `ahead` are those of a time that cannot be yet; `moved` is the newest of each lane without them.
+    """
 
     lanes: dict[int, int]
     late: int
     newest: dict[str, int]
+    ahead: int = 0
+    moved: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +62,26 @@ class Answered:
         return min((row["ts"] for row in self.blocks if row["ts"] is not None), default=None)
 
 
-def loads_of(pings: DataFrame, part: Column, watermark: int) -> Loads:
-    """Count the pings of a batch; `part` is where each was read."""
-    late = F.count_if(F.col("ts") < watermark).alias("late")
-    counted = pings.groupBy("lane", part).agg(F.count(F.lit(1)).alias("n"), F.max("ts").alias("newest"), late)
+def loads_of(pings: DataFrame, part: Column, watermark: int, latest: int) -> Loads:
+    """Count the pings of a batch; `part` is where each was read, `latest` the last time that may be."""
+    late, ahead = F.count_if(F.col("ts") < watermark), F.count_if(F.col("ts") > latest)
+    moved = F.max(F.when(F.col("ts") <= latest, F.col("ts"))).alias("moved")
+    named = (F.count(F.lit(1)).alias("n"), late.alias("late"), ahead.alias("ahead"))
+    rows = pings.groupBy("lane", part).agg(*named, F.max("ts").alias("newest"), moved).collect()
     lanes: dict[int, int] = {}
-    newest: dict[str, int] = {}
-    rows = counted.collect()
     for row in rows:
         lanes[row["lane"]] = lanes.get(row["lane"], 0) + row["n"]
-        newest[row["part"]] = max(newest.get(row["part"], row["newest"]), row["newest"])
-    return Loads(lanes, sum(row["late"] for row in rows), newest)
+    late_pings, ahead_pings = (sum(row[name] for row in rows) for name in ("late", "ahead"))
+    return Loads(lanes, late_pings, _newest(rows, "newest"), ahead_pings, _newest(rows, "moved"))
+
+
+def _newest(rows: Sequence[Any], name: str) -> dict[str, int]:
+    """The largest of a column for each part, where there is one."""
+    found: dict[str, int] = {}
+    for row in rows:
+        if row[name] is not None:
+            found[row["part"]] = max(found.get(row["part"], row[name]), row[name])
+    return found
 
 
 def asked_of(requests: DataFrame, part: Column, kept_from: int) -> Asked:

@@ -68,6 +68,7 @@ def added(
         "seconds": round(time.time() - began, 3),
         **here,
         "dead": result.dead,
+        "ahead": loads.ahead,
         "match_latency_ms": _latency(waits.middle, waits.oldest),
         "border_share": here["border"] / here["asked"] if here["asked"] else 0.0,
         "waiting": waits.requests,

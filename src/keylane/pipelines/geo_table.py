@@ -20,7 +20,7 @@ from keylane.geo.split import COARSEST
 from keylane.pipelines.failures import translated
 from keylane.pipelines.looking import look_at_files
 from keylane.pipelines.profile import Options
-from keylane.pipelines.session import session_beside, warn
+from keylane.pipelines.session import fetch_cells, session_beside, warn
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.geo_document import geo_document
 from keylane.plan.geo_written import NAME, STREAMS, geo_contract_text, next_epoch
@@ -88,6 +88,7 @@ def geo_table(
     region = _region(before)
     try:
         with active_session_kept(), _looked(source, Key(fields=(lat, lng)), given, spark, say) as look:
+            fetch_cells(look.frame.sparkSession, say)
             timed = given.time is not None or source.startswith("kafka:")
             counts = count_places(look.frame, lat, lng, timed=timed, text=_is_text(look), region=region)
     except Exception as error:

@@ -98,9 +98,7 @@ def _jar(coordinate: str, sha256: str, kits: str) -> Jar:
     return Jar(group, artifact, number, sha256, tuple(kits.split(",")))
 
 
-def fetched(
-    name: Kit, folder: Path | None = None, tell: Tell = untold, seconds: float | None = None
-) -> list[Path]:
+def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold, seconds: float | None = None) -> list[Path]:
     """The paths of a kit's jars in `folder` (default: the cache); those that are not there are fetched first."""
     wanted, folder = kit(name), folder or jar_folder()
     _copy_from_cache(lacking(wanted, folder), folder)

@@ -11,7 +11,9 @@ from keylane.pipelines.profile import key_of
 
 
 def test_places_are_refused_and_cells_are_named_instead() -> None:
-    wanted = "places are not counted one by one: got 'lat, lng'; allowed: cells; hint: their home cells: --place LAT,LNG"
+    wanted = (
+        "places are not counted one by one: got 'lat, lng'; allowed: cells; hint: their home cells: --place LAT,LNG"
+    )
     with pytest.raises(UsageError, match=wanted):
         key_of((), "utf8", Case(place(), {}).contract, of_topic=False)
     with pytest.raises(UsageError, match=wanted):

@@ -13,7 +13,7 @@ if [ $# -gt 0 ]; then
 fi
 
 # What is new is in the other half until it is named here.
-waiting=(tests/integration tests/route)
+waiting=(tests/integration tests/route tests/match)
 words=$(mktemp)
 trap 'rm -f "$words"' EXIT
 trap 'kill "$half" 2>/dev/null; wait "$half"; exit 130' INT TERM

@@ -62,6 +62,7 @@ def plan(
     keylane plan payments.profile --lanes 12
     keylane plan payments/ --key merchant --time paid_at --lanes 12..128 --contract today.yaml --explain
     keylane plan payments.profile --lanes 12 --write payments.yaml --out plan.json --report plan.html
+    keylane plan pings/ --place lat,lng --time ts --lanes 60 --write places.yaml
 
     Exit codes: 0 nothing to change, or no contract to change from; 3 the chosen contract is not today's; 4 no candidate
     keeps the constraints; 1 failed; 2 usage or invalid contract.
@@ -105,8 +106,9 @@ def as_result(document: dict[str, Any], *, explain: bool, files: dict[str, str |
     ]
     lines = list(_lines(document, explain=explain))
     lines += [f"{name}: {path}" for name, path in files.items() if path]
+    columns = COLUMNS if document["geo"] is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
     return Result(
-        document, [Section(COLUMNS, rows[:SHOWN], "candidates, the chosen one first")], lines, _code(document)
+        document, [Section(columns, rows[:SHOWN], "candidates, the chosen one first")], lines, _code(document)
     )
 
 

@@ -43,6 +43,7 @@ def profile(
     keylane profile payments/ --key merchant --time paid_at
     keylane profile payments/ --contract payments.yaml --time paid_at --out payments.profile --report page.html
     keylane profile kafka://broker:9092/payments --for 10m
+    keylane profile pings/ --place lat,lng --time ts --out pings.profile
 
     Keys are personal data: they are shown cut, with a hash, unless --show-keys. With --out they are kept in a folder
     that only you can read; without it nothing is kept. Which lanes are hot, and why, needs lanes: a contract, or a
@@ -69,7 +70,7 @@ def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str 
 
 def _hot(made: Profile, contract: str | None) -> dict[str, Any] | None:
     """Why lanes are hot, by the contract; without one, by Java's hash, where the source has lanes."""
-    if contract is None and made.lanes is None:
+    if contract is None and (made.lanes is None or "place" in dict(made.facts)):
         return None
     from keylane.contract.parse import load_contract
     from keylane.plan.heat import assumed, heat_of
@@ -122,6 +123,8 @@ def notes(document: dict[str, Any]) -> Iterator[str]:
     without = {name: count for name, count in document["without_key"].items() if count}
     if without:
         yield "without a key: " + ", ".join(f"{count:,} {name}" for name, count in without.items())
+    if "places" in document["how"]:
+        yield document["how"]["places"]
     alike = document["lookalikes"]
     if alike["groups"]:
         kinds = sorted({one["kind"] for one in alike["examples"]})

@@ -25,6 +25,12 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--key", "-k", "keys", multiple=True, metavar="COLUMN", help="A field of the key; repeatable, in order."
     ),
     click.option("--encoding", "-e", "encodings", multiple=True, help="How the key becomes bytes; default: utf8."),
+    click.option(
+        "--place",
+        metavar="LAT,LNG",
+        callback=lambda *a: _place(a[2]),
+        help="The key is the home cell of these two columns, in degrees.",
+    ),
     click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract; of plan: today's."),
     click.option("--time", "-t", metavar="COLUMN", help="Cut windows by this column; default: by position."),
     click.option("--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="What whole numbers in it count."),
@@ -84,6 +90,8 @@ def _made(source: str, options: dict[str, Any], *, out: str | None, force: bool)
         raise click.UsageError(
             "--encoding beside --contract: the contract says how its key becomes bytes; leave it out"
         )
+    if options["place"] and options["encodings"]:
+        raise click.UsageError("--encoding beside --place: the key is a cell of eight bytes; leave it out")
     kafka = profiling_from(dict(options))
     from keylane.pipelines.profile import Options
     from keylane.pipelines.profile import profile as run
@@ -95,6 +103,7 @@ def _made(source: str, options: dict[str, Any], *, out: str | None, force: bool)
         return run(
             source,
             options["keys"],
+            place=options["place"],
             encoding=_encoding(options["encodings"]),
             contract=contract,
             options=given,
@@ -108,11 +117,21 @@ def _refuse_reading(options: dict[str, Any]) -> None:
     """A profile is counted already: what says how to count would be of no effect."""
     said = [
         name
-        for name in ("keys", "encodings", "time", "unit", "windows", "size", "seconds", "kind", "settings")
+        for name in ("keys", "encodings", "place", "time", "unit", "windows", "size", "seconds", "kind", "settings")
         if options[name]
     ]
     if said or options["approximate"]:
         raise click.UsageError("SRC is a profile, and counted already: leave out what says how to read a source")
+
+
+def _place(text: str | None) -> tuple[str, ...]:
+    """Two columns; a name with a comma in it cannot be said."""
+    if text is None:
+        return ()
+    fields = tuple(text.split(","))
+    if len(fields) != 2 or not all(fields) or fields[0] == fields[1]:
+        raise click.UsageError(f"--place takes two columns, as lat,lng, got {text!r}")
+    return fields
 
 
 def _duration(text: str | None) -> float | None:

@@ -30,9 +30,17 @@ def _sentences(profile: Profile, facts: dict[str, Any]) -> Iterator[tuple[str, s
     yield "windows", _windows(profile, facts)
     yield "bytes", _bytes(profile, facts)
     yield "without_key", "Null and empty keys, and records or keys that could not be read, are in no key's count."
+    if "place" in facts:
+        yield "places", _places(facts)
     yield "lookalikes", "Keys that are equal but for capitals, spaces, the spelling in Unicode or a registry's number."
     if profile.lanes is not None:
         yield "lanes", _lanes(profile)
+
+
+def _places(facts: dict[str, Any]) -> str:
+    lost = ", ".join(f"{count:,} {reason}" for reason, count in facts.get("no_place", {}).items())
+    fields = " and ".join(facts["place"])
+    return f"The key is the home cell of {fields}, an H3 cell of resolution 9. Malformed, by reason: {lost or 'none'}."
 
 
 def _bounds(profile: Profile) -> str:

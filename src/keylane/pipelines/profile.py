@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
+from keylane.keys.places import region_of
 from keylane.measure.counted import Head, observed_lanes, profile_of
 from keylane.measure.sketched import PRECISION, TRACKED, sketched_profile
 from keylane.pipelines.failures import translated
@@ -28,6 +29,7 @@ from keylane.pipelines.kafka.options import KafkaOptions
 from keylane.pipelines.looking import Looked, look_at_files
 from keylane.pipelines.session import session_beside, warn
 from keylane.spark.kinds import column_named
+from keylane.spark.place_keys import CELL, home_cell_keys, reasons_of
 from keylane.spark.profiling import UNTIMED, Counting, counted, packing_for
 from keylane.spark.session import active_session_kept
 from keylane.spark.sketches import distinct_keys, sketched
@@ -77,6 +79,7 @@ def profile(
     source: str,
     key: Sequence[str] = (),
     *,
+    place: Sequence[str] = (),
     encoding: Encoding | Sequence[Encoding] = "utf8",
     contract: Contract | None = None,
     options: Options | None = None,
@@ -87,14 +90,18 @@ def profile(
 ) -> Profile:
     """Count the records of every key of a source, by window; with `out` the profile is stored there too.
 
-    The key is the contract's, without its window, or the fields that are named.
+    The key is the contract's, without its window, or the fields that are named; or, with `place`, latitude and
+    longitude, the home cell of each record.
     """
     given, address = options or Options(), parse_address(source)
-    wanted = key_of(key, encoding, contract, of_topic=address.system == "kafka")
+    place = place_of(place, key, contract, approximate=given.approximate)
+    read = Key(fields=place) if place else key_of(key, encoding, contract, of_topic=address.system == "kafka")
+    wanted = Key(fields=(CELL,), encoding="h3") if place else read
     target = None if out is None else Path(out).absolute()
     with staged(target, replace=replace_profile) as folder:
         try:
-            with active_session_kept(), _looked(address, wanted, contract, given, spark, say) as look:
+            with active_session_kept(), _looked(address, read, contract, given, spark, say) as found:
+                look = _in_cells(found, place, contract) if place else found
                 head = Head(source, wanted, look.windows, packing_for(look.records), look.size)
                 made = _sketched(look, head) if given.approximate else _made(look, head, contract, folder)
         except Exception as error:
@@ -122,6 +129,32 @@ def _looked(
     yield look_at_files(session_beside(spark, given.master, given.conf, say), path, key, given)
 
 
+def place_of(
+    place: Sequence[str], key: Sequence[str], contract: Contract | None, *, approximate: bool
+) -> tuple[str, ...]:
+    """Latitude and longitude where the key is a place: as named, or as the contract names them; else nothing."""
+    named = contract.spec.key.fields if contract is not None and contract.spec.key.is_place else ()
+    if place and (key or (contract is not None and tuple(place) != named)):
+        allowed = ", ".join(named or key) or "the contract's"
+        hint = "leave --place out" if contract is not None else "--place or --key, not both"
+        raise UsageError.of("the key is another", got=f"--place {','.join(place)}", allowed=allowed, hint=hint)
+    if key and named and tuple(key) != named:
+        raise UsageError.of("the contract's key is another", got=", ".join(key), allowed=", ".join(named))
+    found = tuple(place) or named
+    if found and (len(found) != 2 or found[0] == found[1]):
+        raise UsageError.of("a place has two fields", got=", ".join(found), allowed="LATITUDE,LONGITUDE")
+    if found and approximate:
+        raise UsageError.of("home cells are counted, not sketched", got="--approximate", hint="leave it out")
+    return found
+
+
+def _in_cells(look: Looked, place: tuple[str, ...], contract: Contract | None) -> Looked:
+    """The source with home cells as its key. Lines and the values of a topic are read as text."""
+    region = region_of(contract.spec.geo if contract is not None else None)
+    frame = home_cell_keys(look.frame, place, text=look.facts.get("kind") != "parquet", region=region)
+    return replace(look, frame=frame, facts={**look.facts, "place": list(place)})
+
+
 def key_of(
     fields: Sequence[str], encoding: Encoding | Sequence[Encoding], contract: Contract | None, *, of_topic: bool
 ) -> Key:
@@ -143,7 +176,7 @@ def _countable(key: Key) -> Key:
     """Keys are counted as they stand in the records, where a place is two numbers of which none come twice."""
     if not key.is_place:
         return key
-    hint = "a column of their cells: --key cell --encoding h3"
+    hint = "their home cells: --place LAT,LNG"
     raise UsageError.of("places are not counted one by one", got=", ".join(key.fields), allowed="cells", hint=hint)
 
 
@@ -162,12 +195,20 @@ def _made(look: Looked, head: Head, contract: Contract | None, folder: Path) -> 
     counted(look.frame, how).write.parquet(f"file://{raw}")
     rows = read_rows(raw)
     _remove(raw)
+    if "place" in look.facts:
+        look = replace(look, facts={**look.facts, "no_place": reasons_of(rows, len(head.windows), head.packing)})
+        contract = contract and _of_cells(contract, head.key)
     head = replace(head, facts=_facts(look, _sum(rows, UNTIMED)))
     if look.lanes is not None:
         promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
         rows, lanes = observed_lanes(rows, head, max(look.lanes, promised), contract)
         head = replace(head, lanes=lanes)
     return _checked(profile_of(rows, head), look)
+
+
+def _of_cells(contract: Contract, key: Key) -> Contract:
+    """The same lanes for whoever has the cell and no place."""
+    return contract.model_copy(update={"spec": contract.spec.model_copy(update={"key": key})})
 
 
 def _sketched(look: Looked, head: Head) -> Profile:

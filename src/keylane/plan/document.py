@@ -41,7 +41,7 @@ HOW: Final = {
     "noise_cv": "the CV that chance alone gives as many records on as many lanes",
     "window": "a draw for each key and window in the place of the client's hash of both; light keys evenly",
     "spread": "a spread key counts evenly on its lanes: no one sub-key is taken to be heavy",
-    "geo_table": "cells are split above 0.3 of a lane's fair share, and packed by the hours of the day that the windows "
+    "geo_table": "cells are split above 0.3 of a lane's fair share, and packed by the hours of the day that windows "
     "lie in; by the windows themselves where they are longer than three hours or not of time",
     "tier": "the lanes of a tier count with those of the stream",
     "choice": "the fewest lanes that carry four fifths of the best, as lanes over max/mean, the mean of all folds and "

@@ -71,11 +71,13 @@ def geo_standing(stream: Stream, places: Places, rule: CellLanes) -> Candidate:
 
 def hash_resolutions(places: Places) -> list[int]:
     """Those that differ: one with no more cells than the coarser one before it has more borders and no other gain."""
-    out, most = [], 0
+    out: list[int] = []
+    most = 0
     for at in [one for one in HASHED if one <= places.resolution] or [places.resolution]:
         cells = len(places.at(at)[0])
         if cells > most:
-            out, most = [*out, at], cells
+            most = cells
+            out.append(at)
     return out
 
 
@@ -88,9 +90,7 @@ def _learned(strategy: str, stream: Stream, places: Places, fit: Fit) -> Candida
 def _unlearned(strategy: str, stream: Stream, places: Places, rule: CellLanes) -> Candidate:
     """One rule for all folds."""
     loads = _loads(places, rule)
-    return _candidate(
-        strategy, stream, places, rule, tuple(fold_score(fold, loads) for fold in stream.folds), loads
-    )
+    return _candidate(strategy, stream, places, rule, tuple(fold_score(fold, loads) for fold in stream.folds), loads)
 
 
 def _candidate(

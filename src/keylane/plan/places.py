@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keylane.measure.profile import Profile, Windows
     from keylane.placement.cell_lanes import CellLanes
 
-__all__ = ["Places", "fields_of_place", "hours_of", "is_by_place", "places_of"]
+__all__ = ["Places", "fields_of_place", "hours_of", "may_be_places", "places_of"]
 
 _HOUR: Final = 3_600_000_000
 #: A longer window is of no hour.
@@ -82,9 +82,9 @@ class Places:
         return np.ascontiguousarray(out.T)
 
 
-def is_by_place(profile: Profile) -> bool:
-    """Whether the keys of a profile are places, or cells."""
-    return profile.key.is_place or profile.key.encodings == ("h3",)
+def may_be_places(profile: Profile) -> bool:
+    """Whether the keys of a profile are places or cells, or bytes that may be cells."""
+    return profile.key.is_place or profile.key.encodings in (("h3",), ("raw",))
 
 
 def fields_of_place(profile: Profile) -> tuple[str, ...] | None:
@@ -94,10 +94,10 @@ def fields_of_place(profile: Profile) -> tuple[str, ...] | None:
 
 
 def places_of(profile: Profile, keys: pa.Array) -> Places | None:
-    """The places of a profile, whose keys come as bytes; None where no key is a cell."""
+    """The places of a profile, whose keys come as bytes; None where no key is a cell, or not all bytes are."""
     found = cells_in(keys)
     good = np.flatnonzero(found != NO_CELL)
-    if not len(good):
+    if not len(good) or (len(good) < len(found) and profile.key.encodings == ("raw",)):
         return None
     at = min(HOME_RESOLUTION, int(resolution(found[good]).min()))
     homes = ancestor(found[good], at)

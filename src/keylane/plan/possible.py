@@ -4,7 +4,7 @@ A cell has one lane. So c cells fill at most c of n lanes, and with n above c th
 fullest lane at least n / c times the mean, whoever deals them out. What helps is finer cells, down to the home cells
 that hold all records, or fewer lanes. Every figure is a bound from the records of the cells (`ceiling.floor`).
 
-Worked example: six cells, equally heavy, on sixty lanes: 6 lanes are used, CV 300 %, the fullest lane 10 times the mean.
+Worked example: six cells, equally heavy, on sixty lanes: 6 lanes are used, CV 300 %, the fullest 10 times the mean.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def _helps(found: Possible, first: Step, enough: Step | None) -> Iterator[str]:
         yield f"not possible on {found.lanes} lanes: finer cells do not help, {finest}, and a cell has one lane"
         return
     floor_ = f"CV at least {_percent(last.cv)}, max/mean at least {last.max_over_mean:.3g}"
-    yield f"not possible on {found.lanes} lanes {_within(found)}: {finest}: {floor_}; up to {found.even_lanes_home} lanes"
+    home = found.even_lanes_home
+    yield f"not possible on {found.lanes} lanes {_within(found)}: {finest}: {floor_}; up to {home} lanes"
 
 
 def _within(found: Possible) -> str:

@@ -18,7 +18,7 @@ from keylane.keys.read import read_batch
 from keylane.placement.fold import FOLDS
 from keylane.placement.partitioners import partitioner
 from keylane.placement.ranges import range_lanes
-from keylane.plan.places import Places, is_by_place, places_of
+from keylane.plan.places import Places, may_be_places, places_of
 from keylane.plan.seen import Fold, Seen, folds_of
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Stream:
     @cached_property
     def places(self) -> Places | None:
         """The keys as places; None where they are none."""
-        return places_of(self.profile, self.base_keys) if is_by_place(self.profile) else None
+        return places_of(self.profile, self.base_keys) if may_be_places(self.profile) else None
 
     def hashed(self, name: str, lanes: int) -> Hashed:
         """The keys under a partitioner and a lane count."""

@@ -72,10 +72,9 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     keys = stream.profile.keys.num_rows
     if router.partitioner.hash is None or contract.spec.key.window is not None:
         return Today(contract, lanes, np.full(keys, -1, np.int32), Fitted())
-    if router.cells is not None:
-        placed = router.lanes(stream.profile.keys).fill_null(-1)
-        return Today(contract, lanes, placed.to_numpy(zero_copy_only=False).astype(np.int32), Fitted())
     hashed = stream.hashed(contract.spec.partitioner, lanes)
+    if router.cells is not None:
+        return _cells_among_others(stream, router, hashed.home)
     if not router.overrides.any:
         return Today(contract, lanes, hashed.home, Fitted())
     moves, tier_lanes = _overridden(stream, router, hashed.home)
@@ -95,6 +94,14 @@ def _by_place(places: Places, contract: Contract, lanes: int) -> Today:
         raise UsageError.of("the profile's cells are coarser than the contract's", got=got, allowed=allowed)
     rule = cell_lanes(contract, lanes)
     return Today(contract, lanes, places.lanes_of_keys(rule), Fitted(), by_place=rule)
+
+
+def _cells_among_others(stream: Stream, router: Router, hashed: NDArray[np.int32]) -> Today:
+    """Keys of bytes of which some are cells: those have their lane by place, as if each were named."""
+    placed = router.lanes(stream.profile.keys).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    other = np.flatnonzero(placed != hashed).tolist()
+    moves: Moves = {rank: (int(placed[rank]),) if placed[rank] >= 0 else () for rank in other}
+    return Today(router.contract, router.lane_count, placed, Fitted(moves))
 
 
 def _check_key(profile: Profile, named: Key) -> None:
@@ -129,9 +136,7 @@ def moved_from(today: Today, stream: Stream, candidate: Candidate) -> Moved:
     return Moved(1 - same / keys, 1 - traffic / total)
 
 
-def _staying_hashed(
-    today: Today, stream: Stream, candidate: Candidate, home: NDArray[np.int32]
-) -> tuple[float, float]:
+def _staying_hashed(today: Today, stream: Stream, candidate: Candidate, home: NDArray[np.int32]) -> tuple[float, float]:
     """How many keys and records stay that nothing moves but the hash or the table."""
     if candidate.by_place is None:
         return today.under(stream, candidate.partitioner, candidate.lanes)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keylane.geo.bits import resolution
 from keylane.geo.split import COARSEST
 from keylane.plan.ceiling import floor
 from keylane.plan.geo_strategies import LEFT_OUT
+from keylane.plan.lane_tables import leaves_of
 from keylane.plan.possible import Possible, possible, says
 
 if TYPE_CHECKING:
@@ -91,7 +93,12 @@ def _left_behind(plan: Plan) -> list[str]:
 
 def names_keys(plan: Plan) -> bool:
     """Whether the chosen contract names keys."""
-    return bool(plan.choice.chosen.candidate.fitted.moves)
+    chosen, places = plan.choice.chosen.candidate, plan.stream.places
+    if chosen.by_place is None or places is None:
+        return bool(chosen.fitted.moves)
+    leaves = leaves_of(chosen.by_place)
+    # A leaf that is split no further is a key; coarser ones are areas that many keys share.
+    return bool((resolution(leaves) >= places.resolution).any())
 
 
 def geo_notes(plan: Plan) -> list[str]:

@@ -82,12 +82,17 @@ def _legend(document: Document) -> Markup:
     return tag("ul", *lines, class_="looks")
 
 
+def _which(one: Document) -> tuple[Any, ...]:
+    """What tells a candidate from the others: one strategy may hash cells of several resolutions."""
+    return one["strategy"], one["lanes"], one.get("resolution")
+
+
 def _table(document: Document) -> Markup:
-    chosen = (document["chosen"]["strategy"], document["chosen"]["lanes"])
+    chosen = _which(document["chosen"])
     rows = sorted(document["candidates"], key=lambda one: one["rank"] is None)
     made = table(
         [_head(i, *column) for i, column in enumerate(COLUMNS)],
-        (_row(one, chosen=(one["strategy"], one["lanes"]) == chosen) for one in rows),
+        (_row(one, chosen=_which(one) == chosen) for one in rows),
         "Candidates",
         "candidates sorts",
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from keylane.geo.places import Region
 
-__all__ = ["HOURS", "PlaceCounts", "count_places"]
+__all__ = ["HOURS", "REASONS", "PlaceCounts", "coded_cells", "count_places"]
 
 HOURS: Final = 24
 REASONS: Final = (*PLACE_REASONS, Reason.MALFORMED_KEY, Reason.MALFORMED_RECORD)
@@ -49,20 +49,27 @@ def count_places(
     frame: DataFrame, lat: str, lng: str, *, timed: bool, text: bool = False, region: Region = EARTH
 ) -> PlaceCounts:
     """Count a frame of places with their time or position in `keylane_at`; `text` where numbers may come as text."""
+    code, cell = coded_cells(frame, lat, lng, text=text, region=region)
+    place = [_number(frame, name, text=text)[0] for name in (lat, lng)]
+    hour = F.pmod(F.call_function("div", F.col(AT) - F.pmod(F.col(AT), F.lit(_HOUR)), F.lit(_HOUR)), F.lit(HOURS))
+    rows = frame.select(
+        code.cast("int").alias("code"),
+        F.when(code < 0, cell).alias("cell"),
+        (hour if timed else F.lit(None)).cast("int").alias("hour"),
+        F.xxhash64(*place, F.col(AT)).bitwiseAND(F.lit(1)).alias("half"),
+    )
+    return _counts(rows.groupBy("cell", "code").agg(*_sums(timed=timed)).toArrow(), timed=timed)
+
+
+def coded_cells(frame: DataFrame, lat: str, lng: str, *, text: bool, region: Region = EARTH) -> tuple[Column, Column]:
+    """The number of the reason in `REASONS`, -1 for a place; and its home cell."""
     places = [_number(frame, name, text=text) for name in (lat, lng)]
     found = place_columns(places[0][0], places[1][0], region)
     misfit = places[0][1] | places[1][1]
     code = F.when(misfit, F.lit(REASONS.index(Reason.MALFORMED_KEY))).otherwise(found.problem)
     if MALFORMED in frame.columns:
         code = F.when(F.col(MALFORMED), F.lit(REASONS.index(Reason.MALFORMED_RECORD))).otherwise(code)
-    hour = F.pmod(F.call_function("div", F.col(AT) - F.pmod(F.col(AT), F.lit(_HOUR)), F.lit(_HOUR)), F.lit(HOURS))
-    rows = frame.select(
-        code.cast("int").alias("code"),
-        F.when(code < 0, found.cell).alias("cell"),
-        (hour if timed else F.lit(None)).cast("int").alias("hour"),
-        F.xxhash64(places[0][0], places[1][0], F.col(AT)).bitwiseAND(F.lit(1)).alias("half"),
-    )
-    return _counts(rows.groupBy("cell", "code").agg(*_sums(timed=timed)).toArrow(), timed=timed)
+    return code, found.cell
 
 
 def _number(frame: DataFrame, name: str, *, text: bool) -> tuple[Column, Column]:

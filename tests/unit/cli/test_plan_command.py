@@ -311,3 +311,52 @@ def test_what_is_printed_keeps_the_published_schema(
 )
 def test_the_schema_says_no(run: Run, stored: Path, planted: dict[str, Any]) -> None:
     assert complaints({**answer(run, stored, "--lanes", 8)[1], **planted}) != []
+
+
+@pytest.fixture(scope="module")
+def pings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile of six home cells, each as heavy, as `profile --place lat,lng` keeps one."""
+    from dataclasses import replace
+
+    from tests.unit.plan.test_geo_plan import six_cells
+
+    folder = tmp_path_factory.mktemp("plan") / "pings.profile"
+    folder.mkdir()
+    profile = replace(six_cells(), facts=(("place", ["lat", "lng"]), ("no_place", {"place-zero": 3})))
+    write_profile(replace(profile, fingerprint=fingerprint_of(profile)), folder)
+    return folder
+
+
+def test_six_cells_on_sixty_lanes_are_told_what_is_possible(run: Run, pings: Path) -> None:
+    code, found = answer(run, pings, "--lanes", 60)
+    schema = json.loads((files("keylane") / "schemas" / "plan.json").read_text(encoding="utf-8"))
+    assert (code, list(Draft202012Validator(schema).iter_errors(found))) == (0, [])
+    geo = found["geo"]
+    assert (geo["place"], geo["no_place"], geo["home_cells"]) == (["lat", "lng"], {"place-zero": 3}, 6)
+    first = geo["possible"]["steps"][0]
+    assert (first["lanes_filled"], first["cv"], first["max_over_mean"]) == (6, 3.0, 10.0)
+    assert (geo["possible"]["enough_at"], geo["possible"]["even_lanes"]) == (None, 6)
+    assert {one["strategy"] for one in found["candidates"]} == {"geo-hash", "geo-table", "geo-curve"}
+
+
+def test_what_is_possible_is_printed_explained_and_on_the_page(run: Run, pings: Path, tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    _, out, _ = run("plan", pings, "--lanes", 60, "--report", page)
+    _, reasons, _ = run("plan", pings, "--lanes", 60, "--explain")
+    says = "6 cells of resolution 3 can fill at most 6 of 60 lanes"
+    assert says in out
+    assert says in " ".join(reasons.split())
+    assert says in page.read_text()
+    assert "no places: 3 place-zero" in out
+    _, few, _ = run("plan", pings, "--lanes", 6)
+    assert "can fill at most" not in few
+
+
+def test_a_place_is_two_columns_and_no_other_key(run: Run, pings: Path, tmp_path: Path) -> None:
+    for wrong in ("lat", "lat,lng,alt", "lat,", "lat,lat"):
+        code, _, err = run("plan", tmp_path, "--place", wrong)
+        assert (code, "--place takes two columns" in err) == (2, True)
+    code, _, err = run("plan", pings, "--place", "lat,lng")
+    assert (code, "counted already" in err) == (2, True)
+    code, _, err = run("plan", tmp_path, "--place", "lat,lng", "--encoding", "h3")
+    assert (code, "leave it out" in err) == (2, True)

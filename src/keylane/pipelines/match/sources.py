@@ -163,9 +163,7 @@ def _files(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame
     return raw_files(spark, files, kind, found.columns)
 
 
-def raw_files(
-    spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns
-) -> tuple[DataFrame, int]:
+def raw_files(spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns) -> tuple[DataFrame, int]:
     """The raw frame of these files, in their order, and how many records there are."""
     if kind == "parquet":
         read = read_parquet(spark, files, None, 0, {})

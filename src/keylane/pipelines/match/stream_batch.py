@@ -116,7 +116,9 @@ class MatchBatches:
             return
         try:
             with _kept() as keep:
-                self._make(keep(frame) if has_topics(*self.sides) else frame, batch, keep)
+                # Each lane of a topic is a partition of the frame; every step in Python would start as many tasks.
+                few = keep(frame.coalesce(self.rules.tasks)) if has_topics(*self.sides) else frame
+                self._make(few, batch, keep)
         except Exception as error:
             raise translated(error, batch, "the match") from error
 

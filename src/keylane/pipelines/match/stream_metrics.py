@@ -85,7 +85,8 @@ def _latency(middle: int | None, oldest: int | None) -> dict[str, float] | None:
     if middle is None or oldest is None:
         return None
     now = time.time() * 1000
-    return {"p50": round(now - middle / 1000, 1), "p99": round(now - oldest / 1000, 1)}
+    # A clock that is ahead of ours has not waited at all.
+    return {name: max(0.0, round(now - ts / 1000, 1)) for name, ts in (("p50", middle), ("p99", oldest))}
 
 
 def _summed(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, dict[str, int]]:

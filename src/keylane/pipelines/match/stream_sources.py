@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Taken", "both_sides", "has_topics", "taken"]
 
 SIDE: Final = "keylane_side"
+#: A lane that is read to its end is not waited at: there are as many waits as lanes.
+_SOON: Final = {"kafka.fetch.max.wait.ms": "20", "kafka.max.poll.records": "10000"}
 _FILE: Final = ("path", "modified", "length", "url")
 _MESSAGE: Final = ("key", "value", "topic", "partition", "offset")
 
@@ -66,11 +68,20 @@ def _stream(spark: SparkSession, side: Found, given: Options, max_files: int) ->
 
 
 def _topic(spark: SparkSession, side: Found, given: Options) -> DataFrame:
-    from keylane.pipelines.kafka.sources import KafkaSource
+    from keylane.pipelines.kafka.sources import starting
     from keylane.systems.kafka_access import kafka_access
 
-    access, said = kafka_access(side.address.place, given.kafka.properties), given.kafka
-    return KafkaSource(spark, access, side.address.name, {}, None, said.start, said.max_records).stream()
+    topic, said = side.address.name, given.kafka
+    options = {
+        "kafka.isolation.level": "read_committed",
+        **_SOON,
+        **kafka_access(side.address.place, said.properties).java(),
+        **starting(said.start, topic),
+        "subscribe": topic,
+        "failOnDataLoss": "true",
+        "maxOffsetsPerTrigger": str(said.max_records),
+    }
+    return spark.readStream.format("kafka").options(**options).load()
 
 
 def taken(frame: DataFrame, side: Found, given: Options, before: int) -> Taken:

@@ -30,6 +30,10 @@ _FORMULA: Final = "abs-long-hashcode"
 #: Home cells that copies are counted at: every so many records one, whatever the load.
 _SAMPLED: Final = 2_000
 _PLACES: Final = 6
+#: Copies of a record above which a table is told to be dear for matching; a world of cities has 1.1.
+_DEAR: Final = 2.0
+#: A change that has moved this part of what it may has been held back by it.
+_NEARLY: Final = 0.9
 
 
 def geo_document(
@@ -50,6 +54,7 @@ def geo_document(
     own = scored(lanes, counted.cells, total)
     sums = lane_sums(lanes, counted.cells, total)
     least = least_cv(total.sum(1), wish.lanes)
+    copies = copies_per_rider(lanes, counted, radii) if radii else None
     return {
         "schema": "keylane.geo-table/1",
         "source": source,
@@ -64,12 +69,15 @@ def geo_document(
         "checksum": leaves_checksum(text_of(table)),
         "balance": {**_figures(own), "held_out": held and _figures(held), "least_cv": _rounded(least)},
         "beside": list(_beside(counted if held else Counted(counted.cells, total, total), table)),
-        "copies_per_rider": copies_per_rider(lanes, counted, radii) if radii else None,
+        "copies_per_rider": copies,
         "moved": None if table.moved is None else {"share": _rounded(table.moved.share), "leaves": table.moved.leaves},
         "lane_loads": np.rint(sums.sum(1)).astype(int).tolist(),
         "hours": np.round(sums, 3).tolist() if timed else None,
         "cells": list(_cells(table, timed=timed)),
-        "notes": list(_notes(counted, table, held, least, met=met, untimed=untimed)),
+        "notes": [
+            *_notes(counted, table, held, least, met=met, untimed=untimed),
+            *_costs(table, copies or {}, met=met),
+        ],
     }
 
 
@@ -164,6 +172,16 @@ def _notes(
     empty = int((table.leaves.loads.sum(1) == 0).sum())
     if empty:
         yield f"{empty:,} leaves are without a record: they are beside the ones that were split"
+
+
+def _costs(table: Fitted, copies: Mapping[str, float], *, met: bool) -> Iterator[str]:
+    """Where a bargain is a bad one, and what would make a better one."""
+    dear = {radius: found for radius, found in copies.items() if found > _DEAR}
+    if dear:
+        radius, found = next(iter(dear.items()))
+        yield f"within {radius} m of a record are {found:.1f} lanes on average; fewer lanes or ranges of the curve help"
+    if table.moved and not met and table.moved.share > _NEARLY * table.wish.most_moved:
+        yield f"no more than {table.wish.most_moved:.1%} of the load may change lane, which is not enough here"
 
 
 def _possible(counted: Counted, lanes: int, held: Score | None, least: float) -> Iterator[str]:

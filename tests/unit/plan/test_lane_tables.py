@@ -245,3 +245,23 @@ def test_the_hour_that_misses_its_goal_is_named_and_not_the_one_that_has_few_rec
     assert found.goal == pytest.approx(0.05 * (1 + 3 / np.sqrt(118)))
     assert missed(score, Wish(60, "curve")) == []
     assert [one.what for one in missed(replace(score, cv=0.5), Wish(60))] == ["CV", "CV of an hour"]
+
+
+def test_many_lanes_for_one_city_are_called_dear() -> None:
+    rng = np.random.default_rng(3)
+    homes, both = in_curve_order(
+        cells_of(*(np.array([(40.7, -74.0)]) + rng.normal(0, 0.02, (4_000, 2))).T), np.ones((4_000, 1))
+    )
+    counted = Counted(homes, both, both)
+    (note,) = [note for note in document(counted, Wish(60), radii=(1000.0,))["notes"] if "ranges of the curve" in note]
+    assert note.startswith("within 1000 m of a record are ")
+    cheap = document(traffic(), Wish(7), radii=(500.0,))["notes"]
+    assert not any("ranges of the curve" in note for note in cheap)
+
+
+def test_a_change_that_was_held_back_says_by_what() -> None:
+    old, grown = chosen(traffic(), Wish(12))[0], traffic(seed=5, shift=0.9)
+    held = document(grown, Wish(12, old=old.lanes, most_moved=0.01))["notes"]
+    assert any("no more than 1.0% of the load may change lane" in note for note in held)
+    free = document(grown, Wish(12, old=old.lanes, most_moved=1.0))["notes"]
+    assert not any("may change lane" in note for note in free)

@@ -6,6 +6,8 @@ import json
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 from tests.match.plans import exchanges_above
@@ -88,6 +90,27 @@ def test_raw_folders_give_what_brute_force_gives(
     assert document["metrics"]["ghosts_dropped"] > 20
     if options.verify:
         assert (document["recall"], document["verified"]) == (1.0, {"pairs": len(wanted), "missing": 0, "extra": 0})
+
+
+def test_lanes_by_another_place_than_the_matched_one_lose_no_pair(
+    spark: SparkSession, raw: Path, tmp_path: Path
+) -> None:
+    where = {"lat": "home_lat", "lng": "home_lng"}
+    told = pings()
+    homes = pa.table({name: told[column].take(pa.array(range(len(told))[::-1])) for column, name in where.items()})
+    both = told.append_column("home_lat", homes["home_lat"]).append_column("home_lng", homes["home_lng"])
+    write(tmp_path / "raw", both, parts=1)
+    by_home = geo_contract(fields=list(where.values()))
+    route(by_home, str(tmp_path / "raw"), str(tmp_path / "lanes"), spark=spark)
+    sides = str(tmp_path / "lanes"), str(raw / "riders")
+    match(*sides, str(tmp_path / "out"), Options(RADIUS, nearest=3), contract=by_home, spark=spark)
+    drivers, theirs = routed(tmp_path / "lanes")
+    wanted = expected(drivers, requests(), RADIUS, None, 3, offsets=(theirs, None))
+    assert sorted(found_in(tmp_path / "out")) == sorted(wanted)
+    # A file of it is a file like any other: what route wrote beside the records is not of this match.
+    (one, *_) = sorted((tmp_path / "lanes").glob("stream=*/lane=*/*.parquet"))
+    alone = match(str(one), sides[1], str(tmp_path / "one"), Options(RADIUS, verify=True), spark=spark)
+    assert (alone["recall"], alone["pings"]) == (1.0, pq.read_metadata(one).num_rows)
 
 
 def test_lanes_give_the_same_without_an_exchange_of_drivers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from keylane.geo.places import Region
 from keylane.pipelines.match.options import Columns, Options
 from keylane.pipelines.match.reading import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
+from keylane.pipelines.match.stream_sources import _MESSAGE
+from keylane.pipelines.match.topics import raw_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,3 +180,23 @@ def test_a_source_that_is_not_there_or_empty_is_refused(read: Read, tmp_path: Pa
         read(tmp_path / "empty")
     with pytest.raises(UsageError, match="kinesis is not read"):
         find("drivers", "kinesis://eu-west-1/pings", Columns(), Options(1000.0))
+
+
+def test_the_key_of_a_message_may_be_the_id_and_its_timestamp_the_time(session: SparkSession) -> None:
+    kinds = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+    assert [kind.split()[0] for kind in kinds.split(", ")] == list(_MESSAGE), "what a stream passes on"
+    at = datetime(2025, 11, 15, 12, tzinfo=UTC)
+    value = b'{"lat": 33.4, "lng": -112.1}'
+    told = [(bytearray(b"d1"), value, "t", 3, 5, at), (bytearray(b"\xff"), value, "t", 3, 6, at)]
+    columns = Columns(id="key", time="timestamp")
+    good, dead = as_pings(raw_messages(session.createDataFrame(told, kinds), columns, Options(1000.0)), columns)
+    (found,) = good.collect()
+    assert (found["driver"], found["ts"]) == ("d1", int(at.timestamp()) * 1_000_000)
+    assert [(row["source"], row["reason"]) for row in dead.collect()] == [("t/3/6", "null-key")]
+
+
+def test_times_in_nanoseconds_are_refused_with_what_to_do(raw: Callable[..., DataFrame], tmp_path: Path) -> None:
+    at = pa.array([1_763_208_000_000_000_000], pa.timestamp("ns", tz="UTC"))
+    pq.write_table(pa.table({"id": ["d1"], "ts": at, "lat": [33.4], "lng": [-112.1]}), tmp_path / "nanos.parquet")
+    with pytest.raises(DataError, match=r"NANOS.*hint: Spark's times are microseconds"):
+        raw(tmp_path / "nanos.parquet")

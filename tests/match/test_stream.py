@@ -159,6 +159,20 @@ def test_pings_and_requests_that_come_too_late_are_counted_and_offers_hold_their
     assert json.loads(dead["original"][0].as_py())["rider"] == "r0"
 
 
+def test_a_request_that_waits_for_its_window_finds_the_driver_of_its_own_moment(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    # The window of 0 to 100 ends after the first run: by then d1 has moved on, and lanes remember two seconds.
+    how = Following(late=2, available_now=True, tasks=2)
+    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d1", 40, 9_000), ("d1", 50, 20_000)])
+    small(tmp_path, "riders", 0, [("r1", 20, 10), ("r2", 55, 9_000)])
+    more = {"radius": 500.0, "assign": "greedy", "window": 100.0}
+    assert run(spark, tmp_path, how, **more)["metrics"]["pending"] == 2
+    small(tmp_path, "drivers", 1, [("d1", 130, 30_000)])
+    found = run(spark, tmp_path, how, **more)
+    assert (found["pairs"], found["riders"], found["offers"]["granted"]) == (1, 2, 1)
+
+
 def test_a_match_goes_on_with_what_it_was_begun_with_or_not_at_all(spark: SparkSession, tmp_path: Path) -> None:
     small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d1", 60, 0)])
     small(tmp_path, "riders", 0, [("r1", 5, 10)])

@@ -13,6 +13,7 @@ from keylane.contract.parse import parse_contract
 from keylane.matching.brute import brute
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from keylane.contract.model import Contract
@@ -23,14 +24,15 @@ NOON = 1_763_208_000_000
 #: pentagon's surroundings, the last the north pole's.
 TOWNS = [(33.45, -112.07, 0.06), (-16.85, 179.99, 0.06), (39.10, 122.30, 0.04), (89.99, 10.0, 0.004)]
 DRIVERS, PINGS, RIDERS = 240, 2400, 160
+PLACE = ("lat", "lng")
 
 
-def geo_contract(lanes: int = 8, resolution: int = 5, name: str = "geo") -> Contract:
+def geo_contract(lanes: int = 8, resolution: int = 5, name: str = "geo", fields: Sequence[str] = PLACE) -> Contract:
     """Lanes by the hash of small cells: every town is torn apart."""
     spec = {
         "streams": ["driver-locations", "rider-requests"],
         "lanes": lanes,
-        "key": {"fields": ["lat", "lng"], "encoding": "place"},
+        "key": {"fields": list(fields), "encoding": "place"},
         "partitioner": "kafka-java",
         "geo": {"resolution": resolution},
     }

@@ -66,7 +66,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."),
     click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped."),
     click.option("--late", type=float, metavar="SECONDS", help="How far a ping may be behind; default: 10."),
-    click.option("--keep", type=float, metavar="SECONDS", help="How far requests may be behind pings; default: 600."),
+    click.option("--keep", type=float, metavar="SECONDS", help="How far back lanes remember, at most; default: 600."),
     click.option("--state", type=click.Path(), help="Where --follow keeps its state; default: DST/_state."),
     click.option("--every", metavar="TIME", help="How often --follow looks for more; default: 1 second."),
     click.option("--max-files", type=click.IntRange(min=1), help="Files in one batch of --follow; default: 1000."),

@@ -92,7 +92,8 @@ class CellLanes:
         first, last = curve_start(given), curve_end(given)
         at = np.searchsorted(self.starts, last, "right") - 1
         apart = (at < 0) | (self.ends[at] < first)
-        return np.where(apart, hashed, self.starts[at] <= first)
+        # A leaf may begin where the cell begins and still be only its middle: both ends have to be in it.
+        return np.where(apart, hashed, (self.starts[at] <= first) & (last <= self.ends[at]))
 
     def from_hash(self, cells: NDArray[np.int64]) -> NDArray[np.int32]:
         """The lane of each cell's ancestor by the partitioner's hash."""

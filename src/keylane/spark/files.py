@@ -144,7 +144,10 @@ def _columns(spark: SparkSession, file: SourceFile) -> StructType:
     try:
         return spark.read.parquet(address(file)).schema
     except AnalysisException as error:
-        raise DataError.of(f"Spark does not know the columns of {file.path}", got=first_line(str(error))) from error
+        nanos = "Spark's times are microseconds: write them so, as pyarrow does with coerce_timestamps='us'"
+        hint = nanos if "NANOS" in str(error) else ""
+        what = f"Spark does not know the columns of {file.path}"
+        raise DataError.of(what, got=first_line(str(error)), hint=hint) from error
 
 
 def finished(

@@ -81,7 +81,7 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_read(
 def test_a_radius_that_is_none_is_refused(run: Run) -> None:
     pytest.importorskip("pyspark")
     code, _, err = run("match", "--drivers", "a", "--riders", "b", "--to", "out", "--radius", -5)
-    assert (code, "got -5.0; allowed: metres, above 0 and up to 100,000" in err) == (2, True)
+    assert (code, "got -5.0; allowed: more than 0 and at most 50,000 metres" in err) == (2, True)
     assert run("match", "--drivers", "a", "--riders", "b", "--to", "out")[0] == 2
 
 

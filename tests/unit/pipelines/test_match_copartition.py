@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from keylane.contract.parse import parse_contract
 from keylane.errors import DataError, LaneCountError, UsageError
-from keylane.pipelines.match.copartition import agreed
+from keylane.pipelines.match.copartition import agreed, lie_by_place
 from keylane.pipelines.match.options import Columns, Options
 from keylane.pipelines.match.sources import Found
 from keylane.systems.address import parse_address
@@ -77,6 +77,26 @@ def test_what_is_to_be_co_partitioned_lies_in_lanes() -> None:
     assert agreed(found("drivers", 60), found("riders", 60), GEO, Options(1000.0, co_partitioned=True))[1] == 60
 
 
+@pytest.mark.parametrize(
+    ("key", "by"),
+    [
+        ({"fields": ["home_lat", "home_lng"], "encoding": "place"}, "home_lat, home_lng"),
+        ({"fields": ["cell"], "encoding": "h3"}, "cell"),
+    ],
+)
+def test_drivers_that_lie_by_something_else_than_the_matched_place_are_put_in_lanes_anew_or_refused(
+    key: dict[str, Any], by: str
+) -> None:
+    other = contract(key=key)
+    sides = found("drivers", 60, other.fingerprint), found("riders", 60, other.fingerprint)
+    notes = agreed(*sides, other, Options(1000.0))[2]
+    assert notes == [f"the drivers lie in lanes by {by}, and are matched by lat, lng: they are put in lanes anew"]
+    assert not lie_by_place(sides[0], other)
+    assert lie_by_place(sides[0], GEO)
+    with pytest.raises(UsageError, match=rf"the drivers lie in lanes by {by}, and are matched by lat, lng"):
+        agreed(*sides, other, Options(1000.0, co_partitioned=True))
+
+
 def test_a_contract_that_does_not_place_by_place_alone_is_refused() -> None:
     plain = contract(key={"fields": ["id"]}, geo=None)
     with pytest.raises(UsageError, match="does not place by place"):
@@ -95,12 +115,14 @@ def test_a_lane_count_that_the_contract_does_not_have_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"radius": 0.0}, "got 0.0; allowed: metres, above 0 and up to 100,000"),
+        ({"radius": 0.0}, "got 0.0; allowed: more than 0 and at most 50,000 metres"),
         ({"radius": float("nan")}, "got nan"),
-        ({"radius": 2e5}, "got 200000.0"),
+        ({"radius": 50_001.0}, "got 50001.0"),
         ({"radius": 1.0, "expire": -1.0}, "--expire is no length of time: got -1.0"),
         ({"radius": 1.0, "window": 0.0}, "--window is no length of time"),
+        ({"radius": 1.0, "window": 1e-7}, "--window is no length of time: got 1e-07; allowed: seconds, a millionth"),
         ({"radius": 1.0, "offer_for": float("inf")}, "--offer-for is no length of time"),
+        ({"radius": 1.0, "lanes": 0}, "--lanes is no lane count: got 0; allowed: 1 to 100,000"),
         ({"radius": 1.0, "nearest": 0}, "--nearest keeps too few: got 0; allowed: 1 or more"),
         ({"radius": 1.0, "assign": "best"}, "no such assignment: got 'best'; allowed: greedy, optimal"),
     ],

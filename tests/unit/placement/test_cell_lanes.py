@@ -10,8 +10,9 @@ from tests.parity.cases.case import Case
 from tests.parity.cases.places import LEAVES, place
 
 from keylane.errors import LaneCountError
-from keylane.geo.bits import ancestor, cell_named
+from keylane.geo.bits import ancestor, cell_named, resolution
 from keylane.geo.cells import cells_of
+from keylane.geo.children import children
 from keylane.hashing.murmur2 import murmur2
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.router import Router
@@ -68,3 +69,23 @@ def test_a_live_count_too_small_for_the_leaves_is_refused() -> None:
     assert Router(contract, lanes=4).lane_count == 4
     with pytest.raises(LaneCountError, match="got 3; allowed: 4 or more"):
         Router(contract, lanes=3)
+
+
+#: The middle of a cell of resolution 7, which begins where the cell begins; its last cell; all of it; far away.
+MIDDLE, LAST, WHOLE, AWAY = "8929b6d3003", "8929b6d30db", "8729b6d30", "8929b6d3103"
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [[MIDDLE], [LAST], [MIDDLE, LAST], [WHOLE], [AWAY], []],
+    ids=["middle", "last", "both", "whole", "away", "none"],
+)
+def test_a_cell_is_one_lane_only_if_all_home_cells_under_it_are(leaves: list[str]) -> None:
+    lanes = cell_lanes(Case({"lanes": 60, **place(leaves=leaves, resolution=3)}, {}).contract, 60)
+    coarse = np.array([cell_named(WHOLE)], np.int64)
+    asked = np.concatenate([coarse, children(coarse).reshape(-1)])
+    home = children(asked[1:]).reshape(-1)
+    for cell in asked.tolist():
+        under = home[ancestor(home, resolution(cell)) == cell]
+        assert len(under) in {7, 49}
+        assert bool(lanes.one_lane([cell])[0]) == (len(set(lanes.of(under).tolist())) == 1)

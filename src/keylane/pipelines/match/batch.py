@@ -19,7 +19,7 @@ from keylane.errors import CountError
 from keylane.geo.places import EARTH, Region
 from keylane.pipelines.failures import translated
 from keylane.pipelines.match.assigning import assigned
-from keylane.pipelines.match.copartition import agreed
+from keylane.pipelines.match.copartition import agreed, lie_by_place
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.fanout import distinct_requests, fanned_out, in_lanes
 from keylane.pipelines.match.joined import as_matches, ghosts_among, lane_answers, ranked
@@ -138,6 +138,8 @@ def sides_of(spark: SparkSession, work: Work) -> Sides:
     region, given = region_of(work.contract), work.given
     (raw_drivers, drivers), (raw_riders, riders) = (opened(spark, one, given) for one in (work.drivers, work.riders))
     pings, dead_pings = as_pings(raw_drivers, given.drivers, region)
+    if not lie_by_place(work.drivers, work.contract):
+        pings = pings.drop("lane", "lane_key")
     told, dead_requests = as_requests(raw_riders, given.riders, region)
     requests = distinct_requests(told)
     copies = fanned_out(requests, [work.lanes], given.radius)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import Found
 
-__all__ = ["Agreed", "agreed", "plain_contract"]
+__all__ = ["Agreed", "agreed", "lie_by_place", "plain_contract"]
 
 #: Without a contract: cells of about 1,770 km2, hashed.
 PLAIN_RESOLUTION: Final = 4
@@ -37,7 +37,25 @@ def agreed(drivers: Found, riders: Found, contract: Contract | None, given: Opti
     lanes = _lane_count(contract, both, given)
     for one in both:
         _check_side(one, contract, lanes)
-    return contract, lanes, []
+    return contract, lanes, _said_of_drivers(drivers, contract, given)
+
+
+def lie_by_place(one: Found, contract: Contract) -> bool:
+    """Whether the lanes of a routed folder are those of the places that are matched: their columns are its key."""
+    key, columns = contract.spec.key, one.columns
+    return key.is_place and key.fields == (columns.lat, columns.lng)
+
+
+def _said_of_drivers(drivers: Found, contract: Contract, given: Options) -> list[str]:
+    """Riders are sent where places are, so drivers that lie by something else have to be put in lanes anew."""
+    if drivers.fingerprint is None or lie_by_place(drivers, contract):
+        return []
+    fields, places = (", ".join(names) for names in (contract.spec.key.fields, drivers.columns.needed[2:]))
+    if given.co_partitioned:
+        what = f"the drivers lie in lanes by {fields}, and are matched by {places}"
+        hint = f"route them by a key of the fields [{places}] and the encoding place; or --drivers and --riders"
+        raise UsageError.of(what, got=str(drivers), allowed="lanes by the place that is matched", hint=hint)
+    return [f"the drivers lie in lanes by {fields}, and are matched by {places}: they are put in lanes anew"]
 
 
 def plain_contract(lanes: int) -> Contract:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
+from keylane.matching.sphere import checked_radius
 from keylane.pipelines.kafka.options import KafkaOptions
 
 if TYPE_CHECKING:
@@ -17,8 +19,8 @@ __all__ = ["ASSIGNMENTS", "Assignment", "Columns", "Options", "Unit"]
 Unit: TypeAlias = Literal["s", "ms", "us"]
 Assignment: TypeAlias = Literal["greedy", "optimal"]
 ASSIGNMENTS: Final = ("greedy", "optimal")
-#: Metres. Beyond a quarter of the way round the earth a disk of cells is no help.
-WIDEST: Final = 100_000.0
+#: Times are whole microseconds.
+MICROS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,13 @@ class Options:
 
     def checked(self) -> Options:
         """The options themselves, when each makes sense."""
-        if not (isfinite(self.radius) and 0 < self.radius <= WIDEST):
-            what = "the radius is no distance that can be matched"
-            raise UsageError.of(what, got=self.radius, allowed=f"metres, above 0 and up to {WIDEST:,.0f}")
+        checked_radius(self.radius)
         for name, value in (("expire", self.expire), ("window", self.window), ("offer-for", self.offer_for)):
-            if value is not None and not (isfinite(value) and value > 0):
-                raise UsageError.of(f"--{name} is no length of time", got=value, allowed="seconds, above 0")
+            if value is not None and not (isfinite(value) and round(value * MICROS) > 0):
+                what, allowed = f"--{name} is no length of time", "seconds, a millionth of one or more"
+                raise UsageError.of(what, got=value, allowed=allowed)
+        if self.lanes is not None and not 1 <= self.lanes <= MAX_LANES:
+            raise UsageError.of("--lanes is no lane count", got=self.lanes, allowed=f"1 to {MAX_LANES:,}")
         if self.nearest is not None and self.nearest < 1:
             raise UsageError.of("--nearest keeps too few", got=self.nearest, allowed="1 or more")
         if self.assign is not None and self.assign not in ASSIGNMENTS:

@@ -17,7 +17,7 @@ from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, Str
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.match.reading import LANE_KEY, ORIGINAL, SOURCE, check_columns
 from keylane.spark.claimed import claimed
-from keylane.spark.files import LINE, PLACE, SourceFile, file_of, picked, read_parquet, row_of
+from keylane.spark.files import LINE, MALFORMED, PLACE, SourceFile, file_of, picked, read_parquet, row_of
 from keylane.spark.files import address as as_spark
 from keylane.spark.kinds import column_named
 from keylane.spark.lines import read_csv, read_json
@@ -174,8 +174,10 @@ def raw_files(spark: SparkSession, files: Sequence[SourceFile], kind: str, colum
         original = F.col(LINE)
     file, row = file_of(F.col(PLACE)), row_of(F.col(PLACE)).cast("string")
     where = F.concat_ws("/", picked([one.name for one in files], "string", file), row)
-    frame = read.frame.select("*", where.alias(SOURCE), original.alias(ORIGINAL))
-    return frame, sum(read.records) - read.filtered
+    # A file out of a routed folder has columns of these names, which say nothing of this match.
+    made = {SOURCE, ORIGINAL, LANE, LANE_KEY, *([MALFORMED] if kind == "parquet" else [])}
+    own = [column_named(name) for name in read.frame.columns if name not in made]
+    return read.frame.select(*own, where.alias(SOURCE), original.alias(ORIGINAL)), sum(read.records) - read.filtered
 
 
 def _listed(spark: SparkSession, path: Path, kind: str | None) -> list[SourceFile]:

@@ -119,13 +119,13 @@ def follow(
             held.lock.note_java(java_process(session))
             fetch_cells(session, say)
             drivers_at, riders_at = (opened.enter_context(_cluster(side, given)) for side in sides)
-            lags = Lags(sides, (drivers_at, riders_at))
+            lags = Lags(sides, (drivers_at, riders_at), given.kafka.max_records)
             body = MatchBatches(
                 session,
                 sides,
                 region_of(chosen),
                 given,
-                _rules(how, lanes, session),
+                _rules(how, given, lanes, session),
                 Epochs(chosen, lanes),
                 lags,
                 held,
@@ -160,9 +160,10 @@ def _cluster(side: Found, given: Options) -> Iterator[Cluster | None]:
         yield cluster
 
 
-def _rules(how: Following, lanes: int, session: SparkSession) -> Rules:
+def _rules(how: Following, given: Options, lanes: int, session: SparkSession) -> Rules:
     tasks = how.tasks or min(lanes, TASKS_A_CORE * session.sparkContext.defaultParallelism)
-    return Rules(round(how.late * MICROS), round(how.keep * MICROS), tasks, how.matching)
+    window = 1 if given.assign is None else round(given.window * MICROS)
+    return Rules(round(how.late * MICROS), round(how.keep * MICROS), tasks, how.matching, window)
 
 
 def _checked(how: Following) -> Following:

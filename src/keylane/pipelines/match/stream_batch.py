@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from keylane.errors import CountError
 from keylane.matching.offers import empty_ledger
 from keylane.pipelines.batch import query_id
 from keylane.pipelines.failures import translated
@@ -44,12 +45,12 @@ from keylane.pipelines.match.stream_merge import merged
 from keylane.pipelines.match.stream_metrics import added
 from keylane.pipelines.match.stream_requests import KNOWN, judged, remembered, told_too_late
 from keylane.pipelines.match.stream_sources import has_topics, taken
-from keylane.pipelines.match.stream_time import lane_read, passed
+from keylane.pipelines.match.stream_time import lane_read, passed, ripe_before
 from keylane.systems.folders import no_probe
-from keylane.systems.match_state import BEGINNING, name_of, read_table, write_table
+from keylane.systems.match_state import name_of, read_table, write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -79,14 +80,16 @@ _DEAD: Final = "side string, source string, reason string, original string"
 class Rules:
     """How long records are waited for, in microseconds, and how the work is divided.
 
-    `late` is how far a ping may be behind the newest; `keep` how far requests may be behind the pings. Without
-    `matching` all is done but the search for who is near: what a benchmark compares with.
+    `late` is how far a ping may be behind the newest; `keep` how far requests may be behind the pings; requests of a
+    `window` are answered together. Without `matching` all is done but the search for who is near: what a benchmark
+    compares with.
     """
 
     late: int
     keep: int
     tasks: int
     matching: bool = True
+    window: int = 1
 
 
 @dataclass(slots=True)
@@ -129,11 +132,12 @@ class MatchBatches:
         epochs = self.epochs.of(self.last)
         read = self._read(frame, epochs, keep)
         unread = self.lags.of(self.state.checkpoint, batch)
-        done = passed(self.last, read.loads.newest, read.asked.newest, unread, self.rules.late, self.rules.keep)
+        rules, newest = self.rules, (read.loads.newest, read.asked.newest)
+        done = passed(self.last, *newest, unread, rules.late, rules.keep, rules.window)
         query = query_id(self.state.checkpoint)
         done = replace(done, batch=batch, token=token, query=query, files=read.files)
-        ripe_before = self._ripe_before(done.watermark)
-        requests = keep(judged(self._known(), read.told, self.last.kept_from, ripe_before))
+        ripe = ripe_before(done.watermark, rules.window)
+        requests = keep(judged(self._known(), read.told, self.last.kept_from, ripe))
         answered = self._answered(read, requests, epochs, self._step(done), keep)
         self.probe("answered", batch)
         done = replace(done, epochs=after_batch(epochs, read.loads.newest, answered.oldest))
@@ -141,6 +145,7 @@ class MatchBatches:
         sums = self._offers()
         pairs = merged(answered.pairs, self.given.nearest, self.rules.tasks)
         result = self.written.stage(staging, batch, as_matches(pairs), read.dead, sums)
+        _check_counts(read, result.dead)
         self._save_ledger(sums.ledger, done)
         self.probe("staged", batch)
         figures = added(self.last.counts, answered, read.loads, result, waiting(requests), unread, began)
@@ -163,7 +168,8 @@ class MatchBatches:
         dead += [dead_requests] * (asked.records != riders.records)
         dead += [told_too_late(told, self.last.kept_from)] * (asked.late > 0)
         letters = reduce(DataFrame.unionByName, dead) if dead else None
-        return Records(pings, told, letters, loads, asked, {"drivers": drivers.files, "riders": riders.files})
+        there = {"drivers": drivers.records, "riders": riders.records}
+        return Records(pings, told, letters, loads, asked, {"drivers": drivers.files, "riders": riders.files}, there)
 
     def _answered(self, read: Records, requests: DataFrame, epochs: list[InUse], step: Step, keep: Keep) -> Answered:
         """What the lanes answer to the requests that are ripe."""
@@ -188,13 +194,6 @@ class MatchBatches:
         lanes, tasks = self.epochs.count, min(self.rules.tasks, self.epochs.count)
         return Step(str(self.state.path), before, name_of(done), lanes, tasks, done.kept_from, *asked)
 
-    def _ripe_before(self, watermark: int) -> int:
-        """Requests before this are answered: whole windows where drivers are assigned."""
-        if self.given.assign is None or watermark <= BEGINNING:
-            return watermark
-        window = round(self.given.window * MICROS)
-        return watermark // window * window
-
     def _offers(self) -> Sums:
         """What all offers came to so far, and the drivers that they hold."""
         said = self.last.counts.get("offers") or {"granted": 0, "refused": 0, "mean_distance_m": None}
@@ -215,7 +214,7 @@ class MatchBatches:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a batch has: pings in lanes, requests as they were told, dead letters, counts, files taken so far."""
+    """What a batch has: pings in lanes, requests as told, dead letters, counts, files taken so far, all records."""
 
     pings: DataFrame
     told: DataFrame
@@ -223,6 +222,17 @@ class Records:
     loads: Loads
     asked: Asked
     files: dict[str, int]
+    there: dict[str, int]
+
+
+def _check_counts(read: Records, dead: Mapping[str, Mapping[str, int]]) -> None:
+    """Nothing is lost: good records and dead letters are all that there are."""
+    good = {"drivers": sum(read.loads.lanes.values()), "riders": read.asked.records - read.asked.late}
+    for side, there in read.there.items():
+        letters = sum(dead[side].values())
+        if good[side] + letters != there:
+            got = f"{good[side]} good, {letters} dead"
+            raise CountError.of(f"the records of the {side} do not add up", got=got, allowed=f"{there} in all")
 
 
 def _judged(spark: SparkSession, how: Any, raw: DataFrame | None, columns: Any, region: Region, kinds: str) -> Any:

@@ -35,7 +35,7 @@ SIDE: Final = "keylane_side"
 #: A lane that is read to its end is not waited at: there are as many waits as lanes.
 _SOON: Final = {"kafka.fetch.max.wait.ms": "20", "kafka.max.poll.records": "10000"}
 _FILE: Final = ("path", "modified", "length", "url")
-_MESSAGE: Final = ("key", "value", "topic", "partition", "offset")
+_MESSAGE: Final = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,13 +51,21 @@ def raw_messages(frame: DataFrame, columns: Columns, given: Options) -> DataFram
     original = F.when(F.is_valid_utf8(text), text).otherwise(F.base64("value"))
     source = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
     return frame.select(
-        *(column.alias(name) for name, column in fields.items()),
+        *(_text_of_key(column, name).alias(name) for name, column in fields.items()),
         lane_place(F.col("offset"), F.col("partition")).alias(PLACE),
         source.alias(SOURCE),
         original.alias(ORIGINAL),
         F.col("partition").alias("keylane_part"),
         F.coalesce(unread, F.lit(False)).alias(MALFORMED) if unread is not None else F.lit(False).alias(MALFORMED),
     )
+
+
+def _text_of_key(column: Column, name: str) -> Column:
+    """A key is bytes, and an id is text: bytes that are none are no id."""
+    if name != "key":
+        return column
+    text = column.cast("string")
+    return F.when(F.is_valid_utf8(text), text)
 
 
 def _fields(columns: Columns, given: Options) -> tuple[dict[str, Column], Column | None]:

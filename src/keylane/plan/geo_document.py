@@ -179,7 +179,8 @@ def _costs(table: Fitted, copies: Mapping[str, float], *, met: bool) -> Iterator
     dear = {radius: found for radius, found in copies.items() if found > _DEAR}
     if dear:
         radius, found = next(iter(dear.items()))
-        yield f"within {radius} m of a record are {found:.1f} lanes on average; fewer lanes or ranges of the curve help"
+        helps = "fewer lanes or ranges of the curve help" if table.wish.strategy == "hours" else "fewer lanes help"
+        yield f"within {radius} m of a record are {found:.1f} lanes on average; {helps}"
     if table.moved and not met and table.moved.share > _NEARLY * table.wish.most_moved:
         yield f"no more than {table.wish.most_moved:.1%} of the load may change lane, which is not enough here"
 

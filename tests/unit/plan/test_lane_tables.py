@@ -255,6 +255,8 @@ def test_many_lanes_for_one_city_are_called_dear() -> None:
     counted = Counted(homes, both, both)
     (note,) = [note for note in document(counted, Wish(60), radii=(1000.0,))["notes"] if "ranges of the curve" in note]
     assert note.startswith("within 1000 m of a record are ")
+    ranges = document(counted, Wish(60, "curve"), radii=(1000.0,))["notes"]
+    assert any(note.endswith("lanes on average; fewer lanes help") for note in ranges)
     cheap = document(traffic(), Wish(7), radii=(500.0,))["notes"]
     assert not any("ranges of the curve" in note for note in cheap)
 

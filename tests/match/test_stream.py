@@ -166,7 +166,7 @@ def test_a_request_that_waits_for_its_window_finds_the_driver_of_its_own_moment(
     how = Following(late=2, available_now=True, tasks=2)
     small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d1", 40, 9_000), ("d1", 50, 20_000)])
     small(tmp_path, "riders", 0, [("r1", 20, 10), ("r2", 55, 9_000)])
-    more = {"radius": 500.0, "assign": "greedy", "window": 100.0}
+    more: dict[str, Any] = {"radius": 500.0, "assign": "greedy", "window": 100.0}
     assert run(spark, tmp_path, how, **more)["metrics"]["pending"] == 2
     small(tmp_path, "drivers", 1, [("d1", 130, 30_000)])
     found = run(spark, tmp_path, how, **more)

@@ -79,9 +79,9 @@ class Lags:
         read, before = _read_to(logs / str(batch)), _read_to(logs / str(batch - 1)) if batch else {}
         there = [self._there(*one) for one in zip(self.sides, self.clusters, strict=True)]
         topics = [side.address.name for side in self.sides]
-        left = [_left(ends, read.get(topic, {})) for ends, topic in zip(there, topics, strict=True)]
+        drivers, riders = (_left(ends, read.get(topic, {})) for ends, topic in zip(there, topics, strict=True))
         cut = _cut(there[0], read.get(topics[0], {}), before.get(topics[0], {}), self.most)
-        return Unread(*left, cut)
+        return Unread(drivers, riders, cut)
 
     def _there(self, side: Found, cluster: Cluster | None) -> list[Stretch] | None:
         return None if cluster is None else cluster.stretches(side.address.name, side.lanes or 0, committed=True)

@@ -50,6 +50,7 @@ def run() -> Iterator[Figure]:
 def _domain(name: str, people: Population, day: float | None, hour: float | None) -> Generator[Figure, None, Fitted]:
     rng = np.random.default_rng(SEED)
     table, first, _ = chosen(people.halves(rng), Wish(LANES))
+    assert first is not None
     found = [first.cv, *_held_out(people, table, rng)]
     floor = 100 * first.noise_floor
     at_most = AT_FLOOR * floor if day is None else day

@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.kafka_streams.run import BROKER, peer
 from benchmarks.match_traffic import DRIVERS, RIDERS, ROUTED_AT, fill_topics, hashed_lanes, make_traffic
 from benchmarks.timing import Figure, best
 from keylane.contract.parse import parse_contract
@@ -47,7 +48,7 @@ def run() -> Iterator[Figure]:
     """The ratio, records a second for each core, and the peer's."""
     from keylane.systems.broker import running
 
-    with tempfile.TemporaryDirectory() as folder, running(heap="1g") as broker:
+    with tempfile.TemporaryDirectory() as folder, running(heap="1g", extra=BROKER) as broker:
         drivers, riders = make_traffic(PINGS, REQUESTS, seed=7)
         fill_topics(broker.bootstrap, drivers, riders, hashed_lanes(LANES).of, LANES)
         yield from _sides(broker, Path(folder))
@@ -89,7 +90,5 @@ def _followed(spark: SparkSession, broker: Cluster, target: Path, *, matching: b
 
 
 def _peer(broker: Cluster) -> Iterator[Figure]:
-    from benchmarks.kafka_streams.run import peer
-
     found = peer(broker.bootstrap, DRIVERS, RIDERS, LANES, RADIUS, PINGS, REQUESTS)
     yield Figure("the same in Kafka Streams", found.records_per_second_per_core, "records/s and core")

@@ -62,7 +62,10 @@ def start_up_archive() -> None:
 def spark(start_up_archive: None) -> Iterator[SparkSession]:
     """The one Spark session of the whole run, on two cores; started when the first test asks, and left as it was."""
     from keylane.spark import local_session
+    from keylane.systems.jars import has_geo
 
+    # Before any test, so that none is told of a fetch: what is told is a warning, and a warning fails a test.
+    has_geo(print)
     conf = {"spark.driver.extraJavaOptions": QUICK, "spark.driver.memory": "1g", **COMPILED}
     session = local_session("local[2]", conf, app="tests")
     yield session

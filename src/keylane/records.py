@@ -32,6 +32,7 @@ class Reason(StrEnum):
     PLACE_SWAPPED = "place-swapped"
     PLACE_OUT_OF_RANGE = "place-out-of-range"
     PLACE_ZERO = "place-zero"
+    LATE_REQUEST = "late-request"
 
 
 #: Each reason as a small number, for columns of them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -209,3 +210,12 @@ def test_a_planted_library_outside_its_room_is_reported(module: str, source: str
 def test_planted_chance_or_a_clock_is_reported(source: str) -> None:
     assert len(purity_problems("keylane.placement.keyless", source)) == 1
     assert purity_problems("keylane.cli.main", source) == []
+
+
+@pytest.mark.parametrize(
+    "module", ["pipelines.route", "pipelines.profile", "pipelines.kafka.run", "plan.choose", "cli.main", "cli.plan"]
+)
+def test_what_is_no_place_needs_no_library_of_places(module: str) -> None:
+    code = f"import sys\nfor name in ('h3', 'scipy'): sys.modules[name] = None\nimport keylane.{module}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -142,11 +142,12 @@ def test_the_jars_it_is_made_of_are_there_and_whole(cluster: Cluster) -> None:
 
 
 def test_the_doctor_finds_a_broker_that_answers(broker: Cluster) -> None:
-    run("dev", "jars")
+    for kit in ("connector", "geo"):
+        run("dev", "jars", kit)
     found = run("doctor", "--broker", broker.bootstrap, "-o", "json")
     assert (found.code, found.document["ok"]) == (0, True)
     assert all(part["state"] == "ok" for part in found.document["parts"])
-    spared = {"dev kafka", "demo lesson", "budget"}
+    spared = {"dev kafka", "places", "quick cells", "budget"}
     assert all(part["needed"] for part in found.document["parts"] if part["used_for"] not in spared)
 
 

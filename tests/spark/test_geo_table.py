@@ -185,10 +185,12 @@ def test_a_sticky_change_is_the_next_epoch_and_moves_little(run: Run, source: Pa
         ([], "needs its lane count"),
         (["-n", 4, "--lat", "latt"], "did you mean 'lat'?"),
         (["-n", 4, "--tau", "0"], "tau above 0"),
+        (["-n", 4, "--tau", "inf"], "tau above 0"),
+        (["-n", 4, "--radius", "-1"], "not a radius"),
         (["-n", 4, "--most-moved", "0.1"], "--most-moved is for --sticky"),
         (["-n", 4, "--time", "ts"], "--time-unit"),
     ],
-    ids=["no lanes", "no column", "no share", "nothing to move", "no unit"],
+    ids=["no lanes", "no column", "no share", "no number", "no radius", "nothing to move", "no unit"],
 )
 def test_usage_that_makes_no_sense_ends_with_2(arguments: list[object], words: str, run: Run, source: Path) -> None:
     code, out, err = run(source, *arguments)
@@ -211,3 +213,37 @@ def test_a_source_without_a_place_is_refused(run: Run, tmp_path: Path) -> None:
     assert "1 place-out-of-range, 1 place-zero" in err
     parquet.write_table(pa.table({"lat": ["1.0"], "lng": ["2.0"]}), tmp_path / "b.parquet")
     assert "holds no degrees" in run(tmp_path / "b.parquet", "-n", 4)[2]
+
+
+def test_what_no_table_can_be_written_for_is_refused_before_anything_is_read(run: Run, tmp_path: Path) -> None:
+    base = tmp_path / "users.yaml"
+    head = "apiVersion: keylane/v1\nkind: RoutingContract\nmetadata: {name: users}\nspec:\n  streams: [a]\n  lanes: 6\n"
+    base.write_text(head + "  key: {fields: [user], encoding: utf8}\n  partitioner: kafka-java\n")
+    nowhere = tmp_path / "nowhere.parquet"
+    code, _, err = run(nowhere, "--contract", base)
+    assert code == 2
+    assert "users with lanes by place" in err
+    assert "lanes by place need cells: got 'utf8'" in err
+    assert "tau above 0" in run(nowhere, "-n", 4, "--tau", "nan")[2]
+    assert "not a radius" in run(nowhere, "-n", 4, "--radius", "nan")[2]
+
+
+def test_the_columns_are_those_of_the_contract(run: Run, source: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    parquet.write_table(pa.table({"y": pings()["lat"], "x": pings()["lng"]}), tmp_path / "yx.parquet")
+    assert run(tmp_path / "yx.parquet", "-n", 6, "--lat", "y", "--lng", "x", "--write", old)[0] == 0
+    assert run(tmp_path / "yx.parquet", "--sticky", old, "--write", new)[0] == 0
+    assert load_contract(new).spec.key.fields == ("y", "x")
+    assert "unknown column" in run(source, "--contract", old)[2]
+    assert run(source, "--contract", old, "--lat", "lat", "--lng", "lng")[0] == 0
+
+
+def test_one_record_is_not_called_even(run: Run, tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"lat": [40.7], "lng": [-74.0]}), tmp_path / "one.parquet")
+    page = tmp_path / "page.html"
+    code, out, _ = run(tmp_path / "one.parquet", "-n", 6, "--report", page)
+    assert code == 0
+    assert out.startswith("the records it was fitted on")
+    assert "1 place in" in out
+    assert "too few records to hold half of them out" in out
+    assert "as fitted" in page.read_text()

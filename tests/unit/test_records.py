@@ -22,6 +22,7 @@ def test_reasons_are_the_closed_list_that_dead_letters_carry() -> None:
         "place-swapped",
         "place-out-of-range",
         "place-zero",
+        "late-request",
     ]
 
 

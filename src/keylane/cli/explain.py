@@ -14,16 +14,31 @@ from keylane.contract.names import ENCODINGS, PARTITIONERS
 from keylane.records import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from keylane.contract.model import Contract
     from keylane.placement.partitioners import Partitioner
     from keylane.records import Placement
+    from keylane.router import Router
 
 __all__ = ["explain"]
 
 SCHEMA = "keylane.explain/1"
+SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
 
 
-@click.command(short_help="Where does this key go, under every client that might write it?")
+class _WithPlaces(click.Command):
+    """A command whose argument may be a place in the south: -33.87,151.21 is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put such a place behind the sign that ends the options."""
+        southern = [word for word in args if SOUTHERN.fullmatch(word)]
+        if southern and "--" not in args:
+            args = [*(word for word in args if word not in southern), "--", *southern]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_WithPlaces, short_help="Where does this key go, under every client that might write it?")
 @click.argument("key", required=False)
 @click.option("--lanes", "-n", type=int, help="The stream's lane count.")
 @click.option("--contract", "-c", "path", type=click.Path(), help="Ask a contract, then every client.")
@@ -217,7 +232,15 @@ def _by_contract(
     document, sections, lines = by_client(
         placement.routing_key, router.lane_count, _held_as(contract), like or contract.spec.partitioner
     )
-    return Result({**document, "contract": mine}, [own, *sections], lines)
+    return Result({**document, "contract": mine}, [own, *sections], [*_in_leaf(router, placement, document), *lines])
+
+
+def _in_leaf(router: Router, placement: Placement, document: dict[str, Any]) -> Iterator[str]:
+    """A leaf's lane is no hash of the key, so no setting of a client comes to it, but by chance."""
+    named = router.contract.spec.partitioner
+    hashed = next(row["lane"] for row in document["placements"] if row["partitioner"] == named)
+    if router.cells is not None and placement.lane not in (None, hashed):
+        yield f"The lane is {placement.lane}, from the lane table: no client's own rule knows it. Pass the lane."
 
 
 def _held_as(contract: Contract) -> str:

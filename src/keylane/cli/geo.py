@@ -19,8 +19,8 @@ __all__ = ["geo"]
 
 COLUMNS: Final = ("strategy", "cv", "worst_hour_cv", "noise_floor")
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
-    click.option("--lat", default="lat", show_default=True, metavar="COLUMN", help="The column of latitudes."),
-    click.option("--lng", default="lng", show_default=True, metavar="COLUMN", help="The column of longitudes."),
+    click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, else lat."),
+    click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, else lng."),
     click.option("--time", "-t", metavar="COLUMN", help="Balance every UTC hour by this column, not only the whole."),
     click.option("--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="What whole numbers in it count."),
     click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
@@ -133,15 +133,20 @@ def _made(source: str, options: dict[str, Any]) -> GeoTable:
 def as_result(document: dict[str, Any], written: str | None) -> Result:
     """The table beside other strategies, and in words what to know of it."""
     held = document["balance"]["held_out"]
-    this = {"strategy": f"this table ({document['strategy']}, tau {document['tau']:g})", **held}
-    section = Section(COLUMNS, [this, *document["beside"]], "held-out records, 1 = 100 %")
+    this = {
+        "strategy": f"this table ({document['strategy']}, tau {document['tau']:g})",
+        **(held or {name: document["balance"][name] for name in COLUMNS[1:]}),
+    }
+    scored_on = "held-out records" if held else "the records it was fitted on"
+    section = Section(COLUMNS, [this, *document["beside"]], f"{scored_on}, 1 = 100 %")
     return Result(document, [section], list(_lines(document, written)))
 
 
 def _lines(document: dict[str, Any], written: str | None) -> Iterator[str]:
     balance = document["balance"]
     hour = "" if balance["worst_hour_cv"] is None else f", in the worst hour {balance['worst_hour_cv']:.2%}"
-    yield f"{document['records']:,} places in {document['leaves']:,} leaves on {document['lanes']} lanes"
+    places = "1 place" if document["records"] == 1 else f"{document['records']:,} places"
+    yield f"{places} in {document['leaves']:,} leaves on {document['lanes']} lanes"
     yield f"  fitted on all of them the CV is {balance['cv']:.2%}{hour}"
     if document["moved"]:
         yield f"  {document['moved']['share']:.2%} of the load changes lane, with {document['moved']['leaves']} leaves"

@@ -38,7 +38,7 @@ def match(
 
     \b
     keylane match --drivers pings/ --riders requests/ --radius 1000 --to matches/
-    keylane match --drivers pings/ --riders requests/ --radius 1000 --nearest 5 --expire 30 --to matches/ --verify
+    keylane match --drivers pings/ --riders requests/ --radius 1000 --nearest 5 --to near/ --verify
     keylane match --from lanes/stream=driver-locations --from lanes/stream=rider-requests \\
         --contract geo.yaml --radius 2000 --to matches/
 

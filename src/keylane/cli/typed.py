@@ -54,12 +54,19 @@ def _degrees(text: str) -> float:
         raise UsageError.of("not a latitude or longitude", got=text, allowed="a number") from None
 
 
+def _two(text: str) -> list[str]:
+    words = text.split(",")
+    if len(words) != 2:
+        raise UsageError.of("not a place", got=text, allowed="LATITUDE,LONGITUDE")
+    return words
+
+
 def record_of(contract: Contract, key: str | None, fields: Sequence[str], *, null: bool) -> dict[str, Any]:
     """The record as typed: KEY for a contract of one field, NAME=VALUE for the rest; or null for the whole key."""
     spec = contract.spec.key
     record: dict[str, Any] = dict(map(_pair, fields))
-    if key is not None and spec.is_place and "," in key:
-        record |= dict(zip(spec.fields, key.split(","), strict=False))
+    if key is not None and spec.is_place:
+        record |= dict(zip(spec.fields, _two(key), strict=True))
     elif key is not None:
         if len(spec.fields) != 1:
             wanted = " ".join(f"-f {name}=…" for name in spec.fields)

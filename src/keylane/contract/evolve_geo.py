@@ -10,7 +10,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from keylane.contract.leaves import leaf_lanes
-from keylane.geo.bits import curve_end, curve_start
+from keylane.geo.bits import curve_end, curve_start, homes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,15 +21,19 @@ __all__ = ["MovedLeaves", "geo_changes", "moved_leaves"]
 
 
 class Stretch(NamedTuple):
-    """A leaf as its stretch of the curve, and its lane."""
+    """A leaf as its stretch of the curve, its lane, and the home cells in it."""
 
     start: int
     end: int
     lane: int
+    homes: int
 
 
 class MovedLeaves(NamedTuple):
-    """The leaves of a new table: how many there are, were elsewhere, were hashed; and those of the old, hashed now."""
+    """The leaves of a new table: how many there are, were elsewhere, were hashed; and those of the old, hashed now.
+
+    Elsewhere or hashed are those of which a part is.
+    """
 
     leaves: int
     moved: int
@@ -53,18 +57,24 @@ def moved_leaves(old: Sequence[str], new: Sequence[str]) -> MovedLeaves:
     Split leaves whose parts stay on their lane have not moved.
 
     >>> moved_leaves(["8329b6 8329b0"], ["8429b61 8329b0", "8429b63"])
-    MovedLeaves(leaves=3, moved=1, joined=0, left=0)
+    MovedLeaves(leaves=3, moved=1, joined=0, left=1)
+
+    The old 8329b6 is left in part: five of its seven children are in no leaf any more, and hashed.
     """
     was, now = _stretches(old), _stretches(new)
-    before = [{one.lane for one in _meeting(was, leaf)} for leaf in now]
-    moved = sum(bool(lanes - {leaf.lane}) for leaf, lanes in zip(now, before, strict=True))
-    left = sum(not _meeting(now, leaf) for leaf in was)
-    return MovedLeaves(len(now), moved, sum(not lanes for lanes in before), left)
+    moved = sum(any(one.lane != leaf.lane for one in _meeting(was, leaf)) for leaf in now)
+    joined, left = (sum(not _covered(leaf, by) for leaf in leaves) for leaves, by in ((now, was), (was, now)))
+    return MovedLeaves(len(now), moved, joined, left)
+
+
+def _covered(leaf: Stretch, table: list[Stretch]) -> bool:
+    """Whether all of a leaf is in leaves of a table: in a coarser one, or in finer ones that make it up."""
+    return sum(one.homes for one in _meeting(table, leaf)) >= leaf.homes
 
 
 def _stretches(leaves: Sequence[str]) -> list[Stretch]:
     known = ((cell, lane) for cell, lane in leaf_lanes(leaves) if cell is not None)
-    return sorted(Stretch(curve_start(cell), curve_end(cell), lane) for cell, lane in known)
+    return sorted(Stretch(curve_start(cell), curve_end(cell), lane, homes_in(cell)) for cell, lane in known)
 
 
 def _meeting(table: list[Stretch], leaf: Stretch) -> list[Stretch]:

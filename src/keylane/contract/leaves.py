@@ -48,6 +48,10 @@ def leaves_text(lane_of: Mapping[int, int], lanes: int) -> tuple[str, ...]:
 
 
 def leaves_checksum(leaves: Iterable[str]) -> str:
-    """SHA-256 of the table in one spelling: cells in full, in order, a line for each lane."""
-    lines = (" ".join(sorted(word.ljust(15, "f") for word in words.split())) for words in leaves)
+    """SHA-256 of the table in one spelling: cells in full and in small letters, in order, a line for each lane.
+
+    >>> leaves_checksum(["8329B6"]) == leaves_checksum(["8329b6fffffffff"])
+    True
+    """
+    lines = (" ".join(sorted(word.lower().ljust(15, "f") for word in words.split())) for words in leaves)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 __all__ = [
     "FINEST",
     "HOME_RESOLUTION",
+    "PENTAGONS",
     "ancestor",
     "are_cells",
     "cell_name",
     "cell_named",
     "curve_end",
     "curve_start",
+    "homes_in",
     "is_cell",
     "middle",
     "resolution",
@@ -40,6 +42,8 @@ HOME_RESOLUTION: Final = 9
 _CURVE: Final = (1 << 52) - 1
 _RESOLUTION: Final = 0xF << 52
 _BASE_CELLS: Final = 122
+#: The base cells that are pentagons.
+PENTAGONS: Final = (4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117)
 
 
 def resolution(cells: Cells) -> Cells:
@@ -79,6 +83,17 @@ def curve_end(cells: Cells) -> Cells:
 def curve_start(cells: Any) -> Any:
     """The first place of the cell's descendants on the curve."""
     return (cells & _CURVE) & ~((1 << 3 * (FINEST - resolution(cells))) - 1)
+
+
+def homes_in(cell: int) -> int:
+    """How many home cells a cell holds, which is not finer than they are; a pentagon has six children, one like it.
+
+    >>> homes_in(0x8329b6fffffffff), homes_in(0x831c00fffffffff)
+    (117649, 98041)
+    """
+    finer = 7 ** (HOME_RESOLUTION - resolution(cell))
+    pentagon = cell >> 45 & 0x7F in PENTAGONS and middle(ancestor(cell, 0), resolution(cell)) == cell
+    return 1 + 5 * (finer - 1) // 6 if pentagon else finer
 
 
 def is_cell(number: int) -> bool:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keylane.geo.bits import FINEST, ancestor, middle, resolution
+from keylane.geo.bits import FINEST, PENTAGONS, ancestor, middle, resolution
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["children"]
-
-#: The base cells that are pentagons.
-_PENTAGONS: Final = (4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117)
 
 
 def children(cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -27,6 +24,6 @@ def children(cells: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.zeros((0, 7), np.int64)
     at = int(resolution(cells[0])) + 1
     below = (middle(cells, at) & ~(7 << 3 * (FINEST - at)))[:, None] | np.arange(7) << 3 * (FINEST - at)
-    pentagon = np.isin(cells >> 45 & 0x7F, _PENTAGONS) & (middle(ancestor(cells, 0), at - 1) == cells)
+    pentagon = np.isin(cells >> 45 & 0x7F, PENTAGONS) & (middle(ancestor(cells, 0), at - 1) == cells)
     below[pentagon, 1] = -1
     return below

@@ -40,7 +40,12 @@ def boundary(cell: int) -> list[Place]:
     >>> [(round(lat), round(lng)) for lat, lng in boundary(0x80f3fffffffffff)[-3:]]     # around the South Pole
     [(-73, -180), (-90, -180), (-90, 180)]
     """
-    corners = unrolled(h3.cell_to_boundary(cell))
+    return _flat(h3.cell_to_boundary(cell))
+
+
+def _flat(places: tuple[Place, ...]) -> list[Place]:
+    """Unrolled; and where that ends a turn away from where it began, a pole is inside: the band up to it."""
+    corners = unrolled(places)
     end = _beside(corners[-1][1], corners[0][1])
     if abs(end - corners[0][1]) < 180:
         return corners
@@ -51,13 +56,12 @@ def boundary(cell: int) -> list[Place]:
 
 
 def outline_of_parts(cell: int, at: int) -> list[Place]:
-    """The outline of a cell's descendants at a resolution, unrolled: what a leaf stands for, which is no hexagon.
+    """The outline of a cell's descendants at a resolution, as `boundary` has it: what a leaf stands for, no hexagon.
 
     >>> len(boundary(0x8528308bfffffff)), len(outline_of_parts(0x8528308bfffffff, 6))
     (6, 18)
     """
-    outer = h3.cells_to_h3shape(h3.cell_to_children(cell, at)).outer
-    return unrolled(outer)
+    return _flat(h3.cells_to_h3shape(h3.cell_to_children(cell, at)).outer)
 
 
 def unrolled(corners: tuple[Place, ...]) -> list[Place]:

@@ -17,6 +17,7 @@ every new leaf. When not to use it: where the heaviest home cell alone is above 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     Cells = NDArray[np.int64]
     Loads = NDArray[np.float64]
 
-__all__ = ["COARSEST", "HOME", "Leaves", "in_curve_order", "split"]
+__all__ = ["COARSEST", "HOME", "Leaves", "checked_tau", "in_curve_order", "split"]
 
 #: Where splitting begins: cells of about 12,000 km2.
 COARSEST: Final = 3
@@ -108,9 +109,15 @@ def in_curve_order(cells: Any, loads: Any) -> tuple[Cells, Loads]:
     return homes[first], np.add.reduceat(load, first, axis=0)
 
 
-def _sane(lanes: int, tau: float, coarsest: int, finest: int) -> None:
-    if not tau > 0:
+def checked_tau(tau: float) -> float:
+    """A share of a lane above which cells can be split; others are refused."""
+    if not (tau > 0 and isfinite(tau)):
         raise UsageError.of("a cell is split above a share of a lane", got=tau, allowed="a tau above 0")
+    return tau
+
+
+def _sane(lanes: int, tau: float, coarsest: int, finest: int) -> None:
+    checked_tau(tau)
     if not 0 <= coarsest <= finest <= FINEST:
         raise UsageError.of(
             "no such resolutions", got=(coarsest, finest), allowed=f"0 to {FINEST}, the coarse one first"

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.places import EARTH, Region
 from keylane.geo.rebalance import MOST_MOVED
-from keylane.geo.split import COARSEST
+from keylane.geo.split import COARSEST, checked_tau
+from keylane.matching.sphere import checked_radius
 from keylane.pipelines.failures import translated
 from keylane.pipelines.looking import look_at_files
 from keylane.pipelines.profile import Options
-from keylane.pipelines.session import session_beside, warn
+from keylane.pipelines.session import fetch_cells, session_beside, warn
 from keylane.placement.cell_lanes import cell_lanes
-from keylane.plan.geo_document import geo_document
+from keylane.plan.geo_document import geo_document, text_of
 from keylane.plan.geo_written import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.lane_tables import Counted, Wish, chosen
 from keylane.spark.geo_counts import HOURS, count_places
@@ -73,23 +75,37 @@ class GeoTable:
 
 def geo_table(
     source: str,
-    lat: str = "lat",
-    lng: str = "lng",
+    lat: str | None = None,
+    lng: str | None = None,
     *,
     wish: TableWish | None = None,
     options: Options | None = None,
     spark: SparkSession | None = None,
     say: Say = warn,
 ) -> GeoTable:
-    """Build a lane table from the places of a source; `options` as in `profile`, of which time and unit matter here."""
+    """Build a lane table from the places of a source; `options` as in `profile`, of which time and unit matter here.
+
+    The columns are those of the contract's key, where it is a place, or `lat` and `lng`, unless they are said.
+    """
     asked, given = wish or TableWish(), options or Options()
     before = asked.old or asked.base
     table_wish = _wish(asked)
+    columns = _columns(before, lat, lng)
+    contract = partial(
+        geo_contract_text,
+        wish=table_wish,
+        fields=columns,
+        before=before,
+        name=asked.name,
+        streams=asked.streams,
+    )
+    contract(())  # what no table could be written for is refused before anything is read
     region = _region(before)
     try:
-        with active_session_kept(), _looked(source, Key(fields=(lat, lng)), given, spark, say) as look:
+        with active_session_kept(), _looked(source, Key(fields=columns), given, spark, say) as look:
+            fetch_cells(look.frame.sparkSession, say)
             timed = given.time is not None or source.startswith("kafka:")
-            counts = count_places(look.frame, lat, lng, timed=timed, text=_is_text(look), region=region)
+            counts = count_places(look.frame, *columns, timed=timed, text=_is_text(look), region=region)
     except Exception as error:
         raise translated(error, work="the table") from error
     counted, untimed = _counted(counts, look, source, timed=timed)
@@ -106,7 +122,7 @@ def geo_table(
         timed=timed,
         untimed=untimed,
     )
-    return GeoTable(document, geo_contract_text(table, (lat, lng), before, asked.name, asked.streams))
+    return GeoTable(document, contract(text_of(table)))
 
 
 def _wish(asked: TableWish) -> Wish:
@@ -115,6 +131,10 @@ def _wish(asked: TableWish) -> Wish:
     lanes = asked.lanes if asked.lanes is not None else known
     if lanes is None:
         raise UsageError.of("a table needs its lane count", hint="--lanes N, or a contract that says it")
+    if asked.tau is not None:
+        checked_tau(asked.tau)
+    for radius in asked.radii:
+        checked_radius(radius)
     if asked.old is not None:
         _check_sticky(asked, asked.old, lanes)
     old = cell_lanes(asked.old, lanes) if asked.old is not None else None
@@ -122,6 +142,12 @@ def _wish(asked: TableWish) -> Wish:
     resolution = geo.resolution if geo is not None else COARSEST
     hashed_by = before.spec.partitioner if before is not None else "kafka-java"
     return Wish(lanes, asked.strategy, asked.tau, resolution, hashed_by, old, asked.most_moved)
+
+
+def _columns(before: Contract | None, lat: str | None, lng: str | None) -> tuple[str, str]:
+    key = before.spec.key if before is not None else None
+    known = key.fields if key is not None and key.is_place else ("lat", "lng")
+    return lat or known[0], lng or known[1]
 
 
 def _check_sticky(asked: TableWish, old: Contract, lanes: int) -> None:

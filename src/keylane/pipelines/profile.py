@@ -176,7 +176,7 @@ def _countable(key: Key) -> Key:
     """Keys are counted as they stand in the records, where a place is two numbers of which none come twice."""
     if not key.is_place:
         return key
-    hint = "a column of their cells: --key cell --encoding h3"
+    hint = "their home cells: --place LAT,LNG"
     raise UsageError.of("places are not counted one by one", got=", ".join(key.fields), allowed="cells", hint=hint)
 
 

@@ -28,7 +28,7 @@ from keylane.pipelines.batch import Batches, Done, query_id
 from keylane.pipelines.changes import changed_since
 from keylane.pipelines.failures import translated
 from keylane.pipelines.kafka.options import KafkaOptions, Running
-from keylane.pipelines.session import java_process, session_beside, warn
+from keylane.pipelines.session import fetch_cells, java_process, session_beside, warn
 from keylane.router import Router
 from keylane.spark.stopping import Gate, finish, stop
 from keylane.systems.address import parse_address, path_of
@@ -134,6 +134,8 @@ def route(
             say(text)
         session = session_beside(spark, given.master, given.conf, say)
         held.lock.note_java(java_process(session))
+        if contract.spec.key.is_place:
+            fetch_cells(session, say)
         schema = schema_of(given.schema)
         ready()
         counted = None if head.pattern == pattern_of(head.kind, head.kind) else head.kind

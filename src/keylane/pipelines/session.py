@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.utils import is_remote
 
 from keylane.errors import UsageError
+from keylane.spark.cells import cell_way
 from keylane.spark.session import existing_session, is_submitted, local_session, missing_in
+from keylane.systems.jars import has_geo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     #: What tells the user something that is no error.
     Say = Callable[[str], None]
 
-__all__ = ["Say", "java_process", "session_beside", "warn"]
+__all__ = ["Say", "fetch_cells", "java_process", "session_beside", "warn"]
 
 ZONE: Final = "spark.sql.session.timeZone"
 #: What the records need. Each of these would else change records, lose them, or split a lane's file.
@@ -61,6 +63,12 @@ def session_beside(
         for text in (*_too_late(base, master, conf if theirs else {}), *_missing(base, own)):
             say(text)
     return own
+
+
+def fetch_cells(spark: SparkSession, say: Say) -> None:
+    """Have H3 for Java fetched, once, where this session would find cells without it; with no network it does."""
+    if cell_way(spark) == "arrow":
+        has_geo(say)
 
 
 def java_process(spark: SparkSession) -> int:

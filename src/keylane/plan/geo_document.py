@@ -13,7 +13,7 @@ from keylane.contract.leaves import leaves_checksum, leaves_text
 from keylane.geo.bits import cell_name
 from keylane.geo.split import HOME
 from keylane.measure.balance import least_cv
-from keylane.plan.lane_tables import Counted, Fitted, Score, Wish, fitted, hashed, lane_sums, scored
+from keylane.plan.lane_tables import Counted, Fitted, Score, Wish, fitted, hashed, lane_sums, missed, scored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from keylane.placement.cell_lanes import CellLanes
 
-__all__ = ["copies_per_rider", "geo_document"]
+__all__ = ["copies_per_rider", "geo_document", "text_of"]
 
 #: Plain hashes that a table is held against.
 _FINER: Final = (0, 1, 2, 3)
@@ -30,6 +30,10 @@ _FORMULA: Final = "abs-long-hashcode"
 #: Home cells that copies are counted at: every so many records one, whatever the load.
 _SAMPLED: Final = 2_000
 _PLACES: Final = 6
+#: Copies of a record above which a table is told to be dear for matching; a world of cities has 1.1.
+_DEAR: Final = 2.0
+#: A change that has moved this part of what it may has been held back by it.
+_NEARLY: Final = 0.9
 
 
 def geo_document(
@@ -37,7 +41,7 @@ def geo_document(
     counted: Counted,
     dead: Mapping[str, int],
     table: Fitted,
-    held: Score,
+    held: Score | None,
     *,
     met: bool,
     epoch: int = 1,
@@ -45,11 +49,12 @@ def geo_document(
     timed: bool = True,
     untimed: int = 0,
 ) -> dict[str, Any]:
-    """All that is to say of a table."""
+    """All that is to say of a table; `held` is None where no records could be held out."""
     wish, lanes, total = table.wish, table.lanes, counted.all
     own = scored(lanes, counted.cells, total)
     sums = lane_sums(lanes, counted.cells, total)
     least = least_cv(total.sum(1), wish.lanes)
+    copies = copies_per_rider(lanes, counted, radii) if radii else None
     return {
         "schema": "keylane.geo-table/1",
         "source": source,
@@ -62,14 +67,17 @@ def geo_document(
         "leaves": len(table.leaves),
         "epoch": epoch,
         "checksum": leaves_checksum(text_of(table)),
-        "balance": {**_figures(own), "held_out": _figures(held), "least_cv": _rounded(least)},
-        "beside": list(_beside(counted, table)),
-        "copies_per_rider": copies_per_rider(lanes, counted, radii) if radii else None,
+        "balance": {**_figures(own), "held_out": held and _figures(held), "least_cv": _rounded(least)},
+        "beside": list(_beside(counted if held else Counted(counted.cells, total, total), table)),
+        "copies_per_rider": copies,
         "moved": None if table.moved is None else {"share": _rounded(table.moved.share), "leaves": table.moved.leaves},
         "lane_loads": np.rint(sums.sum(1)).astype(int).tolist(),
         "hours": np.round(sums, 3).tolist() if timed else None,
         "cells": list(_cells(table, timed=timed)),
-        "notes": list(_notes(counted, table, held, least, met=met, untimed=untimed)),
+        "notes": [
+            *_notes(counted, table, held, least, met=met, untimed=untimed),
+            *_costs(table, copies or {}, met=met),
+        ],
     }
 
 
@@ -120,7 +128,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _beside(counted: Counted, table: Fitted) -> Iterator[dict[str, Any]]:
-    """Other ways on the half that the table was scored on."""
+    """Other ways on the records that the table was scored on."""
     wish, cells, test = table.wish, counted.cells, counted.test
     for finer in _FINER:
         at = wish.resolution + finer
@@ -144,25 +152,20 @@ def _cells(table: Fitted, *, timed: bool) -> Iterator[dict[str, Any]]:
         yield {"cell": cell_name(cell), "lane": lane, "records": round(records), "hour": known}
 
 
-def _notes(counted: Counted, table: Fitted, held: Score, least: float, *, met: bool, untimed: int) -> Iterator[str]:
+def _notes(
+    counted: Counted, table: Fitted, held: Score | None, least: float, *, met: bool, untimed: int
+) -> Iterator[str]:
     """What the figures alone do not say."""
-    lanes, cells = table.wish.lanes, len(counted.cells)
-    if cells < lanes:
-        yield (
-            f"{cells} cells cannot fill {lanes} lanes: a cell has one lane, so {lanes - cells} stay empty, and the CV "
-            f"is {least:.1%} at best; {cells} lanes or fewer could all be used"
+    yield from _possible(counted, table.wish.lanes, held, least)
+    if held is None:
+        yield "too few records to hold half of them out: how even the table is on others is not known"
+    elif not met:
+        found = "; ".join(
+            f"{one.what} {one.cv:.2%} where the goal is {one.goal:.2%}, and chance gives {one.noise_floor:.2%}"
+            for one in missed(held, table.wish)
         )
-    elif least > max(held.noise_floor, 0.01):
-        yield (
-            f"no table of cells of resolution {HOME} goes below a CV of {least:.1%}: of the home cells "
-            f"{_heavy(counted, lanes)} alone above a lane's fair share; fewer lanes would help"
-        )
-    if not met:
-        yield (
-            "the goal is not reached on records that the table was not fitted on: "
-            f"CV {held.cv:.2%} where chance gives {held.noise_floor:.2%}{_worst(held)}"
-        )
-    if held.noise_floor > 0.05:
+        yield f"the goal is not reached on records that the table was not fitted on: {found}"
+    if held and held.noise_floor > 0.05:
         yield f"few records: chance alone gives a CV of {held.noise_floor:.1%}, so a smaller one cannot be told"
     if untimed:
         yield f"{untimed:,} records have no time that can be read: they count alike in every hour"
@@ -171,13 +174,34 @@ def _notes(counted: Counted, table: Fitted, held: Score, least: float, *, met: b
         yield f"{empty:,} leaves are without a record: they are beside the ones that were split"
 
 
+def _costs(table: Fitted, copies: Mapping[str, float], *, met: bool) -> Iterator[str]:
+    """Where a bargain is a bad one, and what would make a better one."""
+    dear = {radius: found for radius, found in copies.items() if found > _DEAR}
+    if dear:
+        radius, found = next(iter(dear.items()))
+        helps = "fewer lanes or ranges of the curve help" if table.wish.strategy == "hours" else "fewer lanes help"
+        yield f"within {radius} m of a record are {found:.1f} lanes on average; {helps}"
+    if table.moved and not met and table.moved.share > _NEARLY * table.wish.most_moved:
+        yield f"no more than {table.wish.most_moved:.1%} of the load may change lane, which is not enough here"
+
+
+def _possible(counted: Counted, lanes: int, held: Score | None, least: float) -> Iterator[str]:
+    """What no table of these cells can do."""
+    cells = len(counted.cells)
+    if cells < lanes:
+        few, used = ("1 cell", "1 lane") if cells == 1 else (f"{cells} cells", f"{cells} lanes or fewer")
+        yield (
+            f"{few} cannot fill {lanes} lanes: a cell has one lane, so {lanes - cells} stay empty, and the CV "
+            f"is {least:.1%} at best; {used} could all be used"
+        )
+    elif least > max(held.noise_floor if held else 0.0, 0.01):
+        yield (
+            f"no table of cells of resolution {HOME} goes below a CV of {least:.1%}: of the home cells "
+            f"{_heavy(counted, lanes)} alone above a lane's fair share; fewer lanes would help"
+        )
+
+
 def _heavy(counted: Counted, lanes: int) -> str:
     load = counted.all.sum(1)
     heavy = int((load > load.sum() / lanes).sum())
     return f"{heavy} are each" if heavy > 1 else "1 is"
-
-
-def _worst(held: Score) -> str:
-    if held.worst_hour_cv is None or held.hour_noise_floor is None:
-        return ""
-    return f"; worst hour {held.worst_hour_cv:.2%} where chance gives {held.hour_noise_floor:.2%}"

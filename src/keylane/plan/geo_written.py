@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.leaves import leaves_checksum
 from keylane.contract.parse import parse_contract
-from keylane.plan.geo_document import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from keylane.contract.model import Contract
-    from keylane.plan.lane_tables import Fitted
+    from keylane.plan.lane_tables import Wish
 
 __all__ = ["geo_contract_text", "geo_lines", "next_epoch"]
 
@@ -33,40 +32,43 @@ def next_epoch(before: Contract | None) -> int:
 
 
 def geo_contract_text(
-    table: Fitted,
+    leaves: Sequence[str],
+    wish: Wish,
     fields: Sequence[str],
     before: Contract | None = None,
     name: str = NAME,
     streams: Sequence[str] = STREAMS,
 ) -> str:
-    """The contract as YAML; it is parsed once here, so that no text leaves that cannot be read back."""
-    metadata, spec = _new(fields, name, streams, table) if before is None else _kept(before, table)
+    """The contract as YAML; it is parsed once here, so that no text leaves that cannot be read back.
+
+    Without leaves it tells, before anything is counted, whether there can be a table for the contract before.
+    """
+    metadata, spec = _new(fields, name, streams, wish) if before is None else _kept(before, wish)
     lines = [
         "apiVersion: keylane/v1",
         "kind: RoutingContract",
         f"metadata: {_flow({**metadata, 'epoch': next_epoch(before)})}",
         "spec:",
         *(f"  {key}: {_flow(value)}" for key, value in spec.items()),
-        *geo_lines(text_of(table), table.wish.resolution, before),
+        *geo_lines(leaves, wish.resolution, before),
     ]
     text = "\n".join(lines) + "\n"
-    parse_contract(text, name)
+    parse_contract(text, f"{metadata['name']} with lanes by place")
     return text
 
 
-def _new(fields: Sequence[str], name: str, streams: Sequence[str], table: Fitted) -> tuple[dict[str, Any], ...]:
+def _new(fields: Sequence[str], name: str, streams: Sequence[str], wish: Wish) -> tuple[dict[str, Any], ...]:
     key = {"fields": list(fields), "encoding": "place"}
-    wish = table.wish
     spec = {"streams": list(streams), "lanes": wish.lanes, "key": key, "partitioner": wish.partitioner}
     return {"name": name}, spec
 
 
-def _kept(before: Contract, table: Fitted) -> tuple[dict[str, Any], ...]:
+def _kept(before: Contract, wish: Wish) -> tuple[dict[str, Any], ...]:
     metadata = before.metadata.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     spec = before.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
     for gone in ("geo", "golden"):
         spec.pop(gone, None)
-    return metadata, {**spec, "lanes": table.wish.lanes}
+    return metadata, {**spec, "lanes": wish.lanes}
 
 
 def geo_lines(leaves: Sequence[str], resolution: int, before: Contract | None) -> Iterator[str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,7 @@ __all__ = [
     "LADDER",
     "Counted",
     "Fitted",
+    "Missed",
     "Score",
     "Wish",
     "chosen",
@@ -45,6 +46,7 @@ __all__ = [
     "held_out",
     "lane_sums",
     "leaves_of",
+    "missed",
     "scored",
 ]
 
@@ -117,10 +119,25 @@ class Score:
     hours: tuple[tuple[float, float], ...] = ()
 
 
-def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score, bool]:
-    """The table of all records, how even one of half of them is on the other half, and whether that meets the goal."""
+class Missed(NamedTuple):
+    """A CV that is above its goal, and what chance alone would give."""
+
+    what: str
+    cv: float
+    goal: float
+    noise_floor: float
+
+
+def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score | None, bool]:
+    """The table of all records, how even one of half of them is on the other half, and whether that meets the goal.
+
+    Where one half is without a record there is nothing to choose by: no score, and the goal is not said to be missed.
+    """
+    ladder = (wish.tau,) if wish.tau is not None else LADDER
+    if not (counted.fit.any() and counted.test.any()):
+        return fitted(counted.cells, counted.all, wish, ladder[0]), None, True
     best: tuple[float, float, Score] | None = None
-    for tau in (wish.tau,) if wish.tau is not None else LADDER:
+    for tau in ladder:
         score = held_out(counted, wish, tau)
         far = _from_goal(score, wish)
         if best is None or far < best[0]:
@@ -213,9 +230,27 @@ def near_chance(lanes: int) -> float:
     return 1 + 3 / sqrt(2 * max(1, lanes - 1))
 
 
+def missed(score: Score, wish: Wish) -> list[Missed]:
+    """What of a score is above its goal: the day, and of the hours the one that is furthest above its own."""
+    day, *hours = _goals(score, wish)
+    worst = sorted(hours, key=_too_uneven)[-1:]
+    return [one for one in (day, *worst) if _too_uneven(one) > 1]
+
+
 def _from_goal(score: Score, wish: Wish) -> float:
-    """1 or less where the goal is met; else how many times too uneven. Ranges of the curve are judged by the day."""
+    """1 or less where the goal is met; else how many times too uneven."""
+    return max(map(_too_uneven, _goals(score, wish)))
+
+
+def _goals(score: Score, wish: Wish) -> list[Missed]:
+    """The day, and each hour, beside what is wanted of it. Ranges of the curve are judged by the day."""
     near = near_chance(wish.lanes)
-    day = score.cv / max(DAY_GOAL, near * score.noise_floor)
-    hours = [found / max(HOUR_GOAL, near * floor) for found, floor in score.hours]
-    return max([day, *hours]) if wish.strategy == "hours" else day
+    hours = score.hours if wish.strategy == "hours" else ()
+    return [
+        Missed("CV", score.cv, max(DAY_GOAL, near * score.noise_floor), score.noise_floor),
+        *(Missed("CV of an hour", found, max(HOUR_GOAL, near * floor), floor) for found, floor in hours),
+    ]
+
+
+def _too_uneven(one: Missed) -> float:
+    return one.cv / one.goal

@@ -114,6 +114,13 @@ def _today(stream: Stream, question: Question) -> Today | None:
     contract = question.means.today
     if contract is None:
         return None
+    if contract.spec.geo is not None and stream.places is None:
+        hint = "plan the cells alone: a source without the others"
+        raise UsageError.of(
+            "today's lanes are by place, and not all keys are cells",
+            got=f"keys of {contract.spec.key.fields[0]}",
+            hint=hint,
+        )
     lanes = question.today_lanes if contract.spec.lanes == "live" else contract.spec.lanes
     if lanes is None:
         raise UsageError.of("today's contract leaves its lane count open", got="lanes: live", hint="--today-lanes N")

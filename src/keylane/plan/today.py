@@ -66,16 +66,15 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     key says nothing of these, and is refused.
     """
     _check_key(stream.profile, contract.spec.key)
-    if contract.spec.geo is not None:
+    if contract.spec.geo is not None and stream.places is not None:
         return _by_place(stream.places, contract, lanes)
     router = Router(contract, lanes=lanes)
     keys = stream.profile.keys.num_rows
     if router.partitioner.hash is None or contract.spec.key.window is not None:
         return Today(contract, lanes, np.full(keys, -1, np.int32), Fitted())
-    if router.cells is not None:
-        placed = router.lanes(stream.profile.keys).fill_null(-1)
-        return Today(contract, lanes, placed.to_numpy(zero_copy_only=False).astype(np.int32), Fitted())
     hashed = stream.hashed(contract.spec.partitioner, lanes)
+    if router.cells is not None:
+        return _cells_among_others(stream, router, hashed.home)
     if not router.overrides.any:
         return Today(contract, lanes, hashed.home, Fitted())
     moves, tier_lanes = _overridden(stream, router, hashed.home)
@@ -85,19 +84,24 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     return Today(contract, lanes, home, Fitted(moves, tier_lanes), _unseen(stream, router))
 
 
-def _by_place(places: Places | None, contract: Contract, lanes: int) -> Today:
+def _by_place(places: Places, contract: Contract, lanes: int) -> Today:
     """Lanes by place: a cell of the profile must be as fine as what the contract tells apart."""
     geo = contract.spec.geo
     assert geo is not None
-    if places is None:
-        hint = "a plan of cells among other keys is not made; filter the source"
-        raise UsageError.of("the contract's lanes are by place", got="a profile of other keys", hint=hint)
     finest = max(geo.resolution, finest_leaf(geo.leaves))
     if finest > places.resolution:
         got, allowed = f"cells of resolution {places.resolution}", f"resolution {finest} or finer"
         raise UsageError.of("the profile's cells are coarser than the contract's", got=got, allowed=allowed)
     rule = cell_lanes(contract, lanes)
     return Today(contract, lanes, places.lanes_of_keys(rule), Fitted(), by_place=rule)
+
+
+def _cells_among_others(stream: Stream, router: Router, hashed: NDArray[np.int32]) -> Today:
+    """Keys of bytes of which some are cells: those have their lane by place, as if each were named."""
+    placed = router.lanes(stream.profile.keys).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    other = np.flatnonzero(placed != hashed).tolist()
+    moves: Moves = {rank: (int(placed[rank]),) if placed[rank] >= 0 else () for rank in other}
+    return Today(router.contract, router.lane_count, placed, Fitted(moves))
 
 
 def _check_key(profile: Profile, named: Key) -> None:

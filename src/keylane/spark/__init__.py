@@ -11,6 +11,7 @@ decide      the steps in a row, as branches
 arrow       what has no native form
 places      the decision for keys that are places; `cells` are its parts
 geo_counts  places of a frame by home cell and hour
+place_keys  home cells of places as the keys of a profile
 lines, schemas, files   sources as frames with the place of each record; what they hold, and what is new
 writing     one batch into the lanes of a folder
 messages    Kafka records as frames; `decoding` for the fields of their values

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from keylane.geo.cells import HOME_RESOLUTION
+from keylane.geo.bits import HOME_RESOLUTION
 from keylane.spark.cache import cache_folder
 from keylane.spark.compiled import java_class
 

@@ -33,7 +33,7 @@ State: TypeAlias = Literal["ok", "missing", "wrong"]
 SPARK: Final = "route, demo"
 KAFKA: Final = "Kafka"
 BUDGET: Final = "budget"
-GEO: Final = "demo lesson"
+GEO: Final = "places"
 CELLS: Final = "quick cells"
 #: Asked twice, this far apart, a wall clock that somebody is setting differs from the clock that only counts.
 CLOCK_SECONDS: Final = 0.2
@@ -72,6 +72,7 @@ LIBRARIES: Final = (
     Library("confluent-kafka", "confluent_kafka", "2.6", None, KAFKA, "kafka"),
     Library("kafka-python", "kafka", "3.0", None, BUDGET, "kafka"),
     Library("h3", "h3", "4.1", None, GEO, "geo"),
+    Library("scipy", "scipy", "1.14", None, GEO, "geo"),
 )
 
 

@@ -33,12 +33,17 @@ STALE_SECONDS: Final = 3600
 SCRATCH: Final = ".fetch-"
 
 
-def retrieve(jars: Sequence[Jar], folder: Path, check: Callable[[Jar, Path], None]) -> None:
-    """Fetch these jars, and nothing they lean on, into a folder: every one checked before the first is put there."""
+def retrieve(
+    jars: Sequence[Jar], folder: Path, check: Callable[[Jar, Path], None], seconds: float | None = None
+) -> None:
+    """Fetch these jars, and nothing they lean on, into a folder: every one checked before the first is put there.
+
+    `seconds` is how long they are waited for; default: FETCH_SECONDS.
+    """
     _sweep(folder)
     with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as name:
         scratch = Path(name)
-        _ask(jars, scratch)
+        _ask(jars, scratch, seconds or FETCH_SECONDS)
         for jar in jars:
             check(jar, scratch / jar.file)
         for jar in jars:
@@ -51,14 +56,14 @@ def _sweep(folder: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _ask(jars: Sequence[Jar], scratch: Path) -> None:
+def _ask(jars: Sequence[Jar], scratch: Path, seconds: float) -> None:
     (scratch / "ivy.xml").write_text(_wanted(jars), encoding="utf-8")
     try:
         done = subprocess.run(  # noqa: S603 - the user's own Java, and arguments of our own
-            _command(scratch), capture_output=True, text=True, check=False, timeout=FETCH_SECONDS
+            _command(scratch), capture_output=True, text=True, check=False, timeout=seconds
         )
     except subprocess.TimeoutExpired:
-        raise _failed(jars, f"no end after {FETCH_SECONDS} s") from None
+        raise _failed(jars, f"no end after {seconds:g} s") from None
     away = [jar for jar in jars if not (scratch / jar.file).exists()]
     if done.returncode or away:
         raise _failed(away or jars, _complaint(done.stdout + done.stderr))

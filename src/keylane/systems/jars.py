@@ -51,6 +51,8 @@ Kit: TypeAlias = Literal["connector", "broker", "tools", "geo"]
 
 KITS: Final[tuple[Kit, ...]] = get_args(Kit)
 CONNECTOR: Final = "spark-sql-kafka-0-10_2.13"
+#: How long a jar is waited for that nothing fails without.
+PATIENCE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,14 @@ def _jar(coordinate: str, sha256: str, kits: str) -> Jar:
     return Jar(group, artifact, number, sha256, tuple(kits.split(",")))
 
 
-def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold) -> list[Path]:
+def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold, seconds: float | None = None) -> list[Path]:
     """The paths of a kit's jars in `folder` (default: the cache); those that are not there are fetched first."""
     wanted, folder = kit(name), folder or jar_folder()
     _copy_from_cache(lacking(wanted, folder), folder)
     if away := lacking(wanted, folder):
         tell(f"fetching {len(away)} jar(s) of the kit {name}, once, into {folder}")
         folder.mkdir(parents=True, exist_ok=True)
-        retrieve(away, folder, check)
+        retrieve(away, folder, check, seconds)
     for jar in wanted:
         check(jar, folder / jar.file)
     return [folder / jar.file for jar in wanted]
@@ -112,8 +114,8 @@ def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold) -> list[
 def has_geo(tell: Tell = untold) -> bool:
     """Whether H3 for Java is in the cache now; fetched if it can be. Without it cells are found too, more slowly."""
     try:
-        fetched("geo", tell=tell)
-    except (JarError, MissingExtraError) as error:
+        fetched("geo", tell=tell, seconds=PATIENCE_SECONDS)
+    except (JarError, MissingExtraError, OSError) as error:
         tell(f"cells are found in Python workers, at half the speed: {error}")
         return False
     return True

@@ -14,8 +14,8 @@ Every attempt at a batch has a token of its own, and writes files that nobody el
 so the files of an attempt that was killed are never read, whatever it left; a batch whose manifest is there has
 happened, and is only moved. The batch before stays whole until then.
 
-Why not Spark's own state store: two operators would have to be chained, by driver and by lane, and on sixty lanes a
-batch with nothing in it then took longer than reading, placing and matching 100,000 pings does here.
+Why not Spark's own state store: two operators would have to be chained, by driver and by lane, and on sixty lanes their
+120 stores are opened and committed in every batch, also in an empty one. Nor could the number of tasks change.
 """
 
 from __future__ import annotations

@@ -348,3 +348,27 @@ def test_json_is_json_whatever_the_key(encoding: str, process: Run, contract_fil
     assert "Traceback" not in err
     if code == 0:
         json.loads(out.encode("utf-8", "surrogateescape").decode("utf-8"))
+
+
+def test_a_lane_from_the_lane_table_is_not_left_to_a_clients_setting(run: Run, contract_file: ContractFile) -> None:
+    key, leaves = {"fields": ["lat", "lng"], "encoding": "place"}, ["", "", "", "8329b6"]
+    path = contract_file(key=key, geo={"resolution": 3, "leaves": leaves})
+    said = "The lane is 3, from the lane table: no client's own rule knows it. Pass the lane."
+    assert said in run("explain", "33.4484,-112.0740", "-c", path)[1]
+    hashed = run("explain", "48.85,2.35", "-c", path)[1]
+    assert "in no leaf" in hashed
+    assert "Pass the lane." not in hashed
+
+
+def test_a_place_in_the_south_is_no_option_and_a_third_number_is_not_dropped(
+    run: Run, contract_file: ContractFile
+) -> None:
+    path = contract_file(key={"fields": ["lat", "lng"], "encoding": "place"}, geo={"resolution": 3})
+    sydney = [run("explain", *words)[:2] for words in (("-c", path, "-33.87,151.21"), ("-33.87,151.21", "-c", path))]
+    assert sydney[0] == sydney[1] == run("explain", "-c", path, "--", "-33.87,151.21")[:2]
+    assert sydney[0][0] == 0
+    assert document(run, "-e", "place", "-n", 60, "-33.87,151.21")["lanes"] == 60
+    for typed in ("33.4,-112.0,7", "33.4"):
+        code, _, err = run("explain", typed, "-c", path)
+        assert code == 2
+        assert f"not a place: got '{typed}'; allowed: LATITUDE,LONGITUDE" in err

@@ -93,12 +93,15 @@ def test_every_cell_has_one_lane_and_keeps_its_order(contract: Callable[..., Con
     assert answers(contract(PLACE + geo("8329b6"))) == (tail, leaves)
 
 
+#: The children of 8329b6.
+SEVEN = " ".join(f"8429b{digits:x}" for digits in range(0x61, 0x6F, 2))
 TABLES = {
     "the same": (["8329b6"], ["8329b6"], MovedLeaves(1, 0, 0, 0)),
     "one moves": (["8329b6 8329b0"], ["8329b6", "8329b0"], MovedLeaves(2, 1, 0, 0)),
-    "a split that stays": (["8329b6"], ["8429b6d 8429b69"], MovedLeaves(2, 0, 0, 0)),
-    "a split of which one moves": (["8329b6"], ["8429b6d", "8429b69"], MovedLeaves(2, 1, 0, 0)),
-    "two that become one": (["8429b6d", "8429b69"], ["8329b6"], MovedLeaves(1, 1, 0, 0)),
+    "a split that stays": (["8329b6"], [SEVEN], MovedLeaves(7, 0, 0, 0)),
+    "a split of which one moves": (["8329b6"], [SEVEN.replace("8429b6d", ""), "8429b6d"], MovedLeaves(7, 1, 0, 0)),
+    "a split of which two are left": (["8329b6"], ["8429b6d", "8429b69"], MovedLeaves(2, 1, 0, 1)),
+    "two that become one": (["8429b6d", "8429b69"], ["8329b6"], MovedLeaves(1, 1, 1, 0)),
     "one more": (["8329b6"], ["8329b6 8329b0"], MovedLeaves(2, 0, 1, 0)),
     "one less": (["8329b6 8329b0"], ["8329b0"], MovedLeaves(1, 0, 0, 1)),
     "none any more": (["8329b6"], [], MovedLeaves(0, 0, 0, 1)),
@@ -145,3 +148,19 @@ def test_a_golden_place_is_tried_as_its_cell_or_as_its_degrees(contract: Callabl
 def test_a_golden_key_that_is_no_cell_is_found(contract: Callable[..., Contract]) -> None:
     (found,) = contract_findings(contract(PLACE + geo() + "\ngolden: [{key: phoenix, lane: 1}]"))
     assert "not a place key: got str 'phoenix'; allowed: an H3 cell" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "joined", "left"),
+    [
+        (["8329b6"], ["8429b61"], 0, 1),
+        (["8429b61"], ["8329b6"], 1, 0),
+        (["8329b6"], [SEVEN], 0, 0),
+        (["831c00"], [" ".join(f"841c0{digit:02x}" for digit in (0x01, 0x05, 0x07, 0x09, 0x0B, 0x0D))], 0, 0),
+    ],
+    ids=["cut to a child", "grown from a child", "all seven children", "all six of a pentagon"],
+)
+def test_a_leaf_that_is_hashed_in_part_is_a_change(old: list[str], new: list[str], joined: int, left: int) -> None:
+    """Its lane is the same, so by the leaves alone nothing seemed to move, and no epoch was asked for."""
+    found = moved_leaves(old, new)
+    assert (found.moved, found.joined, found.left) == (0, joined, left)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from keylane.geo.bits import middle
+from keylane.geo.bits import homes_in, middle
 from keylane.geo.children import children
 from keylane.geo.outlines import outlines
 
@@ -38,3 +38,9 @@ def test_outlines_are_those_of_h3_filled_with_the_last_corner() -> None:
     for cell, outline in zip(cells, outlines(cells).tolist(), strict=True):
         corners = [list(corner) for corner in h3.cell_to_boundary(cell)]
         assert outline == corners + [corners[-1]] * (10 - len(corners))
+
+
+@pytest.mark.parametrize("at", [0, 1, 3, 5])
+def test_home_cells_are_counted_as_h3_counts_them(at: int) -> None:
+    for cell in (*h3.get_pentagons(at), h3.latlng_to_cell(33.4, -112.0, at)):
+        assert homes_in(cell) == h3.cell_to_children_size(cell, 9)

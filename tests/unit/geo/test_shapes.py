@@ -64,3 +64,16 @@ def test_the_parts_of_a_cell_cover_as_much_as_they_do() -> None:
     children = h3.cell_to_children(cell, 7)
     assert len(outline_of_parts(cell, 7)) == 54
     assert sum(map(area_km2, children)) == pytest.approx(area_km2(cell), rel=0.03)
+
+
+@pytest.mark.parametrize("pole", [90.0, -90.0])
+@pytest.mark.parametrize("at", [2, 3, 6])
+def test_the_parts_of_a_cell_around_a_pole_are_a_band_too(pole: float, at: int) -> None:
+    """Without it the outline ends a turn away from where it began, and a line closes it across the whole map."""
+    cell = h3.latlng_to_cell(pole, 0.0, at)
+    assert cell == h3.cell_to_parent(h3.latlng_to_cell(pole, 0.0, at + 2), at), "the pole is in its parts as well"
+    band = outline_of_parts(cell, at + 2)
+    assert [lat for lat, _ in band[-2:]] == [pole, pole]
+    assert widest_step(band[:-1]) <= 360
+    assert abs(band[-1][1] - band[0][1]) < 1e-9
+    assert abs(band[-2][1] - band[-3][1]) < 1e-9

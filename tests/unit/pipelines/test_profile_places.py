@@ -1,4 +1,4 @@
-"""A profile says at once that it does not count places, under a contract and by name; cells it does."""
+"""A profile counts the home cells of places, and says at once that it does not count places one by one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from keylane.pipelines.profile import key_of
 
 
 def test_places_are_refused_and_cells_are_named_instead() -> None:
-    wanted = "places are not counted one by one: got 'lat, lng'; allowed: cells; hint: a column of their cells"
+    wanted = (
+        "places are not counted one by one: got 'lat, lng'; allowed: cells; hint: their home cells: --place LAT,LNG"
+    )
     with pytest.raises(UsageError, match=wanted):
         key_of((), "utf8", Case(place(), {}).contract, of_topic=False)
     with pytest.raises(UsageError, match=wanted):

@@ -26,7 +26,8 @@ from keylane.plan.heat import heat_under, plainly_hashed
 from keylane.plan.make import Plan, Question, make_plan
 from keylane.plan.places import hours_of
 from keylane.plan.possible import possible
-from keylane.plan.stream import Stream
+from keylane.plan.stream import Stream, moved_loads
+from keylane.plan.today import today_of
 from keylane.plan.verdict import notes
 from keylane.plan.written import Means
 from keylane.router import Router
@@ -256,8 +257,16 @@ def test_bytes_that_are_all_cells_are_places_and_others_beside_them_are_not(plan
     mixed = replace(profile, keys=pa.table({"key": [*keys[:-1], b"other"]}))
     assert Stream(mixed).places is None
     spec = plan.contract.spec.model_copy(update={"key": raw})
-    with pytest.raises(UsageError, match="the contract's lanes are by place"):
-        planned(mixed, today=plan.contract.model_copy(update={"spec": spec}))
+    today = plan.contract.model_copy(update={"spec": spec})
+    with pytest.raises(UsageError, match="today's lanes are by place, and not all keys are cells"):
+        planned(mixed, today=today)
+    stands = today_of(Stream(mixed), today, 60)
+    decided = decide(Router(today), mixed.keys).lane
+    assert stands.home.tolist() == np.asarray(decided).tolist()
+    loads = moved_loads(
+        Stream(mixed).hashed("kafka-java", 60), stands.fitted.moves, mixed.by_window, stands.fitted.tier_lanes
+    )
+    assert loads.sum(axis=1).tolist() == np.bincount(decided, mixed.records, minlength=60).tolist()
 
 
 def test_a_contract_of_another_place_is_refused(plan: Plan) -> None:

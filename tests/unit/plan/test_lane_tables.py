@@ -15,9 +15,21 @@ from keylane.geo.cells import cells_of
 from keylane.geo.split import in_curve_order
 from keylane.measure.balance import cv, noise_floor
 from keylane.placement.cell_lanes import cell_lanes
-from keylane.plan.geo_document import geo_document, sampled
+from keylane.plan.geo_document import geo_document, sampled, text_of
 from keylane.plan.geo_written import geo_contract_text
-from keylane.plan.lane_tables import LADDER, Counted, Score, Wish, chosen, fitted, hashed, lane_sums, scored
+from keylane.plan.lane_tables import (
+    LADDER,
+    Counted,
+    Fitted,
+    Score,
+    Wish,
+    chosen,
+    fitted,
+    hashed,
+    lane_sums,
+    missed,
+    scored,
+)
 
 CITIES = [(40.7, -74.0), (41.9, -87.6), (33.4, -112.1), (51.5, -0.1), (19.1, 72.9), (35.7, 139.7), (-23.5, -46.6)]
 
@@ -43,10 +55,15 @@ def document(counted: Counted, wish: Wish, **more: Any) -> dict[str, Any]:
     return geo_document("SRC", counted, {}, table, held, met=met, **more)
 
 
+def written(table: Fitted, *arguments: Any, **more: Any) -> str:
+    return geo_contract_text(text_of(table), table.wish, *arguments, **more)
+
+
 def test_a_table_is_even_on_records_that_it_has_not_seen_and_a_hash_is_not() -> None:
     counted = traffic()
     table, held, met = chosen(counted, Wish(12))
     assert met
+    assert held is not None
     assert held.cv < 2 * held.noise_floor
     assert hashed("kafka-java", 3, 12, counted.cells, counted.test).cv > 10 * held.cv
     assert scored(table.lanes, counted.cells, counted.all).cv < held.cv
@@ -66,6 +83,7 @@ def test_a_table_fitted_on_noise_is_not_called_good() -> None:
     counted = traffic()
     own = scored(fitted(counted.cells, counted.fit, Wish(12), 0.3).lanes, counted.cells, counted.fit)
     held = chosen(counted, Wish(12, tau=0.3))[1]
+    assert held is not None
     assert own.cv < 0.5 * held.cv
 
 
@@ -83,6 +101,7 @@ def test_the_score_is_that_of_the_lanes() -> None:
 def test_a_held_out_table_has_the_noise_of_both_halves() -> None:
     counted = traffic()
     held = chosen(counted, Wish(5))[1]
+    assert held is not None
     halves = (counted.fit.sum(), counted.test.sum())
     assert held.noise_floor == pytest.approx(np.sqrt(4 * sum(1 / half for half in halves)), rel=1e-3)
 
@@ -158,7 +177,7 @@ def test_a_sample_has_heavy_cells_as_often_as_they_are_heavy() -> None:
 def test_the_contract_places_as_the_table_does() -> None:
     counted = traffic()
     table = chosen(counted, Wish(12))[0]
-    contract = parse_contract(geo_contract_text(table, ("lat", "lng")))
+    contract = parse_contract(written(table, ("lat", "lng")))
     assert contract.spec.geo is not None
     assert contract.spec.geo.checksum == leaves_checksum(contract.spec.geo.leaves)
     around = cells_of(*(np.array(CITIES * 40) + np.random.default_rng(3).normal(0, 2, (len(CITIES) * 40, 2))).T)
@@ -168,7 +187,7 @@ def test_the_contract_places_as_the_table_does() -> None:
 
 def test_a_contract_keeps_what_it_was_and_has_the_next_epoch() -> None:
     counted = traffic()
-    first = geo_contract_text(chosen(counted, Wish(12))[0], ("y", "x"), name="cabs", streams=("pings",))
+    first = written(chosen(counted, Wish(12))[0], ("y", "x"), name="cabs", streams=("pings",))
     before = parse_contract(
         first.replace('"epoch": 1', '"epoch": 4, "owner": "dispatch \\u0007"').replace(
             "    resolution: 3", "    resolution: 3\n    region: [-80, -180, 80, 180]"
@@ -176,7 +195,7 @@ def test_a_contract_keeps_what_it_was_and_has_the_next_epoch() -> None:
         + "  expect: {max_over_mean: 1.5}\n"
     )
     table = chosen(traffic(seed=7), Wish(12, old=cell_lanes(before, 12)))[0]
-    after = parse_contract(geo_contract_text(table, ("y", "x"), before))
+    after = parse_contract(written(table, ("y", "x"), before))
     assert (after.metadata.name, after.metadata.epoch, after.metadata.owner) == ("cabs", 5, "dispatch \u0007")
     assert (after.spec.streams, after.spec.key, after.spec.expect) == (
         before.spec.streams,
@@ -204,3 +223,47 @@ def test_a_hash_is_of_the_ancestors() -> None:
         sums[partitioner("kafka-java").lane(parent.to_bytes(8, "big"), 6) or 0] += load
     assert isinstance(found, Score)
     assert found.cv == pytest.approx(cv(sums))
+
+
+def test_where_one_half_is_empty_nothing_is_said_to_be_even() -> None:
+    """One record: a score of the half without any would be a CV of 0, and a goal that is met."""
+    cell = cells_of([40.7], [-74.0])
+    one, none = np.ones((1, 1)), np.zeros((1, 1))
+    for halves in ((one, none), (none, one)):
+        found = document(Counted(cell, *halves), Wish(6), timed=False)
+        assert found["balance"]["held_out"] is None
+        assert found["balance"]["cv"] == found["beside"][0]["cv"] > 2
+        assert any("too few records to hold half of them out" in note for note in found["notes"])
+        assert any(note.startswith("1 cell cannot fill 6 lanes") for note in found["notes"])
+
+
+def test_the_hour_that_misses_its_goal_is_named_and_not_the_one_that_has_few_records() -> None:
+    quiet, busy = (0.456, 0.408), (0.2, 0.05)
+    score = Score(0.01, quiet[0], 1.1, 0.02, quiet[1], (quiet, busy))
+    (found,) = missed(score, Wish(60))
+    assert (found.what, found.cv, found.noise_floor) == ("CV of an hour", *busy)
+    assert found.goal == pytest.approx(0.05 * (1 + 3 / np.sqrt(118)))
+    assert missed(score, Wish(60, "curve")) == []
+    assert [one.what for one in missed(replace(score, cv=0.5), Wish(60))] == ["CV", "CV of an hour"]
+
+
+def test_many_lanes_for_one_city_are_called_dear() -> None:
+    rng = np.random.default_rng(3)
+    homes, both = in_curve_order(
+        cells_of(*(np.array([(40.7, -74.0)]) + rng.normal(0, 0.02, (4_000, 2))).T), np.ones((4_000, 1))
+    )
+    counted = Counted(homes, both, both)
+    (note,) = [note for note in document(counted, Wish(60), radii=(1000.0,))["notes"] if "ranges of the curve" in note]
+    assert note.startswith("within 1000 m of a record are ")
+    ranges = document(counted, Wish(60, "curve"), radii=(1000.0,))["notes"]
+    assert any(note.endswith("lanes on average; fewer lanes help") for note in ranges)
+    cheap = document(traffic(), Wish(7), radii=(500.0,))["notes"]
+    assert not any("ranges of the curve" in note for note in cheap)
+
+
+def test_a_change_that_was_held_back_says_by_what() -> None:
+    old, grown = chosen(traffic(), Wish(12))[0], traffic(seed=5, shift=0.9)
+    held = document(grown, Wish(12, old=old.lanes, most_moved=0.01))["notes"]
+    assert any("no more than 1.0% of the load may change lane" in note for note in held)
+    free = document(grown, Wish(12, old=old.lanes, most_moved=1.0))["notes"]
+    assert not any("may change lane" in note for note in free)

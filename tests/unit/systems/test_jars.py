@@ -262,6 +262,23 @@ def test_h3_for_java_is_fetched_when_it_can_be_and_else_it_is_told(
     assert names(folder) == ["h3-1.0.jar"]
 
 
+def test_what_nothing_fails_without_is_not_waited_for_long_and_a_locked_cache_stops_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jars, "_pinned", lambda: (jar("h3", kits=("geo",)),))
+    waited: list[float] = []
+
+    def locked(_jars: object, _folder: object, _check: object, seconds: float) -> None:
+        waited.append(seconds)
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(jars, "retrieve", locked)
+    told: list[str] = []
+    assert not jars.has_geo(told.append)
+    assert waited[0] <= 60
+    assert told[-1] == "cells are found in Python workers, at half the speed: read-only"
+
+
 def test_spark_looks_for_the_h3_that_is_pinned() -> None:
     from keylane.spark.cells_java import H3_JAR
 

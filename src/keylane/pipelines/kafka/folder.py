@@ -20,7 +20,7 @@ from keylane.pipelines.kafka.login import session_with_login
 from keylane.pipelines.kafka.sources import KafkaSource
 from keylane.pipelines.kafka.topics import check_source
 from keylane.pipelines.kafka.values import fields_of
-from keylane.pipelines.session import java_process
+from keylane.pipelines.session import fetch_cells, java_process
 from keylane.router import Router
 from keylane.spark.files import LINE, MALFORMED, PLACE, POSITION, Batch, SourceFile, place_of
 from keylane.spark.stopping import Gate
@@ -61,6 +61,8 @@ def route_to_folder(contract: Contract, source: Address, target: Address, given:
         files.check_checkpoint(held.checkpoint, before)
         with session_with_login(given, running, access) as session:
             held.lock.note_java(java_process(session))
+            if contract.spec.key.is_place:
+                fetch_cells(session, running.say)
             fields, unread = fields_of(contract, given.kafka)
             said = given.kafka
             topic = KafkaSource(session, access, source.name, fields, unread, said.start, said.max_records)

@@ -22,7 +22,7 @@ from keylane.pipelines.kafka.login import session_with_login
 from keylane.pipelines.kafka.sources import FileSource, KafkaSource
 from keylane.pipelines.kafka.topics import Topics, agreed_lanes, check_source, dead_topic
 from keylane.pipelines.kafka.values import fields_of
-from keylane.pipelines.session import java_process
+from keylane.pipelines.session import fetch_cells, java_process
 from keylane.router import Router
 from keylane.spark.stopping import Gate
 from keylane.systems.address import path_of
@@ -83,6 +83,8 @@ def _route(
     files.check_checkpoint(state.checkpoint, before)
     with session_with_login(given, running, cluster.access) as session:
         state.lock.note_java(java_process(session))
+        if router.contract.spec.key.is_place:
+            fetch_cells(session, running.say)
         origin = _source(session, router, source, cluster.access, given, state.head)
         topics = _topics(session, router, target, given.kafka, cluster, state.head)
         body = KafkaBatches(router, origin, topics, state, before, running, state.parked())

@@ -27,7 +27,7 @@ from keylane.pipelines.match.picture import picture_of
 from keylane.pipelines.match.reading import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
 from keylane.pipelines.match.written import check_target, staged, write_dead, write_matches
-from keylane.pipelines.session import session_beside, warn
+from keylane.pipelines.session import fetch_cells, session_beside, warn
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.session import active_session_kept
 from keylane.systems.address import parse_address
@@ -92,6 +92,7 @@ def match(
     work = agreed_work(drivers, riders, target, options, contract)
     try:
         with active_session_kept(), session_for(work, spark, say) as session:
+            fetch_cells(session, say)
             found = _matched(session, work)
     except Exception as error:
         raise translated(error, work="the match") from error

@@ -31,7 +31,7 @@ from keylane.pipelines.match.stream_written import Written
 from keylane.pipelines.match.written import check_target
 from keylane.pipelines.route import Options as Route
 from keylane.pipelines.route import check_checkpoint, run_query
-from keylane.pipelines.session import java_process, warn
+from keylane.pipelines.session import fetch_cells, java_process, warn
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.session import active_session_kept
 from keylane.spark.stopping import Gate
@@ -119,6 +119,7 @@ def follow(
         check_checkpoint(held.checkpoint, last)
         with active_session_kept(), session_for(work, spark, say) as session:
             held.lock.note_java(java_process(session))
+            fetch_cells(session, say)
             drivers_at, riders_at = (opened.enter_context(_cluster(side, given)) for side in sides)
             lags = Lags(sides, (drivers_at, riders_at), given.kafka.max_records)
             body = MatchBatches(

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from keylane.records import Reason
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["KNOWN", "LATE_REQUEST", "judged", "remembered", "told_too_late"]
+__all__ = ["KNOWN", "judged", "remembered", "told_too_late"]
 
-LATE_REQUEST: Final = "late-request"
 _REQUEST: Final = ("rider", "ts", "offset", "lat", "lng", "cell")
 #: What is kept of a request.
 KNOWN: Final = (
@@ -33,7 +34,7 @@ def told_too_late(requests: DataFrame, kept_from: int) -> DataFrame:
     return late.select(
         F.lit("riders").alias("side"),
         F.lit(None).cast("string").alias("source"),
-        F.lit(LATE_REQUEST).alias("reason"),
+        F.lit(str(Reason.LATE_REQUEST)).alias("reason"),
         F.to_json(F.struct(*_REQUEST[:5])).alias("original"),
     )
 

@@ -30,6 +30,7 @@ QUESTIONS = (
     "promise",
     "geo_balance",
     "match",
+    "match_state",
     "geo_recall",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"

@@ -59,7 +59,7 @@ browser: ## Find chromium, or install it by apt-get: the tests look at pages in 
 
 .PHONY: test
 test: $(STAMP) java browser ## Run the tests
-	echo "test: pytest $(or $(ARGS),in two halves side by side)"
+	echo "test: pytest $(or $(ARGS),in three parts side by side)"
 	scripts/test.sh $(BIN)/python $(ARGS)
 
 .PHONY: test-faults

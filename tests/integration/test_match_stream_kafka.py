@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import count
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
@@ -17,18 +16,16 @@ from keylane.placement.cell_lanes import cell_lanes
 from keylane.systems.broker import librdkafka_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import pyarrow as pa
 
     from keylane.systems.broker import Cluster
 
-NUMBERS = count(1)
 
-
-def filled(broker: Cluster, topic: str, table: pa.Table) -> str:
-    """A topic with the records of a table, each in the lane of its place; times as milliseconds."""
-    name = create_topic(broker, f"{topic}-{next(NUMBERS)}", 4)
+def filled(broker: Cluster, name: str, table: pa.Table) -> str:
+    """A topic of four lanes with the records of a table, each in the lane of its place; times as text."""
     producer = Producer({**librdkafka_settings(broker)})
     lanes = cell_lanes(geo_contract(4), 4).of(cells_of(table["lat"], table["lng"]))
     for row, lane in zip(table.drop(["file"]).to_pylist(), lanes.tolist(), strict=True):
@@ -38,9 +35,12 @@ def filled(broker: Cluster, topic: str, table: pa.Table) -> str:
     return f"kafka://{broker.bootstrap}/{name}"
 
 
-def test_topics_are_followed_over_a_kill_into_a_folder_and_into_a_topic(broker: Cluster, tmp_path: Path) -> None:
+def test_topics_are_followed_over_a_kill_into_a_folder_and_into_a_topic(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
     made = world(files=3)
-    sides = filled(broker, "driver-locations", made.pings), filled(broker, "rider-requests", made.requests)
+    names = topic(4, "driver-locations"), topic(4, "rider-requests")
+    sides = filled(broker, names[0], made.pings), filled(broker, names[1], made.requests)
     target = tmp_path / "out"
     run_and_die(*sides, target, point="forced", batch=1, max_records=700)
     steps, document = run_to_the_end(*sides, target, max_records=700)
@@ -50,12 +50,12 @@ def test_topics_are_followed_over_a_kill_into_a_folder_and_into_a_topic(broker: 
     assert document["dead"] == {"drivers": {}, "riders": {}}
     assert matches(target) == expected
     assert [one["records"] for one in document["metrics"]["lag"]] == [0] * 4
-    topic = create_topic(broker, f"matches-{next(NUMBERS)}", 2)
-    create_topic(broker, f"{topic}.dlq", 1)
-    to = f"kafka://{broker.bootstrap}/{topic}"
+    answers = topic(2, "matches")
+    create_topic(broker, f"{answers}.dlq", 1)
+    to = f"kafka://{broker.bootstrap}/{answers}"
     run_and_die(*sides, to, point="forced", batch=0, state=str(tmp_path / "state"))
     run_to_the_end(*sides, to, state=str(tmp_path / "state"))
-    told = [json.loads(read.value or b"") for read in read_back(broker, topic)]
+    told = [json.loads(read.value or b"") for read in read_back(broker, answers)]
     ids = {one["match_id"]: (one["rider_id"], one["driver_id"]) for one in told}
     assert len(told) > len(expected), "the kill was to come after the matches were written, and before they counted"
     assert len(ids) == len(expected)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PINGS, REQUESTS = 100_000, 2_000
 FILES: Final = 4
-COLUMNS: Final = "id string, ts bigint, lat double, lng double, available boolean, lane int"
+COLUMNS: Final = "id string, ts bigint, lat double, lng double, available boolean, home int"
 STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -60,7 +60,7 @@ def _fill(folder: Path) -> None:
     drivers, riders = make_traffic(PINGS, REQUESTS, seed=7)
     cells = cells_of(drivers.column("lat").to_numpy(), drivers.column("lng").to_numpy())
     for name, table in (
-        ("pings", drivers.append_column("lane", pa.array(hashed_lanes(LANES).of(cells)))),
+        ("pings", drivers.append_column("home", pa.array(hashed_lanes(LANES).of(cells)))),
         ("requests", riders),
     ):
         (folder / name).mkdir()
@@ -84,7 +84,7 @@ def _kept(spark: SparkSession, folder: Path, state: Path) -> None:
 
     pings = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder / "pings"))
     by_driver = pings.withColumn("block", F.pmod(F.hash("id"), F.lit(LANES))).groupBy("block")
-    by_lane = by_driver.transformWithStateInPandas(newest(), COLUMNS, "append", "none").groupBy("lane")
+    by_lane = by_driver.transformWithStateInPandas(newest(), COLUMNS, "append", "none").groupBy("home")
     kept = by_lane.transformWithStateInPandas(newest(), COLUMNS, "append", "none")
     query = kept.writeStream.foreachBatch(_nowhere).option("checkpointLocation", str(state))
     query.trigger(availableNow=True).start().awaitTermination()

@@ -6,7 +6,6 @@ homes      pings of drivers that change lanes -> tombstones to the lanes they le
 timeline   what a lane knows of its drivers over time
 requests   a request that is told more than once counts once
 near       timelines and requests -> pairs
-ghosts     pairs whose driver had pinged elsewhere since are dropped
 merge      the lanes' pairs -> each request's answer
 assign     pairs -> one driver to at most one rider
 offers     who holds a driver, until when

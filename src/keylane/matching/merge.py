@@ -6,7 +6,7 @@ The nearest K of a union are among the nearest K of its parts, so that each lane
 
 Worked example: lane 4 says (a, 300 m) and (b, 500 m), lane 9 says (c, 400 m); the nearest two are a and c.
 
-A driver has one home lane, so two lanes name the same driver only while its move is under way, see `ghosts`. When not
+A driver has one home lane, so two lanes name the same driver only while its move is under way, see `homes`. When not
 to use it: before all lanes of a request have answered.
 """
 

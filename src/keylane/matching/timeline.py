@@ -1,4 +1,4 @@
-"""What a lane knows of its drivers over time: entries in order, joined, thinned out, and as bytes for a state store.
+"""What a lane knows of its drivers over time: entries in order, joined and thinned out.
 
 Rule: entries are sorted by (driver, ts, offset), each (driver, ts, offset) once. An entry is the newest of its driver
 for the moments t with ts <= t < until, where `until` is the ts of the driver's next entry. So "as of t" is one
@@ -25,7 +25,7 @@ from keylane.matching.schemas import ENTRIES, Kind, shaped
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NEVER", "empty_entries", "from_blob", "last_seen", "merged", "pruned", "to_blob", "until"]
+__all__ = ["NEVER", "empty_entries", "last_seen", "merged", "pruned", "until"]
 
 #: The end of an entry that no other has followed.
 NEVER: Final = int(np.iinfo(np.int64).max)
@@ -89,19 +89,3 @@ def pruned(entries: pa.Table, before: int, expire: int | None = None) -> pa.Tabl
     kept = last_seen(entries, expire) > np.maximum(ts, before)
     kept &= (kind != Kind.LEFT) | (ts > before)
     return entries if kept.all() else entries.filter(pa.array(kept)).combine_chunks()
-
-
-def to_blob(entries: pa.Table) -> bytes:
-    """The entries as bytes: an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, ENTRIES) as writer:
-        writer.write_table(entries)
-    return bytes(sink.getvalue())
-
-
-def from_blob(blob: bytes | None) -> pa.Table:
-    """The entries of such bytes; of none, a lane that knows of nobody."""
-    if not blob:
-        return empty_entries()
-    with pa.ipc.open_stream(blob) as reader:
-        return reader.read_all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.matching.tables import BUSY, LEFT, at, entries, rows
 
-from keylane.matching.timeline import NEVER, empty_entries, from_blob, last_seen, merged, pruned, to_blob, until
+from keylane.matching.timeline import NEVER, empty_entries, last_seen, merged, pruned, until
 
 KEY = ("driver", "ts", "offset", "kind")
 
@@ -47,10 +47,3 @@ def test_what_no_later_request_can_see_is_dropped() -> None:
 def test_what_all_can_be_seen_is_kept_as_it_is() -> None:
     known = entries(at("a", 5))
     assert pruned(known, 5) is known
-
-
-def test_bytes_give_the_entries_back() -> None:
-    known = entries(at("a", 5), at("Zoë", 7, kind=BUSY, east=3.0))
-    assert from_blob(to_blob(known)).equals(known)
-    assert from_blob(None).equals(empty_entries())
-    assert from_blob(to_blob(empty_entries())).equals(empty_entries())

@@ -108,7 +108,7 @@ def _has_h3ronpy() -> bool:
 
 
 def _identity(lat: Column, lng: Column) -> Column:
-    from keylane.spark.arrow import arrow_udf
+    from keylane.spark.hashes import arrow_udf
 
     # Inside of its caller, so that it is sent to the workers, who know nothing of this folder.
     def first(latitudes: pa.Array, _longitudes: pa.Array) -> pa.Array:
@@ -119,7 +119,7 @@ def _identity(lat: Column, lng: Column) -> Column:
 
 def _in_bulk(lat: Column, lng: Column) -> Column:
     from keylane.geo.cells import HOME_RESOLUTION
-    from keylane.spark.arrow import arrow_udf
+    from keylane.spark.hashes import arrow_udf
 
     def cells(latitudes: pa.Array, longitudes: pa.Array) -> pa.Array:
         from h3ronpy.vector import coordinates_to_cells

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.population import Population, population
 from benchmarks.timing import Figure, best
-from keylane.geo.rebalance import hour_cvs, rebalance
+from keylane.geo.lane_tables import hour_cvs, rebalance
 from keylane.plan.lane_tables import Score, Wish, chosen, fitted, hashed, scored
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _drifts(leaves: int) -> dict[str, NDArray[np.float64]]:
 
 
 def _moved_anew(table: Fitted, load: NDArray[np.float64]) -> float:
-    from keylane.geo.pack import pack_by_hour
+    from keylane.geo.lane_tables import pack_by_hour
 
     return float(load[pack_by_hour(load, LANES) != table.lane].sum() / load.sum())
 

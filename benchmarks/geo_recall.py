@@ -19,9 +19,8 @@ from benchmarks.timing import Figure
 from keylane.geo.cells import cells_of
 from keylane.matching.brute import brute
 from keylane.matching.cover import covers
-from keylane.matching.merge import merged_pairs
-from keylane.matching.near import near
-from keylane.matching.schemas import Kind
+from keylane.matching.near import merged_pairs, near
+from keylane.matching.tables import Kind
 from keylane.matching.timeline import empty_entries, merged
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from benchmarks.timing import Figure, best
 from keylane import identify
 from keylane.placement.partitioners import partitioner
-from keylane.systems.files import open_data
+from keylane.systems.files.data import open_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ COLUMNS = ["key", "lane"]
 PEAK = """
 import sys
 from keylane import identify
-from keylane.systems.files import open_data
+from keylane.systems.files.data import open_data
 identify(open_data(sys.argv[1]).batches(["key", "lane"]))
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(int(peak.split()[1]) / 1024)

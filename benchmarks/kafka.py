@@ -119,8 +119,8 @@ def _by_spark(spark: SparkSession, broker: Cluster, topic: str, folder: Path) ->
 
 
 def _by_route(spark: SparkSession, broker: Cluster, topic: str, folder: Path, delivery: Any) -> None:
-    from keylane.pipelines.kafka import KafkaOptions
-    from keylane.pipelines.route import Options, route
+    from keylane.pipelines.route.options import KafkaOptions
+    from keylane.pipelines.route.run import Options, route
 
     state = folder / topic
     # One batch, as on Spark's side.
@@ -137,7 +137,7 @@ def _contract(stream: str) -> Contract:
 
 def _limit(broker: Cluster) -> float:
     """What Kafka's own tool writes in a second, acknowledged by all."""
-    from keylane.spark.java import find_java
+    from keylane.spark.jvm import find_java
     from keylane.systems.jars import fetched
 
     jars = ":".join(str(path) for path in fetched("tools"))

@@ -70,8 +70,8 @@ def _fill(folder: Path) -> None:
 
 
 def _followed(spark: SparkSession, folder: Path, target: Path) -> None:
+    from keylane.pipelines.match.follow import Following, follow
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.match.stream import Following, follow
 
     how = Following(available_now=True, max_files=1)
     sources = str(folder / "pings"), str(folder / "requests")

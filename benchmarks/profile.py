@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.timing import Figure, best
-from keylane.pipelines.profile import Options, profile
-from keylane.plan.make import Question, make_plan
-from keylane.plan.written import Means
+from keylane.pipelines.profile.run import Options, profile
+from keylane.plan.contract_text import Means
+from keylane.plan.planner import Question, make_plan
 from keylane.spark import local_session
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ STORED = """
 import sys, time
 began = time.perf_counter()
 from pathlib import Path
-from keylane.plan.make import Question, make_plan
-from keylane.plan.written import Means
+from keylane.plan.planner import Question, make_plan
+from keylane.plan.contract_text import Means
 from keylane.systems.profiles import read_profile
 counts = tuple(map(int, sys.argv[2].split(",")))
 found = make_plan(read_profile(Path(sys.argv[1])), Question(counts, Means("day", ("day",))))

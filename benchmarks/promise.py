@@ -22,14 +22,14 @@ from benchmarks.timing import Figure
 from keylane import Router
 from keylane.contract.model import Key
 from keylane.measure.balance import max_over_mean
-from keylane.measure.profile import Profile, Windows
-from keylane.plan.make import Question, make_plan
-from keylane.plan.written import Means
+from keylane.plan.contract_text import Means
+from keylane.plan.planner import Question, make_plan
+from keylane.profile.model import Profile, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.plan.make import Plan
+    from keylane.plan.planner import Plan
 
 WINDOWS, LANES = 24, (12, 32, 64)
 #: Keys that never come back to what they were: the longer ahead, the further off, and no promise holds for long.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from keylane.spark.java import find_java
+from keylane.spark.jvm import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -36,9 +36,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal
 
 from benchmarks.match_traffic import make_topics
-from keylane.spark.java import find_java
-from keylane.systems.ivy import retrieve
-from keylane.systems.jars import Jar, check, jar_folder, lacking
+from keylane.spark.jvm import find_java
+from keylane.systems.jars import Jar, check, jar_folder, lacking, retrieve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

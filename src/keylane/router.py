@@ -13,11 +13,11 @@ from keylane.contract.partitioners import FACTS, key_rule
 from keylane.errors import UnplacedError, UsageError
 from keylane.geo.bits import cell_name
 from keylane.hashing.murmur2 import murmur2
+from keylane.keys.cells import cell_in, routing_key_of
 from keylane.keys.encode import encode, strip_registry_header
-from keylane.keys.places import cell_in, routing_key_of
 from keylane.keys.read import record_reader
-from keylane.placement.count import agreed_count, lanes_exist
 from keylane.placement.keyless import RULES
+from keylane.placement.lane_count import agreed_count, lanes_exist
 from keylane.placement.overrides import compile_overrides, named_lanes
 from keylane.placement.partitioners import partitioner
 from keylane.placement.spread import by_position, by_sub_key, lane_set
@@ -117,13 +117,13 @@ class Router:
 
         `positions` are the rows' places in the source, as integers: what keyless rules and position spreads read.
         """
-        from keylane.batches import decide
+        from keylane.batch_router import decide
 
         return decide(self, batch, positions).lane_column()
 
     def placements(self, batch: pa.RecordBatch | pa.Table, positions: Any = None) -> pa.RecordBatch:
         """Columns `stream`, `lane`, `routing_key` and `reason` (null where a lane was found) for every row."""
-        from keylane.batches import decide
+        from keylane.batch_router import decide
 
         return decide(self, batch, positions).as_batch()
 

@@ -20,10 +20,12 @@ FLOORS: list[tuple[str, ...]] = [
     ("keys",),
     ("hashing",),
     ("placement",),
-    ("router", "batches"),
+    ("router", "batch_router"),
     ("matching",),
-    ("measure",),
+    ("profile", "measure"),
     ("plan",),
+    ("budget",),
+    ("history",),
     ("testing",),
     ("spark",),
     ("systems",),
@@ -42,11 +44,14 @@ LIBRARIES: dict[str, set[str]] = {
     "keys": ARRAYS,
     "hashing": ARRAYS,
     "placement": ARRAYS,
-    "batches": ARRAYS,
+    "batch_router": ARRAYS,
     "geo": {"h3", "numpy"},
     "matching": ARRAYS | {"scipy"},
+    "profile": ARRAYS,
     "measure": ARRAYS,
     "plan": ARRAYS,
+    "budget": ARRAYS,
+    "history": ARRAYS,
     "spark": ARRAYS | {"pyspark", "py4j"},
     "systems": ARRAYS | SDKS,
     "pipelines": ARRAYS | {"pyspark", "py4j"},
@@ -56,7 +61,10 @@ LIBRARIES: dict[str, set[str]] = {
 #: Libraries a room may speak of in its types and must not load.
 TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS}
 
-PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batches", "plan"}
+PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batch_router", "profile", "plan"} | {
+    "budget",
+    "history",
+}
 CHANCE = {"random", "secrets", "time"}
 CLOCKS = {"now", "utcnow", "today"}
 #: Whose they are: a contract of today is none.
@@ -158,12 +166,12 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         ("keylane.contract.model", "import keylane.router"),
         ("keylane.keys.read", "def f():\n    from keylane.hashing import HASHES"),
         ("keylane.hashing.md5", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from keylane import router"),
-        ("keylane.measure.skew", "from keylane.systems.files import read"),
-        ("keylane.measure.hot", "from keylane.plan.cost import cost"),
+        ("keylane.measure.skew", "from keylane.systems.files.data import read"),
+        ("keylane.measure.hot_lanes", "from keylane.plan.cost import cost"),
         ("keylane.plan.cost", "from keylane.spark.columns import lane"),
-        ("keylane.plan.budget", "from keylane.systems.kafka_budget import observed"),
-        ("keylane.testing.history.check", "from keylane.spark.history import judged"),
-        ("keylane.testing.folders", "from keylane.systems.folders import read_head"),
+        ("keylane.budget.layout", "from keylane.systems.kafka.reassign import observed"),
+        ("keylane.history.check", "from keylane.spark.history import judged"),
+        ("keylane.testing.folders", "from keylane.systems.folders.folder import read_head"),
         ("keylane.router", "from keylane.testing.golden import hash_vectors"),
         ("keylane.keys.read", "from .encode import encode"),
     ],
@@ -195,7 +203,7 @@ def test_a_planted_import_against_the_order_is_reported(module: str, source: str
         ("keylane.measure.skew", "from confluent_kafka import Producer"),
         ("keylane.measure.balance", "import h3"),
         ("keylane.plan.sizing", "import scipy"),
-        ("keylane.systems.files", "import pyspark"),
+        ("keylane.systems.files.data", "import pyspark"),
         ("keylane", "import numpy"),
     ],
 )
@@ -213,7 +221,8 @@ def test_planted_chance_or_a_clock_is_reported(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["pipelines.route", "pipelines.profile", "pipelines.kafka.run", "plan.choose", "cli.main", "cli.plan"]
+    "module",
+    ["pipelines.route", "pipelines.profile", "pipelines.route.to_kafka", "plan.choose", "cli.main", "cli.plan"],
 )
 def test_what_is_no_place_needs_no_library_of_places(module: str) -> None:
     code = f"import sys\nfor name in ('h3', 'scipy'): sys.modules[name] = None\nimport keylane.{module}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from statistics import median, quantiles
 
-MOST_LINES = 320
+MOST_LINES = 700
 DRAWERS = {"utils", "util", "misc", "helpers", "common"}
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.browser.conftest import browser_programs
 from tests.browser.faults import broken, planted
 
-from keylane.report.demo import demo_page
+from keylane.report.demo_page import demo_page
 
 if TYPE_CHECKING:
     from pathlib import Path

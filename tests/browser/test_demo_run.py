@@ -19,11 +19,11 @@ from jsonschema import Draft202012Validator
 
 from keylane import load_contract
 from keylane.cli.demo import as_result
-from keylane.cli.demo_steps import ready
+from keylane.cli.progress import ready
 from keylane.errors import UsageError
-from keylane.measure.keep import keeps
+from keylane.measure.conformance import keeps
 from keylane.router import Router
-from keylane.systems.files import open_data
+from keylane.systems.files.data import open_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,7 +205,7 @@ def test_an_old_page_does_not_stand_for_a_new_run(tmp_path: Path) -> None:
 
 def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     """In a process of its own, which sees no Java: not in the environment, not on the path, nowhere else."""
-    script = "import keylane.spark.java as java; java.USUAL = (); from keylane.cli.main import main; main()"
+    script = "import keylane.spark.jvm as java; java.USUAL = (); from keylane.cli.main import main; main()"
     environ = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
     command = [sys.executable, "-c", script, "demo", "--to", str(tmp_path / "demo")]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)

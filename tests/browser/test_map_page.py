@@ -15,8 +15,7 @@ from tests.unit.report.geo_documents import city_places, geo_table_document, mat
 
 from keylane.geo.bits import cell_name
 from keylane.geo.cells import cell_of
-from keylane.report.geo_table import geo_table_page
-from keylane.report.match import match_page
+from keylane.report.geo_pages import geo_table_page, match_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

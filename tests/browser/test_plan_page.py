@@ -13,7 +13,7 @@ import pytest
 from tests.browser.faults import broken, planted, without_policy
 from tests.unit.report.documents import plan_document, profile_document
 
-from keylane.report.plan import plan_page, profile_page
+from keylane.report.plan_page import plan_page, profile_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

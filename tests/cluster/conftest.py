@@ -83,7 +83,7 @@ def daemon(base: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
     """A process of Spark's own cluster, as its start scripts, which the wheel lacks, would start it."""
     import pyspark
 
-    from keylane.spark.java import find_java
+    from keylane.spark.jvm import find_java
 
     home = Path(pyspark.__file__).parent
     command = [str(find_java().home / "bin" / "java"), *SMALL, "-cp", f"{home}/jars/*"]

@@ -10,8 +10,8 @@ import pytest
 from keylane.errors import UsageError
 from keylane.placement.ranges import range_lane
 from keylane.router import Router
-from keylane.systems.kafka import KeyedProducer, kafka_python_partitioner
-from keylane.systems.kinesis import put_arguments
+from keylane.systems.kafka.producers import KeyedProducer, kafka_python_partitioner
+from keylane.systems.kinesis.put import put_arguments
 from keylane.testing.golden import client_placements
 
 if TYPE_CHECKING:

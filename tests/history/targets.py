@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from keylane import Router
-from keylane.systems.durable import write_json
-from keylane.systems.folders import dead_file, lane_file
-from keylane.systems.manifest import Counts, Head, Manifest, Taken
+from keylane.systems.atomic import write_json
+from keylane.systems.folders.folder import Counts, Head, Manifest, Taken, dead_file, lane_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

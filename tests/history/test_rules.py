@@ -8,9 +8,9 @@ import pytest
 from tests.history.worlds import ONCE, REPEATED, clean
 
 from keylane.errors import DataError
+from keylane.history.rows import running_max, shown_key
+from keylane.history.verdict import Found, added
 from keylane.testing.history import RULES, Settings, check, rows
-from keylane.testing.history.columns import running_max, shown_key
-from keylane.testing.history.found import Found, added
 
 REREADS = Settings(rereads=True)
 
@@ -144,8 +144,8 @@ def test_what_is_found_survives_as_text() -> None:
     world = clean(1)
     for damage in ONCE:
         damage(world)
-    from keylane.testing.history.judgements import JUDGEMENTS
-    from keylane.testing.history.rows import normal
+    from keylane.history.check import JUDGEMENTS
+    from keylane.history.rows import normal
 
     for judgement in JUDGEMENTS:
         table = pa.Table.from_batches([normal(batch) for batch in world.batches()])

@@ -12,7 +12,7 @@ import pytest
 from tests.history.targets import make, payments, rewrite
 
 from keylane.errors import DataError, TargetError, UsageError
-from keylane.pipelines.verify import verify
+from keylane.pipelines.verify.run import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -293,8 +293,8 @@ def test_a_target_without_its_head_is_still_judged(made: tuple[Path, Path, Contr
     ],
 )
 def test_lines_are_numbered_as_route_numbers_them(name: str, text: bytes, positions: list[int], tmp_path: Path) -> None:
-    from keylane.systems.address import parse_address
-    from keylane.systems.stream_files import source_stream
+    from keylane.systems.endpoint import parse_address
+    from keylane.systems.files.stream import source_stream
     from keylane.systems.streams import Stream
 
     (tmp_path / name).write_bytes(text)

@@ -17,10 +17,10 @@ from tests.integration.routed import contract, send
 from tests.integration.topics import create_topic
 
 from keylane import Router
-from keylane.pipelines.verify import Verified, verify
+from keylane.pipelines.verify.run import Verified, verify
 from keylane.systems.broker import librdkafka_settings
-from keylane.systems.kafka_access import kafka_access
-from keylane.systems.kafka_cluster import open_cluster
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.streams import TopicOptions
 
 if TYPE_CHECKING:

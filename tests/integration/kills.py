@@ -25,7 +25,7 @@ from pathlib import Path
 from tests.integration.routed import contract
 from tests.route.worlds import quick_conf
 from keylane.pipelines.kafka import KafkaOptions
-from keylane.pipelines.route import Options, route
+from keylane.pipelines.route.run import Options, route
 
 asked = json.loads(sys.argv[1])
 point, least, held = asked.get("point"), asked.get("batch", 0), Path(asked["held"])
@@ -71,7 +71,7 @@ from pyspark.sql import functions as F
 from tests.integration.routed import contract
 from tests.route.worlds import quick_conf
 from keylane.spark import lane, local_session
-from keylane.systems.address import parse_address
+from keylane.systems.endpoint import parse_address
 from keylane.systems.jars import connector_settings
 
 asked = json.loads(sys.argv[1])

@@ -20,12 +20,12 @@ from tests.integration.topics import read_back
 
 import keylane
 from keylane.systems.broker import librdkafka_settings, running
-from keylane.systems.kafka_budget import cluster_access, observed, open_admin, throttles
+from keylane.systems.kafka.reassign import cluster_access, observed, open_admin, throttles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.plan.budget import Layout
+    from keylane.budget.layout import Layout
     from keylane.systems.broker import Cluster
 
 SCHEMAS = Path(keylane.__file__).with_name("schemas")

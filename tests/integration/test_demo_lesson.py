@@ -21,14 +21,22 @@ from keylane.cli.demo_lesson import as_result
 from keylane.cli.main import _run
 from keylane.cli.output import render
 from keylane.errors import BrokerError, CountError
+from keylane.pipelines.demo import lesson as lesson_run
 from keylane.pipelines.demo.figures import as_document
-from keylane.pipelines.lesson import run as lesson_run
-from keylane.pipelines.lesson.drivers import Traffic, updates
-from keylane.pipelines.lesson.figures import Lesson, Producer
-from keylane.pipelines.lesson.run import RULES, Settings, contract_text, lane_counts, run_lesson
+from keylane.pipelines.demo.lesson import (
+    RULES,
+    Lesson,
+    Producer,
+    Settings,
+    Traffic,
+    contract_text,
+    lane_counts,
+    run_lesson,
+    updates,
+)
 from keylane.systems.broker import librdkafka_settings
-from keylane.systems.kafka_access import kafka_access
-from keylane.systems.kafka_measured import Following, following, send
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.load import Following, following, send
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +188,7 @@ def test_records_that_the_broker_refuses_are_errors(broker: Cluster, topic: Call
 
 
 def test_a_cluster_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keylane.systems.kafka_cluster.ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("keylane.systems.kafka.cluster.ANSWER_SECONDS", 1.0)
     with pytest.raises(BrokerError, match=r"no broker answers at 127\.0\.0\.1:1"):
         run_lesson(kafka_access("127.0.0.1:1"), Settings("x"), lambda _: None, own=False)
 

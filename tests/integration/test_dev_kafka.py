@@ -16,10 +16,10 @@ from tests.integration.topics import create_topic, read_back
 
 import keylane
 from keylane.errors import BrokerError
+from keylane.systems.atomic import started
 from keylane.systems.broker import find, librdkafka_settings, nodes, up
+from keylane.systems.broker.cluster import answers, brokers_at
 from keylane.systems.broker.faults import kill9, paused, restart
-from keylane.systems.broker.ready import answers, brokers_at
-from keylane.systems.process import started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

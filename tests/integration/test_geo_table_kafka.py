@@ -11,8 +11,8 @@ from pyarrow import parquet
 from tests.integration.test_profile_kafka import BEGAN, send
 
 from keylane.pipelines.geo_table import TableWish, geo_table
-from keylane.pipelines.kafka.options import KafkaOptions
-from keylane.pipelines.profile import Options
+from keylane.pipelines.profile.run import Options
+from keylane.pipelines.route.options import KafkaOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

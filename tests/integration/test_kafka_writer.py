@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from tests.integration.kills import wait_until
 from tests.integration.routed import BASE, read_committed
 
-from keylane.pipelines.kafka import writer
-from keylane.pipelines.kafka.writer import PERMANENT, WRITE_ERROR, Division, write
+from keylane.pipelines.route import kafka_writer
+from keylane.pipelines.route.kafka_writer import PERMANENT, WRITE_ERROR, Division, write
 from keylane.systems.broker import librdkafka_settings
-from keylane.systems.kafka_access import KafkaAccess
+from keylane.systems.kafka.access import KafkaAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -275,7 +275,7 @@ def test_a_broker_that_is_not_there_is_said(
     written: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, *, exactly_once: bool
 ) -> None:
     short: dict[str, Any] = {"max.block.ms": "2000", "delivery.timeout.ms": "2000", "request.timeout.ms": "1000"}
-    monkeypatch.setattr(writer, "NEEDED", {**writer.NEEDED, **short, "linger.ms": "0"})
+    monkeypatch.setattr(kafka_writer, "NEEDED", {**kafka_writer.NEEDED, **short, "linger.ms": "0"})
     away = Division(KafkaAccess("127.0.0.1:1"), "away", 0, (("t", 1),), 1, exactly_once=exactly_once)
     with pytest.raises(Exception, match=rf"{WRITE_ERROR}writer 0 of batch 0: no broker answers at 127\.0\.0\.1:1"):
         written(away, rows([0], [1]))

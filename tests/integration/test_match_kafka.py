@@ -14,12 +14,12 @@ from tests.match.worlds import expected, found_in, geo_contract, pings, requests
 
 from keylane.errors import DataError, TargetError
 from keylane.geo.cells import cells_of
-from keylane.pipelines.kafka.options import KafkaOptions
 from keylane.pipelines.match.batch import match
 from keylane.pipelines.match.options import Options
+from keylane.pipelines.route.options import KafkaOptions
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.systems.broker import librdkafka_settings
-from keylane.systems.kafka_headers import dead_topic
+from keylane.systems.kafka.headers import dead_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,11 +14,10 @@ from tests.integration.topics import read_back
 
 from keylane import Router, partitioner
 from keylane.errors import DataError, UsageError
-from keylane.pipelines.kafka.options import KafkaOptions
-from keylane.pipelines.profile import Options, profile
-from keylane.plan.heat import assumed, heat_of
-from keylane.plan.make import Question, make_plan
-from keylane.plan.written import Means
+from keylane.pipelines.profile.run import Options, profile
+from keylane.pipelines.route.options import KafkaOptions
+from keylane.plan.contract_text import Means
+from keylane.plan.planner import Question, assumed, heat_of, make_plan
 from keylane.systems.broker import librdkafka_settings
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
     from keylane.systems.broker import Cluster
 
 #: An hour ago: a broker forgets what is older than a week.

@@ -15,14 +15,14 @@ from tests.integration.routed import BASE, contract, faults, numbered, read_comm
 
 from keylane import Router
 from keylane.errors import BrokerError, DataError, LaneCountError, TargetError, UsageError
-from keylane.pipelines.kafka import KafkaOptions
-from keylane.pipelines.route import Options, Routed
-from keylane.pipelines.route import route as run
-from keylane.pipelines.verify import verify
-from keylane.systems import kafka_cluster
+from keylane.pipelines.route.options import KafkaOptions
+from keylane.pipelines.route.run import Options, Routed
+from keylane.pipelines.route.run import route as run
+from keylane.pipelines.verify.run import verify
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.kafka import cluster
+from keylane.systems.kafka.values import ValueOptions
 from keylane.systems.streams import TopicOptions
-from keylane.systems.topic_fields import ValueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -364,7 +364,7 @@ def test_at_least_once_marks_a_batch_that_is_written_again(world: World) -> None
 
 
 def test_refusals_come_before_anything_is_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_cluster, "PAUSES", (0.1,))
+    monkeypatch.setattr(cluster, "PAUSES", (0.1,))
     given = contract(world.target)
     with pytest.raises(TargetError, match=r"no such topic.*missing.*--create"):
         run(given, world.address(world.source), world.address("missing"), options=Options(), spark=world.spark)

@@ -22,14 +22,14 @@ from tests.integration.routed import contract
 from keylane import Router
 from keylane.cli.main import _run
 from keylane.errors import DataError, TargetError, UsageError
-from keylane.pipelines.verify import verify
-from keylane.systems import kafka_cluster
+from keylane.pipelines.verify.run import verify
 from keylane.systems.broker import librdkafka_settings
-from keylane.systems.kafka_access import kafka_access
-from keylane.systems.kafka_state import Plan, RouteHead, open_state
-from keylane.systems.manifest import Counts
-from keylane.systems.topic_fields import ValueOptions
-from keylane.systems.topic_reader import TopicReader
+from keylane.systems.folders.folder import Counts
+from keylane.systems.kafka import cluster
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.reader import TopicReader
+from keylane.systems.kafka.state import Plan, RouteHead, open_state
+from keylane.systems.kafka.values import ValueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -529,8 +529,8 @@ def test_a_stretch_ends_where_it_was_said_to(topics: Topics) -> None:
 def test_missing_topics_and_brokers_are_told_in_time(
     topics: Topics, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_cluster, "PAUSES", (0.1,))
-    monkeypatch.setattr(kafka_cluster, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(cluster, "PAUSES", (0.1,))
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 2.0)
     source, target = topics.address(topics.source), topics.address(topics.target)
     with pytest.raises(DataError, match=r"no such topic at .*: got 'none'"):
         verify(topics.address("none"), target)

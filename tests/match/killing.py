@@ -20,7 +20,7 @@ from tests.match.worlds import geo_contract
 from tests.route.worlds import quick_conf
 from keylane.pipelines.kafka import KafkaOptions
 from keylane.pipelines.match.options import Options
-from keylane.pipelines.match.stream import Following, follow
+from keylane.pipelines.match.follow import Following, follow
 
 asked = json.loads(sys.argv[1])
 

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from keylane.matching.brute import brute
-from keylane.matching.schemas import Kind
+from keylane.matching.tables import Kind
 
 if TYPE_CHECKING:
     from pathlib import Path

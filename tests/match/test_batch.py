@@ -15,13 +15,12 @@ from tests.match.plans import exchanges_above
 from tests.match.worlds import expected, found_in, geo_contract, pings, requests, routed, write
 
 from keylane.errors import DataError
-from keylane.pipelines.match.batch import agreed_work, match, sides_of
-from keylane.pipelines.match.joined import lane_answers
+from keylane.pipelines.match.batch import agreed_work, match, sides_of, verified
+from keylane.pipelines.match.lanes import lane_answers
 from keylane.pipelines.match.options import Options
-from keylane.pipelines.match.verified import verified
-from keylane.pipelines.match.written import as_messages
-from keylane.pipelines.route import Options as RouteOptions
-from keylane.pipelines.route import route
+from keylane.pipelines.match.write import as_messages
+from keylane.pipelines.route.run import Options as RouteOptions
+from keylane.pipelines.route.run import route
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +76,7 @@ def test_raw_folders_give_what_brute_force_gives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if nearest is not None:  # ghosts are found without a broadcast too
-        monkeypatch.setattr("keylane.pipelines.match.joined.FEW_PAIRS", 0)
+        monkeypatch.setattr("keylane.pipelines.match.lanes.FEW_PAIRS", 0)
     options = Options(RADIUS, nearest=nearest, expire=expire, verify=nearest is not None)
     document = valid(
         match(str(raw / "drivers"), str(raw / "riders"), str(tmp_path / "out"), options, contract=geo, spark=spark)
@@ -177,8 +176,8 @@ def test_a_sample_is_judged_by_itself_and_a_planted_fault_is_found(
 ) -> None:
     from pyspark.sql import functions as F
 
-    monkeypatch.setattr("keylane.pipelines.match.verified.MOST_PINGS", 1000)
-    monkeypatch.setattr("keylane.pipelines.match.verified.MOST_PRODUCTS", 50_000)
+    monkeypatch.setattr("keylane.pipelines.match.batch.MOST_PINGS", 1000)
+    monkeypatch.setattr("keylane.pipelines.match.batch.MOST_PRODUCTS", 50_000)
     work = agreed_work(str(raw / "drivers"), str(raw / "riders"), "out", Options(RADIUS), geo)
     sides = sides_of(session, work)
     truth = sorted(expected(pings(), requests(), RADIUS))

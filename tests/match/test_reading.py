@@ -13,12 +13,11 @@ import pytest
 
 from keylane.errors import DataError, UnknownNameError, UsageError
 from keylane.geo.cells import cell_of
-from keylane.geo.places import Region
+from keylane.geo.coordinates import Region
+from keylane.pipelines.match.follow_sources import _MESSAGE
 from keylane.pipelines.match.options import Columns, Options
-from keylane.pipelines.match.reading import as_pings, as_requests
-from keylane.pipelines.match.sources import find, opened
-from keylane.pipelines.match.stream_sources import _MESSAGE
-from keylane.pipelines.match.topics import raw_messages
+from keylane.pipelines.match.records import as_pings, as_requests
+from keylane.pipelines.match.sources import find, opened, raw_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable

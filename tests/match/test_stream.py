@@ -14,12 +14,12 @@ from tests.match.streams import BEGAN, LONDON, SECOND, World, matches, world
 from tests.match.worlds import geo_contract
 
 from keylane.errors import TargetError, UsageError
-from keylane.pipelines.match import stream_batch
+from keylane.pipelines.match import follow_batch
+from keylane.pipelines.match.follow import Following, follow
+from keylane.pipelines.match.follow_batch import KNOWN, judged, remembered, told_too_late
+from keylane.pipelines.match.follow_lanes import by_task, tombstone_rows
+from keylane.pipelines.match.follow_sources import Epochs
 from keylane.pipelines.match.options import Options
-from keylane.pipelines.match.stream import Following, follow
-from keylane.pipelines.match.stream_epochs import Epochs
-from keylane.pipelines.match.stream_lanes import by_task, tombstone_rows
-from keylane.pipelines.match.stream_requests import KNOWN, judged, remembered, told_too_late
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +72,7 @@ def test_without_tombstones_drivers_that_left_a_lane_are_found_there(
 ) -> None:
     made = world(files=2)
     made.write(tmp_path / "in")
-    monkeypatch.setattr(stream_batch, "tombstone_rows", lambda stays: tombstone_rows(stays).where("false"))
+    monkeypatch.setattr(follow_batch, "tombstone_rows", lambda stays: tombstone_rows(stays).where("false"))
     run(spark, tmp_path)
     missing, extra = wrong(tmp_path, made)
     assert missing == 0

@@ -92,8 +92,7 @@ class Connect:
 
 
 def _server_conf() -> dict[str, str]:
-    from keylane.spark.archive import archive_options
-    from keylane.spark.java import find_java
+    from keylane.spark.jvm import archive_options, find_java
     from keylane.spark.session import QUIET_LOG
 
     # Its class path is that of every session, so it can share the archive; making one would hold up its end.

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from tests.parity.ways import by_spark
 
-from keylane.spark.calls import java_way
+from keylane.spark.java_calls import java_way
 
 
 def main(url: str) -> None:

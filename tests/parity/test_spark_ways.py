@@ -15,13 +15,14 @@ from tests.parity.test_ways import PLANTED
 from tests.parity.ways import by_record, by_spark, expected
 
 from keylane.placement.spread import STEP
-from keylane.spark import calls, frames, hashes, lanes, spread
+from keylane.spark import frames, hashes, java_calls, lanes
+from keylane.spark import lanes as spread
 from keylane.spark.keys import read_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-    from keylane.spark.calls import JavaWay
+    from keylane.spark.java_calls import JavaWay
     from keylane.spark.keys import Bytes
 
 #: One case for each thing that differs between the ways to call Java.
@@ -104,7 +105,7 @@ def test_a_session_without_private_calls_places_equally(
 
 def test_another_hash_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(key: Bytes, _way: JavaWay) -> Column:
-        return calls.static_call(hashes.MURMUR3, "hash32x86", "integer", key.binary)
+        return java_calls.static_call(hashes.MURMUR3, "hash32x86", "integer", key.binary)
 
     monkeypatch.setitem(hashes._NATIVE, "murmur2", wrong)
     assert by_spark(spark, [JAVA]) != [expected(JAVA)]

@@ -155,7 +155,7 @@ def _routed(spark: SparkSession, case: Case, number: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     from keylane.spark import lane, route
-    from keylane.spark.checks import ADDED
+    from keylane.spark.keys import ADDED
 
     given: dict[str, Any] = {"lanes": case.lanes, "position": "at" if case.positions else None}
     frame = route(spark.createDataFrame(case.frame), case.contract, **given)

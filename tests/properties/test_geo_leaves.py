@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keylane.geo.bits import ancestor, curve_end, curve_start, resolution
-from keylane.geo.pack import pack_along_curve, pack_by_hour
-from keylane.geo.rebalance import rebalance
-from keylane.geo.split import Leaves, in_curve_order, split
+from keylane.geo.lane_tables import Leaves, in_curve_order, pack_along_curve, pack_by_hour, rebalance, split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +145,7 @@ def test_a_sticky_change_moves_no_more_than_allowed_and_helps(
 
 
 def unevenness(load: np.ndarray, lane: np.ndarray, lanes: int) -> float:
-    from keylane.geo.pack import in_parts_of_the_mean
+    from keylane.geo.lane_tables import in_parts_of_the_mean
 
     sums = np.zeros((lanes, load.shape[1] + 1))
     np.add.at(sums, lane, in_parts_of_the_mean(load, lanes))

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keylane.measure.alarm import Runs, keys_chance, records_chance
-from keylane.measure.hot import CAUSES, why_hot
+from keylane.measure.chance import Runs, keys_chance, records_chance
+from keylane.measure.hot_lanes import CAUSES, why_hot
 
 WEIGHTS = st.lists(st.integers(1, 10**6), min_size=1, max_size=200).map(lambda keys: sorted(keys, reverse=True))
 FEW = st.lists(st.integers(1, 30), min_size=1, max_size=6).map(lambda keys: sorted(keys, reverse=True))

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.properties.worlds import tombstones
 
-from keylane.matching.homes import empty_stays, moves, new_rows, stays_pruned
-from keylane.matching.schemas import ENTRIES, STAYS, Kind
-from keylane.matching.timeline import empty_entries, merged, pruned, until
+from keylane.matching.tables import ENTRIES, STAYS, Kind
+from keylane.matching.timeline import empty_entries, empty_stays, merged, moves, new_rows, pruned, stays_pruned, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.properties.worlds import PLACES, World, adaptive, hashed, through_lanes, world
 
-from keylane.geo.bits import ancestor, resolution
+from keylane.geo.bits import ancestor, children, resolution
 from keylane.geo.cells import cell_of, cells_of
-from keylane.geo.children import children
 from keylane.matching import cover
 from keylane.matching.brute import brute
 from keylane.matching.cover import covers

@@ -12,7 +12,7 @@ from tests.properties.worlds import PLACES, world
 from keylane.matching import near as searched
 from keylane.matching.brute import brute
 from keylane.matching.near import near
-from keylane.matching.schemas import Kind
+from keylane.matching.tables import Kind
 from keylane.matching.timeline import empty_entries, merged, pruned
 
 seeds = st.integers(0, 2**32 - 1)

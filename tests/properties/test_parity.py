@@ -36,6 +36,6 @@ def test_spark_places_every_record_as_it_is_placed_alone(spark: SparkSession, dr
 
 def test_a_fault_in_a_rare_branch_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every divided row of a batch on the first lane of its set: wrong only where a spread by sub-key is drawn."""
-    monkeypatch.setattr("keylane.batches.by_sub_keys", lambda _, among: among.reshape(-1, among.shape[-1])[:, 0])
+    monkeypatch.setattr("keylane.batch_router.by_sub_keys", lambda _, among: among.reshape(-1, among.shape[-1])[:, 0])
     effort = settings(max_examples=1000, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     find(cases(), lambda case: LAYOUTS["batch"](case) != by_record(case), settings=effort)

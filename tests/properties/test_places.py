@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.parity.cases.case import Case
 from tests.parity.cases.places import LEAVES, place
 
-from keylane.contract.evolve_geo import moved_leaves
-from keylane.contract.leaves import leaves_checksum, leaves_text
+from keylane.contract.evolve import moved_leaves
+from keylane.contract.lane_table import leaves_checksum, leaves_text
 from keylane.geo.bits import ancestor, cell_name, curve_start, is_cell
 from keylane.geo.cells import cell_of
-from keylane.geo.places import PLACE_REASONS
+from keylane.geo.coordinates import PLACE_REASONS
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.router import Router
 

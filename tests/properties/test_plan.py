@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keylane.measure.balance import cv, max_over_mean
-from keylane.plan.ceiling import floor
+from keylane.plan.bounds import floor
 from keylane.plan.cost import drain_by_gcd, drain_by_keys, moved
 from keylane.plan.sizing import Demand, lanes_for
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from keylane.plan.budget import Broker, Lane, Layout, figures, spread
-from keylane.plan.reassign import reassignment
+from keylane.budget.layout import Broker, Lane, Layout, figures, spread
+from keylane.budget.rebalance import reassignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.plan.reassign import Change
+    from keylane.budget.rebalance import Change
 
 
 @st.composite

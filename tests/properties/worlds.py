@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from keylane.geo.bits import ancestor, curve_end, curve_start
+from keylane.geo.bits import ancestor, children, curve_end, curve_start
 from keylane.geo.cells import cells_of
-from keylane.geo.children import children
 from keylane.matching.cover import covers
-from keylane.matching.homes import empty_stays, moves, new_rows
-from keylane.matching.merge import merged_pairs
-from keylane.matching.near import near
-from keylane.matching.requests import distinct
-from keylane.matching.schemas import ENTRIES, PAIRS, REQUESTS, Kind
-from keylane.matching.timeline import empty_entries, merged
+from keylane.matching.near import merged_pairs, near
+from keylane.matching.tables import ENTRIES, PAIRS, REQUESTS, Kind, distinct
+from keylane.matching.timeline import empty_entries, empty_stays, merged, moves, new_rows
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
 

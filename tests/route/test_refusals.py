@@ -15,12 +15,12 @@ import pytest
 from tests.route.worlds import contract, faults, write_files
 
 from keylane.errors import CountError, DataError, KeylaneError, TargetError, UsageError
-from keylane.pipelines import batch
-from keylane.pipelines import session as sessions
-from keylane.pipelines.route import route
-from keylane.spark import writing
-from keylane.systems.compaction import compact
-from keylane.systems.folders import hold
+from keylane.pipelines import context as sessions
+from keylane.pipelines.route import files as batch
+from keylane.pipelines.route.run import route
+from keylane.spark import write_lanes
+from keylane.systems.folders.compaction import compact
+from keylane.systems.folders.folder import hold
 from keylane.testing.folders import seen
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def test_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
 def test_counts_that_do_not_add_up_fail(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_files(tmp_path / "in", range(1), nulls=False)
     monkeypatch.setattr(batch, "write_dead", lambda *_: None)
-    whole = writing.write_lanes
+    whole = write_lanes.write_lanes
     monkeypatch.setattr(batch, "write_lanes", lambda frame, *rest: whole(frame.where("n < 90"), *rest))
     with pytest.raises(CountError, match=r"do not add up: got 'in 100, out 90, dead 0, filtered 0'"):
         route(contract(), str(tmp_path / "in"), str(tmp_path / "out"), spark=spark)

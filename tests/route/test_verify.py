@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.route.worlds import contract, write_files
 
-from keylane.pipelines.verify import verify
+from keylane.pipelines.verify.run import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def routed(source: Path, target: Path, spark: SparkSession) -> None:
-    from keylane.pipelines.route import Options, route
+    from keylane.pipelines.route.run import Options, route
 
     route(contract(), str(source), str(target), options=Options(max_files=2), spark=spark)
 

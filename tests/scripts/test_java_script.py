@@ -1,4 +1,4 @@
-"""`scripts/java.sh` finds the Java that `keylane.spark.java` finds, installs one where there is none, or fails."""
+"""`scripts/java.sh` finds the Java that `keylane.spark.jvm` finds, installs one where there is none, or fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.scripts.conftest import script
 
 from keylane.errors import MissingExtraError
-from keylane.spark import java
+from keylane.spark import jvm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,17 +74,17 @@ def test_it_finds_what_spark_will_run_on(
 ) -> None:
     for name, version in homes.items():
         a_java(machine.folder / name, version)
-    monkeypatch.setattr(java, "USUAL", ((str(machine.jvm), "*"),))
+    monkeypatch.setattr(jvm, "USUAL", ((str(machine.jvm), "*"),))
     environ = machine.environ(JAVA_HOME=str(machine.folder / "mine"))
-    assert found(machine, JAVA_HOME=environ["JAVA_HOME"]) == str(java.find_java(environ).home)
+    assert found(machine, JAVA_HOME=environ["JAVA_HOME"]) == str(jvm.find_java(environ).home)
 
 
 def test_where_it_finds_none_spark_finds_none(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     a_java(machine.jvm / "old", "11.0.2")
-    monkeypatch.setattr(java, "USUAL", ((str(machine.jvm), "*"),))
+    monkeypatch.setattr(jvm, "USUAL", ((str(machine.jvm), "*"),))
     assert machine.run("java.sh", str(machine.jvm)).returncode == 1
     with pytest.raises(MissingExtraError, match="Java 17"):
-        java.find_java(machine.environ())
+        jvm.find_java(machine.environ())
 
 
 def test_it_is_installed_where_there_is_none(machine: Machine) -> None:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keylane.spark import calls
+from keylane.spark import java_calls
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def asked_anew(spark: SparkSession) -> str:
-    return calls.java_way.__wrapped__(spark)
+    return java_calls.java_way.__wrapped__(spark)
 
 
 def test_classic_spark_has_static_calls(spark: SparkSession) -> None:
@@ -21,7 +21,7 @@ def test_classic_spark_has_static_calls(spark: SparkSession) -> None:
 
 
 def test_a_version_nobody_tried_gets_the_public_way(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "TRIED", ("9.9.",))
+    monkeypatch.setattr(java_calls, "TRIED", ("9.9.",))
     assert asked_anew(spark) == "reflect"
 
 
@@ -29,11 +29,11 @@ def test_a_version_nobody_tried_gets_the_public_way(spark: SparkSession, monkeyp
 def test_a_class_that_gives_another_hash_is_not_believed(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, known: int
 ) -> None:
-    monkeypatch.setattr(calls, "PROBE", ("21", known))
+    monkeypatch.setattr(java_calls, "PROBE", ("21", known))
     assert asked_anew(spark) == "arrow"
 
 
 def test_where_reflection_is_forbidden_arrow_is_left(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "TRIED", ("9.9.",))
-    monkeypatch.setattr(calls, "MURMUR2", "no.such.Class")
+    monkeypatch.setattr(java_calls, "TRIED", ("9.9.",))
+    monkeypatch.setattr(java_calls, "MURMUR2", "no.such.Class")
     assert asked_anew(spark) == "arrow"

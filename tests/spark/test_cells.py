@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 
 from keylane.geo.bits import ancestor, curve_end, curve_start
 from keylane.geo.cells import cell_of, cells_of
-from keylane.geo.places import EARTH, PLACE_REASONS, Region, place_problems
+from keylane.geo.coordinates import EARTH, PLACE_REASONS, Region, place_problems
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
-from keylane.spark import cells, cells_java
+from keylane.spark import cells
+from keylane.spark import cells as cells_java
 from keylane.spark.cells import ancestor_column, cell_lane_column, cell_way, place_columns
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from tests.history.targets import make, payments, rewrite
 from tests.history.worlds import ONCE, REPEATED, clean
 
+from keylane.history.rows import normal
 from keylane.testing.history import RULES, Settings, check
-from keylane.testing.history.rows import normal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ def test_the_verdict_is_the_same(settings: Settings, spark: SparkSession) -> Non
 
 
 def test_two_streams_are_verified_alike(contract: Callable[..., Contract], spark: SparkSession, tmp_path: Path) -> None:
-    from keylane.pipelines.verify import verify
+    from keylane.pipelines.verify.run import verify
 
     spread = [{"keys": ["hot"], "spread": {"over": 3, "by": "order"}}]
     agreed = contract(key={"fields": ["k"], "on_null": "reject"}, lanes=4, hot_keys=spread)

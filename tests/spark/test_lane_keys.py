@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from keylane.placement.lane_keys import lane_keys
-from keylane.spark.claimed import claimed
+from keylane.spark.prepartitioned import claimed
 
 if TYPE_CHECKING:
     import pytest
@@ -53,7 +53,7 @@ def test_lanes_that_are_told_to_spark_are_grouped_where_they_lie(spark: SparkSes
 def test_without_a_spark_that_can_be_told_the_rows_are_the_same(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keylane.spark.claimed.can_claim", lambda: False)
+    monkeypatch.setattr("keylane.spark.prepartitioned.can_claim", lambda: False)
     frame = claimed(spark, [spark.range(2), spark.range(5, 6)], "lane_key")
     assert sorted((row.id, row.lane_key) for row in frame.collect()) == sorted(
         [(0, lane_keys(2)[0]), (1, lane_keys(2)[0]), (5, lane_keys(2)[1])]

@@ -11,17 +11,15 @@ from keylane.hashing.murmur2 import murmur2
 from keylane.hashing.murmur3 import fmix32
 from keylane.placement.ranges import SPACE, range_start
 from keylane.placement.ranges import range_lane as right_lane
-from keylane.spark.hashes import low32, murmur2_of_long
+from keylane.spark.hashes import _by_halves, low32, murmur2_of_long, range_lane
 from keylane.spark.hashes import murmur2 as murmur2_column
-from keylane.spark.keys import Bytes
-from keylane.spark.ranges import _by_halves, range_lane
-from keylane.spark.spread import scores
-from keylane.spark.windows import floor_divided
+from keylane.spark.keys import Bytes, floor_divided
+from keylane.spark.lanes import scores
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-    from keylane.spark.calls import JavaWay
+    from keylane.spark.java_calls import JavaWay
 
 NUMBERS = [0, 1, -1, 255, 256, -256, -257, 2**31, 2**32 - 1, 2**53 + 1, 2**63 - 1, -(2**63), 0x0123456789ABCDEF]
 

@@ -12,16 +12,16 @@ from pyarrow import csv, parquet
 from keylane import load_contract
 from keylane.errors import UsageError
 from keylane.geo.cells import cells_of
-from keylane.pipelines.profile import Options, profile
-from keylane.plan.make import Question, make_plan
-from keylane.plan.written import Means
+from keylane.pipelines.profile.run import Options, profile
+from keylane.plan.contract_text import Means
+from keylane.plan.planner import Question, make_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
 BAD: list[tuple[float | None, float | None, str]] = [
     (None, 1.0, "null-place"),

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from keylane.errors import CountError, DataError, TargetError, UnknownNameError, UsageError
-from keylane.pipelines.profile import Options, profile
+from keylane.pipelines.profile.run import Options, profile
 from keylane.systems.profiles import read_profile
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 Row = dict[str, Any]
@@ -250,7 +250,7 @@ def test_a_folder_of_lanes_is_counted_by_lane_and_a_key_in_two_lanes_is_one_key(
 def test_what_route_has_written_lies_where_its_contract_says_and_idle_lanes_count(
     spark: SparkSession, tmp_path: Path, contract: Callable[..., Contract]
 ) -> None:
-    from keylane.pipelines.route import route
+    from keylane.pipelines.route.run import route
 
     made = contract()
     write(tmp_path / "in" / "a.parquet", [{"k": f"key-{n % 3}", "n": n} for n in range(60)])
@@ -309,10 +309,10 @@ def test_the_same_records_in_other_files_have_the_same_counts(spark: SparkSessio
 def test_a_count_that_is_not_what_the_footers_say_is_noticed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keylane.pipelines import profile as pipeline
+    from keylane.pipelines.profile import run as pipeline
 
     write(tmp_path / "a.parquet", records())
-    from keylane.spark.profiling import counted as whole
+    from keylane.spark.count_keys import counted as whole
 
     monkeypatch.setattr(pipeline, "counted", lambda frame, how: whole(frame.limit(299), how))
     with pytest.raises(CountError, match="got 299; allowed: 300"):
@@ -362,7 +362,7 @@ def test_a_source_without_records_is_refused(spark: SparkSession, tmp_path: Path
 def test_counters_that_may_overflow_are_not_packed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keylane.pipelines import profile as pipeline
+    from keylane.pipelines.profile import run as pipeline
 
     rows = records()
     write(tmp_path / "a.parquet", rows)
@@ -373,8 +373,8 @@ def test_counters_that_may_overflow_are_not_packed(
 
 def test_only_the_columns_of_key_time_and_length_are_read(spark: SparkSession, tmp_path: Path) -> None:
     from keylane.contract.model import Key
-    from keylane.pipelines.looking import look_at_files
-    from keylane.pipelines.session import session_beside
+    from keylane.pipelines.context import session_beside
+    from keylane.pipelines.profile.files import look_at_files
 
     write(tmp_path / "a.parquet", records())
     beside = session_beside(spark, None, {})

@@ -14,10 +14,8 @@ import pytest
 
 from keylane.errors import MissingExtraError
 from keylane.spark import local_session, session
-from keylane.spark.archive import archive_options
-from keylane.spark.arrow import arrow_udf
-from keylane.spark.cache import cache_folder
-from keylane.spark.java import Java, _asked, find_java
+from keylane.spark.hashes import arrow_udf
+from keylane.spark.jvm import Java, _asked, archive_options, cache_folder, find_java
 from keylane.spark.session import missing_in
 
 if TYPE_CHECKING:
@@ -173,7 +171,7 @@ def test_memory_is_half_of_what_there_is(
 WITHOUT = """
 import sys
 sys.modules["pyspark"] = None
-import keylane.spark.java, keylane.spark.cache
+import keylane.spark.jvm, keylane.spark.jvm
 try:
     {imported}
 except Exception as error:
@@ -186,7 +184,7 @@ except Exception as error:
     [
         "from keylane.spark import local_session",
         "import keylane.spark; keylane.spark.route",
-        "import keylane.pipelines.route",
+        "import keylane.pipelines.route.run",
     ],
 )
 def test_without_pyspark_the_extra_is_named(imported: str) -> None:
@@ -224,7 +222,7 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_without_a_java_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keylane.spark.java.USUAL", ())
+    monkeypatch.setattr("keylane.spark.jvm.USUAL", ())
     old = home_of(tmp_path / "old", "11.0.2")
     with pytest.raises(MissingExtraError, match=r"Java 17 or later: got '11.0.2 in .*hint: apt-get install openjdk-17"):
         find_java({"JAVA_HOME": str(old), "PATH": ""})

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keylane.measure.sketched import most_over
-from keylane.pipelines import profile as pipeline
-from keylane.pipelines.profile import Options, profile
+from keylane.pipelines.profile import run as pipeline
+from keylane.pipelines.profile.run import Options, profile
+from keylane.profile.build import most_over
 from keylane.systems.profiles import read_profile
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
 RECORDS, KEYS, TRACKED = 60_000, 9_000, 500
 
@@ -70,10 +70,10 @@ def test_the_truth_lies_within_the_bounds_that_are_stated(
 def test_bounds_that_promise_too_much_are_found_out(
     source: str, numbers: list[int], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keylane.measure import sketched
+    from keylane.profile import build
 
     monkeypatch.setattr(pipeline, "TRACKED", TRACKED)
-    monkeypatch.setattr(sketched, "most_over", lambda records, tracked: most_over(records, tracked * 10_000))
+    monkeypatch.setattr(build, "most_over", lambda records, tracked: most_over(records, tracked * 10_000))
     monkeypatch.setattr(pipeline, "_checked", lambda made, _: made)
     found = profile(source, ["k"], options=Options(approximate=True, windows=4), spark=spark)
     assert outside(found, Counter(f"key-{n}" for n in numbers))

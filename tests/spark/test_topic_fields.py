@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from keylane import parse_contract
-from keylane.pipelines.kafka.options import KafkaOptions
-from keylane.pipelines.kafka.values import fields_of
-from keylane.systems.topic_fields import ValueOptions, fields_for
+from keylane.pipelines.route.options import KafkaOptions
+from keylane.pipelines.route.sources import fields_of
+from keylane.systems.kafka.values import ValueOptions, fields_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

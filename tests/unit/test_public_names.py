@@ -41,4 +41,4 @@ def test_nothing_heavy_is_loaded_for(statement: str) -> None:
 
 
 def test_the_check_for_heavy_imports_would_see_one() -> None:
-    assert "pyarrow" in loaded_after("import keylane.batches")
+    assert "pyarrow" in loaded_after("import keylane.batch_router")

@@ -10,12 +10,12 @@ import pytest
 from tests.parity.cases.case import Case, key
 from tests.parity.cases.places import geo, place
 
-from keylane.batches import decide
+from keylane.batch_router import decide
 from keylane.errors import UnplacedError
 from keylane.geo.bits import ancestor
 from keylane.geo.cells import cell_of
 from keylane.hashing.murmur2 import murmur2
-from keylane.measure.scope import order_scopes
+from keylane.measure.conformance import order_scopes
 from keylane.records import Reason
 from keylane.router import Router
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylane.cli.data import is_topic, named, opened
-from keylane.cli.kafka_options import reading_from, reading_options
+from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -17,11 +16,47 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.records import Finding
-    from keylane.systems.files import Data
+    from keylane.systems.files.data import Data
+    from keylane.systems.kafka.data import TopicData
     from keylane.systems.streams import TopicOptions
-    from keylane.systems.topic_data import TopicData
 
-__all__ = ["check"]
+__all__ = ["check", "is_topic", "named", "opened"]
+
+
+# The data of `identify` and `check`: a file, a folder, or a topic, by one address.
+
+
+def is_topic(path: str) -> bool:
+    """Whether an address is of Kafka."""
+    return path.lower().startswith("kafka://")
+
+
+def opened(
+    path: str, said: TopicOptions, text: Sequence[str] = (), contract: Contract | None = None
+) -> Data | TopicData:
+    """Find the data; of a topic, what is there of it now."""
+    from keylane.systems.endpoint import parse_address, path_of
+
+    address = parse_address(path)
+    if address.system == "kafka":
+        from keylane.systems.kafka.data import open_topic
+
+        return open_topic(address, contract, said)
+    from keylane.systems.files.data import open_data
+
+    path_of(address, "the data")
+    return open_data(address.name, text=text)
+
+
+def named(data: Data | TopicData, *, key: str | None, lane: str | None) -> list[str]:
+    """The columns of key and lane: as given, or as a topic has them."""
+    if key and lane:
+        return [key, lane]
+    if not is_topic(data.path):
+        missing = "'--lane' / '-l'" if key else "'--key' / '-k'"
+        raise click.UsageError(f"Missing option {missing}: data in files does not say which column it is.")
+    return [key or "key", lane or "lane"]
+
 
 CONTRACT_SUFFIXES = (".yaml", ".yml")
 INVALID, BROKEN = 2, 4
@@ -76,7 +111,7 @@ def check(
 
 def _one(path: str, data: str | None, lane: str | None, lanes: int | None, said: TopicOptions) -> Result:
     from keylane.contract.parse import examine_file, located
-    from keylane.measure.golden import contract_findings
+    from keylane.measure.self_test import contract_findings
 
     contract, findings = examine_file(path)
     if contract is None:
@@ -99,7 +134,7 @@ def _against(
     contract: Contract, data: Data | TopicData, lane: str | None, lanes: int | None
 ) -> tuple[dict[str, Any], list[Finding]]:
     from keylane.cli.progress import counted
-    from keylane.measure.keep import fields_of, keeps
+    from keylane.measure.conformance import fields_of, keeps
     from keylane.records import Finding
     from keylane.router import Router
 
@@ -123,7 +158,7 @@ def _against(
 
 def _text_fields(contract: Contract) -> list[str]:
     """Columns that a CSV must not turn into numbers: text keys, and every sub-key."""
-    from keylane.measure.keep import fields_of
+    from keylane.measure.conformance import fields_of
 
     key = contract.spec.key
     numbers = {f for f, e in zip(key.fields, key.encodings, strict=True) if e.startswith("int") or e == "place"}
@@ -133,7 +168,7 @@ def _text_fields(contract: Contract) -> list[str]:
 
 def _contracts_together(paths: Sequence[str]) -> Result:
     from keylane.contract.parse import examine_file
-    from keylane.measure.together import compare_contracts
+    from keylane.measure.copartition import compare_contracts
     from keylane.records import Finding
 
     examined = {path: examine_file(path) for path in paths}
@@ -152,7 +187,7 @@ def _contracts_together(paths: Sequence[str]) -> Result:
 def _data_together(
     paths: Sequence[str], key: str | None, lane: str | None, lanes: int | None, said: TopicOptions
 ) -> Result:
-    from keylane.measure.together import compare_data
+    from keylane.measure.copartition import compare_data
 
     if len(paths) < 2 or (key is None and not all(is_topic(path) for path in paths)):
         raise click.UsageError("two or more data sets are compared by --key COLUMN; one is checked by CONTRACT --data")

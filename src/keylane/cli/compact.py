@@ -11,7 +11,7 @@ import click
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
-    from keylane.systems.compaction import Compacted
+    from keylane.systems.folders.compaction import Compacted
 
 __all__ = ["compact"]
 
@@ -32,8 +32,8 @@ def compact(target: str, size: str, output: str) -> tuple[Result, str]:
     keylane compact lanes/
     keylane compact lanes/ --size 512m
     """
-    from keylane.systems.address import parse_address, path_of
-    from keylane.systems.compaction import compact as merge
+    from keylane.systems.endpoint import parse_address, path_of
+    from keylane.systems.folders.compaction import compact as merge
 
     return as_result(merge(path_of(parse_address(target), "the target"), size=_bytes(size))), output
 

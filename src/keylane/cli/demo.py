@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keylane.cli.demo_lesson import lesson
-from keylane.cli.demo_steps import FIGURES, PAGE, progress, ready
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.progress import FIGURES, PAGE, progress, ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[s
     from keylane.pipelines.demo.figures import as_document
     from keylane.pipelines.demo.run import run_demo, told
     from keylane.pipelines.demo.traffic import Sizes
-    from keylane.report.demo import demo_page
+    from keylane.report.demo_page import demo_page
 
     spark = local_session(master, None if master else SHORT_RUN)
     with told(to):

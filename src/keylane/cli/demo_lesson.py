@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.demo_steps import FIGURES, progress, ready
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.progress import FIGURES, progress, ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from keylane.pipelines.lesson.run import Settings
+    from keylane.pipelines.demo.lesson import Settings
 
 __all__ = ["as_result", "lesson"]
 
@@ -72,9 +72,8 @@ def lesson(bootstrap: str | None, to: Path | None, output: str, **given: Any) ->
 
 def _measured(bootstrap: str | None, to: Path | None, given: dict[str, Any], say: Callable[[str], None]) -> Any:
     from keylane.pipelines.demo.figures import as_document
-    from keylane.pipelines.lesson.figures import SCHEMA
-    from keylane.pipelines.lesson.run import run_lesson, write
-    from keylane.systems.kafka_access import kafka_access
+    from keylane.pipelines.demo.lesson import SCHEMA, run_lesson, write
+    from keylane.systems.kafka.access import kafka_access
 
     settings = _settings(given)
     if to:
@@ -90,9 +89,7 @@ def _measured(bootstrap: str | None, to: Path | None, given: dict[str, Any], say
 def _settings(given: dict[str, Any]) -> Settings:
     from secrets import token_hex
 
-    from keylane.pipelines.lesson.drivers import Traffic
-    from keylane.pipelines.lesson.figures import Producer
-    from keylane.pipelines.lesson.run import Settings
+    from keylane.pipelines.demo.lesson import Producer, Settings, Traffic
 
     producer = Producer(linger_ms=given["linger"], every=given["every"])
     return Settings(token_hex(4), given["seed"], given["lanes"], Traffic(radius_km=given["radius"]), producer)
@@ -115,7 +112,7 @@ def _cluster(bootstrap: str | None, say: Callable[[str], None]) -> Iterator[str]
 
 def _brokers(text: str) -> str:
     from keylane.errors import UsageError
-    from keylane.systems.address import parse_address
+    from keylane.systems.endpoint import parse_address
 
     brokers = text.removeprefix("kafka://").rstrip("/")
     try:

@@ -100,8 +100,8 @@ def as_result(folder: Path, cluster: Cluster | None, said: str, *, is_new: bool 
 
 
 def _row(cluster: Cluster, number: int) -> dict[str, Any]:
+    from keylane.systems.broker.cluster import answers
     from keylane.systems.broker.nodes import process_of
-    from keylane.systems.broker.ready import answers
 
     pid = process_of(cluster, number)
     state = "ended" if pid is None else "answers" if answers(cluster, number) else "silent"

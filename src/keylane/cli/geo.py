@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.kafka_options import profiling_from, profiling_options
-from keylane.cli.output import Result, Section, output_option
-from keylane.cli.written_files import check_apart, check_free, write
+from keylane.cli.options import profiling_from, profiling_options
+from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,7 +91,7 @@ def table(
     made = _made(source, options)
     write(written, made.contract)
     if report:
-        from keylane.report.geo_table import write_geo_table
+        from keylane.report.geo_pages import write_geo_table
 
         write_geo_table(made.document, report)
     return as_result(made.document, written), output
@@ -110,7 +109,7 @@ def _made(source: str, options: dict[str, Any]) -> GeoTable:
         raise click.UsageError("--name and --stream are for a new contract; leave them out")
     kafka = profiling_from(options)
     from keylane.pipelines.geo_table import TableWish, geo_table
-    from keylane.pipelines.profile import Options
+    from keylane.pipelines.profile.run import Options
 
     wanted = {name: options[name] for name in ("name", "streams", "most_moved", "radii") if options[name]}
     wish = TableWish(options["lanes"], options["tau"], options["strategy"], old, base, **wanted)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylane.cli.data import named, opened
-from keylane.cli.kafka_options import reading_from, reading_options
+from keylane.cli.check import named, opened
+from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:

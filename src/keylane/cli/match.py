@@ -2,21 +2,148 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.match_options import following_from, match_options, options_from, sources_from
-from keylane.cli.output import Result, Section, output_option
-from keylane.cli.written_files import check_free
+from keylane.cli.options import profiling_from, profiling_options
+from keylane.cli.output import Result, Section, check_free, output_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from keylane.contract.model import Contract
+    from keylane.pipelines.match.options import Columns, Options
+
+__all__ = ["following_from", "match", "match_options", "options_from", "sources_from"]
+
+
+# The options of `match`: declared once, and turned into what `pipelines.match` takes.
+
+#: Names of columns, and what they are called where nothing is said.
+_COLUMNS: Final = {"id": "id", "time": "ts", "lat": "lat", "lng": "lng"}
+_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option("--drivers", metavar="SRC", help="Where drivers are: a file, a folder, kafka://host:port/topic."),
+    click.option("--riders", metavar="SRC", help="Who asks, and where: the same."),
+    click.option(
+        "--from", "both", multiple=True, metavar="SRC", help="Twice: drivers, then riders, that lie in lanes already."
+    ),
+    click.option("--to", "target", required=True, metavar="DST", help="A new folder, or a topic."),
+    click.option("--radius", type=float, required=True, metavar="METRES", help="How near a driver has to be."),
+    click.option("--nearest", type=int, metavar="K", help="The nearest K only; default: all."),
+    click.option("--expire", type=float, metavar="SECONDS", help="A ping older than this counts no more."),
+    click.option("--contract", "-c", type=click.Path(), help="Lanes as this contract says; default: hashed cells."),
+    click.option("--lanes", "-n", type=int, help="The lane count, where the contract does not say; default: 12."),
+    click.option("--assign", type=click.Choice(["greedy", "optimal"]), help="Offer each driver to one rider at most."),
+    click.option(
+        "--window", type=float, default=5.0, show_default=True, metavar="SECONDS", help="Assign over so long at once."
+    ),
+    click.option(
+        "--offer-for", type=float, default=15.0, show_default=True, metavar="SECONDS", help="How long an offer holds."
+    ),
+    *(
+        click.option(*name, f"any_{key}", metavar="COLUMN", help=f"{what} of both; default: {_COLUMNS[key]}.")
+        for name, key, what in (
+            (("--id",), "id", "The id"),
+            (("--time-column", "--time"), "time", "The time"),
+            (("--lat",), "lat", "The latitude"),
+            (("--lng",), "lng", "The longitude"),
+        )
+    ),
+    *(
+        click.option(f"--{side}-{key}", f"{side}_{key}", metavar="COLUMN", help=f"The same, of {side}s only.")
+        for side in ("driver", "rider")
+        for key in _COLUMNS
+    ),
+    click.option("--available", metavar="COLUMN", help="Who may be matched; default: available, where there is one."),
+    click.option(
+        "--time-unit",
+        "unit",
+        type=click.Choice(["s", "ms", "us"]),
+        default="ms",
+        show_default=True,
+        help="What whole numbers of a time count.",
+    ),
+    click.option(
+        "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
+    ),
+    click.option("--master", help="A Spark master; default: this machine's cores."),
+    click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+    click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped."),
+    click.option("--late", type=float, metavar="SECONDS", help="How far a ping may be behind; default: 10."),
+    click.option("--keep", type=float, metavar="SECONDS", help="How far back lanes remember, at most; default: 600."),
+    click.option(
+        "--ahead", type=float, metavar="SECONDS", help="Pings further ahead of the clock move no time; default: a day."
+    ),
+    click.option("--state", type=click.Path(), help="Where --follow keeps its state; default: DST/_state."),
+    click.option("--every", metavar="TIME", help="How often --follow looks for more; default: 1 second."),
+    click.option("--max-files", type=click.IntRange(min=1), help="Files in one batch of --follow; default: 1000."),
+    click.option("--create", is_flag=True, help="Make the topics of DST, where they do not exist."),
+    profiling_options,
+)
+_FOLLOWING: Final = ("late", "keep", "ahead", "state", "every", "max_files")
+_PASSED_ON: Final = ("radius", "nearest", "expire", "kind", "lanes", "assign", "window", "offer_for", "master")
+
+
+def match_options(command: Any) -> Any:
+    """Give a command all of them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def sources_from(options: dict[str, Any]) -> tuple[str, str]:
+    """Drivers and riders: by name, or as two co-partitioned streams."""
+    drivers, riders, both = options["drivers"], options["riders"], options["both"]
+    if both and (drivers or riders or len(both) != 2):
+        raise click.UsageError("--from is given twice, drivers and then riders, and without --drivers and --riders")
+    if both:
+        return both[0], both[1]
+    if not drivers or not riders:
+        missing = "--riders SRC" if drivers else "--drivers SRC"
+        raise click.UsageError(f"a match is of two sources; hint: {missing}, or --from DRIVERS --from RIDERS")
+    return drivers, riders
+
+
+def following_from(options: dict[str, Any]) -> dict[str, Any] | None:
+    """What is said of following, where it is to be followed; None for a batch, of which nothing of it may be said."""
+    said = {name: options.pop(name) for name in _FOLLOWING}
+    known = {name: value for name, value in said.items() if value is not None}
+    if options["follow"]:
+        return known
+    if known:
+        name = next(iter(known)).replace("_", "-")
+        raise click.UsageError(f"--{name} is of a match that goes on; hint: --follow, or leave it out")
+    return None
+
+
+def options_from(options: dict[str, Any], *, verify: bool, picture: bool) -> Options:
+    """What `pipelines.match` takes."""
+    from dataclasses import replace
+
+    from keylane.cli.route import settings_from
     from keylane.pipelines.match.options import Options
 
-__all__ = ["match"]
+    kafka = profiling_from(options)
+    kafka = replace(kafka, value=kafka.value or "json", create=options["create"])
+    return Options(
+        drivers=_columns(options, "driver"),
+        riders=_columns(options, "rider"),
+        verify=verify,
+        picture=picture,
+        co_partitioned=bool(options["both"]),
+        conf=settings_from(options["settings"]),
+        kafka=kafka,
+        **{name: options[name] for name in _PASSED_ON},
+    ).checked()
+
+
+def _columns(options: dict[str, Any], side: str) -> Columns:
+    from keylane.pipelines.match.options import Columns
+
+    named = {key: options[f"{side}_{key}"] or options[f"any_{key}"] or usual for key, usual in _COLUMNS.items()}
+    available = options["available"] if side == "driver" else None
+    return Columns(**named, available=available, unit=options["unit"])
 
 
 @click.command(short_help="Every available driver near each rider, exactly, across lanes and borders.")
@@ -60,7 +187,7 @@ def match(
     run = _matched if following is None else _followed
     document = run(drivers, riders, target, given, loaded, following or {})
     if report is not None:
-        from keylane.report.match import write_match
+        from keylane.report.geo_pages import write_match
 
         write_match(document, report)
     return as_result(document), output
@@ -80,7 +207,7 @@ def _followed(
     drivers: str, riders: str, target: str, given: Options, loaded: Contract | None, said: dict[str, Any]
 ) -> dict[str, Any]:
     from keylane.cli.route import Stopping
-    from keylane.pipelines.match.stream import Following, follow
+    from keylane.pipelines.match.follow import Following, follow
 
     stopping = Stopping("match")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from keylane.pipelines.batch import Done
+    from keylane.pipelines.route.files import Done
 
-__all__ = ["RouteProgress", "counted", "spark_progress"]
+__all__ = ["FIGURES", "PAGE", "RouteProgress", "counted", "progress", "ready", "spark_progress"]
 
 #: A walk over a large source takes a while: not after every batch.
 LOOK_SECONDS: Final = 2.0
@@ -98,7 +99,7 @@ class RouteProgress:
             click.echo("\r\x1b[K", nl=False, err=True)
 
     def _look(self, now: float, kind: str | None) -> None:
-        from keylane.systems.sources import weigh
+        from keylane.systems.files.listing import weigh
 
         if self._there is None or now - self._looked > LOOK_SECONDS:
             self._there = weigh(self._source, kind)
@@ -114,3 +115,38 @@ def progress_line(done: Done, records: int, bytes_before: int, seconds: float, t
     eta = f", ETA {left / speed:,.0f} s" if left and speed else ""
     begun = f"route: batch {done.batch}, {records:,} records, {rate:,.0f}/s"
     return f"{begun}, lag {lag:,} file(s) {left / 1e6:,.1f} MB{eta}" if done.taken_files else begun
+
+
+# What `demo` and `demo_lesson` share: a folder that is theirs to fill, and their steps on stderr.
+
+PAGE: Final = "index.html"
+FIGURES: Final = "figures.json"
+
+
+def progress(began: float) -> Callable[[str], None]:
+    """Each step on stderr, with the seconds since the start."""
+
+    def say(text: str) -> None:
+        click.echo(f"[{time.monotonic() - began:6.1f} s] {text}", err=True)
+
+    return say
+
+
+def ready(to: Path, schema: str = "keylane.demo/1") -> None:
+    """Make the folder, or take one that an earlier demo of this kind filled; refuse any other."""
+    from keylane.errors import UsageError
+
+    to.mkdir(parents=True, exist_ok=True)
+    if any(to.iterdir()) and not _is_ours(to / FIGURES, schema):
+        raise UsageError.of("not an empty folder, and not a demo's", got=str(to), hint="--to another folder")
+    # An old page must not stand for a new run that fails; and a run that was cut off can be run again.
+    (to / PAGE).unlink(missing_ok=True)
+    (to / FIGURES).write_text(json.dumps({"schema": schema, "finished": False}), encoding="utf-8")
+
+
+def _is_ours(file: Path, schema: str) -> bool:
+    kind = schema.partition("/")[0]
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8")).get("schema", "")).startswith(f"{kind}/")
+    except (OSError, ValueError, AttributeError):
+        return False

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylane.cli.kafka_options import kafka_options, taken_from
+from keylane.cli.options import kafka_options, taken_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import RouteProgress
 
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
-    from keylane.pipelines.route import Routed
+    from keylane.pipelines.route.run import Routed
 
 __all__ = ["Stopping", "route", "settings_from"]
 
@@ -59,8 +59,8 @@ def route(
     loaded, conf = load_contract(contract), settings_from(settings)
     kafka = taken_from(options)
 
-    from keylane.pipelines.route import Options
-    from keylane.pipelines.route import route as run
+    from keylane.pipelines.route.run import Options
+    from keylane.pipelines.route.run import route as run
 
     given = Options(conf=conf, kafka=kafka, **options)
     stopping, progress = Stopping(), RouteProgress(source)

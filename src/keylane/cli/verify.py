@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.kafka_options import reading_from, reading_options
+from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
-    from keylane.pipelines.verify import Verified
+    from keylane.pipelines.verify.run import Verified
 
 __all__ = ["verify"]
 
@@ -64,7 +64,7 @@ def verify(source: str, target: str, contract: str | None, output: str, **option
     """
     from keylane.cli.progress import counted
     from keylane.contract.parse import load_contract
-    from keylane.pipelines.verify import verify as run
+    from keylane.pipelines.verify.run import verify as run
 
     topics, loaded = reading_from(options), load_contract(contract) if contract else None
     found = run(source, target, loaded, topics=topics, watch=lambda rows: counted(rows, "verify"), **options)

@@ -12,7 +12,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from keylane.contract.leaves import leaves_checksum
+from keylane.contract.lane_table import leaves_checksum
 from keylane.contract.partitioners import facts_of, key_rule
 
 if TYPE_CHECKING:

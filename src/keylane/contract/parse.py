@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ValidationError
 
 from keylane.contract import model
-from keylane.contract.cross import cross_problems
+from keylane.contract.validate import cross_problems
 from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, path_of, read_tree, show_path
 from keylane.errors import ContractError, did_you_mean, shorten
 from keylane.records import Finding

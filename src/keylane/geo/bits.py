@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Cells = TypeVar("Cells", int, NDArray[np.int64])
+    from numpy.typing import NDArray
 
 __all__ = [
     "FINEST",
@@ -28,6 +30,7 @@ __all__ = [
     "are_cells",
     "cell_name",
     "cell_named",
+    "children",
     "curve_end",
     "curve_start",
     "homes_in",
@@ -133,3 +136,21 @@ def cell_named(name: str) -> int | None:
     except ValueError:
         return None
     return cell if len(name) <= 15 and is_cell(cell) else None
+
+
+# The cells right under cells, by their bits: no H3 needed. Their ancestors: `bits`.
+
+
+def children(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The seven children of each cell as an (n, 7) array; -1 for the one that a pentagon lacks.
+
+    All the cells are of one resolution. A child is one digit more, 0 to 6; a pentagon, whose digits are all 0, has no
+    child with the digit 1.
+    """
+    if not len(cells):
+        return np.zeros((0, 7), np.int64)
+    at = int(resolution(cells[0])) + 1
+    below = (middle(cells, at) & ~(7 << 3 * (FINEST - at)))[:, None] | np.arange(7) << 3 * (FINEST - at)
+    pentagon = np.isin(cells >> 45 & 0x7F, PENTAGONS) & (middle(ancestor(cells, 0), at - 1) == cells)
+    below[pentagon, 1] = -1
+    return below

@@ -6,22 +6,22 @@ asked first, here for one place and by the caller for many.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from keylane.errors import DataError, MissingExtraError
 from keylane.geo.bits import FINEST, HOME_RESOLUTION, cell_name
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["HOME_RESOLUTION", "MOST_CORNERS", "cell_name", "cell_of", "cells_of", "centres", "disk", "outlines"]
+
 try:
     from h3.api import basic_int as h3
 except ImportError:
     raise MissingExtraError.named("geo", "h3") from None
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["HOME_RESOLUTION", "cell_name", "cell_of", "cells_of", "centres"]
 
 
 def cell_of(latitude: float, longitude: float, resolution: int = HOME_RESOLUTION) -> int:
@@ -49,3 +49,43 @@ def cells_of(latitudes: Any, longitudes: Any) -> NDArray[np.int64]:
 def centres(cells: Any) -> NDArray[np.float64]:
     """Latitude and longitude of the centre of each cell, as an (n, 2) array."""
     return np.array([h3.cell_to_latlng(int(cell)) for cell in cells], float).reshape(-1, 2)
+
+
+# The cells around a cell: every cell within so many steps. Rings are never asked for.
+
+try:
+    from h3.api import numpy_int as h3
+except ImportError:
+    raise MissingExtraError.named("geo", "h3") from None
+
+
+def disk(cell: int, steps: int) -> NDArray[np.int64]:
+    """A cell and all within so many steps of it, in no order.
+
+    >>> len(disk(0x89283082803ffff, 2))
+    19
+    """
+    return np.asarray(h3.grid_disk(cell, steps)).astype(np.int64)
+
+
+# The corners of many cells at once, as latitude and longitude. To draw a cell on a map: `shapes`.
+
+try:
+    from h3.api import basic_int as h3
+except ImportError:
+    raise MissingExtraError.named("geo", "h3") from None
+
+
+#: A pentagon over an edge of the icosahedron has ten, a hexagon at most eight.
+MOST_CORNERS: Final = 10
+
+
+def outlines(cells: Any) -> NDArray[np.float64]:
+    """The corners of each cell in their order, as an (n, 10, 2) array; the last corner is repeated to fill it.
+
+    >>> outlines([0x89283082803ffff]).shape
+    (1, 10, 2)
+    """
+    corners = (h3.cell_to_boundary(int(cell)) for cell in cells)
+    filled = [[*shape, *[shape[-1]] * (MOST_CORNERS - len(shape))] for shape in corners]
+    return np.array(filled, float).reshape(-1, MOST_CORNERS, 2)

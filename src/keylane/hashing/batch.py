@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from keylane.keys.binary import as_binary, fixed_rows, lengths_and_data
+from keylane.keys.arrow_bytes import as_binary, fixed_rows, lengths_and_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

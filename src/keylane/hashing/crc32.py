@@ -29,7 +29,7 @@ def crc32(key: bytes) -> int:
 
 def crc32_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """crc32 of every row of an (n, length) array: four bytes a step, by four tables."""
-    from keylane.hashing.words import seeded, word
+    from keylane.hashing.row_words import seeded, word
 
     tables = _tables()
     length = rows.shape[1]

@@ -31,7 +31,7 @@ def fnv1a(key: bytes) -> int:
 
 def fnv1a_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """fnv1a of every row of an (n, length) array."""
-    from keylane.hashing.words import seeded
+    from keylane.hashing.row_words import seeded
 
     h = seeded(rows, BASIS)
     for at in range(rows.shape[1]):

@@ -43,7 +43,7 @@ def java_long(key: bytes) -> int:
 
 def java_string_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """java_string of every row of an (n, length) array; ASCII takes the short way."""
-    from keylane.hashing.words import seeded
+    from keylane.hashing.row_words import seeded
 
     if rows.size and rows.max() >= 0x80:
         return _string_rows_beyond_ascii(rows)
@@ -58,7 +58,7 @@ def _string_rows_beyond_ascii(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """Decode UTF-8 column by column: collect a code point a row, and hash its units when it is complete."""
     import numpy as np
 
-    from keylane.hashing.words import seeded
+    from keylane.hashing.row_words import seeded
 
     h, code, missing = seeded(rows, 0), seeded(rows, 0), seeded(rows, 0)
     for at in range(rows.shape[1]):
@@ -85,7 +85,7 @@ def java_long_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """java_long of every row; rows of another width are read as the number they spell."""
     import numpy as np
 
-    from keylane.hashing.words import word
+    from keylane.hashing.row_words import word
 
     eight = np.zeros((len(rows), 8), np.uint8)
     width = min(8, rows.shape[1])

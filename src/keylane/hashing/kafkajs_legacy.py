@@ -46,7 +46,7 @@ def _int32(number: int) -> int:
 
 def kafkajs_legacy_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """kafkajs_legacy of every row of an (n, length) array."""
-    from keylane.hashing.words import seeded, tail, word
+    from keylane.hashing.row_words import seeded, tail, word
 
     length = rows.shape[1]
     h = seeded(rows, SEED ^ length)

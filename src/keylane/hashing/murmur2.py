@@ -60,7 +60,7 @@ def murmur2_big_endian_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
 
 def murmur2_rows(rows: NDArray[np.uint8], order: str = "<") -> NDArray[Any]:
     """murmur2 of every row of an (n, length) array."""
-    from keylane.hashing.words import seeded, tail, word
+    from keylane.hashing.row_words import seeded, tail, word
 
     length = rows.shape[1]
     h = seeded(rows, SEED ^ length)

@@ -87,7 +87,7 @@ def _mix_h(h: int, k: int) -> int:
 
 def murmur3_32_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """murmur3_32, seed 0, of every row of an (n, length) array."""
-    from keylane.hashing.words import seeded, tail, word
+    from keylane.hashing.row_words import seeded, tail, word
 
     length = rows.shape[1]
     h = seeded(rows, 0)
@@ -100,7 +100,7 @@ def murmur3_32_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
 
 def spark_bytes_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """spark_bytes of every row of an (n, length) array."""
-    from keylane.hashing.words import seeded, sign_extended, word
+    from keylane.hashing.row_words import seeded, sign_extended, word
 
     length = rows.shape[1]
     h = seeded(rows, SPARK_SEED)
@@ -113,7 +113,7 @@ def spark_bytes_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
 
 def spark_words_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """spark_int or spark_long of rows that hold the number big-endian, 4 or 8 bytes wide."""
-    from keylane.hashing.words import seeded, word
+    from keylane.hashing.row_words import seeded, word
 
     length = rows.shape[1]
     h = seeded(rows, SPARK_SEED)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.errors import DataError, KeylaneError
-from keylane.keys.binary import as_binary, binary_of_rows, fixed_rows, nulls_of, plain
+from keylane.keys.arrow_bytes import as_binary, binary_of_rows, fixed_rows, nulls_of, plain
 from keylane.keys.encode import REGISTRY_HEADER, encode
 
 if TYPE_CHECKING:

@@ -106,7 +106,7 @@ def _raw(value: Any) -> bytes:
 
 def _place(value: Any) -> bytes:
     """A place is read from two fields by `read`; here it is one value of a contract or of a command line."""
-    from keylane.keys.places import encode_place
+    from keylane.keys.cells import encode_place
 
     return encode_place(value)
 

@@ -78,7 +78,7 @@ def record_reader(key: Key, geo: Geo | None = None) -> Reader:
 
 def _cell_reader(key: Key, geo: Geo | None) -> Reader:
     """Places, and cells under `geo`: the base key is the cell, the routing key its ancestor."""
-    from keylane.keys.places import home_cell, region_of, routing_key_of
+    from keylane.keys.cells import home_cell, region_of, routing_key_of
 
     region = region_of(geo)
     routing = None if geo is None else routing_key_of(geo, others=key.encodings == ("raw",))
@@ -140,7 +140,7 @@ class BatchKeys:
 
 def read_batch(batch: pa.RecordBatch | pa.Table, key: Key, geo: Geo | None = None) -> BatchKeys:
     """Base and routing keys of every row."""
-    from keylane.keys.binary import nulls_of
+    from keylane.keys.arrow_bytes import nulls_of
 
     if key.is_place:
         return _place_keys(batch, key, geo)
@@ -156,7 +156,7 @@ def read_batch(batch: pa.RecordBatch | pa.Table, key: Key, geo: Geo | None = Non
 
 
 def _place_keys(batch: pa.RecordBatch | pa.Table, key: Key, geo: Geo | None) -> BatchKeys:
-    from keylane.keys.places import cell_column, place_columns, region_of, routing_column
+    from keylane.keys.cells import cell_column, place_columns, region_of, routing_column
 
     lat, lng = key.fields
     cells, reason = place_columns(_column(batch, lat), _column(batch, lng), (lat, lng), region_of(geo))
@@ -169,8 +169,8 @@ def sent_keys(base: pa.Array, malformed: NDArray[np.bool_], key: Key, geo: Geo |
     """The keys of records whose base keys are bytes already, of one field and without a window."""
     if geo is None:
         return BatchKeys(base, base, malformed)
-    from keylane.keys.binary import nulls_of
-    from keylane.keys.places import NO_CELL, cells_in, routing_column
+    from keylane.keys.arrow_bytes import nulls_of
+    from keylane.keys.cells import NO_CELL, cells_in, routing_column
 
     cells = cells_in(base)
     routing, coarse = routing_column(base, cells, geo)
@@ -225,7 +225,7 @@ def _window_part(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, 
     import numpy as np
     import pyarrow as pa
 
-    from keylane.keys.binary import binary_of_rows, nulls_of, plain
+    from keylane.keys.arrow_bytes import binary_of_rows, nulls_of, plain
     from keylane.keys.window import window_column
 
     assert key.window is not None

@@ -15,6 +15,7 @@ When not to use optimal: over more than a few seconds of requests, since the fir
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,8 +24,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
 
-from keylane.matching.merge import first_of_each
-from keylane.matching.order import differs, numbers, ranks, sorted_rows
+from keylane.errors import UsageError
+from keylane.matching.near import first_of_each
+from keylane.matching.tables import LEDGER, OFFERS, differs, numbers, ranks, shaped, sorted_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Rows = NDArray[np.intp]
+    from numpy.typing import NDArray
 
-__all__ = ["ASSIGNMENTS", "greedy", "optimal"]
+__all__ = ["ASSIGNMENTS", "claim", "empty_ledger", "greedy", "offer_id", "offers", "optimal"]
 
 #: Cells of a full matrix above which the sparse way is taken: 32 MB.
 _MOST_CELLS: Final = 1 << 22
@@ -118,3 +121,86 @@ def _sparse(asks: Rows, free: Rows, metres: NDArray[np.float64], shape: tuple[in
 
 #: The ways by their names.
 ASSIGNMENTS: Final[dict[str, Callable[[Any], Any]]] = {"greedy": greedy, "optimal": optimal}
+
+
+# Offers: a driver held for one rider until a moment, with an id that makes telling it twice harmless.
+
+
+def offer_id(rider: str, rider_ts: int, attempt: int = 1) -> str:
+    """The id of an offer: 32 hexadecimal digits.
+
+    >>> offer_id("r1", 5) == offer_id("r1", 5), offer_id("r1", 5) == offer_id("r1", 5, attempt=2)
+    (True, False)
+    """
+    # The rider comes last: an id may hold any sign, and no two requests may read the same.
+    return blake2b(f"{rider_ts}/{attempt}/{rider}".encode(), digest_size=16).hexdigest()
+
+
+def empty_ledger() -> pa.Table:
+    """No driver is held."""
+    return LEDGER.empty_table()
+
+
+def offers(assigned: pa.Table, made: int, offer_for: int, attempt: int = 1) -> pa.Table:
+    """An offer for each pair that was chosen, made at a moment and for so many microseconds."""
+    if offer_for < 1:
+        raise UsageError.of("no such time for an offer", got=offer_for, allowed="1 microsecond or more")
+    riders, times = assigned.column("rider"), assigned.column("rider_ts")
+    ids = [offer_id(*one, attempt) for one in zip(riders.to_pylist(), times.to_pylist(), strict=True)]
+    count = len(assigned)
+    columns = {
+        "offer": pa.array(ids, pa.string()),
+        "rider": riders,
+        "rider_ts": times,
+        "attempt": np.full(count, attempt, np.int32),
+        "driver": assigned.column("driver"),
+        "distance_m": assigned.column("distance_m"),
+        "made": np.full(count, made, np.int64),
+        "expires": np.full(count, made + offer_for, np.int64),
+    }
+    return pa.table(columns, schema=OFFERS)
+
+
+def claim(ledger: pa.Table, offers: pa.Table, now: int) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """The offers that are granted, those that are refused, and the ledger after them. Telling it again changes nothing.
+
+    An offer that is told twice in one call is granted once; the other telling is in neither part.
+    """
+    held = _live(shaped(ledger, LEDGER), now)
+    asked = _each_once(shaped(offers, OFFERS))
+    asked_for, held_now = ranks(asked.column("driver"), held.column("driver"))
+    offer, holds = ranks(asked.column("offer"), held.column("offer"))
+    every = 1 + max(offer.max(initial=0), holds.max(initial=0))
+    again = np.isin(asked_for * every + offer, held_now * every + holds)
+    live = numbers(asked, "expires")[0] > now
+    # An offer that holds one driver holds no second one.
+    free = live & ~np.isin(asked_for, held_now) & ~np.isin(offer, holds)
+    first = free & _first(asked_for, free)
+    granted = first | (again & live)
+    new = asked.filter(pa.array(first)).select(LEDGER.names)
+    return (
+        asked.filter(pa.array(granted)),
+        asked.filter(pa.array(~granted)),
+        pa.concat_tables([held, new]).sort_by("driver").combine_chunks(),
+    )
+
+
+def _live(ledger: pa.Table, now: int) -> pa.Table:
+    return ledger.filter(pa.array(numbers(ledger, "expires")[0] > now))
+
+
+def _each_once(offers: pa.Table) -> pa.Table:
+    """Every offer once, in the order in which they are served."""
+    (rider,), (offer,) = ranks(offers.column("rider")), ranks(offers.column("offer"))
+    made, at = numbers(offers, "made", "rider_ts")
+    rows = sorted_rows(offer, made)
+    rows = rows[differs(offer[rows])]
+    return offers.take(pa.array(rows[sorted_rows(made[rows], at[rows], rider[rows], offer[rows])]))
+
+
+def _first(drivers: NDArray[np.int64], among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether each row is the first of its driver among those rows."""
+    first = np.zeros(len(drivers), bool)
+    rows = np.flatnonzero(among)
+    first[rows[np.unique(drivers[rows], return_index=True)[1]]] = True
+    return first

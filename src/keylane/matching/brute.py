@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from keylane.matching.merge import first_of_each
-from keylane.matching.order import differs, numbers, ranks, sorted_rows
-from keylane.matching.requests import distinct
-from keylane.matching.schemas import ENTRIES, PAIRS, Kind, shaped
+from keylane.matching.near import first_of_each
 from keylane.matching.sphere import checked_radius, haversine
+from keylane.matching.tables import ENTRIES, PAIRS, Kind, differs, distinct, numbers, ranks, shaped, sorted_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

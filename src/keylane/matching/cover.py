@@ -23,13 +23,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from keylane.geo.bits import ancestor, middle, resolution
-from keylane.geo.cells import HOME_RESOLUTION, centres
-from keylane.geo.children import children
-from keylane.geo.disks import disk
-from keylane.geo.outlines import outlines
-from keylane.matching.order import sorted_rows
+from keylane.geo.bits import ancestor, children, middle, resolution
+from keylane.geo.cells import HOME_RESOLUTION, centres, disk, outlines
 from keylane.matching.sphere import checked_radius, chord, metres_to_outlines, unit_vectors
+from keylane.matching.tables import sorted_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -19,13 +19,23 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from keylane.matching.order import differs, numbers, ranks, sorted_rows
-from keylane.matching.schemas import ENTRIES, Kind, shaped
+from keylane.matching.tables import ENTRIES, STAYS, Kind, differs, numbers, ranks, shaped, sorted_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NEVER", "empty_entries", "last_seen", "merged", "pruned", "until"]
+__all__ = [
+    "NEVER",
+    "empty_entries",
+    "empty_stays",
+    "last_seen",
+    "merged",
+    "moves",
+    "new_rows",
+    "pruned",
+    "stays_pruned",
+    "until",
+]
 
 #: The end of an entry that no other has followed.
 NEVER: Final = int(np.iinfo(np.int64).max)
@@ -89,3 +99,58 @@ def pruned(entries: pa.Table, before: int, expire: int | None = None) -> pa.Tabl
     kept = last_seen(entries, expire) > np.maximum(ts, before)
     kept &= (kind != Kind.LEFT) | (ts > before)
     return entries if kept.all() else entries.filter(pa.array(kept)).combine_chunks()
+
+
+# When a driver changes lanes: tombstones to the lanes it left, so that no lane keeps a ghost of it.
+
+
+def empty_stays() -> pa.Table:
+    """Nobody is known."""
+    return STAYS.empty_table()
+
+
+def moves(stays: pa.Table, pings: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The stays with these pings among them, and the tombstones: (driver, ts, offset, lane that is left).
+
+    Pings have the columns of stays, in any order, with others beside them; a ping that is known already, by its
+    driver, ts and offset, changes nothing.
+    """
+    both, driver, known = _in_order(stays, pings)
+    (lane,) = numbers(both, "lane")
+    left = (driver[1:] == driver[:-1]) & (lane[1:] != lane[:-1]) & ~(known[1:] & known[:-1])
+    after = both.slice(1).filter(pa.array(left))
+    gone = both.slice(0, max(0, len(both) - 1)).filter(pa.array(left)).column("lane")
+    return both, after.set_column(3, STAYS.field("lane"), gone)
+
+
+def _in_order(stays: pa.Table, pings: pa.Table) -> tuple[pa.Table, NDArray[np.int64], NDArray[np.bool_]]:
+    """Both in order, each ping once, the known one first; the driver of each as a number, and whether it was known."""
+    both = pa.concat_tables([shaped(stays, STAYS), shaped(pings, STAYS)])
+    rows, driver = _distinct(both)
+    return both.take(pa.array(rows)).combine_chunks(), driver[rows], rows < len(stays)
+
+
+def _distinct(both: pa.Table) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    (driver,) = ranks(both.column("driver"))
+    ts, offset = numbers(both, "ts", "offset")
+    rows = sorted_rows(driver, ts, offset)
+    return rows[differs(driver[rows], ts[rows], offset[rows])], driver
+
+
+def new_rows(stays: pa.Table, pings: pa.Table) -> NDArray[np.intp]:
+    """The rows of the pings that the stays did not know, each ping once: what is to be passed on to its lane."""
+    rows, _ = _distinct(pa.concat_tables([shaped(stays, STAYS), shaped(pings, STAYS)]))
+    return np.sort(rows[rows >= len(stays)] - len(stays))
+
+
+def stays_pruned(stays: pa.Table, before: int, expire: int | None = None) -> pa.Table:
+    """Stays, in order, that still matter for requests at ts >= before: of each driver the one as of then, and later.
+
+    A driver whose last stay is older than `expire` is forgotten: what its lane has of it is too old as well.
+    """
+    (driver,), (ts,) = ranks(stays.column("driver")), numbers(stays, "ts")
+    last = np.append(driver[1:] != driver[:-1], True) if len(stays) else np.zeros(0, bool)
+    kept = last | (np.append(ts[1:], 0) > before)
+    if expire is not None:
+        kept &= ts >= before - expire
+    return stays if kept.all() else stays.filter(pa.array(kept)).combine_chunks()

@@ -20,10 +20,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.contract.partitioners import FACTS
-from keylane.measure.candidates import Candidate, candidates_for, family_of, narrowed
-from keylane.measure.mixture import EVEN, by_chance, first_fits, log_chance, shares
-from keylane.measure.tally import BELIEF, Rows, Tally, distinct_pairs, joined, thinned
-from keylane.placement.count import lane_count
+from keylane.measure.evidence import (
+    BELIEF,
+    EVEN,
+    Candidate,
+    Rows,
+    Tally,
+    by_chance,
+    candidates_for,
+    distinct_pairs,
+    family_of,
+    first_fits,
+    joined,
+    log_chance,
+    narrowed,
+    shares,
+    thinned,
+)
+from keylane.placement.lane_count import lane_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,9 +1,9 @@
 """`geo table`: a lane table from traffic, counted on Spark in one pass.
 
 looking, kafka.profile    a source -> a frame of places, each with its time or its position
-spark.geo_counts          the frame -> records of each home cell by hour
+spark.count_cells          the frame -> records of each home cell by hour
 plan.lane_tables          counts -> a table, and how even it is on records that it has not seen
-plan.geo_written          a table -> a contract
+plan.contract_text          a table -> a contract
 """
 
 from __future__ import annotations
@@ -15,21 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
-from keylane.geo.places import EARTH, Region
-from keylane.geo.rebalance import MOST_MOVED
-from keylane.geo.split import COARSEST, checked_tau
+from keylane.geo.coordinates import EARTH, Region
+from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.failures import translated
-from keylane.pipelines.looking import look_at_files
-from keylane.pipelines.profile import Options
-from keylane.pipelines.session import fetch_cells, session_beside, warn
+from keylane.pipelines.context import fetch_cells, session_beside, translated, warn
+from keylane.pipelines.profile.files import look_at_files
+from keylane.pipelines.profile.run import Options
 from keylane.placement.cell_lanes import cell_lanes
+from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of
-from keylane.plan.geo_written import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.lane_tables import Counted, Wish, chosen
-from keylane.spark.geo_counts import HOURS, count_places
+from keylane.spark.count_cells import HOURS, count_places
 from keylane.spark.session import active_session_kept
-from keylane.systems.address import parse_address, path_of
+from keylane.systems.endpoint import parse_address, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,10 +37,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.pipelines.looking import Looked
-    from keylane.pipelines.session import Say
+    from keylane.pipelines.context import Say
+    from keylane.pipelines.profile.files import Looked
     from keylane.plan.lane_tables import Strategy
-    from keylane.spark.geo_counts import PlaceCounts
+    from keylane.spark.count_cells import PlaceCounts
 
 __all__ = ["GeoTable", "TableWish", "geo_table"]
 
@@ -171,7 +169,7 @@ def _region(before: Contract | None) -> Region:
 def _looked(source: str, key: Key, given: Options, spark: SparkSession | None, say: Say) -> Iterator[Looked]:
     address = parse_address(source)
     if address.system == "kafka":
-        from keylane.pipelines.kafka.profile import looked_at_topic
+        from keylane.pipelines.profile.topics import looked_at_topic
 
         with looked_at_topic(address, key, None, given, spark, say) as look:
             yield look

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keylane.contract.leaves import leaf_lanes
+from keylane.contract.lane_table import leaf_lanes
 from keylane.geo.bits import FINEST, ancestor, curve_end, curve_start, resolution
-from keylane.keys.binary import binary_of_rows
+from keylane.keys.arrow_bytes import binary_of_rows
 from keylane.placement.partitioners import Partitioner, partitioner
 
 if TYPE_CHECKING:

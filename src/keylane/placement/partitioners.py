@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.contract.partitioners import FACTS, PartitionerFacts, facts_of
 from keylane.hashing import HASHES, Hash
 from keylane.hashing.murmur3 import SPARK_SEED, spark_int, spark_long, spark_words_rows
-from keylane.placement.count import lane_count
 from keylane.placement.fold import FOLDS
+from keylane.placement.lane_count import lane_count
 from keylane.placement.ranges import range_lane
 
 if TYPE_CHECKING:

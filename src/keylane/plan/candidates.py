@@ -17,11 +17,10 @@ import numpy as np
 
 from keylane.contract.partitioners import FACTS
 from keylane.hashing.murmur3 import fmix32_rows
-from keylane.measure.balance import max_over_mean
+from keylane.measure.balance import cv, max_over_mean
 from keylane.placement.spread import STEP
-from keylane.plan.score import Score, score
+from keylane.plan.hashed_keys import moved_loads
 from keylane.plan.strategies import STRATEGIES, Fitted
-from keylane.plan.stream import moved_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,10 +29,57 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.placement.cell_lanes import CellLanes
-    from keylane.plan.seen import Fold, Seen
-    from keylane.plan.stream import Hashed, Stream
+    from keylane.plan.hashed_keys import Fold, Hashed, Seen, Stream
 
-__all__ = ["ALTERNATIVES", "TITLES", "Candidate", "FoldScore", "candidates", "fold_score", "standing"]
+__all__ = [
+    "ALTERNATIVES",
+    "TITLES",
+    "Candidate",
+    "FoldScore",
+    "Score",
+    "candidates",
+    "fold_score",
+    "score",
+    "standing",
+    "worst_window",
+]
+
+
+# How even lanes are under a strategy: the figures of a candidate, from records by lane and window.
+
+#: A window with less than this part of the mean window says little about lanes.
+THIN: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """`p99` is the lane at the 99th percentile over the mean; `worst_window` the fullest lane of any one window."""
+
+    max_over_mean: float
+    cv: float
+    p99: float
+    worst_window: float
+    idle_lanes: int
+
+
+def score(loads: NDArray[np.float64]) -> Score:
+    """The figures of (lanes, windows) records.
+
+    >>> score(np.array([[3.0, 0.0], [1.0, 4.0]])).worst_window
+    2.0
+    """
+    lanes = loads.sum(axis=1)
+    mean = float(lanes.mean()) or 1.0
+    p99 = float(np.percentile(lanes, 99)) / mean
+    return Score(max_over_mean(lanes), cv(lanes), p99, worst_window(loads), int((lanes <= 0).sum()))
+
+
+def worst_window(loads: NDArray[np.float64]) -> float:
+    """The fullest lane over the mean in the window where that is worst; thin windows do not count."""
+    totals = loads.sum(axis=0)
+    thick = loads[:, totals > THIN * totals.mean()] if totals.any() else loads[:, :0]
+    return float((thick.max(axis=0) / thick.mean(axis=0)).max()) if thick.size else 0.0
+
 
 #: The usual hashes of clients: each is another draw, no better than the others on the whole.
 ALTERNATIVES: Final = ("kafka-java", "librdkafka-consistent-random", "sarama-hash")

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Final
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
 from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
+from keylane.plan.contract_text import Means, could_be, unable
+from keylane.plan.current import Today, moved_from
 from keylane.plan.sizing import Demand, carried
-from keylane.plan.today import Today, moved_from
-from keylane.plan.written import Means, could_be, unable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from keylane.plan.candidates import Candidate
     from keylane.plan.cost import Moved
-    from keylane.plan.stream import Stream
+    from keylane.plan.hashed_keys import Stream
 
 __all__ = ["Choice", "Constraints", "Judged", "choose", "judge", "lane_counts"]
 

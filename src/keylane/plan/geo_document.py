@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from keylane.contract.leaves import leaves_checksum, leaves_text
+from keylane.contract.lane_table import leaves_checksum, leaves_text
 from keylane.geo.bits import cell_name
-from keylane.geo.split import HOME
+from keylane.geo.lane_tables import HOME
 from keylane.measure.balance import least_cv
 from keylane.plan.lane_tables import Counted, Fitted, Score, Wish, fitted, hashed, lane_sums, missed, scored
 

@@ -1,7 +1,7 @@
 """Strategies for keys that are places: which lane every cell has. Each is fitted on a stretch of the windows.
 
     geo-hash     the ancestor at one resolution, hashed: nothing to keep up, and at the mercy of where people live
-    geo-table    cells split where load is heavy, packed so that lanes are even in every hour (`geo.split`, `geo.pack`)
+    geo-table    cells split where load is heavy, packed so that lanes are even in every hour (`geo.lane_tables`)
     geo-curve    the same leaves in ranges of the curve: fewer borders between lanes, and lanes that sleep as one
 
 Worked example: a city with a tenth of all records on 60 lanes. Its cell of resolution 3, hashed, fills a lane six times
@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from keylane.geo.split import COARSEST
+from keylane.geo.lane_tables import COARSEST
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
-from keylane.plan.candidates import Candidate, fold_score
+from keylane.plan.candidates import Candidate, fold_score, score
+from keylane.plan.hashed_keys import lane_loads
 from keylane.plan.lane_tables import Wish, fitted
-from keylane.plan.score import score
-from keylane.plan.stream import lane_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,10 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.plan.candidates import FoldScore
+    from keylane.plan.hashed_keys import Places, Seen, Stream
     from keylane.plan.lane_tables import Strategy
-    from keylane.plan.places import Places
-    from keylane.plan.seen import Seen
-    from keylane.plan.stream import Stream
 
     Fit = Callable[[Seen], CellLanes]
 

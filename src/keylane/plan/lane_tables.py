@@ -9,7 +9,7 @@ Worked example: world-wide load on 60 lanes. tau 0.3 leaves an hour at 2.6 %, ta
 not 0.1, which splits more for nothing.
 
 What changes do: other traffic gives another table, so a table in use is changed with `old`, which keeps its leaves and
-moves few (`keylane.geo.rebalance`). When not to use it: fewer counted cells than lanes; `notes` says what is left.
+moves few (`keylane.geo.lane_tables`). When not to use it: fewer counted cells than lanes; `notes` says what is left.
 """
 
 from __future__ import annotations
@@ -21,9 +21,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from keylane.geo.bits import ancestor, curve_end, curve_start
-from keylane.geo.pack import pack_along_curve, pack_by_hour
-from keylane.geo.rebalance import GOAL, HOUR_GOAL, MOST_MOVED, Rebalanced, rebalance
-from keylane.geo.split import COARSEST, HOME, Leaves, split
+from keylane.geo.lane_tables import (
+    COARSEST,
+    GOAL,
+    HOME,
+    HOUR_GOAL,
+    MOST_MOVED,
+    Leaves,
+    Rebalanced,
+    pack_along_curve,
+    pack_by_hour,
+    rebalance,
+    split,
+)
 from keylane.measure.balance import cv, max_over_mean, noise_floor
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keylane.errors import UsageError
-from keylane.report import curves, dots, heat
-from keylane.report.page import asset
+from keylane.report import heatmap, svg_charts
+from keylane.report.html import asset
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from keylane.report.markup import Markup
+    from keylane.report.html import Markup
 
 __all__ = ["Chart", "heat_map", "key_ranks", "lane_loads", "strategies"]
 
@@ -51,23 +51,23 @@ class Chart:
 
 def heat_map(side: dict[str, Any], windows: dict[str, Any] | None = None) -> Chart:
     """Lanes over time: `side` is `over_time.before` or `.after` of a plan, `windows` those of its profile."""
-    return _alone(heat.heat_map(side, windows))
+    return _alone(heatmap.heat_map(side, windows))
 
 
 def key_ranks(document: dict[str, Any]) -> Chart:
     """The share of each key by rank, with a line where a key fills a lane; of a profile or of a plan."""
     profile = document["profile"] if "chosen" in document else document
-    return _alone(curves.key_ranks(profile["key_ranks"], lane_counts(document)))
+    return _alone(svg_charts.key_ranks(profile["key_ranks"], lane_counts(document)))
 
 
 def strategies(document: dict[str, Any]) -> Chart:
     """Every candidate of a plan: how full its fullest lane gets, against what it keeps in order."""
-    return _alone(dots.strategies(document))
+    return _alone(svg_charts.strategies(document))
 
 
 def lane_loads(side: dict[str, Any]) -> Chart:
     """Lanes from the fullest to the emptiest: `side` as for `heat_map`."""
-    return _alone(curves.lane_loads(side["totals"]))
+    return _alone(svg_charts.lane_loads(side["totals"]))
 
 
 def lane_counts(document: dict[str, Any]) -> list[int]:

@@ -11,12 +11,48 @@ import zlib
 from array import array
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from keylane.report.page import asset
-from keylane.report.steps import ring_text
+from keylane.report.html import asset
 
-__all__ = ["Box", "Layer", "layer", "rings_in"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["LETTERS", "Box", "Layer", "layer", "numbers_text", "ring_text", "rings_in"]
+
+
+# Places as short text for a page: whole numbers of a grid, from point to point, 5 bits a character.
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def ring_text(points: Iterable[tuple[float, float]], unit: float) -> str:
+    """An outline: how many points it has, then the steps, x before y. Points of a page are (longitude, latitude).
+
+    >>> ring_text([(1.0, 2.0), (1.5, 2.0), (1.5, 1.0)], 0.5)
+    'GEICAAD'
+    """
+    found = [(round(x / unit), round(y / unit)) for x, y in points]
+    before = [(0, 0), *found]
+    steps = (step for (ax, ay), (bx, by) in zip(before, found, strict=False) for step in (bx - ax, by - ay))
+    return numbers_text([len(found), *steps])
+
+
+def numbers_text(numbers: Iterable[int]) -> str:
+    """Whole numbers one after the other.
+
+    >>> numbers_text([0, -1, 15, 16])
+    'ABegB'
+    """
+    made = []
+    for number in numbers:
+        rest = number << 1 if number >= 0 else (~number << 1) | 1
+        while rest > 31:
+            made.append(LETTERS[32 | rest & 31])
+            rest >>= 5
+        made.append(LETTERS[rest])
+    return "".join(made)
+
 
 Ring = list[tuple[float, float]]
 

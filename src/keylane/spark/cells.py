@@ -15,32 +15,108 @@ another one for about one place in fifteen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DecimalType, DoubleType, FloatType
 from pyspark.sql.utils import is_remote
 
-from keylane.geo.bits import ancestor
-from keylane.geo.places import EARTH, PLACE_REASONS
+from keylane.errors import DataError
+from keylane.geo.bits import HOME_RESOLUTION, ancestor
+from keylane.geo.coordinates import EARTH, PLACE_REASONS
+from keylane.keys.cells import region_of
 from keylane.records import Reason
-from keylane.spark.arrow import arrow_udf
-from keylane.spark.calls import java_way
-from keylane.spark.cells_java import java_cell, java_leaf_lane
-from keylane.spark.hashes import hash_column, murmur2_of_long
-from keylane.spark.keys import Bytes, big_endian
+from keylane.spark.hashes import arrow_udf, hash_column, murmur2_of_long, range_lane
+from keylane.spark.java_calls import java_way
+from keylane.spark.jvm import cache_folder, java_class
+from keylane.spark.keys import PREFIX, Bytes, big_endian, field_of
 from keylane.spark.lanes import fold
-from keylane.spark.ranges import range_lane
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
-    from keylane.geo.places import Region
+    from keylane.geo.coordinates import Region
     from keylane.placement.cell_lanes import CellLanes
+    from keylane.router import Router
 
-__all__ = ["CellWay", "Place", "ancestor_column", "cell_lane_column", "cell_way", "place_columns"]
+__all__ = [
+    "H3_JAR",
+    "CellWay",
+    "Place",
+    "ancestor_column",
+    "cell_lane_column",
+    "cell_way",
+    "java_cell",
+    "java_leaf_lane",
+    "place_columns",
+    "placed_natively",
+    "routed_places",
+]
+
+
+# Cells and leaves as Java functions of a session: what `cells` takes where it can, and which sessions have it.
+
+#: As `systems/jars.lock` pins it.
+H3_JAR: Final = "h3-4.5.0.jar"
+#: How a session's own copy of it is called, whatever its version.
+GIVEN: Final = "/h3-4."
+SOURCES: Final = Path(__file__).parent / "jvm"
+#: A place and its home cell: what a library must give before it is trusted with lanes.
+PROBE: Final = ((33.4484, -112.0740), 0x8929B6D357BFFFF)
+
+
+def java_cell(spark: SparkSession, latitude: Column, longitude: Column) -> Column | None:
+    """The home cell of two columns of doubles, null where one is; None when this classic session has none."""
+    found = _cell_of(spark, _archives(spark))
+    return None if found is None else _column(found, latitude, longitude)
+
+
+def _archives(spark: SparkSession) -> tuple[Path, ...] | None:
+    """What the function leans on, besides what the session has; None when the library is nowhere."""
+    folder = cache_folder()
+    kept = folder / "jars" / H3_JAR if folder else None
+    if kept and kept.exists():
+        return (kept,)
+    given: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
+    return () if GIVEN in given.listJars().mkString(" ") else None
+
+
+@lru_cache(maxsize=8)
+def _cell_of(spark: SparkSession, archives: tuple[Path, ...] | None) -> Any:
+    """The function, tried on one known place; asked once for each session and place of the library."""
+    if archives is None:
+        return None
+    (latitude, longitude), known = PROBE
+    try:
+        found = java_class(spark, SOURCES / "cells", "keylane.CellOf", archives).newInstance().at(HOME_RESOLUTION)
+        return found if found.of(latitude, longitude) == known else None
+    except (Py4JError, PySparkException):
+        return None
+
+
+def java_leaf_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:
+    """The lane of the leaf that each cell is in, null where it is in none. Classic sessions only."""
+    numbers = lanes.starts.astype(">i8"), lanes.ends.astype(">i8"), lanes.leaf_lane.astype(">i4")
+    told = (bytearray(column.tobytes()) for column in numbers)
+    return _column(_leaf_lane(spark).newInstance().of(*told), cell)
+
+
+@lru_cache(maxsize=8)
+def _leaf_lane(spark: SparkSession) -> Any:
+    return java_class(spark, SOURCES / "leaves", "keylane.LeafLane")
+
+
+def _column(function: Any, *arguments: Column) -> Column:
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(function.column(*(cast("ClassicColumn", argument)._jc for argument in arguments)))  # noqa: SLF001
+
 
 CellWay: TypeAlias = Literal["java", "arrow"]
 #: No problem.
@@ -78,7 +154,7 @@ def cell_way(spark: SparkSession) -> CellWay:
 
 
 def _problem(lat: Column, lng: Column, region: Region) -> Column:
-    """The rules of `geo.places`, in their order. To Spark NaN is larger than any number, so it is asked for early."""
+    """The rules of `geo.coordinates`, in their order. Spark sorts NaN above any number, so it is tested first."""
     infinite = [F.isnan(value) | (F.abs(value) == float("inf")) for value in (lat, lng)]
     rules = [
         (lat.isNull() | lng.isNull(), Reason.NULL_PLACE),
@@ -164,3 +240,42 @@ def _arrow_lane(lanes: CellLanes, cell: Column) -> Column:
         return pa.array(found, mask=null)
 
     return arrow_udf(find, "int")(cell)
+
+
+# `route` for a key that is a place, as columns: the decision of `keylane.router`, row for row.
+
+_FRACTIONS: Final = (FloatType, DoubleType, DecimalType)
+CELL, PROBLEM = f"{PREFIX}cell", f"{PREFIX}problem"
+
+
+def placed_natively(router: Router) -> bool:
+    """Whether a route by place needs no Python workers beside those that may find the cells."""
+    return router.contract.spec.key.is_place and not is_remote()
+
+
+def routed_places(df: DataFrame, router: Router) -> tuple[DataFrame, tuple[Column, Column, Column, Column]]:
+    """The frame with what the added columns are made of; and these: stream, lane, routing key, reason."""
+    geo, way = router.contract.spec.geo, java_way(df.sparkSession)
+    assert geo is not None
+    assert router.cells is not None
+    latitude, longitude = (_coordinate(df, name) for name in router.contract.spec.key.fields)
+    place = place_columns(latitude, longitude, region_of(geo))
+    frame = df.select("*", place.cell.alias(CELL), place.problem.alias(PROBLEM))
+    cell = F.col(CELL)
+    lane = cell_lane_column(df.sparkSession, router.cells, cell)
+    key = big_endian(ancestor_column(cell, geo.resolution), 8, way)
+    return frame, (F.lit(router.stream), lane, key, _reason(F.col(PROBLEM)))
+
+
+def _coordinate(df: DataFrame, name: str) -> Column:
+    """A column of numbers: text that looks like one is none, as everywhere."""
+    field = field_of(name, df.schema)
+    if field.kind not in ("integer", "void") and not isinstance(df.schema[name].dataType, _FRACTIONS):
+        raise DataError.of(f"column {name!r} holds no places", got=field.written, allowed="integer, floating, decimal")
+    return field.column
+
+
+def _reason(problem: Column) -> Column:
+    """The words of a problem's number; null for a place."""
+    words = F.array(*(F.lit(str(reason)) for reason in PLACE_REASONS))
+    return F.when(problem >= 0, F.get(words, problem))

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from keylane.records import Reason
-from keylane.spark.hashes import murmur2
+from keylane.spark.hashes import murmur2, range_lane
 from keylane.spark.keys import read_sub_key
-from keylane.spark.lanes import fold, keyless_lane
+from keylane.spark.lanes import by_position, by_sub_key, by_sub_key_among, fold, keyless_lane, most_lanes
 from keylane.spark.overrides import behaviours
-from keylane.spark.ranges import range_lane
-from keylane.spark.spread import by_position, by_sub_key, by_sub_key_among, most_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.placement.overrides import HotRule, Overrides
     from keylane.router import Router
-    from keylane.spark.calls import JavaWay
+    from keylane.spark.java_calls import JavaWay
     from keylane.spark.keys import Keys
     from keylane.spark.overrides import LookedUp
 

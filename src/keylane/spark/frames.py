@@ -14,16 +14,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from keylane.router import Router
-from keylane.spark.arrow import placed
-from keylane.spark.calls import java_way
-from keylane.spark.checks import ADDED, PREFIX, check_frame, needed
+from keylane.spark.cells import placed_natively, routed_places
 from keylane.spark.decide import Given, SubKey, decide, divided_by, sub_keys
-from keylane.spark.hashes import hash_column
-from keylane.spark.keys import Bytes, Keys, read_keys
-from keylane.spark.kinds import column_named
+from keylane.spark.hashes import hash_column, placed
+from keylane.spark.java_calls import java_way
+from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, needed, read_keys
+from keylane.spark.lanes import WRITTEN_OUT, divided_lanes
 from keylane.spark.overrides import by_joins, by_literals, few_enough
-from keylane.spark.places import placed_natively, routed_places
-from keylane.spark.spread import WRITTEN_OUT, divided_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from keylane.contract.model import Contract
-    from keylane.spark.calls import JavaWay
+    from keylane.spark.java_calls import JavaWay
     from keylane.spark.overrides import LookedUp
 
 __all__ = ["lane", "route"]

@@ -13,25 +13,156 @@ the key is; `lanes` folds it. MD5 is 128 bits, which fit no number of Spark's: i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
+from pyspark.sql.pandas import functions as python
 
 from keylane.hashing.murmur2 import SEED, M
-from keylane.spark.arrow import hashed
-from keylane.spark.calls import MURMUR2, reflected, static_call
+from keylane.placement.ranges import range_start
+from keylane.spark.java_calls import MURMUR2, reflected, static_call
 from keylane.spark.keys import big_endian
-from keylane.spark.ranges import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import Column
 
-    from keylane.spark.calls import JavaWay
+    from keylane.router import Router
+    from keylane.spark.java_calls import JavaWay
     from keylane.spark.keys import Bytes
 
-__all__ = ["bound", "hash_column", "low32", "murmur2", "murmur2_of_long"]
+__all__ = [
+    "bound",
+    "constant_texts",
+    "digest",
+    "hash_column",
+    "hashed",
+    "low32",
+    "murmur2",
+    "murmur2_of_long",
+    "placed",
+    "range_lane",
+]
+
+
+# MD5 digest -> one of n equal ranges of its 128-bit space, as a column: what `placement.ranges` does.
+
+DIGEST: Final = "org.apache.commons.codec.digest.DigestUtils"
+LONGS: Final = "com.google.common.primitives.Longs"
+#: Flips the sign bit, after which signed numbers compare in the order of unsigned ones.
+SIGN: Final = -(2**63)
+#: Leading bits that estimate the lane: their product with the largest lane count stays below 2**63.
+LEADING: Final = 44
+
+
+def digest(key: Column, way: JavaWay) -> Column:
+    """The MD5 of every key, in the form that `range_lane` reads under the same way."""
+    return static_call(DIGEST, "md5", "binary", key) if way == "static" else F.md5(key)
+
+
+def range_lane(digest: Column, lanes: int, way: JavaWay) -> Column:
+    """The range that a digest lies in."""
+    if lanes == 1:
+        return F.when(digest.isNotNull(), F.lit(0))
+    starts = [range_start(lane, lanes) for lane in range(1, lanes)]
+    return (_by_halves if way == "static" else _by_text)(digest, starts, lanes)
+
+
+def _by_halves(digest: Column, starts: list[int], lanes: int) -> Column:
+    high, low = _long(digest), _long(F.substring(digest, 9, 8))
+    lane = F.shiftright(F.shiftrightunsigned(high, 64 - LEADING) * F.lit(lanes), LEADING).cast("int")
+    boundary = F.get(_longs(start >> 64 for start in starts), lane)
+    high, low = high.bitwiseXOR(F.lit(SIGN)), low.bitwiseXOR(F.lit(SIGN))
+    tie = (high == boundary) & (low >= F.get(_longs(start % 2**64 for start in starts), lane))
+    # Past the last boundary `get` is null, and so is the comparison: no further lane.
+    return lane + F.when((high > boundary) | tie, 1).otherwise(0)
+
+
+def _long(data: Column) -> Column:
+    return static_call(LONGS, "fromByteArray", "long", data)
+
+
+def _longs(halves: Iterable[int]) -> Column:
+    return constant_texts(str(half + SIGN) for half in halves).cast("array<bigint>")
+
+
+def _by_text(digest: Column, starts: list[int], lanes: int) -> Column:
+    digits = next(count for count in range(1, 9) if 16**count >= lanes)
+    lane = F.shiftright(_leading(digest, digits).cast("bigint") * F.lit(lanes), 4 * digits).cast("int")
+    boundary = F.get(constant_texts(f"{start:032x}" for start in starts), lane)
+    return lane + F.when(digest >= boundary, 1).otherwise(0)
+
+
+def _leading(digest: Column, digits: int) -> Column:
+    """The number that the first hex digits spell. Spark's `conv` would take longer than the MD5 itself."""
+    number = F.lit(0)
+    for at in range(1, digits + 1):
+        letter = F.ascii(F.substring(digest, at, 1))
+        # 0x30 to 0x39 are the digits; 0x61 to 0x66 are a to f, whose low bits count from 1.
+        number = F.shiftleft(number, 4) + letter.bitwiseAND(F.lit(15)) + F.shiftright(letter, 6) * 9
+    return number
+
+
+def constant_texts(values: Iterable[str]) -> Column:
+    """An array of texts without commas, as one literal: Spark makes it once, before the first row."""
+    return F.split(F.lit(",".join(values)), ",")
+
+
+# What has no native form, over Arrow: keylane's own batch code in Spark's Python workers, never row by row.
+
+#: Its stubs ask for a kind of function that it works out by itself.
+arrow_udf: Final[Any] = python.arrow_udf
+PLACEMENT: Final = "struct<stream string, lane int, routing_key binary, reason string>"
+
+
+def hashed(name: str, keys: Column) -> Column:
+    """A 32-bit hash of every key, signed; null where the key is."""
+
+    def hash_keys(keys: pa.Array) -> pa.Array:
+        from keylane.hashing import HASHES
+        from keylane.hashing.batch import hash_batch
+
+        return pa.array(
+            hash_batch(HASHES[name], keys).view("int32"), mask=keys.is_null().to_numpy(zero_copy_only=False)
+        )
+
+    return arrow_udf(hash_keys, "int")(keys)
+
+
+def placed(router: Router, fields: Sequence[str], columns: Sequence[Column], position: Column | None) -> Column:
+    """The placement of every row as one struct; `columns` are the fields of these names."""
+    contract, lanes, stream, names = router.contract, router.lane_count, router.stream, list(fields)
+    # One for all batches of a task: a lane table takes a while to read.
+    at_work: list[Router] = []
+
+    def place(*given: pa.Array) -> pa.Array:
+        from keylane.router import Router
+
+        if not at_work:
+            at_work.append(Router(contract, lanes=lanes, stream=stream))
+        batch = pa.RecordBatch.from_arrays(list(given[: len(names)]), names=names)
+        return placements(at_work[0], batch, given[len(names)] if len(given) > len(names) else None)
+
+    return arrow_udf(place, PLACEMENT)(*columns, *([] if position is None else [position]))
+
+
+def placements(router: Router, batch: pa.RecordBatch, positions: pa.Array | None) -> pa.Array:
+    """The router's placements; rows without a position as if no row had one."""
+    if positions is None:
+        return _struct(router.placements(batch))
+    known = _struct(router.placements(batch, positions.fill_null(0)))
+    if not positions.null_count:
+        return known
+    return pc.if_else(positions.is_null(), _struct(router.placements(batch)), known)
+
+
+def _struct(batch: pa.RecordBatch) -> Any:
+    columns = [batch.column(0), batch.column(1), batch.column(2).cast(pa.binary()), batch.column(3)]
+    return pa.StructArray.from_arrays(columns, names=batch.schema.names)
+
 
 MURMUR3: Final = "org.apache.commons.codec.digest.MurmurHash3"
 U32: Final = 0xFFFFFFFF

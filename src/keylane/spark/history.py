@@ -1,7 +1,7 @@
 """The history checker over a cluster: rows are dealt to buckets by a shuffle, and judged by the same functions.
 
 The rules, the dealing and the verdict are `keylane.testing.history`'s; nothing is decided here. A frame of rows has the
-columns of a history, as described in `keylane.testing.history.rows`.
+columns of a history, as described in `keylane.history.rows`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from keylane.testing.history.found import Found, added, verdict_of
-from keylane.testing.history.judgements import JUDGEMENTS, dealt
-from keylane.testing.history.rows import SCHEMA, normal
+from keylane.history.check import JUDGEMENTS, dealt
+from keylane.history.rows import SCHEMA, normal
+from keylane.history.verdict import Found, added, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
 
-    from keylane.testing.history.found import Settings, Verdict
+    from keylane.history.verdict import Settings, Verdict
 
 __all__ = ["ROWS_DDL", "bits_for", "judged"]
 

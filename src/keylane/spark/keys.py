@@ -8,28 +8,176 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    ByteType,
+    CharType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
 
 from keylane.contract.names import FIXED_WIDTH
+from keylane.errors import DataError, did_you_mean
 from keylane.keys.encode import REGISTRY_HEADER
-from keylane.spark.calls import static_call
-from keylane.spark.kinds import choose, field_of
-from keylane.spark.windows import window_number
+from keylane.keys.window import FURTHEST, TICKS
+from keylane.spark.java_calls import static_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import Column
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
-    from keylane.contract.model import Key
+    from keylane.contract.model import Contract, Key, Window
     from keylane.contract.names import Encoding
-    from keylane.spark.calls import JavaWay
-    from keylane.spark.kinds import Field, Kind
+    from keylane.spark.java_calls import JavaWay
 
-__all__ = ["Bytes", "Keys", "read_keys", "read_sub_key"]
+__all__ = [
+    "ADDED",
+    "PREFIX",
+    "Bytes",
+    "Field",
+    "Keys",
+    "Kind",
+    "check_frame",
+    "choose",
+    "column_named",
+    "field_of",
+    "floor_divided",
+    "needed",
+    "read_keys",
+    "read_sub_key",
+    "window_number",
+]
+
+
+# What kind of values a column holds, as far as a key cares; and expressions that differ by it.
+
+Kind: TypeAlias = Literal["string", "binary", "integer", "timestamp", "timestamp_ntz", "void", "other"]
+
+_TYPES: Final[dict[Kind, tuple[type[DataType], ...]]] = {
+    "string": (StringType, CharType, VarcharType),
+    "binary": (BinaryType,),
+    "integer": (ByteType, ShortType, IntegerType, LongType),
+    "timestamp": (TimestampType,),
+    "timestamp_ntz": (TimestampNTZType,),
+    "void": (NullType,),
+}
+#: The same as Spark writes them; a collation stands after the word `string`.
+_WRITTEN: Final[dict[Kind, str]] = {
+    "string": "string( collate .*)?|char.*|varchar.*",
+    "binary": "binary",
+    "integer": "tinyint|smallint|int|bigint",
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp_ntz",
+    "void": "void",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column that a contract names, its kind (None while only Spark can tell), and its type as Spark writes it."""
+
+    name: str
+    column: Column
+    kind: Kind | None
+    written: str = ""
+
+
+def column_named(name: str) -> Column:
+    """The top-level column of exactly this name; dots and spaces in it mean nothing."""
+    return F.col(f"`{name.replace('`', '``')}`")
+
+
+def field_of(name: str, schema: StructType | None) -> Field:
+    """A field of a frame, or of a frame to come."""
+    if schema is None:
+        return Field(name, column_named(name), None)
+    held = schema[name].dataType
+    return Field(name, column_named(name), _kind(held), held.simpleString())
+
+
+def _kind(data_type: DataType) -> Kind:
+    return next((kind for kind, types in _TYPES.items() if isinstance(data_type, types)), "other")
+
+
+def choose(field: Field, wanted: str, choices: Mapping[Kind, Column]) -> Column:
+    """The choice for the field's kind. `wanted` is what an error says it does not hold.
+
+    A column of nothing but nulls fits every choice: each of its values is null.
+    """
+    if field.kind is None:
+        return _chosen_by_spark(field, wanted, choices)
+    if field.kind == "void":
+        return next(iter(choices.values()))
+    if field.kind not in choices:
+        raise DataError.of(f"column {field.name!r} holds no {wanted}", got=field.written, allowed=", ".join(choices))
+    return choices[field.kind]
+
+
+def _chosen_by_spark(field: Field, wanted: str, choices: Mapping[Kind, Column]) -> Column:
+    kind = F.typeof(field.column)
+    out = F.raise_error(F.lit(f"column {field.name!r} holds no {wanted}: allowed: {', '.join(choices)}"))
+    for name, choice in {**choices, "void": next(iter(choices.values()))}.items():
+        out = F.when(kind.rlike(f"^({_WRITTEN[name]})$"), choice).otherwise(out)
+    return out
+
+
+# A time column -> the number of its window: the rule of `keylane.keys.window`.
+
+
+SECOND: Final = 1_000_000
+DAY: Final = 86_400 * SECOND
+
+
+def window_number(time: Field, window: Window) -> tuple[Column, Column]:
+    """The number that stands for the window in the key, and which rows hold something that is no time."""
+    micros, size = _micros(time, window), window.micros // 1000
+    index = floor_divided(floor_divided(micros, 1000), size)
+    number = {"index": index, "start_ms": index * size, "start_s": floor_divided(index * size, 1000)}[window.as_]
+    return number, time.column.isNotNull() & micros.isNull()
+
+
+def floor_divided(number: Column, by: int) -> Column:
+    """Rounded down; Spark's `div` rounds towards zero, and its `/` goes through doubles."""
+    quotient = F.call_function("div", number, F.lit(by).cast("bigint"))
+    return quotient - F.when(number % by < 0, 1).otherwise(0)
+
+
+def _micros(time: Field, window: Window) -> Column:
+    """Microseconds since 1970-01-01 UTC; null where there is no time, or none that counts."""
+    ticks = TICKS[window.unit]
+    choices: dict[Kind, Column] = {
+        "integer": _within(time.column.cast("bigint"), FURTHEST // ticks) * ticks,
+        "timestamp": _within(F.unix_micros(time.column.cast("timestamp")), FURTHEST),
+    }
+    if time.kind is not None:
+        # Left out while the kind is unknown: Spark refuses the other choices for this type before it can choose.
+        choices["timestamp_ntz"] = _within(_wall_clock(time.column), FURTHEST)
+    return choose(time, "times", choices)
+
+
+def _within(number: Column, most: int) -> Column:
+    return F.when(number.between(-most, most), number)
+
+
+def _wall_clock(time: Column) -> Column:
+    """Take a naive time as UTC, part by part: every cast to a timestamp would read it in the session's zone."""
+    seconds = (F.date_part(F.lit("SECOND"), time) * SECOND).cast("bigint")
+    minutes = F.hour(time).cast("bigint") * 60 + F.minute(time)
+    days = F.try_multiply(F.unix_date(time.cast("date")).cast("bigint"), F.lit(DAY))
+    return F.try_add(days, minutes * (60 * SECOND) + seconds)
+
 
 UUID: Final = r"\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z"
 #: The text of a cell: its number has bit 59 set and no higher one, so that its first digit is 8 or more.
@@ -186,3 +334,77 @@ def _window_part(number: Column, key: Key, way: JavaWay) -> Bytes:
         return Bytes(big_endian(number, 8, way))
     digits = number.cast("string")
     return Bytes(digits.cast("binary"), digits)
+
+
+# What a frame must be before it can be routed, said before anything runs and all at once. The routing is in `frames`.
+
+#: The columns that `route` adds, in this order.
+ADDED: Final = ("stream", "lane", "routing_key", "reason")
+#: How the columns begin that routing needs on its way, and drops.
+PREFIX: Final = "__keylane_"
+_INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
+
+
+def needed(contract: Contract) -> list[str]:
+    """The fields that a placement may look at."""
+    spec = contract.spec
+    spreads = [rule.spread or (rule.tier.spread if rule.tier else None) for rule in spec.hot_keys]
+    names = [
+        *_key_fields(contract),
+        *(spread.by for spread in spreads if spread),
+        spec.table.by if spec.table else None,
+    ]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _key_fields(contract: Contract) -> list[str]:
+    key = contract.spec.key
+    return [*key.fields, *([key.window.field] if key.window else [])]
+
+
+def check_frame(df: DataFrame, contract: Contract, position: str | None) -> None:
+    """Raise DataError for a frame that lacks a column, has one twice, or has one that routing adds."""
+    places = [position] if position else []
+    _all_there(df, [*_key_fields(contract), *places])
+    _each_once(df, [*needed(contract), *places])
+    # Spark tells names apart by more than their case only when it is told to.
+    taken = [name for name in df.columns if name.lower() in ADDED or name.startswith(PREFIX)]
+    if taken:
+        hint = "rename or drop them first"
+        raise DataError.of("the frame has columns that routing adds", got=", ".join(taken), hint=hint)
+    if position and not isinstance(df.schema[position].dataType, _INTEGERS):
+        kind = df.schema[position].dataType.simpleString()
+        raise DataError.of(f"column {position!r} holds no positions", got=kind, allowed="integers")
+
+
+def _all_there(df: DataFrame, names: Sequence[str]) -> None:
+    missing = [name for name in names if name not in df.columns]
+    if missing:
+        hints = dict.fromkeys(_hint(df, name) for name in missing)
+        raise DataError.of(
+            "the frame lacks a column" if len(missing) == 1 else "the frame lacks columns",
+            got=", ".join(missing),
+            allowed=", ".join(df.columns),
+            hint=", ".join(hint for hint in hints if hint),
+        )
+
+
+def _hint(df: DataFrame, name: str) -> str:
+    """A field of a struct is no column: a name with dots in it is a name with dots in it."""
+    outer = name.partition(".")[0]
+    if outer in df.columns and isinstance(df.schema[outer].dataType, StructType):
+        return f"make it one: withColumn({name!r}, col({name!r}))"
+    otherwise_written = [one for one in df.columns if one.lower() == name.lower()]
+    return f"did you mean {otherwise_written[0]!r}?" if otherwise_written else did_you_mean(name, df.columns)
+
+
+def _each_once(df: DataFrame, names: Sequence[str]) -> None:
+    twins = {name: [one for one in df.columns if one.lower() == name.lower()] for name in names}
+    twice = {name: found for name, found in twins.items() if len(found) > 1}
+    if any(found.count(name) > 1 for name, found in twice.items()) or (twice and not _tells_cases_apart(df)):
+        got = ", ".join(dict.fromkeys(one for found in twice.values() for one in found))
+        raise DataError.of("the frame has a column more than once", got=got, hint="rename or drop the others first")
+
+
+def _tells_cases_apart(df: DataFrame) -> bool:
+    return df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"

@@ -10,17 +10,31 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from keylane.placement.keyless import STICKY_RUN
-from keylane.spark.hashes import low32, murmur2_of_long
-from keylane.spark.windows import floor_divided
+from keylane.placement.spread import STEP
+from keylane.spark.hashes import MURMUR3, U32, bound, low32, murmur2_of_long
+from keylane.spark.java_calls import static_call
+from keylane.spark.keys import floor_divided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column
 
-    from keylane.spark.calls import JavaWay
+    from keylane.contract.model import Spread
+    from keylane.placement.overrides import Overrides
+    from keylane.spark.java_calls import JavaWay
 
-__all__ = ["fold", "keyless_lane"]
+__all__ = [
+    "WRITTEN_OUT",
+    "by_position",
+    "by_sub_key",
+    "by_sub_key_among",
+    "divided_lanes",
+    "fold",
+    "keyless_lane",
+    "most_lanes",
+    "scores",
+]
 
 
 def fold(rule: str, hash_: Column, lanes: int) -> Column:
@@ -59,3 +73,113 @@ def keyless_lane(rule: str, position: Column, lanes: int, way: JavaWay) -> Colum
         return F.pmod(position, F.lit(lanes))
     number = floor_divided(position, STICKY_RUN) if rule == "sticky" else position
     return _masked(murmur2_of_long(number, way), lanes)
+
+
+# One key over several lanes, as columns: what `placement.spread` does, by sub-key or by position.
+
+#: Lanes that all spreads of a contract may have together to be written out: Java leaves a method of more than 8,000
+#: bytes to its interpreter, and each of these takes more than 500.
+WRITTEN_OUT: Final = 10
+#: 17 bits hold every lane number there can be; 8 bits, every place in a set.
+LANE, PLACE = 17, 8
+
+
+def divided_lanes(overrides: Overrides) -> int:
+    """How many lanes there are to choose from by sub-key, over all rules of a contract."""
+    rules = {rule.where: rule.spread for rule in overrides.hot.values() if rule.spread and rule.spread.by}
+    return sum(_count(spread) for spread in rules.values()) + most_lanes(overrides)
+
+
+def most_lanes(overrides: Overrides) -> int:
+    """The most lanes that one key of the table has; 0 if none has several."""
+    sets = overrides.table.values.values() if overrides.table else ()
+    return max((len(lanes) for lanes in sets if len(lanes) > 1), default=0)
+
+
+def _count(spread: Spread) -> int:
+    return len(spread.lanes) if spread.lanes is not None else spread.over or 1
+
+
+def by_position(position: Column, spread: Spread, home: Column, lanes: int) -> Column:
+    """Round robin over the set by place in the source."""
+    turn = F.pmod(position, F.lit(_count(spread)))
+    if spread.lanes is not None:
+        return F.get(_listed(spread.lanes), turn.cast("int"))
+    # Counted upwards from home, the set goes past the last lane; in ascending order what went past it stands first.
+    past = F.greatest(home + (_count(spread) - lanes), F.lit(0))
+    return F.when(turn < past, turn).otherwise(home + turn - past)
+
+
+def by_sub_key(
+    sub_hash: Column, spread: Spread, home: Column, lanes: int, way: JavaWay, *, written_out: bool
+) -> Column:
+    """The lane of a spread with the highest score. `written_out`: home and hash are columns, and the lanes are few."""
+    if spread.lanes is not None:
+        return by_sub_key_among(sub_hash, _listed(spread.lanes), len(spread.lanes), way, written_out=written_out)
+    over, home = _count(spread), home.cast("int")
+    if written_out:
+        return _of_few(sub_hash, over, lambda place: (home + place) % lanes)
+    steps = F.sequence(F.lit(0), F.lit(over - 1))
+    among = bound(home, lambda first: F.transform(steps, lambda step: (first + step) % lanes))
+    return _of_many(sub_hash, among, way)
+
+
+def by_sub_key_among(sub_hash: Column, among: Column, most: int, way: JavaWay, *, written_out: bool) -> Column:
+    """The same for arrays of lanes, none of which has more than so many."""
+    # Past the end of an array `get` is null, and the greatest of several numbers is that of those there are.
+    if written_out:
+        return _of_few(sub_hash, most, lambda place: F.get(among, place))
+    return _of_many(sub_hash, among, way)
+
+
+def _of_few(sub_hash: Column, count: int, lane_at: Callable[[Column], Column]) -> Column:
+    number = low32(sub_hash)
+    places = [F.lit(place) for place in range(count)]
+    best = F.greatest(*(_packed(_score(_marked(number, lane_at(place))), place, PLACE) for place in places))
+    return lane_at(best.bitwiseAND(F.lit(2**PLACE - 1)).cast("int"))
+
+
+def _of_many(sub_hash: Column, among: Column, way: JavaWay) -> Column:
+    # A hash over Arrow may be in both, and Spark takes no such thing inside a function over an array.
+    marked = F.zip_with(F.array_repeat(low32(sub_hash), F.size(among)), among, _marked)
+    scored = F.transform(marked, _score) if way == "static" else scores(marked)
+    best = F.array_max(F.zip_with(scored, among, lambda score, lane: _packed(score, lane, LANE)))
+    return best.bitwiseAND(F.lit(2**LANE - 1))
+
+
+def _listed(lanes: Sequence[int]) -> Column:
+    return F.array(*(F.lit(lane) for lane in sorted(lanes)))
+
+
+def _packed(score: Column, beside: Column, bits: int) -> Column:
+    return F.shiftleft(score, bits).bitwiseOR(beside.cast("bigint"))
+
+
+def _marked(number: Column, lane: Column) -> Column:
+    return number.bitwiseXOR((lane.cast("bigint") * F.lit(STEP)).bitwiseAND(F.lit(U32)))
+
+
+def _score(number: Column) -> Column:
+    """murmur3's finaliser of a marked number: what murmur3 makes of no bytes at all, begun at that number.
+
+    Java's own conversions from and to 32 bits, because Spark's casts look at the value first.
+    """
+    begun = static_call("java.lang.Long", "hashCode", "integer", number)
+    score = static_call(MURMUR3, "hash32x86", "integer", F.lit(b""), F.lit(0), F.lit(0), begun)
+    return static_call("java.lang.Integer", "toUnsignedLong", "long", score)
+
+
+def scores(numbers: Column) -> Column:
+    """The finaliser of every 32-bit number in an array, in steps that each have the number before them by name."""
+    numbers = F.transform(numbers, lambda number: _times(_folded(number, 16), 0x85EBCA6B))
+    numbers = F.transform(numbers, lambda number: _times(_folded(number, 13), 0xC2B2AE35))
+    return F.transform(numbers, lambda number: _folded(number, 16))
+
+
+def _folded(number: Column, by: int) -> Column:
+    return number.bitwiseXOR(F.shiftright(number, by))
+
+
+def _times(number: Column, by: int) -> Column:
+    """The low 32 bits of a product of 32-bit numbers. Less 2**32 the factor has the same, and the product fits."""
+    return (number * F.lit(by - 2**32)).bitwiseAND(F.lit(U32))

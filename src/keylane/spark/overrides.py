@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from keylane.spark.checks import PREFIX
-from keylane.spark.ranges import constant_texts
+from keylane.spark.hashes import constant_texts
+from keylane.spark.keys import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

@@ -24,9 +24,9 @@ from pyspark.sql.types import (
 )
 
 from keylane.errors import DataError, UnknownNameError
-from keylane.spark.files import MALFORMED, PLACE, POSITION, address, file_of, local, picked
-from keylane.spark.kinds import column_named
-from keylane.spark.lines import read_csv, read_json
+from keylane.spark.keys import column_named
+from keylane.spark.read_lines import read_csv, read_json
+from keylane.spark.read_parquet import MALFORMED, PLACE, POSITION, address, file_of, local, picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-    from keylane.spark.files import SourceFile
+    from keylane.spark.read_parquet import SourceFile
 
 __all__ = ["LANE", "Scan", "scan_lines", "scan_parquet", "url_of"]
 

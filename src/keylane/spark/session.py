@@ -23,9 +23,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from keylane.errors import SparkError, cause
-from keylane.spark.archive import archive_options
-from keylane.spark.calls import TRIED
-from keylane.spark.java import find_java
+from keylane.spark.java_calls import TRIED
+from keylane.spark.jvm import archive_options, find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

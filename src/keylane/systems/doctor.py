@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from keylane.errors import KeylaneError, MissingExtraError
-from keylane.spark.java import OLDEST, find_java
+from keylane.spark.jvm import OLDEST, find_java
 from keylane.systems import jars
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _kit(name: jars.Kit, mend: str) -> str:
 def _broker(address: str | None) -> str:
     """The broker that was named, or the one of `keylane dev kafka`."""
     from keylane.systems.broker import default_folder, find, librdkafka_settings
-    from keylane.systems.broker.ready import brokers_at
+    from keylane.systems.broker.cluster import brokers_at
 
     own = None if address else find(default_folder())
     settings = librdkafka_settings(own) if own else {"bootstrap.servers": address or ""}

@@ -5,7 +5,7 @@
                                       `keylane_bytes` where it was measured, and packed counts `keylane_w0`, …
 
 The folder appears in one step, and is for its owner alone: keys are personal data. How rows become a profile:
-`measure.counted`.
+`profile.build`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 
 from keylane.contract.model import Key
 from keylane.errors import DataError, TargetError
-from keylane.measure.counted import fingerprint_of, unpacked
-from keylane.measure.profile import Approximation, ObservedLanes, Profile, Windows, WithoutKey
-from keylane.systems.durable import exchange, force, write_json
+from keylane.profile.build import fingerprint_of, unpacked
+from keylane.profile.model import Approximation, ObservedLanes, Profile, Windows, WithoutKey
+from keylane.systems.atomic import exchange, force, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from keylane.errors import UsageError
 from keylane.records import Reason
-from keylane.systems.topic_fields import ValueOptions
+from keylane.systems.kafka.values import ValueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
-    from keylane.systems.address import Address
-    from keylane.systems.manifest import Counts
+    from keylane.systems.endpoint import Address
+    from keylane.systems.folders.folder import Counts
 
     #: Reads a part: the columns of `PLACES`, then the fields that were asked for, those that there are. A field may
     #: be called as a place is, so places are taken by their number.
@@ -111,11 +111,11 @@ class TopicOptions:
 def open_source(address: Address, target: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
     """The stream that a target took its records from."""
     if address.system == "files":
-        from keylane.systems.stream_files import source_stream
+        from keylane.systems.files.stream import source_stream
 
         return source_stream(address, target)
     if address.system == "kafka":
-        from keylane.systems.stream_topics import source_topic
+        from keylane.systems.kafka.stream import source_topic
 
         return source_topic(address, contract, said)
     raise _not_yet(address)
@@ -124,19 +124,19 @@ def open_source(address: Address, target: Stream, contract: Contract | None, sai
 def open_target(address: Address, source: Address, contract: Contract | None, said: TopicOptions) -> Stream:
     """The stream that records were put in."""
     if address.system == "files":
-        from keylane.systems.stream_files import target_stream
+        from keylane.systems.files.stream import target_stream
 
         found = target_stream(address)
         return found if source.system == "files" else _routed_from_topic(found, contract, said)
     if address.system == "kafka":
-        from keylane.systems.stream_topics import target_topic
+        from keylane.systems.kafka.stream import target_topic
 
         return target_topic(address, source, contract, said)
     raise _not_yet(address)
 
 
 def _routed_from_topic(found: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
-    from keylane.systems.stream_topics import routed_from_topic
+    from keylane.systems.kafka.stream import routed_from_topic
 
     return routed_from_topic(found, contract, said)
 

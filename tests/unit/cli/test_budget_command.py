@@ -12,8 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.unit.clusters import Admin, lane, layout, on_two_brokers
 
+from keylane.budget.layout import Layout, figures
 from keylane.cli.budget import bytes_of
-from keylane.plan.budget import Layout, figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,8 +35,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Admin:
     def found(_: object) -> Iterator[Admin]:
         yield there
 
-    monkeypatch.setattr("keylane.systems.kafka_budget.open_admin", found)
-    monkeypatch.setattr("keylane.systems.kafka_reassign.POLL_SECONDS", 0.0)
+    monkeypatch.setattr("keylane.systems.kafka.reassign.open_admin", found)
+    monkeypatch.setattr("keylane.systems.kafka.reassign.POLL_SECONDS", 0.0)
     monkeypatch.chdir(tmp_path)
     return there
 

@@ -10,9 +10,8 @@ import pytest
 from keylane.cli.demo_lesson import as_result
 from keylane.cli.output import render
 from keylane.pipelines.demo.figures import as_document
-from keylane.pipelines.lesson.figures import Cell, Lesson, Producer, checks, trial
-from keylane.pipelines.lesson.run import RULES
-from keylane.systems.kafka_measured import Following, Sent
+from keylane.pipelines.demo.lesson import RULES, Cell, Lesson, Producer, checks, trial
+from keylane.systems.kafka.load import Following, Sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

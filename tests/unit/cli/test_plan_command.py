@@ -15,7 +15,7 @@ from tests.unit.plan.conftest import drawn, made
 from keylane import Router, load_contract
 from keylane.contract.model import Key
 from keylane.measure.balance import max_over_mean
-from keylane.measure.counted import fingerprint_of
+from keylane.profile.build import fingerprint_of
 from keylane.systems.profiles import write_profile
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def test_the_key_itself_is_no_sub_key(run: Run, stored: Path) -> None:
 def test_the_window_of_a_contract_counts_as_the_profile_did(run: Run, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from keylane.measure.profile import Windows
+    from keylane.profile.model import Windows
 
     hours = Windows("time", tuple(3_600_000_000 * n for n in range(49)))
     profile = replace(made(np.full((1, 48), 100)), windows=hours, facts=(("time", "paid_at"), ("unit", "s")))

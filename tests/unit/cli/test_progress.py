@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.cli.progress import RouteProgress, counted, progress_line
-from keylane.pipelines.batch import Done
-from keylane.systems.manifest import Counts
+from keylane.pipelines.route.files import Done
+from keylane.systems.folders.folder import Counts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,9 @@ from pyarrow import parquet
 
 from keylane.cli.route import Stopping, as_result
 from keylane.contract.parse import load_contract
-from keylane.pipelines import session as sessions
-from keylane.pipelines.route import Routed
-from keylane.systems.folders import lane_file, open_target
-from keylane.systems.manifest import Counts, Head, Manifest, Placed
+from keylane.pipelines import context as sessions
+from keylane.pipelines.route.run import Routed
+from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, lane_file, open_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

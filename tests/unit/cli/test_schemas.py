@@ -18,10 +18,10 @@ from tests.unit.measure.profiles import made
 from tests.unit.plan.test_lane_tables import traffic
 
 from keylane import parse_contract
-from keylane.measure.overview import overview
-from keylane.measure.profile import Approximation, ObservedLanes
 from keylane.plan.geo_document import geo_document
 from keylane.plan.lane_tables import Wish, chosen, fitted
+from keylane.profile.document import overview
+from keylane.profile.model import Approximation, ObservedLanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

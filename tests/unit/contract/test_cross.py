@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from keylane.contract.cross import cross_problems
+from keylane.contract.validate import cross_problems
 from keylane.errors import KeylaneError
 from keylane.router import Router
 

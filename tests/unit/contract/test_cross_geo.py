@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keylane.contract.leaves import finest_leaf, leaves_checksum
+from keylane.contract.lane_table import finest_leaf, leaves_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.contract.answers import Answers, answers
-from keylane.contract.evolve import evolve
-from keylane.contract.evolve_geo import MovedLeaves, moved_leaves
+from keylane.contract.evolve import MovedLeaves, evolve, moved_leaves
 from keylane.contract.fingerprint import fingerprint, key_bytes_form, placement_fingerprint, placement_form
-from keylane.measure.golden import contract_findings
-from keylane.measure.together import compare_contracts
+from keylane.measure.copartition import compare_contracts
+from keylane.measure.self_test import contract_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

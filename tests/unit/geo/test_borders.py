@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from h3.api import basic_int as h3
 
-from keylane.geo.borders import Border, Leaf, beside_finer, borders, counted
-from keylane.geo.shapes import area_km2, side_km
+from keylane.geo.shapes import Border, Leaf, area_km2, beside_finer, borders, counted, side_km
 
 HERE = h3.latlng_to_cell(33.4, -112.0, 5)
 AROUND = sorted(set(h3.grid_disk(HERE, 1)) - {HERE})

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
-from keylane.geo.bits import homes_in, middle
-from keylane.geo.children import children
-from keylane.geo.outlines import outlines
+from keylane.geo.bits import children, homes_in, middle
+from keylane.geo.cells import outlines
 
 
 def some_cells(resolution: int) -> list[int]:

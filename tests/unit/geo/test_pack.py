@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from keylane.errors import UsageError
-from keylane.geo.pack import pack_along_curve, pack_by_hour
-from keylane.geo.rebalance import hour_cvs
+from keylane.geo.lane_tables import hour_cvs, pack_along_curve, pack_by_hour
 
 #: Forty cities of equal load: half are awake in the first twelve hours, half in the others.
 EAST, WEST = np.repeat([1.0, 0.0], 12), np.repeat([0.0, 1.0], 12)

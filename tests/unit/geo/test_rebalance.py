@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from keylane.errors import UsageError
-from keylane.geo.pack import pack_by_hour
-from keylane.geo.rebalance import hour_cvs, rebalance
+from keylane.geo.lane_tables import hour_cvs, pack_by_hour, rebalance
 
 
 def load(leaves: int = 600, seed: int = 1) -> np.ndarray:

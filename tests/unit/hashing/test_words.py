@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from keylane.hashing.words import seeded, sign_extended, tail, word
+from keylane.hashing.row_words import seeded, sign_extended, tail, word
 
 ROWS = np.arange(14, dtype=np.uint8).reshape(2, 7)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keylane.keys.binary import as_binary, binary_of_rows, fixed_rows, lengths_and_data, nulls_of, plain
+from keylane.keys.arrow_bytes import as_binary, binary_of_rows, fixed_rows, lengths_and_data, nulls_of, plain
 
 TEXT = pa.array(["a", None, "bc"])
 

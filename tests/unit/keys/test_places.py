@@ -14,9 +14,9 @@ import pytest
 
 from keylane.contract.model import Geo, Key
 from keylane.errors import DataError, UnplacedError
-from keylane.geo.places import Region, place_problem, place_problems
+from keylane.geo.coordinates import Region, place_problem, place_problems
+from keylane.keys.cells import cell_in, cells_in, degrees
 from keylane.keys.encode import encode
-from keylane.keys.places import cell_in, cells_in, degrees
 from keylane.keys.read import read_batch, record_reader
 from keylane.records import REASON_CODES, Reason
 

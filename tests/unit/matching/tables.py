@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from keylane.matching.schemas import ENTRIES, PAIRS, REQUESTS, STAYS, Kind
+from keylane.matching.tables import ENTRIES, PAIRS, REQUESTS, STAYS, Kind
 
 FREE, BUSY, LEFT = Kind.AVAILABLE, Kind.UNAVAILABLE, Kind.LEFT
 

@@ -7,9 +7,7 @@ import pytest
 
 from keylane.errors import UsageError
 from keylane.geo.bits import ancestor
-from keylane.geo.cells import cell_of, cells_of, centres
-from keylane.geo.disks import disk
-from keylane.geo.outlines import outlines
+from keylane.geo.cells import cell_of, cells_of, centres, disk, outlines
 from keylane.matching import cover
 from keylane.matching.cover import covers, rings
 from keylane.matching.sphere import haversine, metres_to_outlines, unit_vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.matching.tables import rows, stays
 
-from keylane.matching.homes import empty_stays, moves, new_rows, stays_pruned
+from keylane.matching.timeline import empty_stays, moves, new_rows, stays_pruned
 
 
 def test_the_lane_that_is_left_is_told() -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.matching.tables import pairs, rows
 
 from keylane.errors import UsageError
-from keylane.matching.merge import merged_pairs
+from keylane.matching.near import merged_pairs
 
 LANE_4 = pairs(("r", 1, "a", 300.0), ("r", 1, "b", 500.0))
 LANE_9 = pairs(("r", 1, "c", 400.0), ("q", 1, "a", 1.0))

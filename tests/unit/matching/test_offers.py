@@ -6,7 +6,7 @@ import pytest
 from tests.unit.matching.tables import pairs, rows
 
 from keylane.errors import UsageError
-from keylane.matching.offers import claim, empty_ledger, offer_id, offers
+from keylane.matching.assign import claim, empty_ledger, offer_id, offers
 
 ONE = offers(pairs(("r1", 5, "a", 10.0), ("r2", 5, "b", 20.0)), made=100, offer_for=15)
 RIVAL = offers(pairs(("r3", 6, "a", 1.0)), made=105, offer_for=15)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from keylane.matching.order import differs, ranks, sorted_rows
+from keylane.matching.tables import differs, ranks, sorted_rows
 
 
 def test_ranks_sort_as_utf8_bytes_do() -> None:

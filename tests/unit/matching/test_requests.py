@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.matching.tables import asked, requests, rows
 
-from keylane.matching.requests import distinct, distinct_rows
+from keylane.matching.tables import distinct, distinct_rows
 
 
 def test_the_larger_offset_counts() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.matching.tables import at, entries
 
 from keylane.errors import DataError
-from keylane.matching.schemas import ENTRIES, STAYS, shaped
+from keylane.matching.tables import ENTRIES, STAYS, shaped
 
 
 def test_other_types_orders_and_columns_come_into_shape() -> None:

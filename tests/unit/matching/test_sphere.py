@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from keylane.errors import UsageError
-from keylane.geo.cells import centres
-from keylane.geo.outlines import outlines
+from keylane.geo.cells import centres, outlines
 from keylane.matching.sphere import (
     EARTH_RADIUS_M,
     checked_radius,

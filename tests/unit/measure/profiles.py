@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from keylane.contract.model import Key
-from keylane.measure.counted import Head, profile_of
-from keylane.measure.windows import position_windows
+from keylane.profile.build import Head, profile_of
+from keylane.profile.model import position_windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
 __all__ = ["made", "rows_of"]
 

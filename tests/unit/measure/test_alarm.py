@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keylane.errors import UsageError
-from keylane.measure.alarm import Runs, alarm, fair_fullest, keys_alarm, keys_chance, records_chance, ringing
+from keylane.measure.chance import Runs, alarm, fair_fullest, keys_alarm, keys_chance, records_chance, ringing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,7 +204,7 @@ def test_the_bound_of_weights_taken_together_is_hardly_wider(monkeypatch: pytest
     runs = Runs.of(np.sort(np.random.default_rng(2).integers(1, 10**9, size=20_000))[::-1])
     loads = runs.total / 12 * np.array([1, 1.02, 1.05, 1.1, *[0.9] * 8])
     wide = keys_chance(runs, loads)
-    monkeypatch.setattr("keylane.measure.alarm.FINE", 10**9)
+    monkeypatch.setattr("keylane.measure.chance.FINE", 10**9)
     fine = keys_chance(runs, loads)
     assert (wide >= fine * (1 - 1e-9)).all()
     assert wide == pytest.approx(fine, rel=0.02)

@@ -9,7 +9,7 @@ import pytest
 
 from keylane.contract.partitioners import FACTS
 from keylane.errors import DataError
-from keylane.measure.candidates import Candidate, candidates_for, family_of, narrowed
+from keylane.measure.evidence import Candidate, candidates_for, family_of, narrowed
 from keylane.placement.partitioners import partitioner
 
 UUIDS = [str(UUID(int=i * 2**90 + i)) for i in range(1, 20)]

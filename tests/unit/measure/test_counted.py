@@ -13,9 +13,8 @@ from tests.unit.measure.profiles import made, rows_of
 from keylane import Router
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError
-from keylane.measure.counted import Head, fingerprint_of, heaviest_first, observed_lanes, profile_of, unpacked
-from keylane.measure.profile import ObservedLanes, WithoutKey
-from keylane.measure.windows import position_windows, time_windows
+from keylane.profile.build import Head, fingerprint_of, heaviest_first, observed_lanes, profile_of, unpacked
+from keylane.profile.model import ObservedLanes, WithoutKey, position_windows, time_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,9 +49,9 @@ def test_keys_are_heaviest_first_in_an_order_that_follows_from_them_alone() -> N
 
 
 def test_keys_of_one_hash_are_in_the_order_of_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from keylane.measure import counted
+    from keylane.profile import build
 
-    monkeypatch.setattr(counted, "hash_batch", lambda _, keys: np.zeros(len(keys), np.int32))
+    monkeypatch.setattr(build, "hash_batch", lambda _, keys: np.zeros(len(keys), np.int32))
     keys = pa.array([b"d", b"b", b"c", b"a", b"e"])
     assert heaviest_first(np.array([1, 1, 9, 1, 2]), keys).tolist() == [2, 4, 3, 1, 0]
     assert heaviest_first(np.array([1, 1, 2**40, 1, 2]), keys).tolist() == [2, 4, 3, 1, 0]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from keylane.measure.golden import collapse, contract_findings
+from keylane.measure.self_test import collapse, contract_findings
 from keylane.placement.partitioners import partitioner
 from keylane.router import Router
 

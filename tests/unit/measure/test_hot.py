@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keylane.errors import UsageError
-from keylane.measure.hot import CAUSES, Heat, why_hot
+from keylane.measure.hot_lanes import CAUSES, Heat, why_hot
 from keylane.measure.identify import Identification, Writer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from keylane.contract.partitioners import FACTS
-from keylane.measure.candidates import family_of
+from keylane.measure.evidence import family_of
 from keylane.measure.identify import identify
 
 if TYPE_CHECKING:

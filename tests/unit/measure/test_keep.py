@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from keylane.errors import DataError
-from keylane.measure.keep import fields_of, keeps
+from keylane.measure.conformance import fields_of, keeps
 from keylane.router import Router
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.measure.profiles import made
 
 from keylane.contract.model import Key
-from keylane.measure.lookalikes import Lookalikes, lookalikes
+from keylane.profile.lookalikes import Lookalikes, lookalikes
 
 CROWD = [f"merchant {n:04d}" for n in range(300)]
 
@@ -95,7 +95,7 @@ def test_all_groups_are_counted_and_only_the_heaviest_are_shown() -> None:
 def test_keys_of_one_hash_are_not_taken_for_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
     import numpy as np
 
-    from keylane.measure import lookalikes as module
+    from keylane.profile import lookalikes as module
 
     monkeypatch.setattr(module, "hash_batch", lambda _, keys: np.zeros(len(keys), np.int32))
     assert found(["ACME", "Acme", "other", "Third"]).groups == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from keylane.measure.mixture import by_chance, first_fits, log_chance, log_occupancy, shares
+from keylane.measure.evidence import by_chance, first_fits, log_chance, log_occupancy, shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,9 +10,8 @@ import pytest
 from tests.unit.measure.profiles import made
 
 from keylane.contract.model import Key
-from keylane.measure.masking import masked, shown
-from keylane.measure.overview import key_ranks, overview
-from keylane.measure.profile import Approximation, ObservedLanes, Windows, WithoutKey
+from keylane.profile.document import key_ranks, masked, overview, shown
+from keylane.profile.model import Approximation, ObservedLanes, Windows, WithoutKey
 
 KEYS = ["merchant-a", "merchant-b", "Merchant-B"]
 COUNTS = [[5, 0, 3], [0, 2, 0], [1, 0, 0]]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from keylane import Router
-from keylane.batches import decide
-from keylane.measure.scope import order_scopes
+from keylane.batch_router import decide
+from keylane.measure.conformance import order_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

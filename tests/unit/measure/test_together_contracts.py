@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from keylane.measure.together import compare_contracts
+from keylane.measure.copartition import compare_contracts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keylane.measure.together import KEPT, Agreement, compare_data
+from keylane.measure.copartition import KEPT, Agreement, compare_data
 from keylane.placement.partitioners import partitioner
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keylane.errors import UsageError
-from keylane.measure.windows import position_windows, time_windows, windows_for
+from keylane.profile.model import position_windows, time_windows, windows_for
 
 
 @pytest.mark.parametrize(("first", "last", "count"), [(0, 0, 24), (-5, 100, 7), (10**15, 10**15 + 23, 24), (3, 10, 48)])

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from keylane.errors import DataError
-from keylane.pipelines.changes import changed_since, check_unchanged
-from keylane.spark.files import SourceFile
-from keylane.systems.manifest import Taken
+from keylane.pipelines.route.files import changed_since, check_unchanged
+from keylane.spark.read_parquet import SourceFile
+from keylane.systems.folders.folder import Taken
 
 if TYPE_CHECKING:
     from pathlib import Path

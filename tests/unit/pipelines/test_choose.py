@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from keylane.contract.answers import answers, weakest
-from keylane.measure.golden import contract_findings
-from keylane.pipelines.demo import choose
-from keylane.pipelines.demo.cities import CITIES
+from keylane.measure.self_test import contract_findings
+from keylane.pipelines.demo import contracts
+from keylane.pipelines.demo.traffic import CITIES
 
 MORNING = {"heavy": 600.0, "half": 40.0, **{f"m{i}": 1.0 for i in range(5_000)}}
-ALL = [*choose.payments_choices(MORNING), *choose.rides_choices(), *choose.queries_choices(MORNING)]
+ALL = [*contracts.payments_choices(MORNING), *contracts.rides_choices(), *contracts.queries_choices(MORNING)]
 
 
-def choice(name: str) -> choose.Choice:
+def choice(name: str) -> contracts.Choice:
     return next(one for one in ALL if one.name == name)
 
 
 @pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
-def test_each_is_a_contract_with_nothing_to_say_against_it(one: choose.Choice) -> None:
+def test_each_is_a_contract_with_nothing_to_say_against_it(one: contracts.Choice) -> None:
     assert [str(finding) for finding in contract_findings(one.contract)] == []
     assert one.contract.metadata.epoch == (1 if one.name.endswith("naive") else 2)
 
@@ -46,7 +46,7 @@ def test_the_heaviest_is_spread_by_order_and_the_other_heavy_one_stays_whole() -
 
 def test_no_spread_key_puts_more_than_half_a_mean_lane_on_a_lane() -> None:
     (rule,) = choice("payments-spread").contract.spec.hot_keys
-    mean_lane = sum(MORNING.values()) / choose.LANES
+    mean_lane = sum(MORNING.values()) / contracts.LANES
     assert rule.spread is not None
     assert rule.spread.lanes is not None
     assert (
@@ -56,14 +56,14 @@ def test_no_spread_key_puts_more_than_half_a_mean_lane_on_a_lane() -> None:
 
 def test_a_morning_without_heavy_keys_gives_plain_contracts() -> None:
     even = {f"m{i}": 1.0 for i in range(5_000)}
-    for one in (*choose.payments_choices(even), *choose.queries_choices(even)):
+    for one in (*contracts.payments_choices(even), *contracts.queries_choices(even)):
         assert not one.contract.spec.hot_keys
         assert one.contract.spec.table is None
 
 
 def test_a_key_that_looks_like_yaml_stays_a_key() -> None:
     odd = {'a: "b" # {c}': 600.0, "null": 600.0, **{f"m{i}": 1.0 for i in range(5_000)}}
-    table = choose.queries_choices(odd)[-1].contract.spec.table
+    table = contracts.queries_choices(odd)[-1].contract.spec.table
     assert table is not None
     assert set(table.values) == {'a: "b" # {c}', "null"}
 

@@ -9,8 +9,8 @@ import pytest
 from aiokafka.partitioner import murmur2
 
 from keylane.pipelines.demo import figures
-from keylane.pipelines.demo.choose import rides_choices
-from keylane.pipelines.demo.tally import BUCKETS, NOON, KeyCounts, LaneCounts, Parted
+from keylane.pipelines.demo.contracts import rides_choices
+from keylane.pipelines.demo.figures import BUCKETS, NOON, KeyCounts, LaneCounts, Parted
 from keylane.pipelines.demo.traffic import all_merchants
 
 #: Keys of 200,000 that change lane under Kafka's murmur2.

@@ -11,10 +11,9 @@ import pytest
 
 from keylane import Router, parse_contract
 from keylane.measure.balance import cv
-from keylane.pipelines.lesson import figures
-from keylane.pipelines.lesson.drivers import CENTRES, Traffic, updates
-from keylane.pipelines.lesson.run import RULES, Settings, contract_text, lane_counts
-from keylane.systems.kafka_measured import Following, Sent
+from keylane.pipelines.demo import lesson
+from keylane.pipelines.demo.lesson import CENTRES, RULES, Settings, Traffic, contract_text, lane_counts, updates
+from keylane.systems.kafka.load import Following, Sent
 
 
 def km(one: tuple[float, float], other: tuple[float, float]) -> float:
@@ -94,32 +93,32 @@ def test_the_two_rules_do_not_agree() -> None:
 )
 def test_a_threshold_is_kept_or_broken_by_its_own_figure(change: dict[str, float], broken: list[str]) -> None:
     kept = {"spread": 0.049, "errors": 0.0, "batch": 16_385.0, "lag": 499, "end": 0}
-    found = figures.checks(**{**kept, **change})  # type: ignore[arg-type]  # what a check takes, by name
+    found = lesson.checks(**{**kept, **change})  # type: ignore[arg-type]  # what a check takes, by name
     assert [check.measure for check in found if not check.kept] == broken
 
 
 def test_why_names_cells_lanes_and_the_floor() -> None:
-    assert "6 cells fill at most 6 of 60 lanes, and CV is at least 300 %" in figures.why([1000] * 6, 60)
-    assert "2.5 times the mean, and CV is at least 87 %" in figures.why([10, 1, 1, 1, 1, 2], 4)
+    assert "6 cells fill at most 6 of 60 lanes, and CV is at least 300 %" in lesson.why([1000] * 6, 60)
+    assert "2.5 times the mean, and CV is at least 87 %" in lesson.why([10, 1, 1, 1, 1, 2], 4)
 
 
 def test_why_does_not_claim_what_is_not_so() -> None:
-    assert "No hash can" not in figures.why([100] * 60, 60)
-    assert "would be luck" in figures.why([1] * 6_000, 60)
+    assert "No hash can" not in lesson.why([100] * 60, 60)
+    assert "would be luck" in lesson.why([1] * 6_000, 60)
 
 
 def test_records_for_cv_is_the_first_count_that_is_enough() -> None:
     from keylane.measure.balance import noise_floor
 
     for lanes in (2, 60, 64):
-        enough = figures.records_for_cv(lanes)
+        enough = lesson.records_for_cv(lanes)
         assert noise_floor(lanes, enough) < 0.05 <= noise_floor(lanes, enough - 1) + 1e-12
 
 
-def seen(read: list[int], sent: Sent) -> figures.Trial:
+def seen(read: list[int], sent: Sent) -> lesson.Trial:
     group = Following("t", len(read))
     group.read[:], group.peak[1], group.end[2], group.samples = read, 7, 3, 5
-    return figures.trial(RULES[0], sent, group)
+    return lesson.trial(RULES[0], sent, group)
 
 
 def test_a_trial_adds_up() -> None:

@@ -11,10 +11,9 @@ pytest.importorskip("pyspark")
 
 from keylane.contract.parse import parse_contract
 from keylane.errors import DataError, LaneCountError, UsageError
-from keylane.pipelines.match.copartition import agreed, lie_by_place
-from keylane.pipelines.match.options import Columns, Options
+from keylane.pipelines.match.options import Columns, Options, agreed, lie_by_place
 from keylane.pipelines.match.sources import Found
-from keylane.systems.address import parse_address
+from keylane.systems.endpoint import parse_address
 
 
 def contract(**spec: Any) -> Any:

@@ -12,14 +12,12 @@ pytest.importorskip("pyspark")
 pytest.importorskip("scipy")
 
 from keylane.errors import TargetError, UsageError
-from keylane.pipelines.match.assigning import Sums, _window, windows
-from keylane.pipelines.match.copartition import plain_contract
-from keylane.pipelines.match.options import Options
-from keylane.pipelines.match.picture import shown_cells
-from keylane.pipelines.match.verified import _compared
-from keylane.pipelines.match.written import check_target, staged
+from keylane.pipelines.match.batch import _compared, shown_cells
+from keylane.pipelines.match.offers import Sums, _window, windows
+from keylane.pipelines.match.options import Options, plain_contract
+from keylane.pipelines.match.write import check_target, staged
 from keylane.placement.cell_lanes import cell_lanes
-from keylane.systems.address import parse_address
+from keylane.systems.endpoint import parse_address
 
 if TYPE_CHECKING:
     from pathlib import Path

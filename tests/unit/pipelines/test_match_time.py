@@ -12,15 +12,14 @@ pytest.importorskip("pyspark")
 pytest.importorskip("h3")
 
 from keylane.errors import CountError
+from keylane.pipelines.match.follow_batch import Asked, Loads, Records, _check_counts
+from keylane.pipelines.match.follow_sources import InUse, after_batch
+from keylane.pipelines.match.follow_state import BEGINNING, Epoch, Happened
 from keylane.pipelines.match.options import Columns
 from keylane.pipelines.match.sources import Found
-from keylane.pipelines.match.stream_batch import Records, _check_counts
-from keylane.pipelines.match.stream_counts import Asked, Loads
-from keylane.pipelines.match.stream_epochs import InUse, after_batch
-from keylane.pipelines.match.stream_time import Lags, Unread, _read_to, passed, ripe_before
-from keylane.systems.address import parse_address
-from keylane.systems.kafka_cluster import Stretch
-from keylane.systems.match_state import BEGINNING, Epoch, Happened
+from keylane.pipelines.match.watermark import Lags, Unread, _read_to, passed, ripe_before
+from keylane.systems.endpoint import parse_address
+from keylane.systems.kafka.cluster import Stretch
 
 if TYPE_CHECKING:
     from pathlib import Path

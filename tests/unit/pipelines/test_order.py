@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keylane.contract.answers import answers
-from keylane.pipelines.demo.order import Scope, order_kept, sub_key_of
+from keylane.pipelines.demo.figures import Scope, order_kept, sub_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from keylane.pipelines.demo import traffic
-from keylane.pipelines.demo.cities import CITIES
+from keylane.pipelines.demo.traffic import CITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,8 @@ from tests.parity.cases.case import Case
 from tests.parity.cases.places import LEAVES, place
 
 from keylane.errors import LaneCountError
-from keylane.geo.bits import ancestor, cell_named, resolution
+from keylane.geo.bits import ancestor, cell_named, children, resolution
 from keylane.geo.cells import cells_of
-from keylane.geo.children import children
 from keylane.hashing.murmur2 import murmur2
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.router import Router

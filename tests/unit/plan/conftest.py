@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from keylane.contract.model import Key
-from keylane.measure.profile import Profile, Windows
+from keylane.profile.model import Profile, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.clusters import lane, layout, on_two_brokers
 
-from keylane.plan.budget import Broker, figures, fingerprint, spread
+from keylane.budget.layout import Broker, figures, fingerprint, spread
 
 if TYPE_CHECKING:
-    from keylane.plan.budget import Layout
+    from keylane.budget.layout import Layout
 
 WHOLE = layout(lane(0, 1, 2), lane(1, 2, 3), lane(2, 3, 1), racks=("a", "b", "c"))
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from keylane.plan.candidates import candidates
-from keylane.plan.stream import Stream
+from keylane.plan.hashed_keys import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keylane.measure.profile import Profile
     from keylane.plan.candidates import Candidate
+    from keylane.profile.model import Profile
 
     Made = Callable[..., Profile]
 

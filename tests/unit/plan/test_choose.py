@@ -10,15 +10,15 @@ import pytest
 from keylane.contract.parse import parse_contract
 from keylane.errors import UsageError
 from keylane.plan.choose import Constraints, lane_counts
-from keylane.plan.make import Question, make_plan
+from keylane.plan.contract_text import Means
+from keylane.plan.planner import Question, make_plan
 from keylane.plan.sizing import Demand
-from keylane.plan.written import Means
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keylane.measure.profile import Profile
-    from keylane.plan.make import Plan
+    from keylane.plan.planner import Plan
+    from keylane.profile.model import Profile
 
     Made = Callable[..., Profile]
 
@@ -106,7 +106,7 @@ def test_lane_counts_are_few_and_hold_both_ends() -> None:
 
 
 def test_nothing_is_said_of_unseen_records_where_there_were_none(profile: Made) -> None:
-    from keylane.plan.verdict import verdict
+    from keylane.plan.document import verdict
 
     assert "not seen" in verdict(planned(profile(np.full((50, 4), 9)), 4))
     assert "not seen" not in verdict(planned(profile(np.full((50, 1), 9)), 4))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keylane.plan.evening import evened, packed
+from keylane.plan.strategies import evened, packed
 
 
 def loads_of(lanes: Any, weights: Any, count: int) -> Any:

@@ -12,24 +12,21 @@ import pyarrow as pa
 import pytest
 from tests.unit.plan.conftest import drawn, made
 
-from keylane.batches import decide
+from keylane.batch_router import decide
 from keylane.contract.model import Contract, Key
 from keylane.contract.parse import parse_contract
 from keylane.errors import ContractError, UsageError
 from keylane.geo.bits import ancestor, middle
 from keylane.geo.cells import cells_of
 from keylane.measure.balance import cv, max_over_mean
-from keylane.measure.profile import Profile, Windows
+from keylane.plan.bounds import possible
 from keylane.plan.choose import Constraints
-from keylane.plan.document import document
-from keylane.plan.heat import heat_under, plainly_hashed
-from keylane.plan.make import Plan, Question, make_plan
-from keylane.plan.places import hours_of
-from keylane.plan.possible import possible
-from keylane.plan.stream import Stream, moved_loads
-from keylane.plan.today import today_of
-from keylane.plan.verdict import notes
-from keylane.plan.written import Means
+from keylane.plan.contract_text import Means
+from keylane.plan.current import today_of
+from keylane.plan.document import document, notes
+from keylane.plan.hashed_keys import Stream, hours_of, moved_loads
+from keylane.plan.planner import Plan, Question, heat_under, make_plan, plainly_hashed
+from keylane.profile.model import Profile, Windows
 from keylane.router import Router
 
 HOUR = 3_600_000_000

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keylane.measure.profile import ObservedLanes
-from keylane.plan.heat import assumed, heat_of
-from keylane.plan.stream import Stream
+from keylane.plan.hashed_keys import Stream
+from keylane.plan.planner import assumed, heat_of
+from keylane.profile.model import ObservedLanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keylane.contract.model import Contract
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
     Made = Callable[..., Profile]
     Contracts = Callable[..., Contract]

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from keylane import parse_contract
-from keylane.contract.leaves import leaves_checksum
+from keylane.contract.lane_table import leaves_checksum
 from keylane.geo.bits import ancestor
 from keylane.geo.cells import cells_of
-from keylane.geo.split import in_curve_order
+from keylane.geo.lane_tables import in_curve_order
 from keylane.measure.balance import cv, noise_floor
 from keylane.placement.cell_lanes import cell_lanes
+from keylane.plan.contract_text import geo_contract_text
 from keylane.plan.geo_document import geo_document, sampled, text_of
-from keylane.plan.geo_written import geo_contract_text
 from keylane.plan.lane_tables import (
     LADDER,
     Counted,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.clusters import lane, layout, on_two_brokers
 
+from keylane.budget.layout import Broker, Layout
+from keylane.budget.plan_file import UnderWay, completed, document_of, obstacle, read_plan, still_to_start
+from keylane.budget.rebalance import reassignment
 from keylane.errors import UsageError
-from keylane.plan.budget import Broker, Layout
-from keylane.plan.order import UnderWay, completed, document_of, obstacle, read_plan, still_to_start
-from keylane.plan.reassign import reassignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

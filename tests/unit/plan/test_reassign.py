@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.clusters import lane, layout, on_two_brokers
 
-from keylane.plan.budget import Layout, figures
-from keylane.plan.exchange import Band, Item, settled
-from keylane.plan.reassign import kafka_json, reassignment
+from keylane.budget.layout import Layout, figures
+from keylane.budget.rebalance import Band, Item, kafka_json, reassignment, settled
 
 
 def test_a_cluster_in_balance_asks_for_nothing() -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from keylane.plan.stream import Stream
+from keylane.plan.hashed_keys import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
     Made = Callable[..., Profile]
 

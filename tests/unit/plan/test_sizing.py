@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from keylane.errors import UnknownNameError, UsageError
-from keylane.plan.limits import LIMITS, limits_of, services
-from keylane.plan.sizing import Demand, Sizing, lanes_for
+from keylane.plan.sizing import LIMITS, Demand, Sizing, lanes_for, limits_of, services
 
 if TYPE_CHECKING:
     from collections.abc import Callable

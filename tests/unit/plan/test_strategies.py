@@ -9,13 +9,13 @@ import pytest
 
 from keylane.measure.balance import max_over_mean
 from keylane.plan import strategies
-from keylane.plan.stream import Stream, moved_loads
+from keylane.plan.hashed_keys import Stream, moved_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keylane.measure.profile import Profile
     from keylane.plan.strategies import Fitted
+    from keylane.profile.model import Profile
 
     Made = Callable[..., Profile]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from keylane.plan.stream import Stream, moved_loads
+from keylane.plan.hashed_keys import Stream, moved_loads
 from keylane.router import Router
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keylane.contract.model import Contract
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
 NAMES = ("kafka-java", "librdkafka-consistent-random", "sarama-hash", "pulsar-murmur3", "kinesis-md5", "spark-hash")
 

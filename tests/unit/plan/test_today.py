@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from keylane.plan.candidates import candidates, standing
-from keylane.plan.stream import Stream
-from keylane.plan.today import moved_from, today_of
+from keylane.plan.current import moved_from, today_of
+from keylane.plan.hashed_keys import Stream
 from keylane.router import Router
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keylane.contract.model import Contract
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
     Contracts = Callable[..., Contract]
 

@@ -10,10 +10,10 @@ import pytest
 
 from keylane.contract.model import Key, Window
 from keylane.contract.parse import parse_contract
-from keylane.measure.profile import Profile, Windows
 from keylane.plan.candidates import candidates
-from keylane.plan.stream import Stream
-from keylane.plan.written import Means, contract_text, parsed, unable
+from keylane.plan.contract_text import Means, contract_text, parsed, unable
+from keylane.plan.hashed_keys import Stream
+from keylane.profile.model import Profile, Windows
 from keylane.router import Router
 
 if TYPE_CHECKING:

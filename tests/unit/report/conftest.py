@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from keylane.pipelines.demo import choose, figures
-from keylane.pipelines.demo.order import order_kept
-from keylane.pipelines.demo.tally import BUCKETS, KeyCounts, LaneCounts, Parted
+from keylane.pipelines.demo import contracts, figures
+from keylane.pipelines.demo.figures import BUCKETS, KeyCounts, LaneCounts, Parted, order_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +23,7 @@ def document() -> Callable[..., dict[str, Any]]:
     def make(name: str = "merchant_000042") -> dict[str, Any]:
         rng = np.random.default_rng(7)
         counts = KeyCounts([name, "second"], np.array([60, 40]), np.array([30, 20]))
-        lists = (choose.payments_choices(VOLUMES), choose.rides_choices(), choose.queries_choices(VOLUMES))
+        lists = (contracts.payments_choices(VOLUMES), contracts.rides_choices(), contracts.queries_choices(VOLUMES))
         cases = [_case(rng, stream, choices, counts) for stream, choices in zip(STREAMS, lists, strict=True)]
         drift = figures.drift([f"m{i}" for i in range(1_000)], np.ones(1_000, int))
         demo = figures.Demo(figures.SCHEMA, "0.1.0", "4.2.0", 7, 1.0, "2026-03-12", cases, 1_000, drift)
@@ -41,7 +40,7 @@ STREAMS = (
 )
 
 
-def _case(rng: np.random.Generator, stream: Any, choices: list[choose.Choice], counts: KeyCounts) -> figures.Case:
+def _case(rng: np.random.Generator, stream: Any, choices: list[contracts.Choice], counts: KeyCounts) -> figures.Case:
     name, key, sub_key, private = stream
     trials = []
     for choice in choices:

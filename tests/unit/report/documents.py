@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from keylane.measure.balance import cv, max_over_mean
-from keylane.plan.ceiling import ceiling, floor
+from keylane.plan.bounds import ceiling, floor
 from keylane.plan.cost import Drain, drain_by_gcd
 from keylane.plan.sizing import Demand, lanes_for
 

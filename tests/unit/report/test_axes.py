@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from keylane.report.axes import Scale, decades, mark, spaced, steps, whole_steps
+from keylane.report.svg_charts import Scale, decades, mark, spaced, steps, whole_steps
 
 
 def test_a_value_outside_its_scale_is_drawn_at_the_end() -> None:

@@ -10,10 +10,10 @@ import pytest
 from tests.unit.report.documents import plan_document
 
 from keylane.errors import UsageError
-from keylane.report import curves
+from keylane.report import svg_charts
 from keylane.report.charts import Chart, heat_map, key_ranks, lane_loads, strategies
-from keylane.report.dots import strategies as dots
-from keylane.report.matrix import waits_for
+from keylane.report.heatmap import waits_for
+from keylane.report.svg_charts import strategies as dots
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,31 +113,31 @@ def test_scopes_stand_from_the_strongest_to_none(plan: dict[str, Any]) -> None:
 
 def test_the_curve_falls_and_has_a_line_where_a_key_fills_a_lane() -> None:
     ranks = [{"rank": rank, "share": 0.2 / rank, "cumulative": 0.5} for rank in (1, 10, 100)]
-    drawn = curves.key_ranks(ranks, [12, 24, 12])
+    drawn = svg_charts.key_ranks(ranks, [12, 24, 12])
     path = re.findall(r'<path d="M([^"]+)" class="curve"', drawn)[0]
     points = [tuple(map(float, point.split())) for point in path.split("L")]
     assert [x for x, _ in points] == sorted(x for x, _ in points)
     assert [y for _, y in points] == sorted(y for _, y in points)
     assert re.findall(r"1/(\d+): fills one", drawn) == ["12", "24"]
-    assert "fills one" not in curves.key_ranks(ranks)
+    assert "fills one" not in svg_charts.key_ranks(ranks)
 
 
 def test_lanes_are_sorted_by_load_and_measured_in_means() -> None:
-    drawn = curves.lane_loads([2, 0, 10, 4])
+    drawn = svg_charts.lane_loads([2, 0, 10, 4])
     assert re.findall(r"<title>lane (\d)\n", drawn) == ["2", "3", "0", "1"]
     assert "lane 2\n10 records, 2.50× the mean" in drawn
     assert "the fullest of 4 holds 2.50× the mean, 1 get no record." in drawn
 
 
 def test_a_thousand_lanes_are_one_outline() -> None:
-    drawn = curves.lane_loads(list(range(1_000)))
+    drawn = svg_charts.lane_loads(list(range(1_000)))
     assert drawn.count("<rect") == 0
     assert len(drawn) < 40_000
 
 
 def test_new_keys_are_part_of_the_distinct_ones() -> None:
     windows = {"kind": "position", "edges": [0, 5, 9], "records": [5, 4], "distinct_keys": [4, 3], "new_keys": [4, 1]}
-    drawn = curves.distinct_keys(windows)
+    drawn = svg_charts.distinct_keys(windows)
     assert "records 6–9\n3 distinct keys, 1 of them for the first time" in drawn
     heights = re.findall(r'height="([\d.]+)" class="(all|new)"', drawn)
     assert heights[0][0] == heights[1][0]

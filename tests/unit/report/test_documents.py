@@ -14,12 +14,12 @@ from tests.unit.report.documents import plan_document, profile_document, traffic
 
 from keylane.contract.model import Key
 from keylane.contract.parse import parse_contract
-from keylane.measure.profile import Profile, Windows
+from keylane.plan.contract_text import Means
 from keylane.plan.document import document
-from keylane.plan.make import Question, make_plan
+from keylane.plan.planner import Question, make_plan
 from keylane.plan.sizing import Demand
-from keylane.plan.written import Means
-from keylane.report.plan import plan_page
+from keylane.profile.model import Profile, Windows
+from keylane.report.plan_page import plan_page
 
 TODAY = """
 apiVersion: keylane/v1

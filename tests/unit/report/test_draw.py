@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from keylane.report.draw import bar, lane_profile, legend, stacked
+from keylane.report.svg_charts import bar, lane_profile, legend, stacked
 
 
 def widths(svg: str) -> list[str]:

@@ -13,9 +13,8 @@ from tests.unit.report.reading import read
 from tests.unit.report.test_documents import problems
 
 from keylane.errors import DataError
-from keylane.report.geo_table import geo_table_page, write_geo_table
-from keylane.report.map_data import map_data, match_picture, picture
-from keylane.report.match import match_page, write_match
+from keylane.report.geo_pages import geo_table_page, match_page, write_geo_table, write_match
+from keylane.report.map import map_data, match_picture, picture
 
 if TYPE_CHECKING:
     from pathlib import Path

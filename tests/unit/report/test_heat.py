@@ -9,9 +9,9 @@ from struct import unpack
 
 import pytest
 
-from keylane.report.draw import STOPS
-from keylane.report.heat import EMPTY, HEAT, _rows, png, scale_ticks, shade
-from keylane.report.page import asset
+from keylane.report.heatmap import EMPTY, HEAT, _rows, png, scale_ticks, shade
+from keylane.report.html import asset
+from keylane.report.svg_charts import STOPS
 
 
 def pixels(picture: bytes) -> list[list[tuple[int, ...]]]:

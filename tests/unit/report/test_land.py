@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from scripts import land as script
 
-from keylane.report.land import Box, layer, layer_text, rings_in
-from keylane.report.page import asset
-from keylane.report.steps import LETTERS, numbers_text, ring_text
+from keylane.report.html import asset
+from keylane.report.land import LETTERS, Box, layer, layer_text, numbers_text, ring_text, rings_in
 
 #: Known places: on land, and in the sea, for every layer.
 LAND = ((48.0, 11.0), (40.0, -100.0), (-25.0, 135.0), (68.5, 178.5), (68.0, -178.0), (0.5, 25.0), (-80.0, 0.0))

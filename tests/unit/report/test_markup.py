@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from keylane.report.markup import Markup, join, tag
+from keylane.report.html import Markup, join, tag
 
 
 def test_text_is_escaped_and_markup_is_not() -> None:

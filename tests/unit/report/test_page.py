@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.report.reading import read
 
-from keylane.report.demo import demo_page
-from keylane.report.markup import Markup
-from keylane.report.page import page
+from keylane.report.demo_page import demo_page
+from keylane.report.html import Markup, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,8 @@ import pytest
 from tests.unit.report.documents import plan_document, profile_document
 from tests.unit.report.reading import read
 
-from keylane.report.markup import Markup
-from keylane.report.page import page
-from keylane.report.plan import plan_page, profile_page
+from keylane.report.html import Markup, page
+from keylane.report.plan_page import plan_page, profile_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

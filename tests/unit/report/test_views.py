@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keylane.report.land import Box
-from keylane.report.views import CITY, COUNTRY, Spot, around, heaviest
+from keylane.report.map import CITY, COUNTRY, Spot, around, heaviest
 
 TOKYO = [Spot(35.6 + i / 50, 139.7 + j / 50, 10) for i in range(5) for j in range(5)]
 PARIS = [Spot(48.8 + i / 50, 2.3 + j / 50, 6) for i in range(5) for j in range(5)]

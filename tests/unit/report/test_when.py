@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from keylane.report.when import edge_name, edge_names, window_names
+from keylane.report.numbers import edge_name, edge_names, window_names
 
 DAY = {"kind": "time", "edges": ["2026-03-01T00:00:00Z", "2026-03-01T12:00:00Z", "2026-03-02T00:00:00Z"]}
 DAYS = {"kind": "time", "edges": ["2026-03-01T00:00:00Z", "2026-03-02T06:00:30Z", "2026-03-02T12:01:00Z"]}

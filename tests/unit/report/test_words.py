@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from keylane.report.words import count, lanes, percent, times
+from keylane.report.numbers import count, lanes, percent, times
 
 
 def test_numbers() -> None:

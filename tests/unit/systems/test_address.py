@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from keylane.errors import UsageError
-from keylane.systems.address import Address, parse_address, path_of
+from keylane.systems.endpoint import Address, parse_address, path_of
 
 
 @pytest.mark.parametrize(

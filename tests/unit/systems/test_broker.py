@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.errors import BrokerError, UsageError
-from keylane.systems.broker import Cluster, down, find, nodes, state, up
+from keylane.systems.atomic import started
+from keylane.systems.broker import Cluster, down, find, nodes, up
+from keylane.systems.broker import cluster as state
 from keylane.systems.broker.faults import kill9, pause, paused, restart
 from keylane.systems.broker.layout import PORTS, designed, properties
 from keylane.systems.broker.tls import java_settings, librdkafka_settings, make_tls, password_file, scram_users
-from keylane.systems.process import started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,8 +230,8 @@ with cluster._watched(Path(sys.argv[1])):
 
 
 def test_without_proc_ps_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from keylane.systems import process
+    from keylane.systems import atomic
 
-    monkeypatch.setattr(process, "PROC", tmp_path / "no")
+    monkeypatch.setattr(atomic, "PROC", tmp_path / "no")
     assert started(os.getpid())
     assert started(4_194_300) is None

@@ -14,10 +14,9 @@ from click.testing import CliRunner
 
 from keylane.cli.compact import compact as command
 from keylane.errors import TargetError
-from keylane.systems import compaction
-from keylane.systems.compaction import compact, grouped
-from keylane.systems.folders import dead_file, lane_file, open_target
-from keylane.systems.manifest import Counts, Head, Manifest, Placed
+from keylane.systems.folders import compaction
+from keylane.systems.folders.compaction import compact, grouped
+from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, dead_file, lane_file, open_target
 from keylane.testing.folders import Seen, files_of, lanes_of, seen
 
 HEAD = Head("orders", 1, "f" * 64, {"orders": 2}, "/in", "parquet", "*")

@@ -61,7 +61,7 @@ def test_a_broker_that_is_named_makes_kafka_needed_and_must_answer(monkeypatch: 
 
 
 def test_no_java_is_a_finding_with_the_line_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keylane.spark.java._homes", lambda _environ: iter(()))
+    monkeypatch.setattr("keylane.spark.jvm._homes", lambda _environ: iter(()))
     part = found()["Java"]
     assert (part.state, part.found) == ("missing", "Spark needs Java 17 or later: got 'none'")
     assert part.mend == "apt-get install openjdk-17-jre-headless, or set JAVA_HOME"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.errors import TargetError
-from keylane.systems import durable
-from keylane.systems.durable import exchange, force, force_all, write_json
+from keylane.systems import atomic
+from keylane.systems.atomic import exchange, force, force_all, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyte
 
 def test_each_path_is_forced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forced: list[Path] = []
-    monkeypatch.setattr(durable, "force", forced.append)
+    monkeypatch.setattr(atomic, "force", forced.append)
     force_all([tmp_path, tmp_path / "a", tmp_path])
     assert forced == [tmp_path, tmp_path / "a"]
 

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from keylane.errors import DataError, UnknownNameError
-from keylane.systems.files import open_data
+from keylane.systems.files.data import open_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from keylane.errors import TargetError
-from keylane.systems import folders
-from keylane.systems.folders import Target, dead_file, lane_file, open_target
-from keylane.systems.manifest import Counts, Head, Manifest, Placed
+from keylane.systems.folders import folder
+from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, Target, dead_file, lane_file, open_target
 from keylane.testing.folders import files_of
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def test_a_file_of_the_last_batch_that_is_gone_is_not_passed_over(tmp_path: Path
 
 
 def test_only_the_last_manifests_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "KEPT_MANIFESTS", 3)
+    monkeypatch.setattr(folder, "KEPT_MANIFESTS", 3)
     with open_target(tmp_path / "out", HEAD) as target:
         for batch in range(6):
             target.commit(stage(target, batch))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.errors import JarError, MissingExtraError, UsageError
-from keylane.systems import ivy, jars
+from keylane.systems import jars
+from keylane.systems import jars as ivy
 from keylane.systems.jars import Jar
 
 if TYPE_CHECKING:
@@ -280,6 +281,6 @@ def test_what_nothing_fails_without_is_not_waited_for_long_and_a_locked_cache_st
 
 
 def test_spark_looks_for_the_h3_that_is_pinned() -> None:
-    from keylane.spark.cells_java import H3_JAR
+    from keylane.spark.cells import H3_JAR
 
     assert [one.file for one in jars.kit("geo")] == [H3_JAR]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.errors import UnknownNameError, UsageError
-from keylane.systems.kafka_access import ALLOWED, kafka_access, read_properties
-from keylane.systems.secret import Secret, is_reference, reveal
+from keylane.systems.kafka.access import ALLOWED, Secret, is_reference, kafka_access, read_properties, reveal
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,12 +10,20 @@ from kafka import KafkaAdminClient
 from kafka.errors import ClusterAuthorizationFailedError, KafkaTimeoutError
 from tests.unit.clusters import Admin, lane, layout, on_two_brokers
 
+from keylane.budget.layout import Layout, figures
+from keylane.budget.rebalance import reassignment
 from keylane.errors import BrokerError, UsageError
-from keylane.plan.budget import Layout, figures
-from keylane.plan.reassign import reassignment
-from keylane.systems.kafka_access import kafka_access
-from keylane.systems.kafka_budget import cluster_access, explained, observed, open_admin, throttles, under_way
-from keylane.systems.kafka_reassign import applied, throttle_of
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.reassign import (
+    applied,
+    cluster_access,
+    explained,
+    observed,
+    open_admin,
+    throttle_of,
+    throttles,
+    under_way,
+)
 
 RATE = 5_000_000
 
@@ -204,7 +212,7 @@ def test_a_real_client_shows_its_settings_in_no_log(
     The mock cluster is too old for its admin client, which gives up after that.
     """
     caplog.set_level(logging.DEBUG, "kafka")
-    monkeypatch.setattr("keylane.systems.kafka_budget.ANSWER_MS", 300)
+    monkeypatch.setattr("keylane.systems.kafka.reassign.ANSWER_MS", 300)
 
     def shown() -> list[str]:
         return [record.getMessage() for record in caplog.records if broker in record.getMessage()]

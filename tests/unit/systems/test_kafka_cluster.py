@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from keylane.systems.kafka_access import kafka_access
-from keylane.systems.kafka_cluster import PAUSES, Cluster, Listener
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.cluster import PAUSES, Cluster, Listener
 
 
 class Admin:

@@ -10,7 +10,7 @@ from kafka.partitioner import Partitioner
 
 from keylane.errors import LaneCountError, UnplacedError, UsageError
 from keylane.router import Router
-from keylane.systems.kafka import kafka_python_partitioner, kafka_python_settings
+from keylane.systems.kafka.producers import kafka_python_partitioner, kafka_python_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import pytest
 
 from keylane.contract.partitioners import FACTS
 from keylane.router import Router
-from keylane.systems.kafka import PRODUCER_SETTINGS, kafka_python_settings, producer_settings
+from keylane.systems.kafka.producers import PRODUCER_SETTINGS, kafka_python_settings, producer_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ WITHOUT = """
 import sys
 sys.modules["confluent_kafka"] = None
 from keylane import KeylaneError, Router, parse_contract
-from keylane.systems.kafka import KeyedProducer, kafka_python_partitioner, producer_settings
+from keylane.systems.kafka.producers import KeyedProducer, kafka_python_partitioner, producer_settings
 router = Router(parse_contract('''
 apiVersion: keylane/v1
 kind: RoutingContract

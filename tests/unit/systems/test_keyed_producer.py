@@ -10,7 +10,7 @@ from keylane.contract.partitioners import FACTS
 from keylane.errors import KeylaneError, UnplacedError
 from keylane.records import Reason
 from keylane.router import Router
-from keylane.systems.kafka import KeyedProducer
+from keylane.systems.kafka.producers import KeyedProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

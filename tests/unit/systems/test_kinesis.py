@@ -12,7 +12,7 @@ from keylane.hashing.md5 import md5_128
 from keylane.placement.ranges import SPACE
 from keylane.records import Reason
 from keylane.router import Router
-from keylane.systems.kinesis import put_arguments
+from keylane.systems.kinesis.put import put_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable

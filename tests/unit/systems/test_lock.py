@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.errors import TargetError
-from keylane.systems import process
-from keylane.systems.lock import locked
+from keylane.systems import atomic
+from keylane.systems.atomic import locked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ def noted(path: Path, pid: int, started: str | None, host: str | None = None) ->
 def test_the_java_of_a_killed_route_is_waited_for(tmp_path: Path) -> None:
     path, sleeper = tmp_path / "lock", subprocess.Popen(SLEEPER)
     try:
-        noted(path, sleeper.pid, process.started(sleeper.pid))
+        noted(path, sleeper.pid, atomic.started(sleeper.pid))
         with pytest.raises(TargetError, match=f"still running: got {sleeper.pid}; hint: kill"), locked(path, 0.3):
             pass
     finally:
@@ -75,7 +75,7 @@ def test_another_process_of_its_number_is_not(tmp_path: Path) -> None:
     began = time.monotonic()
     with locked(path, 5):
         assert time.monotonic() - began < 2
-    noted(path, os.getpid(), process.started(os.getpid()), host="elsewhere")
+    noted(path, os.getpid(), atomic.started(os.getpid()), host="elsewhere")
     with locked(path, 5):
         assert time.monotonic() - began < 4
 
@@ -89,8 +89,8 @@ def test_a_note_that_is_none_is_passed_over(tmp_path: Path) -> None:
 def test_a_zombie_is_gone() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     until = time.monotonic() + 20
-    while process.started(child.pid) is not None:
+    while atomic.started(child.pid) is not None:
         assert time.monotonic() < until
         time.sleep(0.02)
     child.wait()
-    assert process.started(child.pid) is None
+    assert atomic.started(child.pid) is None

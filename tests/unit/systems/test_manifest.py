@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keylane.errors import CountError, TargetError
-from keylane.systems.manifest import Counts, Head, Manifest, Placed, Taken
+from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, Taken
 
 HEAD = Head("orders", 1, "f" * 64, {"orders": 2, "vip": 1}, "/in", "parquet", "*")
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from keylane.errors import TargetError
-from keylane.systems.match_state import Epoch, Happened, MatchHead, load, name_of, open_state, save
+from keylane.pipelines.match.follow_state import Epoch, Happened, MatchHead, load, name_of, open_state, save
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from keylane.systems.match_state import MatchState
+    from keylane.pipelines.match.follow_state import MatchState
 
 HEAD = MatchHead("d", "r", "t", 4, 1000.0, None, None, None)
 TABLE = pa.table({"x": [1, 2]})

@@ -14,14 +14,14 @@ from tests.unit.measure.profiles import made
 
 from keylane.contract.model import Key
 from keylane.errors import DataError, TargetError
-from keylane.measure.profile import Approximation, ObservedLanes, WithoutKey
+from keylane.profile.model import Approximation, ObservedLanes, WithoutKey
 from keylane.systems.profiles import is_profile, read_profile, staged, write_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from keylane.measure.profile import Profile
+    from keylane.profile.model import Profile
 
 
 def stored(path: Path, profile: Profile | None = None, *, replace: bool = False) -> Profile:
@@ -51,7 +51,7 @@ def stored(path: Path, profile: Profile | None = None, *, replace: bool = False)
 def test_a_profile_is_read_back_as_it_was(profile: Profile, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from keylane.measure.counted import fingerprint_of
+    from keylane.profile.build import fingerprint_of
 
     profile = replace(profile, fingerprint=fingerprint_of(profile))
     stored(tmp_path / "p", profile)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from keylane.errors import DataError, UsageError
-from keylane.systems.sources import kind_of, name_in, path_values, pattern_of, source_files, weigh
+from keylane.systems.files.listing import kind_of, name_in, path_values, pattern_of, source_files, weigh
 
 
 def made(folder: Path, *names: str) -> Path:

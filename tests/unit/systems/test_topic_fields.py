@@ -10,8 +10,8 @@ import pytest
 
 from keylane import parse_contract
 from keylane.errors import UsageError
-from keylane.systems import topic_fields
-from keylane.systems.topic_fields import ValueOptions, fields_for
+from keylane.systems.kafka import values as topic_fields
+from keylane.systems.kafka.values import ValueOptions, fields_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from keylane.errors import DataError, UnknownNameError, UsageError
-from keylane.systems.avro import reader
-from keylane.systems.values import read_fields, value_form
+from keylane.systems.kafka.values import read_fields, reader, value_form
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,7 +1,7 @@
 """The demo's steps in a row: make the day, write it, learn from its morning, route it under each contract, count.
 
 `run_demo` leaves a folder: `source/` (Parquet, as a source of `keylane route`), `contracts/` (YAML) and `figures.json`.
-The page is made from what it returns, by `keylane.report.demo`.
+The page is made from what it returns, by `keylane.report.demo_page`.
 """
 
 from __future__ import annotations
@@ -9,31 +9,103 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 from keylane import __version__
 from keylane.errors import DataError, KeylaneError, SparkError, TargetError
-from keylane.pipelines.demo import choose, counts, figures, traffic
-from keylane.pipelines.demo.figures import SCHEMA, Case, Demo
-from keylane.pipelines.demo.order import order_kept
+from keylane.pipelines.demo import contracts, figures, traffic
+from keylane.pipelines.demo.figures import BUCKETS, NOON, SCHEMA, Case, Demo, KeyCounts, LaneCounts, Parted, order_kept
+from keylane.pipelines.demo.traffic import DAY, MINUTE
+from keylane.spark import route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-    from keylane.pipelines.demo.choose import Choice
-    from keylane.pipelines.demo.tally import KeyCounts
+    from keylane.contract.model import Contract
+    from keylane.pipelines.demo.contracts import Choice
 
     Say = Callable[[str], None]
 
-__all__ = ["run_demo", "told"]
+__all__ = ["key_counts", "lane_counts", "lanes_seen", "lanes_under", "parted", "run_demo", "told"]
+
+
+# What Spark counts of a routed day: small tables that come back as `tally` values. What they mean: `figures`.
+
+_BUCKET: Final = 30 * MINUTE
+
+
+def key_counts(day: DataFrame, key: str) -> KeyCounts:
+    """Count the records of each key."""
+    morning = F.sum((_bucket() < NOON).cast("int"))
+    table = day.groupBy(key).agg(F.count("*").alias("day"), morning.alias("morning")).toArrow()
+    return KeyCounts(table[key].to_pylist(), table["day"].to_numpy(), table["morning"].to_numpy())
+
+
+def lanes_under(day: DataFrame, contracts: Sequence[Contract], groups: Sequence[str]) -> DataFrame:
+    """The columns `groups` and `bucket` of each record, and `lane_0`, `lane_1` …: its lane under each contract."""
+    kept = list(day.columns)
+    for i, contract in enumerate(contracts):
+        day = route(day, contract).select(*kept, F.col("lane").alias(_lane(i)))
+        kept.append(_lane(i))
+    return day.select(*groups, _bucket().alias("bucket"), *map(_lane, range(len(contracts))))
+
+
+def lane_counts(routed: DataFrame, lanes: Sequence[int]) -> list[LaneCounts]:
+    """Count, under each contract, the records of each lane and half hour, and those on another lane under the first.
+
+    `lanes` are the lane counts of the contracts. One pass: every record stands once for each contract.
+    """
+    moved = F.sum((F.col("lane") != F.col(_lane(0))).cast("int"))
+    each = F.posexplode(F.array(*(_lane(i) for i in range(len(lanes))))).alias("contract", "lane")
+    grouped = routed.select("bucket", _lane(0), each).groupBy("contract", "lane", "bucket")
+    table = grouped.agg(F.count("*").alias("records"), moved.alias("moved")).toArrow()
+    contract = table["contract"].to_numpy()
+    return [_lane_counts(table.filter(pa.array(contract == i)), count) for i, count in enumerate(lanes)]
+
+
+def _lane_counts(table: pa.Table, lanes: int) -> LaneCounts:
+    lane = table["lane"].fill_null(-1).to_numpy()
+    records, placed = table["records"].to_numpy(), lane >= 0
+    cells = np.zeros((lanes, BUCKETS), np.int64)
+    cells[lane[placed], table["bucket"].to_numpy()[placed]] = records[placed]
+    return LaneCounts(cells, int(records[~placed].sum()), int(table["moved"].fill_null(0).to_numpy().sum()))
+
+
+def parted(routed: DataFrame, group: str, contracts: int) -> list[Parted]:
+    """Count, under each contract, the groups (keys, orders, rides) whose records are on more than one lane.
+
+    That is seen in the data; what was promised is the contract's answer.
+    """
+    several = [(F.min(_lane(i)) != F.max(_lane(i))).cast("int").alias(_lane(i)) for i in range(contracts)]
+    sums = [F.sum(_lane(i)).alias(_lane(i)) for i in range(contracts)]
+    row: Any = routed.groupBy(group).agg(*several).agg(F.count("*").alias("groups"), *sums).first()
+    return [Parted(row["groups"], row[_lane(i)] or 0) for i in range(contracts)]
+
+
+def lanes_seen(routed: DataFrame, key: str, keys: Sequence[str], contracts: int) -> list[dict[str, list[int]]]:
+    """Under each contract, the lanes on which some keys were seen."""
+    seen = [F.sort_array(F.collect_set(_lane(i))).alias(_lane(i)) for i in range(contracts)]
+    rows = routed.where(F.col(key).isin(list(keys))).groupBy(key).agg(*seen).collect()
+    return [{row[key]: list(row[_lane(i)]) for row in rows} for i in range(contracts)]
+
+
+def _lane(i: int) -> str:
+    return f"lane_{i}"
+
+
+def _bucket() -> Column:
+    start = int(DAY.timestamp()) * 1_000_000
+    return F.floor((F.unix_micros("ts") - start) / _BUCKET).cast("int")
+
 
 #: How many heavy keys are shown.
 SHOWN: Final = 8
@@ -54,9 +126,9 @@ class _Stream:
 
 
 STREAMS: Final = (
-    _Stream("payments", "merchant_id", "order_id", True, traffic.payments, choose.payments_choices),
-    _Stream("rides", "city", "ride_id", False, traffic.rides, lambda _: choose.rides_choices()),
-    _Stream("queries", "query_id", None, True, traffic.query_events, choose.queries_choices),
+    _Stream("payments", "merchant_id", "order_id", True, traffic.payments, contracts.payments_choices),
+    _Stream("rides", "city", "ride_id", False, traffic.rides, lambda _: contracts.rides_choices()),
+    _Stream("queries", "query_id", None, True, traffic.query_events, contracts.queries_choices),
 )
 
 
@@ -82,7 +154,7 @@ def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say
     cases, drift = [], []
     for stream, path in days:
         day = spark.read.parquet(str(path))
-        tallied = counts.key_counts(day, stream.key)
+        tallied = key_counts(day, stream.key)
         say(f"{stream.name}: {int(tallied.day.sum()):,} records of {len(tallied.keys):,} keys")
         cases.append(_case(to, stream, day, tallied, say))
         if stream.name == "payments":
@@ -112,10 +184,10 @@ def _case(to: Path, stream: _Stream, day: DataFrame, tallied: KeyCounts, say: Sa
     for choice in choices:
         _write_contract(to, choice)
     groups = [stream.key, *([stream.sub_key] if stream.sub_key else [])]
-    routed = counts.lanes_under(day, [choice.contract for choice in choices], groups).cache()
+    routed = lanes_under(day, [choice.contract for choice in choices], groups).cache()
     try:
         trials = _trials(stream, choices, routed, tallied, say)
-        seen = counts.lanes_seen(routed, stream.key, tallied.heaviest(SHOWN), len(choices))
+        seen = lanes_seen(routed, stream.key, tallied.heaviest(SHOWN), len(choices))
     finally:
         routed.unpersist()
     return Case(
@@ -135,9 +207,9 @@ def _trials(
     stream: _Stream, choices: list[Choice], routed: DataFrame, tallied: KeyCounts, say: Say
 ) -> list[figures.Trial]:
     trials = []
-    lanes = counts.lane_counts(routed, [int(choice.contract.spec.lanes) for choice in choices])
-    keys = counts.parted(routed, stream.key, len(choices))
-    sub_keys = counts.parted(routed, stream.sub_key, len(choices)) if stream.sub_key else [None] * len(choices)
+    lanes = lane_counts(routed, [int(choice.contract.spec.lanes) for choice in choices])
+    keys = parted(routed, stream.key, len(choices))
+    sub_keys = parted(routed, stream.sub_key, len(choices)) if stream.sub_key else [None] * len(choices)
     for i, choice in enumerate(choices):
         _adds_up(choice, int(lanes[i].cells.sum()) + lanes[i].unplaced, int(tallied.day.sum()))
         scopes = order_kept(choice.contract, tallied.of_day)

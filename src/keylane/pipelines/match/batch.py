@@ -13,39 +13,195 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from keylane.errors import CountError
-from keylane.geo.places import EARTH, Region
-from keylane.pipelines.failures import translated
-from keylane.pipelines.match.assigning import assigned
-from keylane.pipelines.match.copartition import agreed, lie_by_place
+from keylane.errors import CountError, DataError
+from keylane.geo.bits import ancestor, cell_name
+from keylane.geo.coordinates import EARTH, Region
+from keylane.matching.brute import brute
+from keylane.matching.tables import Kind
+from keylane.pipelines.context import fetch_cells, session_beside, translated, warn
 from keylane.pipelines.match.document import document_of
-from keylane.pipelines.match.fanout import distinct_requests, fanned_out, in_lanes
-from keylane.pipelines.match.joined import as_matches, ghosts_among, lane_answers, ranked
-from keylane.pipelines.match.picture import picture_of
-from keylane.pipelines.match.reading import as_pings, as_requests
+from keylane.pipelines.match.lanes import (
+    as_matches,
+    distinct_requests,
+    fanned_out,
+    ghosts_among,
+    in_lanes,
+    lane_answers,
+    ranked,
+)
+from keylane.pipelines.match.offers import assigned
+from keylane.pipelines.match.options import agreed, lie_by_place
+from keylane.pipelines.match.records import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
-from keylane.pipelines.match.written import check_target, staged, write_dead, write_matches
-from keylane.pipelines.session import fetch_cells, session_beside, warn
+from keylane.pipelines.match.write import check_target, staged, write_dead, write_matches
 from keylane.placement.cell_lanes import cell_lanes
+from keylane.spark.hashes import arrow_udf
 from keylane.spark.session import active_session_kept
-from keylane.systems.address import parse_address
+from keylane.systems.endpoint import parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from numpy.typing import NDArray
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.contract.model import Contract
+    from keylane.pipelines.context import Say
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import Found
-    from keylane.pipelines.session import Say
     from keylane.placement.cell_lanes import CellLanes
-    from keylane.systems.address import Address
+    from keylane.systems.endpoint import Address
 
-__all__ = ["Sides", "Work", "agreed_work", "match", "region_of", "session_for", "sides_of"]
+__all__ = [
+    "RESOLUTION",
+    "Sides",
+    "Verdict",
+    "Work",
+    "agreed_work",
+    "match",
+    "picture_of",
+    "region_of",
+    "session_for",
+    "shown_cells",
+    "sides_of",
+    "verified",
+]
+
+
+# The same match by the plain definition, every request against every ping; and what differs from what was written.
+
+#: Requests times pings: some seconds.
+MOST_PRODUCTS: Final = 2_000_000_000
+#: Pings that are held in memory at once.
+MOST_PINGS: Final = 5_000_000
+_KEYS: Final = ["rider", "rider_ts", "driver", "driver_ts"]
+
+#: `verified` of the document, recall, and what is to be said of them.
+Verdict = tuple[dict[str, int], float, list[str]]
+
+
+def verified(
+    pings: DataFrame,
+    tellings: DataFrame,
+    matches: DataFrame,
+    counts: tuple[int, int],
+    given: Options,
+    expire: int | None,
+) -> Verdict:
+    """Hold the matches that were written against brute force; `counts` are those of pings and requests."""
+    drivers = max(1, -(-counts[0] // MOST_PINGS))
+    if drivers > 1 and given.nearest is not None:
+        what = "too many pings to verify the nearest of them"
+        raise DataError.of(what, got=counts[0], allowed=f"up to {MOST_PINGS:,}", hint="leave --nearest or --verify out")
+    riders = max(1, -(-(counts[0] // drivers) * counts[1] // MOST_PRODUCTS))
+    of_drivers, of_riders = _one_in("driver", drivers), _one_in("rider", riders)
+    known = pings.where(of_drivers).select("driver", "ts", "offset", "lat", "lng", "available").toArrow()
+    asked = tellings.where(of_riders).select("rider", "ts", "offset", "lat", "lng").toArrow()
+    expected = brute(_entries(known), asked, given.radius, expire, given.nearest)
+    found = _as_pairs(matches).where(of_drivers & of_riders).toArrow()
+    return _compared(expected, found, _notes(riders, drivers))
+
+
+def _one_in(column: str, many: int) -> Column:
+    return F.lit(True) if many == 1 else F.pmod(F.xxhash64(column), F.lit(many)) == 0
+
+
+def _entries(pings: pa.Table) -> pa.Table:
+    kinds = (pa.scalar(int(one), pa.int8()) for one in (Kind.AVAILABLE, Kind.UNAVAILABLE))
+    return pings.append_column("kind", pc.if_else(pings.column("available"), *kinds))
+
+
+def _as_pairs(matches: DataFrame) -> DataFrame:
+    return matches.select(
+        F.col("rider_id").alias("rider"),
+        F.unix_micros("rider_ts").alias("rider_ts"),
+        F.col("driver_id").alias("driver"),
+        F.unix_micros("driver_ts").alias("driver_ts"),
+    )
+
+
+def _compared(expected: pa.Table, found: pa.Table, notes: list[str]) -> Verdict:
+    wanted, got = (_plain(table) for table in (expected, found))
+    missing = len(wanted.join(got, _KEYS, join_type="left anti"))
+    once = got.group_by(_KEYS).aggregate([])
+    extra = len(once.join(wanted, _KEYS, join_type="left anti")) + len(got) - len(once)
+    recall = 1.0 - missing / len(wanted) if len(wanted) else 1.0
+    return {"pairs": len(wanted), "missing": missing, "extra": extra}, recall, notes
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    kinds: list[tuple[str, Any]] = [
+        ("rider", pa.string()),
+        ("rider_ts", pa.int64()),
+        ("driver", pa.string()),
+        ("driver_ts", pa.int64()),
+    ]
+    return table.select(_KEYS).cast(pa.schema(kinds))
+
+
+def _notes(riders: int, drivers: int) -> list[str]:
+    shares = [f"1 rider in {riders:,}"] * (riders > 1) + [f"1 driver in {drivers:,}"] * (drivers > 1)
+    return [f"verified on a sample: {' and '.join(shares)}, by the hash of their ids"] if shares else []
+
+
+# What a page shows of a match beside its document: cells with their lanes and loads, and lanes by the hour.
+
+#: Cells of about 250 km2: some thousand for the towns of a country.
+RESOLUTION: Final = 5
+_FINEST: Final = 9
+_MICROS_OF_HOUR: Final = 3_600_000_000
+
+
+def picture_of(pings: DataFrame, copies: DataFrame, lanes: CellLanes) -> dict[str, Any]:
+    """Cells by pings, requests and guest copies; pings of every lane by the hour of the day, in UTC."""
+    hour = F.pmod(F.floor(F.col("ts") / _MICROS_OF_HOUR), F.lit(24)).cast("int").alias("hour")
+    cell = _shown_column(lanes, F.col("cell")).alias("at")
+    placed = pings.select(cell, "lane", hour).groupBy("at", "lane", "hour").count().sort("at", "hour").collect()
+    asked = copies.select(cell, "home").groupBy("at").agg(F.count_if("home"), F.count_if(~F.col("home"))).collect()
+    cells: dict[int, dict[str, Any]] = {}
+    hours = [[0] * 24 for _ in range(lanes.count)]
+    busiest: dict[int, int] = {}
+    for at, lane, when, count in placed:
+        found = _cell(cells, lanes, at)
+        found["pings"] += count
+        hours[lane][when] += count
+        if count > busiest.get(at, 0):
+            busiest[at], found["hour"] = count, when
+    for at, requests, guests in asked:
+        _cell(cells, lanes, at).update(requests=requests, copies=guests)
+    for one in cells.values():
+        one["records"] = one["pings"] + one["requests"]
+    return {"cells": [cells[at] for at in sorted(cells)], "hours": hours, "resolution": RESOLUTION}
+
+
+def shown_cells(lanes: CellLanes, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The coarsest ancestor of each cell, from resolution 5 on, that is one lane throughout."""
+    shown = ancestor(cells, RESOLUTION)
+    for finer in range(RESOLUTION + 1, _FINEST + 1):
+        mixed = np.flatnonzero(~lanes.one_lane(shown))
+        shown[mixed] = ancestor(cells[mixed], finer)
+    return shown
+
+
+def _shown_column(lanes: CellLanes, cell: Column) -> Column:
+    def shown(cells: pa.Array) -> pa.Array:
+        return pa.array(shown_cells(lanes, cells.to_numpy(zero_copy_only=False)))
+
+    return arrow_udf(shown, "bigint")(cell)
+
+
+def _cell(cells: dict[int, dict[str, Any]], lanes: CellLanes, at: int) -> dict[str, Any]:
+    if at not in cells:
+        lane = int(lanes.of(np.array([at]))[0])
+        cells[at] = {"cell": cell_name(at), "lane": lane, "pings": 0, "requests": 0, "copies": 0, "hour": None}
+    return cells[at]
+
 
 MICROS: Final = 1_000_000
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
@@ -115,11 +271,11 @@ def session_for(work: Work, spark: SparkSession | None, say: Say) -> Iterator[Sp
     if topic is None:
         yield session_beside(spark, given.master, given.conf, say)
         return
-    from keylane.pipelines.kafka.login import session_with_login
-    from keylane.pipelines.kafka.options import Running
-    from keylane.pipelines.route import Options as Route
-    from keylane.systems.folders import no_probe
-    from keylane.systems.kafka_access import kafka_access
+    from keylane.pipelines.route.kafka_writer import session_with_login
+    from keylane.pipelines.route.options import Running
+    from keylane.pipelines.route.run import Options as Route
+    from keylane.systems.folders.folder import no_probe
+    from keylane.systems.kafka.access import kafka_access
 
     running = Running(False, spark, None, lambda: None, lambda _: None, say, no_probe)
     access = kafka_access(topic.place, given.kafka.properties)
@@ -186,7 +342,6 @@ def _expire(given: Options) -> int | None:
 
 
 def _judged(work: Work, sides: Sides, matches: DataFrame, found: dict[str, Any]) -> dict[str, Any]:
-    from keylane.pipelines.match.verified import verified
 
     counts = found["pings"], found["riders"]
     result, recall, notes = verified(sides.pings, sides.tellings, matches, counts, work.given, _expire(work.given))

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from keylane.measure.balance import cv, noise_floor
+from keylane.pipelines.match.follow_metrics import empty_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
+    from keylane.contract.model import Contract
     from keylane.pipelines.match.batch import Work
+    from keylane.pipelines.match.follow_batch import MatchBatches
 
-__all__ = ["document_of", "metrics_of"]
+__all__ = ["document_of", "metrics_of", "stream_document"]
 
 
 def document_of(
@@ -64,3 +67,48 @@ def metrics_of(loads: Sequence[int], **known: Any) -> dict[str, Any]:
 
 def _share(part: int, whole: int) -> float:
     return round(part / whole, 6) if whole else 0.0
+
+
+# The document that a running match ends with: `keylane.match/1`, of all of its runs.
+
+
+def stream_document(body: MatchBatches, contract: Contract, notes: list[str], seconds: float) -> dict[str, Any]:
+    """What the match came to so far."""
+    total, given = body.last.counts or empty_counts(body.epochs.count), body.given
+    drivers, riders = map(str, body.sides)
+    asked = total["asked"]
+    latest = body.figures[-1].metrics if body.figures else {}
+    return {
+        "schema": "keylane.match/1",
+        "drivers": drivers,
+        "riders_source": riders,
+        "target": str(body.written.target),
+        "contract": contract.metadata.name,
+        "fingerprint": contract.fingerprint,
+        "lanes": body.epochs.count,
+        "radius_m": given.radius,
+        "nearest": given.nearest,
+        "expire_s": given.expire,
+        "riders": asked,
+        "pings": total["pings"],
+        "pairs": total["pairs"],
+        "riders_with_a_match": total["riders_with_a_match"],
+        "recall": None,
+        "verified": None,
+        "copies_per_rider": round(total["copies"] / asked, 6) if asked else 0.0,
+        "dead": total["dead"],
+        "offers": total["offers"],
+        "metrics": metrics_of(
+            total["lane_loads"],
+            match_latency_ms=latest.get("match_latency_ms"),
+            lag=latest.get("lag"),
+            border_share=round(total["border"] / asked, 6) if asked else 0.0,
+            ghosts_dropped=total["ghosts"],
+            tombstones=total["tombstones"],
+            late_pings=total["changed"],
+            pending=total["pending"],
+        ),
+        "lane_loads": total["lane_loads"],
+        "seconds": round(seconds, 3),
+        "notes": notes,
+    }

@@ -6,15 +6,28 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from keylane.contract.model import Contract, Geo, Key, Metadata, Spec
 from keylane.contract.names import MAX_LANES
-from keylane.errors import UsageError
+from keylane.errors import DataError, LaneCountError, UsageError
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.kafka.options import KafkaOptions
+from keylane.pipelines.route.options import KafkaOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ASSIGNMENTS", "Assignment", "Columns", "Options", "Unit"]
+    from keylane.pipelines.match.sources import Found
+
+__all__ = [
+    "ASSIGNMENTS",
+    "Agreed",
+    "Assignment",
+    "Columns",
+    "Options",
+    "Unit",
+    "agreed",
+    "lie_by_place",
+    "plain_contract",
+]
 
 Unit: TypeAlias = Literal["s", "ms", "us"]
 Assignment: TypeAlias = Literal["greedy", "optimal"]
@@ -80,3 +93,126 @@ class Options:
         if self.assign is not None and self.assign not in ASSIGNMENTS:
             raise UsageError.of("no such assignment", got=self.assign, allowed=", ".join(ASSIGNMENTS))
         return self
+
+
+# What is refused before a match starts: lane counts that differ, and records that another contract has placed.
+
+#: Without a contract: cells of about 1,770 km2, hashed.
+PLAIN_RESOLUTION: Final = 4
+PLAIN_LANES: Final = 12
+
+#: The contract, the lane count, and what is to be said of them.
+Agreed = tuple[Contract, int, list[str]]
+
+
+def agreed(drivers: Found, riders: Found, contract: Contract | None, given: Options) -> Agreed:
+    """The contract and the lane count that both sources keep; else the error that names the one that does not."""
+    both = (drivers, riders)
+    if given.co_partitioned:
+        _demand_lanes(both)
+    if contract is None:
+        return _without_contract(both, given)
+    _check_geo(contract)
+    lanes = _lane_count(contract, both, given)
+    for one in both:
+        _check_side(one, contract, lanes)
+    return contract, lanes, _said_of_drivers(drivers, contract, given)
+
+
+def lie_by_place(one: Found, contract: Contract) -> bool:
+    """Whether the lanes of a routed folder are those of the places that are matched: their columns are its key."""
+    key, columns = contract.spec.key, one.columns
+    return key.is_place and key.fields == (columns.lat, columns.lng)
+
+
+def _said_of_drivers(drivers: Found, contract: Contract, given: Options) -> list[str]:
+    """Riders are sent where places are, so drivers that lie by something else have to be put in lanes anew."""
+    if drivers.fingerprint is None or lie_by_place(drivers, contract):
+        return []
+    fields, places = (", ".join(names) for names in (contract.spec.key.fields, drivers.columns.needed[2:]))
+    if given.co_partitioned:
+        what = f"the drivers lie in lanes by {fields}, and are matched by {places}"
+        hint = f"route them by a key of the fields [{places}] and the encoding place; or --drivers and --riders"
+        raise UsageError.of(what, got=str(drivers), allowed="lanes by the place that is matched", hint=hint)
+    return [f"the drivers lie in lanes by {fields}, and are matched by {places}: they are put in lanes anew"]
+
+
+def plain_contract(lanes: int) -> Contract:
+    """Where nobody says otherwise: the hash of a place's cell of resolution 4."""
+    key = Key(fields=("cell",), encoding="h3")
+    geo = Geo(resolution=PLAIN_RESOLUTION, leaves=(), checksum=None, region=None)
+    spec = Spec(streams=("drivers", "riders"), lanes=lanes, key=key, partitioner="kafka-java", geo=geo)
+    metadata = Metadata(name="match-by-cell", epoch=1, owner=None)
+    return Contract(apiVersion="keylane/v1", kind="RoutingContract", metadata=metadata, spec=spec)
+
+
+def _demand_lanes(both: tuple[Found, Found]) -> None:
+    for one in both:
+        if one.lanes is None:
+            raise UsageError.of(
+                f"the {one.side} lie in no lanes, so nothing is co-partitioned",
+                got=str(one),
+                allowed="a folder that `keylane route` made, or a topic",
+                hint="keylane route CONTRACT --from it --to lanes/; or --drivers and --riders, which put it in lanes",
+            )
+
+
+def _without_contract(both: tuple[Found, Found], given: Options) -> Agreed:
+    for one in both:
+        if one.fingerprint is not None:
+            what = f"the {one.side} are in lanes by the contract {one.contract!r}, which is not given"
+            raise UsageError.of(what, got=str(one), hint="--contract FILE")
+    known = {one.lanes for one in both if one.lanes is not None}
+    if len(known) > 1:
+        raise _differ(both)
+    told = known.pop() if known else None
+    if None not in {told, given.lanes} and told != given.lanes:
+        odd = next(one for one in both if one.lanes is not None)
+        raise _odd(odd, f"{given.lanes} lanes, as --lanes says")
+    lanes = given.lanes or told or PLAIN_LANES
+    note = f"no contract: lanes by the hash of cells of resolution {PLAIN_RESOLUTION}, over {lanes}"
+    return plain_contract(lanes), lanes, [note]
+
+
+def _lane_count(contract: Contract, both: tuple[Found, Found], given: Options) -> int:
+    promised = contract.spec.lanes
+    if promised == "live":
+        known = [one.lanes for one in both if one.lanes is not None]
+        found = given.lanes or next(iter(known), None)
+        if found is None:
+            raise LaneCountError.of("the contract asks the cluster, and there is none", hint="--lanes N")
+        return found
+    if given.lanes not in {None, promised}:
+        raise LaneCountError.of("the contract has another lane count", got=given.lanes, allowed=str(promised))
+    return promised
+
+
+def _check_geo(contract: Contract) -> None:
+    if contract.spec.geo is None:
+        what = f"the contract {contract.metadata.name!r} does not place by place"
+        raise UsageError.of(what, allowed="a contract with a `geo` part", hint="keylane geo table makes one")
+    if contract.spec.hot_keys:
+        what = f"the contract {contract.metadata.name!r} has hot keys, which may leave the lane of their place"
+        raise UsageError.of(what, hint="split the heavy cells instead: keylane geo table")
+
+
+def _check_side(one: Found, contract: Contract, lanes: int) -> None:
+    if one.lanes not in {None, lanes}:
+        raise _odd(one, f"{lanes} lanes, as the contract {contract.metadata.name!r} says")
+    if one.fingerprint not in {None, contract.fingerprint}:
+        raise DataError.of(
+            f"the {one.side} are not co-partitioned: another contract has placed them",
+            got=f"{one}: {one.contract}, fingerprint {str(one.fingerprint)[:12]}",
+            allowed=f"{contract.metadata.name}, fingerprint {contract.fingerprint[:12]}",
+            hint="route them anew by this contract, or give the contract that they have",
+        )
+
+
+def _odd(one: Found, allowed: str) -> DataError:
+    what = f"the {one.side} are not co-partitioned: their lane count is another"
+    return DataError.of(what, got=f"{one}: {one.lanes} lanes", allowed=allowed)
+
+
+def _differ(both: tuple[Found, Found]) -> DataError:
+    got = "; ".join(f"{one.side} {one}: {one.lanes} lanes" for one in both)
+    return DataError.of("drivers and riders are not co-partitioned: their lane counts differ", got=got)

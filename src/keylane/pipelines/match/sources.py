@@ -15,17 +15,21 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
 from keylane.errors import DataError, UsageError
-from keylane.pipelines.match.reading import LANE_KEY, ORIGINAL, SOURCE, check_columns
-from keylane.spark.claimed import claimed
-from keylane.spark.files import LINE, MALFORMED, PLACE, SourceFile, file_of, picked, read_parquet, row_of
-from keylane.spark.files import address as as_spark
-from keylane.spark.kinds import column_named
-from keylane.spark.lines import read_csv, read_json
+from keylane.pipelines.match.records import LANE_KEY, ORIGINAL, SOURCE, check_columns
+from keylane.pipelines.profile.topics import ranges_of, read_between, reading_of
+from keylane.pipelines.route.sources import fields_of
+from keylane.spark.keys import column_named
+from keylane.spark.messages import from_key, from_value
+from keylane.spark.prepartitioned import claimed
+from keylane.spark.read_lines import read_csv, read_json
+from keylane.spark.read_parquet import LINE, MALFORMED, PLACE, SourceFile, file_of, picked, read_parquet, row_of
+from keylane.spark.read_parquet import address as as_spark
 from keylane.spark.scan import LANE, url_of
-from keylane.systems.address import parse_address, path_of
-from keylane.systems.folders import read_head, read_manifests
-from keylane.systems.sources import kind_of, name_in, path_values, source_files
-from keylane.systems.stream_files import target_stream
+from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
+from keylane.systems.files.stream import target_stream
+from keylane.systems.folders.folder import read_head, read_manifests
+from keylane.systems.kafka.access import kafka_access
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,10 +39,21 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
     from keylane.pipelines.match.options import Columns, Options
-    from keylane.systems.address import Address
+    from keylane.systems.endpoint import Address
     from keylane.systems.streams import Stream
 
-__all__ = ["LANE_BITS", "Found", "find", "lane_place", "opened", "raw_files"]
+
+__all__ = [
+    "LANE_BITS",
+    "Found",
+    "find",
+    "find_topic",
+    "lane_place",
+    "opened",
+    "raw_files",
+    "raw_messages",
+    "read_topic",
+]
 
 #: An offset in a lane and the lane itself, as one number: enough bits for every lane count.
 LANE_BITS: Final = 17
@@ -73,8 +88,6 @@ def find(side: str, source: str, columns: Columns, given: Options) -> Found:
     """Look at a source, without Spark. A topic's end is where it ends now."""
     address = parse_address(source)
     if address.system == "kafka":
-        from keylane.pipelines.match.topics import find_topic
-
         return find_topic(side, address, columns, given)
     path = path_of(address, f"the {side}")
     head_at = next((at for at in (path, path.parent) if at.is_dir() and read_head(at) is not None), None)
@@ -113,8 +126,6 @@ def _stream_name(path: Path, target: Path, found: Stream) -> str:
 def opened(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame, Found]:
     """The raw frame of a source, and the source with the number of its records, where that is known now."""
     if found.ranges:
-        from keylane.pipelines.match.topics import read_topic
-
         return read_topic(spark, found, given), found
     frame, records = _lanes(spark, found) if found.schema else _files(spark, found, given)
     check_columns(frame, found.columns, str(found))
@@ -203,3 +214,61 @@ def _line_types(columns: Columns) -> Mapping[str, DataType]:
         columns.lng: DoubleType(),
     }
     return kinds
+
+
+# Topics as sources of a match: up to where they end when it begins, as committed. Following them: `stream`.
+
+_TYPED: Final = ("json", None)
+
+
+def find_topic(side: str, address: Address, columns: Columns, given: Options) -> Found:
+    """A topic that is there: its lanes, and what there is of each now."""
+    ranges = ranges_of(kafka_access(address.place, given.kafka.properties), address.name, None, lambda _: None)
+    return Found(side, address, columns, len(ranges), ranges=tuple(ranges))
+
+
+def read_topic(spark: SparkSession, found: Found, given: Options) -> DataFrame:
+    """The raw frame of a topic, between the offsets that were found."""
+    access = kafka_access(found.address.place, given.kafka.properties)
+    frame = read_between(spark, access, found.address.name, found.ranges)
+    return raw_messages(frame, found.columns, given)
+
+
+def raw_messages(frame: DataFrame, columns: Columns, given: Options) -> DataFrame:
+    """What the connector reads, of a batch or of a stream, as a raw frame. The partition stays as `keylane_part`."""
+    fields, unread = _fields(columns, given)
+    text = F.col("value").cast("string")
+    original = F.when(F.is_valid_utf8(text), text).otherwise(F.base64("value"))
+    source = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
+    return frame.select(
+        *(_text_of_key(column, name).alias(name) for name, column in fields.items()),
+        lane_place(F.col("offset"), F.col("partition")).alias(PLACE),
+        source.alias(SOURCE),
+        original.alias(ORIGINAL),
+        F.col("partition").alias("keylane_part"),
+        F.coalesce(unread, F.lit(False)).alias(MALFORMED) if unread is not None else F.lit(False).alias(MALFORMED),
+    )
+
+
+def _text_of_key(column: Column, name: str) -> Column:
+    """A key is bytes, and an id is text: bytes that are none are no id."""
+    if name != "key":
+        return column
+    text = column.cast("string")
+    return F.when(F.is_valid_utf8(text), text)
+
+
+def _fields(columns: Columns, given: Options) -> tuple[dict[str, Column], Column | None]:
+    names = list(dict.fromkeys([*columns.needed, columns.available or "available"]))
+    types: dict[str, DataType] = dict.fromkeys(names, StringType())
+    types |= {columns.lat: DoubleType(), columns.lng: DoubleType(), columns.available or "available": BooleanType()}
+    reading = reading_of(dict.fromkeys(names, "utf8"))
+    if given.kafka.value in _TYPED:
+        found, unread = from_value(reading, "json", types)
+        return {**from_key(reading), **found}, unread
+    found, unread = fields_of(reading, given.kafka)
+    return {name: _cast(column, types[name]) for name, column in found.items()}, unread
+
+
+def _cast(column: Column, kind: DataType) -> Column:
+    return column if isinstance(kind, StringType) else column.try_cast(kind)

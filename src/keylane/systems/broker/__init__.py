@@ -16,9 +16,8 @@ To stop, pause and kill nodes in tests: `keylane.systems.broker.faults`. For a b
 
 from __future__ import annotations
 
-from keylane.systems.broker.cluster import down, running, up
+from keylane.systems.broker.cluster import default_folder, down, find, running, up
 from keylane.systems.broker.layout import Cluster, Node
-from keylane.systems.broker.state import default_folder, find
 from keylane.systems.broker.tls import java_settings, librdkafka_settings
 
 __all__ = [

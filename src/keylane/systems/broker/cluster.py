@@ -2,27 +2,163 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from keylane.errors import BrokerError, UsageError
+from keylane.errors import BrokerError, MissingExtraError, UsageError
+from keylane.spark.jvm import cache_folder
 from keylane.systems import jars
+from keylane.systems.atomic import write_json
 from keylane.systems.broker import nodes
-from keylane.systems.broker.layout import ADMIN, designed, properties
-from keylane.systems.broker.ready import admin_client, wait_until_ready
-from keylane.systems.broker.state import clear, find, held, write
-from keylane.systems.broker.tls import make_tls, password_file, write_private
+from keylane.systems.broker.layout import ADMIN, HOST, Cluster, designed, properties
+from keylane.systems.broker.nodes import last_words, process_of
+from keylane.systems.broker.tls import librdkafka_settings, make_tls, password_file, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from keylane.systems.broker.layout import Cluster
 
-__all__ = ["down", "running", "up"]
+__all__ = [
+    "admin_client",
+    "answers",
+    "brokers_at",
+    "clear",
+    "default_folder",
+    "down",
+    "find",
+    "held",
+    "running",
+    "up",
+    "wait_until_ready",
+    "write",
+]
+
+
+# Which cluster a folder holds, and whose folder it is: nothing that is not ours is touched or removed.
+
+#: Says that a folder is ours, and is locked while a cluster is started or stopped there.
+MARK: Final = ".keylane-kafka"
+STATE: Final = "cluster.json"
+
+
+def default_folder() -> Path:
+    """Where `keylane dev kafka` has its cluster when it is given no folder."""
+    folder = cache_folder()
+    if folder is None:
+        raise BrokerError.of("no folder for the cluster", got="KEYLANE_CACHE=''", hint="--dir DIR")
+    return folder / "kafka"
+
+
+def find(folder: Path) -> Cluster | None:
+    """The cluster that was made here, running or not."""
+    try:
+        return Cluster.from_json(folder, json.loads((folder / STATE).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        got, hint = f"{folder / STATE}: {error!r}", "end its Java processes, then remove the folder"
+        raise BrokerError.of("the state of this cluster cannot be read", got=got, hint=hint) from None
+
+
+def write(cluster: Cluster) -> None:
+    """Note that there is a cluster."""
+    write_json(cluster.folder / STATE, cluster.as_json())
+
+
+def clear(folder: Path) -> None:
+    """Remove a cluster's data and state. The logs stay, and so does the mark."""
+    for part in (*folder.glob("node-*"), folder / "tls"):
+        shutil.rmtree(part, ignore_errors=True)
+    (folder / STATE).unlink(missing_ok=True)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a folder that is ours, or new, or empty; a second holder waits for the first."""
+    _check_ours(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(folder / MARK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _check_ours(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise BrokerError.of("the folder for the cluster is a file", got=str(folder))
+    if folder.exists() and not (folder / MARK).exists() and any(folder.iterdir()):
+        raise BrokerError.of(
+            "this folder holds something else; nothing in it was touched",
+            got=str(folder),
+            allowed="a new or empty folder, or one that `keylane dev kafka` made",
+        )
+
+
+# Whether a node answers: it lists every broker of its cluster, asked on its own port. Needs the extra `kafka`.
+
+
+def admin_client(settings: dict[str, str]) -> Any:
+    """confluent-kafka's, which says nothing on stderr while nobody answers yet."""
+    try:
+        from confluent_kafka.admin import AdminClient
+    except ImportError:
+        raise MissingExtraError.named("kafka", "confluent-kafka") from None
+    quiet: dict[str, Any] = {"log_level": 0, "error_cb": _unheard}
+    return AdminClient({"reconnect.backoff.max.ms": "200", **settings, **quiet})
+
+
+def _unheard(_error: object) -> None:
+    """Whoever asked sees that there is no answer."""
+
+
+def brokers_at(settings: dict[str, str], seconds: float) -> int | None:
+    """How many brokers are listed there; None when nobody answers in time."""
+    client = admin_client(settings)
+    from confluent_kafka import KafkaException
+
+    try:
+        return len(client.list_topics(timeout=seconds).brokers)
+    except KafkaException:
+        return None
+
+
+def answers(cluster: Cluster, number: int, seconds: float = 2.0) -> bool:
+    """Whether a node answers at all."""
+    return bool(brokers_at(_own_settings(cluster, number), seconds))
+
+
+def _own_settings(cluster: Cluster, number: int) -> dict[str, str]:
+    return {**librdkafka_settings(cluster), "bootstrap.servers": f"{HOST}:{cluster.node(number).port}"}
+
+
+def wait_until_ready(cluster: Cluster, numbers: Sequence[int], seconds: float) -> None:
+    """Return when each of these nodes lists them all; an error when one ends before, or the time does."""
+    until = time.monotonic() + seconds
+    for number in numbers:
+        settings = _own_settings(cluster, number)
+        while (brokers_at(settings, 1.0) or 0) < len(numbers):
+            _check_alive(cluster, numbers)
+            if time.monotonic() > until:
+                raise BrokerError(f"node {number} gave no answer in {seconds:.0f} s: {last_words(cluster, number)}")
+            time.sleep(0.1)
+
+
+def _check_alive(cluster: Cluster, numbers: Sequence[int]) -> None:
+    for number in numbers:
+        if process_of(cluster, number) is None:
+            raise BrokerError(f"node {number} ended while it started: {last_words(cluster, number)}")
+
 
 HEAP: Final = "256m"
 #: Three brokers need 5 s on two idle cores.
@@ -93,7 +229,7 @@ def running(
 @contextmanager
 def _watched(folder: Path) -> Iterator[None]:
     """A process beside this one that ends the cluster when this one is gone: it sees its pipe close."""
-    command = [sys.executable, "-m", "keylane.systems.broker.watch", str(folder)]
+    command = [sys.executable, "-m", "keylane.systems.broker.cluster", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # noqa: S603
         yield
 
@@ -137,3 +273,17 @@ def _same(there: Cluster, brokers: int, *, tls: bool) -> Cluster:
             hint="keylane dev kafka down, or another --dir",
         )
     return there
+
+
+# Ends the cluster of a folder when whoever started this has gone. Run by `cluster.running`, by nobody else.
+
+
+def main() -> None:
+    """Wait for the end of standard input, which is the end of its writer, then end the cluster."""
+    sys.stdin.read()
+
+    down(Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from keylane.errors import BrokerError
 from keylane.systems.broker import nodes
-from keylane.systems.broker.ready import wait_until_ready
+from keylane.systems.broker.cluster import wait_until_ready
 from keylane.systems.jars import fetched
 
 if TYPE_CHECKING:

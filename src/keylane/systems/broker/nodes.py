@@ -16,11 +16,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import BrokerError
-from keylane.spark.java import find_java
+from keylane.spark.jvm import find_java
+from keylane.systems.atomic import started, write_json
 from keylane.systems.broker.layout import new_id
 from keylane.systems.broker.tls import scram_users, write_private
-from keylane.systems.durable import write_json
-from keylane.systems.process import started
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,261 @@
+"""The router's steps over an Arrow batch: the same decisions as `router`, a column at a time.
+
+The common case costs one hash and one fold. Null, empty, hot and tabled rows are found first and decided apart,
+so a batch with a few of them pays for a few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.errors import DataError
+from keylane.hashing import HASHES
+from keylane.hashing.batch import hash_batch
+from keylane.keys.arrow_bytes import as_binary, nulls_of
+from keylane.keys.columns import encode_column
+from keylane.keys.read import BatchKeys, read_batch
+from keylane.placement.keyless import keyless_lanes
+from keylane.placement.spread import by_sub_keys
+from keylane.records import REASON_CODES, Reason
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from keylane.contract.model import Spread
+    from keylane.placement.overrides import HotRule
+    from keylane.router import Router
+
+__all__ = ["Decided", "decide"]
+
+REASONS: Final = tuple(Reason)
+
+
+@dataclass(slots=True)
+class Decided:
+    """Lanes of a batch while they are being decided. `reason` is -1 where a lane was found."""
+
+    batch: Any
+    keys: BatchKeys
+    positions: NDArray[np.int64] | None
+    lane: NDArray[np.int32]
+    reason: NDArray[np.int8]
+    stream: NDArray[np.int32]
+    streams: list[str]
+    #: Rows whose lane follows their place in the source, not their key alone.
+    by_position: NDArray[np.bool_]
+
+    def lane_column(self) -> pa.Array:
+        """Lanes as int32, null where there is none."""
+        missing = self.reason >= 0
+        return pa.array(self.lane, mask=missing) if missing.any() else pa.array(self.lane)
+
+    def as_batch(self) -> pa.RecordBatch:
+        """All columns of a placement."""
+        stream = pa.DictionaryArray.from_arrays(pa.array(self.stream), pa.array(self.streams)).cast(pa.string())
+        reason = pa.DictionaryArray.from_arrays(
+            pa.array(self.reason.astype(np.int32), mask=self.reason < 0), pa.array([str(r) for r in REASONS])
+        ).cast(pa.string())
+        columns = [stream, self.lane_column(), self.keys.routing.cast(pa.large_binary()), reason]
+        return pa.RecordBatch.from_arrays(columns, names=["stream", "lane", "routing_key", "reason"])
+
+    def refuse(self, rows: Any, reason: Reason) -> None:
+        """Give rows a reason instead of a lane."""
+        self.reason[rows] = REASON_CODES[reason]
+
+    def settle(self, rows: NDArray[np.intp], lanes: Any) -> None:
+        """Give rows their lanes."""
+        self.lane[rows] = lanes
+
+    def keyless(self, rows: NDArray[np.intp], rule: str, lanes: int) -> None:
+        """Place rows by position, or say that there is none."""
+        self.by_position[rows] = True
+        if self.positions is None:
+            self.refuse(rows, Reason.NO_POSITION)
+        else:
+            self.settle(rows, keyless_lanes(rule, self.positions[rows], lanes))
+
+
+def decide(
+    router: Router, batch: pa.RecordBatch | pa.Table, positions: Any = None, keys: BatchKeys | None = None
+) -> Decided:
+    """Decide every row of a batch; `keys` are those of records whose keys are bytes already."""
+    keys = keys or read_batch(batch, router.contract.spec.key, router.contract.spec.geo)
+    rows = len(keys.routing)
+    lane = np.zeros(rows, np.int32) if router.partitioner.hash is None else _home(router, keys)
+    state = Decided(
+        batch,
+        keys,
+        _positions(positions, rows),
+        lane,
+        np.full(rows, -1, np.int8),
+        np.zeros(rows, np.int32),
+        [router.stream],
+        np.zeros(rows, bool),
+    )
+    keyed = _set_aside(router, state)
+    if router.partitioner.hash is None:
+        state.keyless(_where(keyed), router.facts.on_null, router.lane_count)
+    elif router.overrides.any:
+        _override(router, state, keyed)
+    return state
+
+
+def _home(router: Router, keys: BatchKeys) -> NDArray[np.int32]:
+    """The lane of the leaf that holds the key's cell, where there is one; else that of the hash."""
+    lanes = _hashed(router, keys.routing)
+    if router.cells is None or keys.cells is None or not len(router.cells.starts):
+        return lanes
+    leaf = router.cells.from_leaves(keys.cells)
+    return np.where(leaf >= 0, leaf, lanes)
+
+
+def _hashed(router: Router, keys: pa.Array, lanes: int | None = None) -> NDArray[np.int32]:
+    return router.partitioner.hashed_lanes(keys, lanes or router.lane_count).astype(np.int32)
+
+
+def _positions(given: Any, rows: int) -> NDArray[np.int64] | None:
+    if given is None:
+        return None
+    numbers = given.to_numpy(zero_copy_only=False) if isinstance(given, pa.Array | pa.ChunkedArray) else given
+    positions = np.asarray(numbers)
+    if len(positions) != rows or (rows and not np.issubdtype(positions.dtype, np.integer)):
+        got = f"{len(positions)} of {positions.dtype}"
+        raise DataError.of("positions do not fit the batch", got=got, allowed=f"{rows} whole numbers")
+    return positions.astype(np.int64)
+
+
+def _where(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    return np.flatnonzero(mask)
+
+
+def _set_aside(router: Router, state: Decided) -> NDArray[np.bool_]:
+    """Settle malformed, null and (unless hashed) empty keys; return which rows are left."""
+    keyed = np.ones(len(state.lane), bool)
+    if state.keys.routing.null_count:
+        missing = nulls_of(state.keys.routing)
+        keyed &= ~missing
+        state.refuse(state.keys.malformed, Reason.MALFORMED_KEY)
+        if state.keys.reason is not None:
+            np.copyto(state.reason, state.keys.reason, where=state.keys.malformed)
+        _by_rule(router, state, missing & ~state.keys.malformed, router.on_null, Reason.NULL_KEY)
+    if router.on_empty != "hash":
+        empty = keyed & (pc.binary_length(state.keys.base).fill_null(1).to_numpy(zero_copy_only=False) == 0)
+        keyed &= ~empty
+        _by_rule(router, state, empty, router.on_empty, Reason.EMPTY_KEY)
+    return keyed
+
+
+def _by_rule(router: Router, state: Decided, mask: NDArray[np.bool_], rule: str, reason: Reason) -> None:
+    rows = _where(mask)
+    if not len(rows):
+        return
+    if rule == "reject":
+        state.refuse(rows, reason)
+    elif rule == "hash":
+        # Only null keys come here: empty ones that are hashed were never set aside.
+        assert router.partitioner.hash is not None
+        state.settle(rows, router.partitioner.fold(router.partitioner.hash.of(None), router.lane_count))
+    else:
+        state.keyless(rows, rule, router.lane_count)
+
+
+def _override(router: Router, state: Decided, keyed: NDArray[np.bool_]) -> None:
+    """Hot keys first, then the table for the keys no hot rule names."""
+    base = as_binary(state.keys.base)
+    hot_keys = list(router.overrides.hot)
+    found = _index_in(base, hot_keys)
+    found[~keyed] = -1
+    for rule, members in _members(router.overrides.hot):
+        rows = _where(np.isin(found, members))
+        if len(rows):
+            _apply(router, state, rule, rows)
+    if router.overrides.table is not None:
+        _apply_table(router, state, _where(keyed & (found < 0)), base)
+
+
+def _index_in(base: pa.Array, known: list[bytes]) -> NDArray[np.int64]:
+    """Which of the known keys each row is; -1 for none."""
+    if not known:
+        return np.full(len(base), -1, np.int64)
+    found = pc.index_in(base, value_set=pa.array(known, base.type)).fill_null(-1)
+    return np.array(found.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _members(hot: Any) -> list[tuple[HotRule, list[int]]]:
+    """Hot keys grouped by their rule: pins apart, because each has a lane of its own."""
+    groups: dict[Any, tuple[HotRule, list[int]]] = {}
+    for i, rule in enumerate(hot.values()):
+        groups.setdefault((rule.where, rule.pin), (rule, []))[1].append(i)
+    return list(groups.values())
+
+
+def _apply(router: Router, state: Decided, rule: HotRule, rows: NDArray[np.intp]) -> None:
+    if rule.pin is not None:
+        state.settle(rows, rule.pin)
+        return
+    count = rule.lanes or router.lane_count
+    if rule.stream:
+        state.stream[rows] = _stream_code(state, rule.stream)
+        state.settle(rows, _hashed(router, state.keys.routing.take(pa.array(rows)), count))
+    if rule.spread:
+        _apply_spread(state, rule.spread, rows, count)
+
+
+def _stream_code(state: Decided, stream: str) -> int:
+    if stream not in state.streams:
+        state.streams.append(stream)
+    return state.streams.index(stream)
+
+
+def _apply_spread(state: Decided, spread: Spread, rows: NDArray[np.intp], count: int) -> None:
+    among = _lane_sets(spread, state.lane[rows], count)
+    state.by_position[rows] = spread.by_position
+    if spread.by is not None:
+        _by_sub_key(state, spread.by, rows, among)
+    elif state.positions is None:
+        state.refuse(rows, Reason.NO_POSITION)
+    else:
+        slot = state.positions[rows] % among.shape[-1]
+        sets = np.broadcast_to(among, (len(rows), among.shape[-1]))
+        state.settle(rows, np.take_along_axis(sets, slot.reshape(-1, 1), axis=1)[:, 0])
+
+
+def _lane_sets(spread: Spread, home: NDArray[np.int32], count: int) -> NDArray[Any]:
+    """The ascending lane set of each row: one for all when listed, else counted from each row's own lane."""
+    if spread.lanes is not None:
+        return np.array(sorted(spread.lanes), np.int64)
+    return np.sort((home.reshape(-1, 1).astype(np.int64) + np.arange(spread.over or 1)) % count, axis=1)
+
+
+def _by_sub_key(state: Decided, field: str, rows: NDArray[np.intp], among: NDArray[Any]) -> None:
+    if field not in state.batch.schema.names:
+        state.refuse(rows, Reason.MISSING_FIELD)
+        return
+    sub_keys, misfit = encode_column(state.batch.column(field), "utf8", field)
+    sub_keys, bad = sub_keys.take(pa.array(rows)), misfit[rows]
+    state.settle(rows, by_sub_keys(hash_batch(HASHES["murmur2"], sub_keys), among))
+    state.refuse(rows[bad], Reason.MALFORMED_KEY)
+
+
+def _apply_table(router: Router, state: Decided, rows: NDArray[np.intp], base: pa.Array) -> None:
+    """Look each distinct key up once; then place all rows of single-lane keys, and the few-lane keys in turn."""
+    table = router.overrides.table
+    assert table is not None
+    coded = base.take(pa.array(rows)).dictionary_encode()
+    lanes = [table.lanes_of(key.as_py()) for key in coded.dictionary]
+    code = coded.indices.to_numpy(zero_copy_only=False)
+    single = np.array([entry[0] if entry and len(entry) == 1 else -1 for entry in lanes], np.int32)
+    if len(single):
+        listed = single[code] >= 0
+        state.settle(rows[listed], single[code][listed])
+    if router.overrides.table_rejects:
+        unknown = np.array([entry is None for entry in lanes], bool)
+        state.refuse(rows[unknown[code]] if lanes else rows, Reason.NOT_IN_TABLE)
+    for i, entry in enumerate(lanes):
+        if entry and len(entry) > 1:
+            _by_sub_key(state, router.overrides.table_by or "", rows[code == i], np.array(entry, np.int64))

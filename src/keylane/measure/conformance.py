@@ -1,0 +1,236 @@
+"""Does this data keep its contract: lanes as promised, expectations met.
+
+One pass: every row is routed and its lane held against the promised one; the expectations are read off the counts.
+Memory grows with the number of distinct keys, never with the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.batch_router import REASONS, Decided, decide
+from keylane.keys.arrow_bytes import as_binary, nulls_of
+from keylane.keys.columns import encode_column
+from keylane.measure.balance import max_over_mean
+from keylane.measure.evidence import lane_numbers
+from keylane.measure.self_test import collapse
+from keylane.records import Finding, Reason, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from keylane.batch_router import Decided
+    from keylane.contract.model import Contract
+    from keylane.placement.overrides import HotRule
+    from keylane.router import Router
+
+__all__ = ["Kept", "fields_of", "keeps", "order_scopes"]
+
+#: Key counts are merged when this many have piled up.
+MERGE = 1_000_000
+
+
+def fields_of(contract: Contract) -> list[str]:
+    """Every column the contract looks at, key fields first."""
+    spec = contract.spec
+    spreads = [rule.spread or (rule.tier.spread if rule.tier else None) for rule in spec.hot_keys]
+    wanted = [
+        *spec.key.fields,
+        spec.key.window.field if spec.key.window else None,
+        *(spread.by for spread in spreads if spread),
+        spec.table.by if spec.table else None,
+    ]
+    return list(dict.fromkeys(name for name in wanted if name))
+
+
+@dataclass(slots=True)
+class Kept:
+    """What was counted."""
+
+    router: Router
+    rows: int = 0
+    misplaced: int = 0
+    without_key: int = 0
+    examples: list[str] = field(default_factory=list)
+    unplaced: dict[str, int] = field(default_factory=dict)
+    per_lane: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    keys: pa.Table | None = None
+    pending: list[Any] = field(default_factory=list)
+
+    def add(self, batch: pa.RecordBatch, lane_column: str | None) -> None:
+        """Count one batch; its rows stand after those already counted."""
+        positions = np.arange(self.rows, self.rows + len(batch))
+        decided = decide(self.router, batch, positions)
+        lanes = decided.lane
+        if lane_column is not None:
+            lanes = _lanes_in(batch.column(lane_column), lane_column)
+            self._compare(decided, lanes)
+        self.rows += len(batch)
+        self.without_key += _without_key(decided)
+        home = (decided.reason < 0) & (decided.stream == 0) & (lanes >= 0) & (lanes < self.router.lane_count)
+        self.per_lane = self.per_lane + np.bincount(lanes[home], minlength=self.router.lane_count)
+        for code, count in zip(*np.unique(decided.reason, return_counts=True), strict=True):
+            if code >= 0:
+                self.unplaced[REASONS[code]] = self.unplaced.get(REASONS[code], 0) + int(count)
+        self._count_keys(decided.keys.base)
+
+    def _compare(self, decided: Decided, at: NDArray[np.int32]) -> None:
+        """Hold the lanes in the data against the promised ones; tiers are other streams and have other lanes."""
+        bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
+        wrong = np.flatnonzero(bound & (at != decided.lane))
+        self.misplaced += len(wrong)
+        for row in wrong[: 3 - len(self.examples)]:
+            self.examples.append(f"row {self.rows + row}: lane {at[row]}, promised {decided.lane[row]}")
+
+    def _count_keys(self, base: pa.Array) -> None:
+        counted = pc.value_counts(base.drop_null().cast(pa.large_binary()))
+        self.pending.append(pa.table({"key": counted.field(0), "n": counted.field(1)}))
+        if sum(len(table) for table in self.pending) > MERGE:
+            self.merge()
+
+    def merge(self) -> pa.Table:
+        """Add up the piled key counts."""
+        known = [self.keys] if self.keys is not None else []
+        table = pa.concat_tables([*known, *self.pending]).group_by("key").aggregate([("n", "sum")])
+        self.keys, self.pending = table.rename_columns(["key", "n"]), []
+        return self.keys
+
+
+def _lanes_in(column: pa.Array, name: str) -> NDArray[np.int32]:
+    """The lanes rows are in; -1, which no contract promises, for a row without one."""
+    missing = nulls_of(column)
+    lanes = lane_numbers(column.filter(pa.array(~missing)), name)
+    out = np.full(len(missing), -1, np.int32)
+    out[~missing] = lanes
+    return out
+
+
+def keeps(
+    router: Router, batches: Iterable[pa.RecordBatch], lane_column: str | None = None
+) -> tuple[Kept, list[Finding]]:
+    """Check data against a contract; findings of severity error break it."""
+    kept = Kept(router, per_lane=np.zeros(router.lane_count, np.int64))
+    for batch in batches:
+        kept.add(batch, lane_column)
+    return kept, list(_findings(kept))
+
+
+def _findings(kept: Kept) -> Iterator[Finding]:
+    if kept.rows == 0:
+        yield Finding("error", "data", "no rows; hint: nothing can be said of an empty sample")
+        return
+    if kept.misplaced:
+        text = f"{kept.misplaced} of {kept.rows} rows are not in the lane the contract promises"
+        yield Finding("error", "data", f"{text} ({'; '.join(kept.examples)}); hint: keylane identify")
+    for reason, count in sorted(kept.unplaced.items()):
+        severity: Severity = "warning" if reason in (Reason.NULL_KEY, Reason.EMPTY_KEY, Reason.NO_POSITION) else "error"
+        yield Finding(severity, "data", f"{count} of {kept.rows} rows cannot be placed: {reason}")
+    yield from _expectations(kept)
+
+
+def _expectations(kept: Kept) -> Iterator[Finding]:
+    keys = kept.merge()
+    distinct, heaviest = len(keys), pc.max(keys["n"]).as_py() or 0
+    placed = kept.per_lane.sum()
+    used = int((kept.per_lane > 0).sum())
+    skew = max_over_mean(kept.per_lane)
+    expect = kept.router.contract.spec.expect
+    yield from _most("max_over_mean", skew, expect.max_over_mean, "the fullest lane holds {:.3f} times the mean")
+    yield from _most(
+        "max_key_share", heaviest / kept.rows, expect.max_key_share, "the heaviest key has {:.4f} of all rows"
+    )
+    yield from _most(
+        "max_null_share", kept.without_key / kept.rows, expect.max_null_share, "{:.4f} of all rows have no key"
+    )
+    if expect.min_distinct_keys is not None and distinct < expect.min_distinct_keys:
+        text = f"got {distinct} distinct keys; allowed: at least {expect.min_distinct_keys}"
+        yield Finding("error", "spec.expect.min_distinct_keys", text)
+    if placed and kept.router.partitioner.hash is not None:
+        yield from collapse("data", used, distinct, kept.router.lane_count)
+
+
+def _without_key(decided: Decided) -> int:
+    """Rows whose key is null or empty."""
+    nulls = nulls_of(decided.keys.routing) & ~decided.keys.malformed
+    empty = pc.binary_length(decided.keys.base).fill_null(1).to_numpy(zero_copy_only=False) == 0
+    return int((nulls | empty).sum())
+
+
+def _most(name: str, got: float, allowed: float | None, text: str) -> Iterator[Finding]:
+    if allowed is not None and got > allowed:
+        yield Finding("error", f"spec.expect.{name}", f"{text.format(got)}; allowed: at most {allowed}")
+
+
+# What a contract keeps in order of each record: the bytes that name its order scope.
+
+
+def order_scopes(router: Router, decided: Decided) -> pa.Array:
+    """The scope of every row that was decided, as binary; null where no order is kept.
+
+    A window is part of the scope only where it is part of what decides the lane: a pinned key has one lane in all of
+    its windows, and so has a key in a table.
+    """
+    base, routing = as_binary(decided.keys.base).cast(pa.binary()), as_binary(decided.keys.routing).cast(pa.binary())
+    # The lanes of one ancestor's cells may differ, and the key is the cell.
+    scope = routing if router.cells is None else base
+    for rule, rows in _by_rule(router, base):
+        scope = _ruled(scope, rule, rows, base, routing, decided)
+    if router.overrides.table is not None:
+        scope = _tabled(router, scope, base, decided)
+    without = (decided.reason >= 0) | decided.by_position | nulls_of(decided.keys.routing)
+    return pc.if_else(pa.array(~without), scope, pa.scalar(None, pa.binary()))
+
+
+def _by_rule(router: Router, base: pa.Array) -> list[tuple[HotRule, NDArray[np.bool_]]]:
+    """The hot rules that change what is kept in order, with their rows."""
+    hot: dict[Any, tuple[HotRule, list[bytes]]] = {}
+    for key, rule in router.overrides.hot.items():
+        if rule.pin is not None or rule.spread is not None:
+            hot.setdefault((rule.where, rule.pin is None), (rule, []))[1].append(key)
+    return [(rule, _is_in(base, keys)) for rule, keys in hot.values()]
+
+
+def _is_in(base: pa.Array, keys: list[bytes]) -> NDArray[np.bool_]:
+    return np.asarray(pc.is_in(base, value_set=pa.array(keys, pa.binary())).to_numpy(zero_copy_only=False), bool)
+
+
+def _ruled(scope: pa.Array, rule: HotRule, rows: Any, base: pa.Array, routing: pa.Array, decided: Decided) -> pa.Array:
+    if not rows.any():
+        return scope
+    # A set counted from the key's own lane begins elsewhere in every window; one that is listed does not.
+    fixed = rule.pin is not None or (rule.spread is not None and rule.spread.lanes is not None)
+    own = base if fixed else routing
+    if rule.spread is not None and rule.spread.by is not None:
+        own = _with_sub_key(own, decided, rule.spread.by)
+    return pc.if_else(pa.array(rows), own, scope)
+
+
+def _tabled(router: Router, scope: pa.Array, base: pa.Array, decided: Decided) -> pa.Array:
+    """Keys of the table: one lane in all windows, or several by sub-key. Hot keys come before the table."""
+    table, by = router.overrides.table, router.overrides.table_by
+    assert table is not None
+    coded = base.dictionary_encode()
+    lanes = [table.lanes_of(key.as_py()) for key in coded.dictionary]
+    width = np.array([len(entry) if entry else 0 for entry in lanes] or [0], np.int64)[coded.indices.to_numpy()]
+    width[_is_in(base, list(router.overrides.hot))] = 0
+    scope = pc.if_else(pa.array(width == 1), base, scope)
+    return (
+        pc.if_else(pa.array(width > 1), _with_sub_key(base, decided, by or ""), scope) if (width > 1).any() else scope
+    )
+
+
+def _with_sub_key(key: pa.Array, decided: Decided, field: str) -> pa.Array:
+    """Key and sub-key with the key's length at the end, so that no two pairs look alike: `m-2/order-7#3`."""
+    if field not in decided.batch.schema.names:
+        return key
+    sub = as_binary(encode_column(decided.batch.column(field), "utf8", field)[0]).cast(pa.binary())
+    length = pc.binary_length(key).cast(pa.string()).cast(pa.binary())
+    joined = pc.binary_join_element_wise(key, sub, b"/")
+    return pc.binary_join_element_wise(joined, length, b"#")

@@ -1,0 +1,199 @@
+"""Are these contracts, or these data sets, co-partitioned? Lane count, hash and key bytes, and the odd one named.
+
+Kafka Streams can check the lane count only, so a stream with another hash or other key bytes joins wrongly without an
+error. Contracts are compared as promises. Data sets are compared on keys they share: both sides keep the keys whose
+murmur2 ends in enough zero bits, so two samples drawn apart hold the same keys.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from keylane.contract.fingerprint import key_bytes_form, placement_form
+from keylane.contract.partitioners import FACTS
+from keylane.hashing import HASHES
+from keylane.hashing.batch import hash_batch
+from keylane.keys.arrow_bytes import plain
+from keylane.keys.columns import encode_column
+from keylane.measure.evidence import family_of
+from keylane.measure.identify import Identification, identify
+from keylane.records import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from keylane.contract.model import Contract
+
+__all__ = ["Agreement", "compare_contracts", "compare_data"]
+
+#: Keys kept of each data set; beyond it the sample is thinned by half.
+KEPT: Final = 50_000
+CONFIDENCE: Final = 0.95
+#: Stands for the lane of a key that was seen in several.
+TORN: Final = -1
+
+
+def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
+    """Every way in which the contracts would place one key differently; empty when they are co-partitioned."""
+    facets: dict[str, Callable[[Contract], Any]] = {
+        "spec.lanes": lambda c: c.spec.lanes,
+        "spec.partitioner": lambda c: FACTS[c.spec.partitioner].family,
+        "spec.key": key_bytes_form,
+        "spec.key.on_null": lambda c: placement_form(c)["on_null"],
+        "spec.key.on_empty": lambda c: placement_form(c)["on_empty"],
+        "spec.hot_keys": _hot_keys,
+        "spec.table": lambda c: placement_form(c)["table"],
+        "spec.geo": lambda c: placement_form(c).get("geo"),
+    }
+    found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
+    if any(contract.spec.lanes == "live" for contract in contracts.values()):
+        found.append(Finding("warning", "spec.lanes", "live: equal only if the clusters say the same count"))
+    return found
+
+
+def _hot_keys(contract: Contract) -> dict[str, Any]:
+    """What hot keys do; what a tier is called is each stream's own."""
+    hot = placement_form(contract)["hot_keys"]
+    return {key: {**rule, "tier": rule["tier"] and {**rule["tier"], "stream": None}} for key, rule in hot.items()}
+
+
+def _facet(where: str, facet: Callable[[Contract], Any], contracts: Mapping[str, Contract]) -> Iterator[Finding]:
+    values = {name: facet(contract) for name, contract in contracts.items()}
+    shown = {name: _shown(value, list(values.values())) for name, value in values.items()}
+    if len(set(shown.values())) > 1:
+        severity: Severity = "warning" if where in ("spec.key.on_null", "spec.key.on_empty") else "error"
+        yield Finding(severity, where, f"not the same: {_difference(shown)}")
+
+
+def _shown(value: Any, all_values: Sequence[Any]) -> str:
+    """A facet as text; of a mapping only what the others have otherwise."""
+    if isinstance(value, dict):
+        value = {k: v for k, v in value.items() if any((other or {}).get(k) != v for other in all_values)}
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _difference(shown: Mapping[str, str]) -> str:
+    """Say who has what; with three or more, who is the odd one."""
+    counts = Counter(shown.values())
+    common, most = counts.most_common(1)[0]
+    text = ", ".join(f"{name} has {value[:200]}" for name, value in shown.items())
+    odd = [name for name, value in shown.items() if value != common]
+    return f"{text}; the odd one: {', '.join(odd)}" if most > 1 and len(shown) > 2 else text
+
+
+@dataclass(slots=True)
+class Agreement:
+    """What the shared keys of data sets say."""
+
+    shared_keys: int
+    disagreeing_keys: int
+    #: At most this share of all shared keys disagrees, with 95 % confidence.
+    at_most: float | None
+    writers: dict[str, Identification]
+    #: Keys seen in several lanes of one data set.
+    torn: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def compare_data(sets: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]], lanes: int | None = None) -> Agreement:
+    """Compare data sets whose batches hold (key, lane); each is read twice."""
+    writers = {name: identify(read(), lanes) for name, read in sets.items()}
+    samples = _samples({name: _Sample().fill(read()) for name, read in sets.items()})
+    shared = set.intersection(*(set(sample) for sample in samples.values()))
+    apart = [key for key in shared if not _one_lane({sample[key] for sample in samples.values()})]
+    bound = 1 - (1 - CONFIDENCE) ** (1 / len(shared)) if shared and not apart else None
+    torn = {name: sum(lane == TORN for lane in sample.values()) for name, sample in samples.items()}
+    agreement = Agreement(len(shared), len(apart), bound, writers, {name: n for name, n in torn.items() if n})
+    agreement.findings = list(_data_findings(agreement))
+    return agreement
+
+
+def _one_lane(seen: set[int]) -> bool:
+    return len(seen) == 1 and TORN not in seen
+
+
+@dataclass(slots=True)
+class _Sample:
+    """Keys and their lanes, thinned by the key's own hash so that every data set keeps the same ones."""
+
+    level: int = 0
+    lanes: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+
+    def fill(self, batches: Iterable[pa.RecordBatch]) -> _Sample:
+        for batch in batches:
+            self._add(plain(batch.column(0)), batch.column(1).to_numpy(zero_copy_only=False))
+        return self
+
+    def _add(self, keys: pa.Array, at: Any) -> None:
+        coded = keys.dictionary_encode()
+        valid = np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False))
+        pairs = np.stack([coded.indices.drop_null().to_numpy().astype(np.int64), np.asarray(at)[valid]])
+        code, lanes = np.unique(pairs, axis=1)
+        values = coded.dictionary.take(pa.array(code))
+        encoded = encode_column(values, "raw" if _is_bytes(values) else "utf8", "key")[0]
+        hashes = hash_batch(HASHES["murmur2"], encoded)
+        while True:
+            mine = np.flatnonzero(hashes % (1 << self.level) == 0)
+            if len(mine) + len(self.lanes) <= KEPT or self.level >= 31:
+                break
+            self.level += 1
+            self.lanes = {key: kept for key, kept in self.lanes.items() if kept[1] % (1 << self.level) == 0}
+        for i in mine:
+            self._note(encoded[int(i)].as_py(), int(lanes[i]), int(hashes[i]))
+
+    def _note(self, key: bytes, lane: int, number: int) -> None:
+        known = self.lanes.get(key, (lane, number))[0]
+        self.lanes[key] = (lane if known == lane else TORN, number)
+
+    def at(self, level: int) -> dict[bytes, int]:
+        return {key: lane for key, (lane, number) in self.lanes.items() if number % (1 << level) == 0}
+
+
+def _is_bytes(array: pa.Array) -> bool:
+    kind = array.type
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _samples(filled: Mapping[str, _Sample]) -> dict[str, dict[bytes, int]]:
+    level = max(sample.level for sample in filled.values())
+    return {name: sample.at(level) for name, sample in filled.items()}
+
+
+def _data_findings(agreement: Agreement) -> Iterator[Finding]:
+    writers = agreement.writers
+    counts = {name: str(found.lanes) for name, found in writers.items() if found.lanes_from != "seen"}
+    if len(set(counts.values())) > 1:
+        yield Finding("error", "lanes", f"not the same lane count: {_difference(counts)}")
+    names = {name: _who(found) for name, found in writers.items()}
+    if len(set(names.values())) > 1:
+        severity: Severity = "warning" if "unknown" in names.values() else "error"
+        yield Finding(severity, "writers", f"not the same writers: {_difference(names)}{_odd_of_two(names)}")
+    for name, count in agreement.torn.items():
+        yield Finding("error", "keys", f"{count} key(s) of {name} stand in several lanes")
+    if agreement.shared_keys == 0:
+        yield Finding("error", "keys", "no key in common: other key bytes, or other keys; nothing can be said")
+    elif agreement.disagreeing_keys:
+        text = f"{agreement.disagreeing_keys} of {agreement.shared_keys} shared keys are in different lanes"
+        yield Finding("error", "keys", text)
+
+
+def _who(found: Identification) -> str:
+    """The writers, each by the usual name of its family: members place keyed records alike."""
+    names = [
+        f"{family_of(FACTS[w.partitioner].family)[0]} ({w.encoding})" if w.partitioner else "unexplained"
+        for w in found.writers
+    ]
+    return " + ".join(names) or "unknown"
+
+
+def _odd_of_two(names: Mapping[str, str]) -> str:
+    """Of two, the odd one is the one that does not place as most streams are placed."""
+    usual: Sequence[str] = [name for name, who in names.items() if who.startswith("kafka-java (") and "+" not in who]
+    odd = [name for name in names if name not in usual]
+    return f"; the odd one: {odd[0]}" if len(names) == 2 and len(usual) == 1 else ""

@@ -1,0 +1,187 @@
+"""`match --follow`: pairs as records arrive, the same as a match of all of them would find.
+
+    Spark's sources    say which records make a batch, and remember it (the checkpoint)
+    stream_batch       what is done with a batch
+    match_state        what is known after it, one file for each lane
+    stream_written     what it adds to the target
+
+A driver's ping and a rider's request meet in event time: a request is answered when the newest ping is `late` seconds
+past it. A match of all that is there, with nothing to wait for: `batch`.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.errors import UsageError
+from keylane.pipelines.context import fetch_cells, java_process, translated, warn
+from keylane.pipelines.match.batch import Work, region_of, session_for
+from keylane.pipelines.match.document import stream_document
+from keylane.pipelines.match.follow_batch import MICROS, MatchBatches, Rules
+from keylane.pipelines.match.follow_sources import Epochs, both_sides
+from keylane.pipelines.match.follow_state import MatchHead, open_state
+from keylane.pipelines.match.options import agreed
+from keylane.pipelines.match.sources import find
+from keylane.pipelines.match.watermark import Lags
+from keylane.pipelines.match.write import Written, check_target
+from keylane.pipelines.route.run import Options as Route
+from keylane.pipelines.route.run import check_checkpoint, run_query
+from keylane.placement.cell_lanes import cell_lanes
+from keylane.spark.session import active_session_kept
+from keylane.spark.streaming import Gate
+from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.folders.folder import no_probe
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.pipelines.context import Say
+    from keylane.pipelines.match.follow_metrics import Figures
+    from keylane.pipelines.match.options import Options
+    from keylane.pipelines.match.sources import Found
+    from keylane.systems.endpoint import Address
+    from keylane.systems.folders.folder import Probe
+    from keylane.systems.kafka.cluster import Cluster
+
+__all__ = ["Following", "follow"]
+
+#: In the target, where nothing else is said.
+STATE: Final = "_state"
+#: Tasks for each core, where there are more lanes than that: a task costs some milliseconds, a lane costs none.
+TASKS_A_CORE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """How a match follows its sources.
+
+    `late` seconds is how far a ping may be behind the newest one; `keep` how far, in seconds, requests may be behind
+    pings before they are too late for an exact answer. A ping more than `ahead` seconds ahead of this machine's clock
+    moves no time: one wrong clock would else end every answer. `state` is a folder, by default `_state` in the target.
+    `max_files` bounds a batch of files, `every` is how often new records are looked for. With `available_now` it
+    ends when all that is there is taken; requests that are not ripe stay waiting in the state.
+    """
+
+    late: float = 10.0
+    keep: float = 600.0
+    ahead: float = 86_400.0
+    state: str | None = None
+    every: str = "1 second"
+    max_files: int = 1000
+    available_now: bool = False
+    tasks: int | None = None
+    matching: bool = True
+
+
+def follow(
+    drivers: str,
+    riders: str,
+    target: str,
+    options: Options,
+    following: Following | None = None,
+    *,
+    contract: Contract | None = None,
+    spark: SparkSession | None = None,
+    stop_asked: threading.Event | None = None,
+    ready: Callable[[], None] = lambda: None,
+    tell: Callable[[Figures], None] = lambda _: None,
+    say: Say = warn,
+    probe: Probe = no_probe,
+) -> dict[str, Any]:
+    """Match what arrives until `stop_asked` is set, and return the document of all that this match has done.
+
+    Run again it goes on where the last run ended, whether that was finished, stopped or killed.
+    """
+    given, how, began = options.checked(), _checked(following or Following()), time.monotonic()
+    to = parse_address(target)
+    sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
+    chosen, lanes, notes = agreed(*sides, contract, given)
+    work = Work(*sides, to, chosen, cell_lanes(chosen, lanes), given, notes)
+    state, folder = _places(to, given, how)
+    head = MatchHead(
+        str(sides[0]), str(sides[1]), str(to), lanes, given.radius, given.nearest, given.expire, given.assign
+    )
+    with open_state(state, head) as held, ExitStack() as opened:
+        last = held.last()
+        if last.token:
+            held.move(last, folder)
+        check_checkpoint(held.checkpoint, last)
+        with active_session_kept(), session_for(work, spark, say) as session:
+            held.lock.note_java(java_process(session))
+            fetch_cells(session, say)
+            drivers_at, riders_at = (opened.enter_context(_cluster(side, given)) for side in sides)
+            lags = Lags(sides, (drivers_at, riders_at), given.kafka.max_records)
+            body = MatchBatches(
+                session,
+                sides,
+                region_of(chosen),
+                given,
+                _rules(how, given, lanes, session),
+                Epochs(chosen, lanes),
+                lags,
+                held,
+                Written(folder, to, given),
+                last,
+                tell,
+                probe,
+            )
+            ready()
+            _run(session, body, how, stop_asked)
+    return stream_document(body, chosen, notes, time.monotonic() - began)
+
+
+def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: threading.Event | None) -> None:
+    try:
+        stream = both_sides(session, body.sides, body.given, how.max_files)
+        every = Route(every=how.every)
+        run_query(stream, Gate(body), body.state.checkpoint, every, not how.available_now, stop_asked)
+    except Exception as error:
+        raise translated(error, work="the match") from error
+
+
+@contextmanager
+def _cluster(side: Found, given: Options) -> Iterator[Cluster | None]:
+    if side.address.system != "kafka":
+        yield None
+        return
+    from keylane.systems.kafka.access import kafka_access
+    from keylane.systems.kafka.cluster import open_cluster
+
+    with open_cluster(kafka_access(side.address.place, given.kafka.properties)) as cluster:
+        yield cluster
+
+
+def _rules(how: Following, given: Options, lanes: int, session: SparkSession) -> Rules:
+    tasks = how.tasks or min(lanes, TASKS_A_CORE * session.sparkContext.defaultParallelism)
+    window = 1 if given.assign is None else round(given.window * MICROS)
+    late, keep, ahead = (round(seconds * MICROS) for seconds in (how.late, how.keep, how.ahead))
+    return Rules(late, keep, tasks, how.matching, window, ahead)
+
+
+def _checked(how: Following) -> Following:
+    for name, value in (("late", how.late), ("keep", how.keep), ("ahead", how.ahead)):
+        if not 0 <= value < 10**9:
+            raise UsageError.of(f"--{name} is no length of time", got=value, allowed="seconds, 0 or more")
+    return how
+
+
+def _places(to: Address, given: Options, how: Following) -> tuple[Path, Path]:
+    """The folder of the state, and that of what a batch adds."""
+    state = None if how.state is None else Path(how.state).absolute()
+    if to.system == "files":
+        folder = path_of(to, "the target")
+        if not (state or folder / STATE).exists():
+            check_target(to, given)
+        return state or folder / STATE, folder
+    if state is None:
+        raise UsageError.of("a match into a topic needs a folder for what it knows", hint="--state DIR")
+    check_target(to, given)
+    return state, state

@@ -1,0 +1,118 @@
+"""Matches -> offers: window after window, each driver to one rider at most, with a ledger that holds who is offered.
+
+A window ends, its requests are looked at together, drivers that are held by an offer of before are left out, and every
+pair that is chosen becomes an offer at that moment. An offer that nobody answers ends by itself. Windows are cut from
+1970 on, so that the same requests fall into the same windows in every run. How pairs are chosen: `matching.assign`.
+What an offer is, and why telling it twice is harmless: `matching.assign`.
+
+One window after the other, in one place: who is free depends on all windows before. Only a window's pairs are held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+
+from keylane.matching.assign import ASSIGNMENTS, claim, empty_ledger, offers
+from keylane.matching.tables import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from keylane.pipelines.match.options import Options
+
+__all__ = ["Sums", "assigned", "windows"]
+
+MICROS: Final = 1_000_000
+_STAMP: Final = pa.timestamp("us", tz="UTC")
+_WRITTEN: Final = pa.schema(
+    [
+        ("offer_id", pa.string()),
+        ("rider_id", pa.string()),
+        ("rider_ts", _STAMP),
+        ("attempt", pa.int32()),
+        ("driver_id", pa.string()),
+        ("distance_m", pa.float64()),
+        ("made", _STAMP),
+        ("expires", _STAMP),
+    ]
+)
+
+
+@dataclass(slots=True)
+class Sums:
+    """What the windows came to so far."""
+
+    granted: int = 0
+    refused: int = 0
+    metres: float = 0.0
+    ledger: pa.Table = field(default_factory=empty_ledger)
+
+
+def assigned(matches: DataFrame, folder: Path, given: Options, before: Sums | None = None) -> dict[str, Any]:
+    """Write offers for the matches: how many, how many requests with a driver near got none, and how far they are.
+
+    `before` is what the windows before came to, and goes on.
+    """
+    ordered = folder / "ordered"
+    pairs = matches.select(
+        F.col("rider_id").alias("rider"),
+        F.unix_micros("rider_ts").alias("rider_ts"),
+        F.col("driver_id").alias("driver"),
+        "distance_m",
+    )
+    pairs.sort("rider_ts", "rider", "distance_m", "driver").write.parquet(f"file://{ordered}")
+    (folder / "offers").mkdir()
+    sums = before or Sums()
+    with pq.ParquetWriter(folder / "offers" / "part-00000.parquet", _WRITTEN) as writer:
+        for end, window in windows(_tables(ordered), round(given.window * MICROS)):
+            writer.write_table(_window(window, end, given, sums))
+    mean = sums.metres / sums.granted if sums.granted else None
+    return {"granted": sums.granted, "refused": sums.refused, "mean_distance_m": mean}
+
+
+def windows(tables: Iterator[pa.Table], size: int) -> Iterator[tuple[int, pa.Table]]:
+    """The pairs of each window, and the moment that it ends; tables come in the order of time."""
+    held: list[pa.Table] = []
+    now: int | None = None
+    for table in tables:
+        number = numbers(table, "rider_ts")[0] // size
+        begins = np.flatnonzero(np.diff(number, prepend=number[:1] - 1))
+        for start, end in zip(begins, [*begins[1:], len(table)], strict=True):
+            if now is not None and number[start] != now:
+                yield (now + 1) * size, pa.concat_tables(held)
+                held = []
+            now = int(number[start])
+            held.append(table.slice(start, end - start))
+    if now is not None:
+        yield (now + 1) * size, pa.concat_tables(held)
+
+
+def _tables(folder: Path) -> Iterator[pa.Table]:
+    for path in sorted(folder.glob("part-*.parquet")):
+        with pq.ParquetFile(path) as file:
+            yield from (pa.Table.from_batches([batch]) for batch in file.iter_batches() if len(batch))
+
+
+def _window(pairs: pa.Table, now: int, given: Options, sums: Sums) -> pa.Table:
+    live = sums.ledger.filter(pc.greater(sums.ledger.column("expires"), now))
+    free = pairs.filter(pc.invert(pc.is_in(pairs.column("driver"), value_set=live.column("driver").combine_chunks())))
+    chosen = ASSIGNMENTS[str(given.assign)](free)
+    made = offers(chosen, now, round(given.offer_for * MICROS))
+    granted, _, sums.ledger = claim(live, made, now)
+    asked = len(pairs.group_by(["rider", "rider_ts"]).aggregate([]))
+    sums.granted += len(granted)
+    sums.refused += asked - len(granted)
+    sums.metres += float(pc.sum(granted.column("distance_m")).as_py() or 0.0)
+    return granted.rename_columns(
+        ["offer_id", "rider_id", "rider_ts", "attempt", "driver_id", "distance_m", "made", "expires"]
+    ).cast(_WRITTEN)

@@ -1,0 +1,150 @@
+"""Raw records -> pings and requests, each with its home cell; and what is none, as dead letters with their reason.
+
+Frame to frame, with nothing but columns: the same step serves a batch and a stream. A raw frame has the source's own
+columns, and beside them
+
+    keylane_place       the order of two records of one time: the later one counts
+    keylane_source      where the record was, as people read it
+    keylane_original    the record as it was, for a dead letter
+    keylane_malformed   whether it could not be read at all; only where that can be
+    keylane_lane, keylane_lane_key    where the source lies in lanes already
+
+Who makes such frames: `sources`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DecimalType, DoubleType, FloatType, NullType
+
+from keylane.errors import DataError, UnknownNameError
+from keylane.geo.coordinates import EARTH, PLACE_REASONS
+from keylane.records import Reason
+from keylane.spark.cells import place_columns
+from keylane.spark.count_keys import micros_of
+from keylane.spark.keys import column_named, field_of
+from keylane.spark.read_parquet import MALFORMED, PLACE, picked
+from keylane.spark.scan import LANE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from keylane.geo.coordinates import Region
+    from keylane.pipelines.match.options import Columns
+
+    #: Good records, and dead letters.
+    Read = tuple[DataFrame, DataFrame]
+
+__all__ = ["DEAD_COLUMNS", "LANE_KEY", "ORIGINAL", "SOURCE", "as_pings", "as_requests", "check_columns"]
+
+SOURCE: Final = "keylane_source"
+ORIGINAL: Final = "keylane_original"
+LANE_KEY: Final = "keylane_lane_key"
+DEAD_COLUMNS: Final = ("side", "source", "reason", "original")
+_AVAILABLE: Final = "available"
+
+
+def as_pings(frame: DataFrame, columns: Columns, region: Region = EARTH) -> Read:
+    """Drivers: `driver, ts, offset, lat, lng, available, cell`, and `lane`, `lane_key` where they are known."""
+    return _read(frame, columns, region, "driver", {_AVAILABLE: _available(frame, columns)})
+
+
+def as_requests(frame: DataFrame, columns: Columns, region: Region = EARTH) -> Read:
+    """Riders: `rider, ts, offset, lat, lng, cell`."""
+    return _read(frame, columns, region, "rider", {})
+
+
+def check_columns(found: DataFrame, columns: Columns, where: str) -> None:
+    """Refuse a source that lacks a column, before anything is read."""
+    own = [name for name in found.columns if not name.startswith("keylane_")]
+    for name in (*columns.needed, *filter(None, (columns.available,))):
+        if name not in own:
+            raise UnknownNameError.among(f"column of {where}", name, own)
+
+
+def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: dict[str, Column | None]) -> Read:
+    ident, moment = _ident(frame, columns.id), micros_of(field_of(columns.time, frame.schema), columns.unit)
+    lat, lng = (_degrees(frame, name) for name in (columns.lat, columns.lng))
+    made = {who: ident, "ts": moment, "offset": F.col(PLACE), "lat": lat, "lng": lng, **_given(extra)}
+    unread = [F.col(MALFORMED)] if MALFORMED in frame.columns else []
+    raw_time = column_named(columns.time)
+    rules = [
+        *((one, Reason.MALFORMED_RECORD) for one in unread),
+        (ident.isNull(), Reason.NULL_KEY),
+        (ident == "", Reason.EMPTY_KEY),
+        (raw_time.isNull() | (raw_time.cast("string") == ""), Reason.MISSING_FIELD),
+        (moment.isNull(), Reason.MALFORMED_RECORD),
+        *((misfit, Reason.MALFORMED_RECORD) for misfit in (_misfits(frame, columns) if extra else [])),
+    ]
+    reason = picked([str(one) for one in PLACE_REASONS], "string", place_columns(lat, lng, region).problem)
+    for condition, word in reversed(rules):
+        reason = F.when(condition, F.lit(str(word))).otherwise(reason)
+    judged = frame.select("*", reason.alias("keylane_reason"))
+    return _good(judged, made), _dead(judged, who)
+
+
+def _given(extra: dict[str, Column | None]) -> dict[str, Column]:
+    return {name: F.lit(True) if column is None else column for name, column in extra.items()}
+
+
+def _good(judged: DataFrame, made: dict[str, Column]) -> DataFrame:
+    lanes = {"lane": LANE, "lane_key": LANE_KEY}
+    known = [F.col(column).alias(name) for name, column in lanes.items() if column in judged.columns]
+    kept = judged.where(F.col("keylane_reason").isNull())
+    good = kept.select(*(column.alias(name) for name, column in made.items()), *known)
+    return good.select("*", place_columns(F.col("lat"), F.col("lng")).cell.alias("cell"))
+
+
+def _dead(judged: DataFrame, who: str) -> DataFrame:
+    return judged.where(F.col("keylane_reason").isNotNull()).select(
+        F.lit(f"{who}s").alias("side"),
+        F.col(SOURCE).alias("source"),
+        F.col("keylane_reason").alias("reason"),
+        F.col(ORIGINAL).alias("original"),
+    )
+
+
+def _ident(frame: DataFrame, name: str) -> Column:
+    field = field_of(name, frame.schema)
+    if field.kind not in {"string", "integer", "void"}:
+        raise DataError.of(f"column {name!r} holds no ids", got=field.written, allowed="text, whole numbers")
+    return field.column.cast("string")
+
+
+def _degrees(frame: DataFrame, name: str) -> Column:
+    field = field_of(name, frame.schema)
+    numbers = (DoubleType, FloatType, DecimalType, NullType)
+    if field.kind != "integer" and not isinstance(frame.schema[name].dataType, numbers):
+        raise DataError.of(f"column {name!r} holds no degrees", got=field.written, allowed="numbers")
+    return field.column.cast("double")
+
+
+def _available_name(frame: DataFrame, columns: Columns) -> str | None:
+    if columns.available is not None:
+        return columns.available
+    return _AVAILABLE if _AVAILABLE in frame.columns else None
+
+
+def _available(frame: DataFrame, columns: Columns) -> Column | None:
+    """Whether a driver may be matched. A record that does not say so is of one that may."""
+    name = _available_name(frame, columns)
+    if name is None:
+        return None
+    field = field_of(name, frame.schema)
+    if not (isinstance(frame.schema[name].dataType, BooleanType) or field.kind in {"string", "void"}):
+        raise DataError.of(
+            f"column {name!r} does not say who is available", got=field.written, allowed="true and false"
+        )
+    said = field.column.try_cast("boolean") if field.kind == "string" else field.column.cast("boolean")
+    return F.coalesce(said, F.lit(True))
+
+
+def _misfits(frame: DataFrame, columns: Columns) -> list[Column]:
+    """Text that is neither true nor false, where availability is text."""
+    name = _available_name(frame, columns)
+    if name is None or field_of(name, frame.schema).kind != "string":
+        return []
+    text = column_named(name)
+    return [(text != "") & text.try_cast("boolean").isNull()]

@@ -1,0 +1,211 @@
+"""Where the result of a batch goes: a folder that is there whole or not at all, or a topic.
+
+    DST/matches/      Parquet: rider_id, rider_ts, driver_id, distance_m, driver_ts, rank
+    DST/offers/       Parquet, where drivers are assigned
+    DST/_dead/        dead letters: side, source, reason, original
+
+All of it is staged beside the target and becomes it by one rename. A folder that holds anything is refused.
+Into a topic matches are written at least once: each has a `match_id`, a hash of rider, time and driver, by which
+readers tell.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from pyspark.sql import functions as F
+
+from keylane.errors import TargetError, UsageError
+from keylane.pipelines.match.follow_metrics import Result
+from keylane.pipelines.match.offers import assigned
+from keylane.spark.messages import DEAD_PREFIX
+from keylane.systems.atomic import force_all
+from keylane.systems.endpoint import path_of
+from keylane.systems.kafka.headers import dead_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import Column, DataFrame
+
+    from keylane.pipelines.match.follow_metrics import Figures
+    from keylane.pipelines.match.offers import Sums
+    from keylane.pipelines.match.options import Options
+    from keylane.systems.endpoint import Address
+
+__all__ = ["Written", "as_messages", "check_target", "match_id", "staged", "to_topic", "write_dead", "write_matches"]
+
+
+def check_target(target: Address, given: Options) -> None:
+    """Refuse a target before anything is read: a folder that holds something, a topic that is not there."""
+    if target.system == "kafka":
+        if given.assign is not None:
+            what = "offers are written to a folder"
+            raise UsageError.of(what, got=str(target), allowed="a new folder", hint="leave --assign out")
+        _check_topics(target, given)
+        return
+    path = path_of(target, "the target")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        allowed = "a folder that is new or empty"
+        hint = "matches are written once, whole; take another folder"
+        raise TargetError.of("the target holds something already", got=str(path), allowed=allowed, hint=hint)
+
+
+@contextmanager
+def staged(target: Address) -> Iterator[Path]:
+    """A folder to write in, which becomes the target when this ends well, and is gone when it does not."""
+    if target.system == "kafka":
+        with tempfile.TemporaryDirectory(prefix="keylane-match-") as name:
+            yield Path(name)
+        return
+    path = path_of(target, "the target")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staging = path.with_name(f".{path.name}.{uuid4().hex[:12]}.new")
+    staging.mkdir()
+    try:
+        yield staging
+        force_all(sorted(one for one in staging.rglob("*") if not one.name.startswith(".")))
+        staging.rename(path)
+        force_all([path.parent])
+    except OSError as error:
+        if path.exists() and any(path.iterdir()):
+            raise TargetError.of("the target was filled meanwhile", got=str(path)) from error
+        raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_matches(matches: DataFrame, folder: Path, target: Address, given: Options) -> DataFrame:
+    """Write matches, in the folder, and to the topic where that is the target; as they were written."""
+    kept = f"file://{folder / 'matches'}"
+    matches.write.parquet(kept)
+    written = matches.sparkSession.read.schema(matches.schema).parquet(kept)
+    if target.system == "kafka":
+        to_topic(as_messages(written), target, target.name, given)
+    return written
+
+
+def as_messages(matches: DataFrame) -> DataFrame:
+    """Each match as a message: its key the rider, its value the match as JSON, with an id that tells it from others."""
+    key, value = F.col("rider_id").cast("binary"), F.to_json(F.struct(match_id().alias("match_id"), "*"))
+    return matches.select(key.alias("key"), value.cast("binary").alias("value"))
+
+
+def match_id() -> Column:
+    """A hash of rider, time and driver: the same whenever and by whomever the match is computed."""
+    at = F.unix_micros("rider_ts").cast("string")
+    # Lengths first: ids may hold any sign, and no two matches may read the same.
+    size = F.length("rider_id").cast("string")
+    return F.substring(F.sha2(F.concat_ws("/", size, "rider_id", at, "driver_id"), 256), 1, 32)
+
+
+def write_dead(dead: DataFrame, folder: Path, target: Address, given: Options) -> dict[str, dict[str, int]]:
+    """Write dead letters, where there are any: how many of each side and reason."""
+    kept = folder / "_dead"
+    dead.repartition(1).write.parquet(f"file://{kept}")
+    written = dead.sparkSession.read.schema(dead.schema).parquet(f"file://{kept}")
+    counts: dict[str, dict[str, int]] = {"drivers": {}, "riders": {}}
+    for side, reason, count in written.groupBy("side", "reason").count().sort("side", "reason").collect():
+        counts[side][reason] = count
+    if not any(counts.values()):
+        shutil.rmtree(kept)
+    elif target.system == "kafka":
+        to_topic(_letters(written), target, dead_topic(target.name), given)
+    return counts
+
+
+def _letters(dead: DataFrame) -> DataFrame:
+    headers = F.array(
+        *(
+            F.struct(F.lit(f"{DEAD_PREFIX}{name}").alias("key"), F.col(name).cast("binary").alias("value"))
+            for name in ("side", "source", "reason")
+        )
+    )
+    return dead.select(F.col("original").cast("binary").alias("value"), headers.alias("headers"))
+
+
+def _check_topics(target: Address, given: Options) -> None:
+    from keylane.systems.kafka.access import kafka_access
+    from keylane.systems.kafka.cluster import open_cluster
+
+    with open_cluster(kafka_access(target.place, given.kafka.properties)) as cluster:
+        for topic in (target.name, dead_topic(target.name)):
+            if cluster.lanes([topic])[topic]:
+                continue
+            if not given.kafka.create:
+                raise TargetError.of(f"no such topic at {target.place}", got=topic, hint="make it first, or --create")
+            cluster.create(topic, given.lanes or 1)
+
+
+def to_topic(frame: DataFrame, target: Address, topic: str, given: Options) -> None:
+    """Write messages to a topic, at least once."""
+    from keylane.systems.kafka.access import kafka_access
+
+    access = kafka_access(target.place, given.kafka.properties)
+    frame.write.format("kafka").options(**access.java(), topic=topic, includeHeaders="true").save()
+
+
+# What a batch of a running match adds to its target: staged, and moved there once it has happened.
+
+_NO_LETTERS: Final[dict[str, dict[str, int]]] = {"drivers": {}, "riders": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where the batches go: a folder, which has the metrics too, and a topic where that is the target."""
+
+    folder: Path
+    target: Address
+    given: Options
+
+    def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame | None, sums: Sums) -> Result:
+        """Write what a batch came to, where nobody looks yet; into a topic at once. `sums` are those of all offers."""
+        place = f"file://{staging / _matches(batch)}"
+        matches.write.parquet(place)
+        written = matches.sparkSession.read.schema(matches.schema).parquet(place)
+        count = written.agg(F.count(F.lit(1)), F.count_if(F.col("rank") == 1)).first()
+        assert count is not None
+        letters = _NO_LETTERS if dead is None else write_dead(dead, staging, self.target, self.given)
+        if any(letters.values()):
+            _into(staging / "_dead", batch)
+        offers = assigned(written, staging, self.given, sums) if self.given.assign and count[0] else None
+        if offers is not None:
+            _into(staging / "offers", batch)
+        if self.target.system == "kafka":
+            to_topic(as_messages(written), self.target, self.target.name, self.given)
+        return Result(count[0], count[1], letters, summed(sums) if self.given.assign else None)
+
+    def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:
+        """Write the figures too, and say what is to be moved."""
+        metrics = staging / "_metrics"
+        metrics.mkdir()
+        (metrics / f"{batch:010d}.json").write_text(json.dumps(figures.metrics), encoding="utf-8")
+        names = [f"_metrics/{batch:010d}.json"]
+        folders = [_matches(batch)] if self.target.system == "files" else []
+        found = [*folders, f"offers/batch={batch}", f"_dead/batch={batch}"]
+        return (*(name for name in found if (staging / name).exists()), *names)
+
+
+def summed(sums: Sums) -> dict[str, Any]:
+    """What all offers came to."""
+    mean = sums.metres / sums.granted if sums.granted else None
+    return {"granted": sums.granted, "refused": sums.refused, "mean_distance_m": mean}
+
+
+def _matches(batch: int) -> str:
+    return f"matches/batch={batch}"
+
+
+def _into(folder: Path, batch: int) -> None:
+    """Put a folder's contents one level down, under the number of the batch."""
+    aside = folder.with_name(f".{folder.name}")
+    folder.rename(aside)
+    folder.mkdir()
+    aside.rename(folder / f"batch={batch}")

@@ -1,0 +1,248 @@
+"""`profile`: what the keys of a source are, from one pass of Spark over it.
+
+    spark.scan, kafka.profile    a source -> a frame of keys, each with its time or its position
+    spark.count_keys              the frame -> one row for each key, by window
+    profile.build              rows -> a profile
+    systems.profiles             a profile -> a folder, for `plan`
+
+Before the pass, only the ends of the time are looked for, because windows are cut between them: in the footers of
+Parquet files where they tell, else by a job over the one column.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from keylane.contract.model import Key
+from keylane.errors import CountError, DataError, UsageError
+from keylane.keys.cells import region_of
+from keylane.pipelines.context import session_beside, translated, warn
+from keylane.pipelines.profile.files import Looked, look_at_files
+from keylane.pipelines.route.options import KafkaOptions
+from keylane.profile.build import PRECISION, TRACKED, Head, observed_lanes, profile_of, sketched_profile
+from keylane.spark.count_cells import CELL, home_cell_keys, reasons_of
+from keylane.spark.count_keys import UNTIMED, Counting, counted, distinct_keys, packing_for, sketched
+from keylane.spark.keys import column_named
+from keylane.spark.session import active_session_kept
+from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.profiles import read_rows, staged, write_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.contract.names import Encoding
+    from keylane.pipelines.context import Say
+    from keylane.profile.model import Profile
+    from keylane.systems.endpoint import Address
+
+__all__ = ["Options", "profile"]
+
+Unit: TypeAlias = Literal["s", "ms", "us"]
+#: Many keys are looked up once each: the second, smaller map before the large one finds little of them.
+_ONE_MAP: Final = "spark.sql.codegen.aggregate.map.twolevel.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What may be said about a profile beside its source and its key.
+
+    `time` is the column that windows are cut by, `unit` what its whole numbers count, `size` the column that tells how
+    long a record is. `kind` as in `route`. `seconds` is how long a topic is listened to.
+    """
+
+    time: str | None = None
+    unit: Unit | None = None
+    size: str | None = None
+    windows: int | None = None
+    seconds: float | None = None
+    approximate: bool = False
+    kind: str | None = None
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
+
+
+def profile(
+    source: str,
+    key: Sequence[str] = (),
+    *,
+    place: Sequence[str] = (),
+    encoding: Encoding | Sequence[Encoding] = "utf8",
+    contract: Contract | None = None,
+    options: Options | None = None,
+    out: str | Path | None = None,
+    replace_profile: bool = False,
+    spark: SparkSession | None = None,
+    say: Say = warn,
+) -> Profile:
+    """Count the records of every key of a source, by window; with `out` the profile is stored there too.
+
+    The key is the contract's, without its window, or the fields that are named; or, with `place`, latitude and
+    longitude, the home cell of each record.
+    """
+    given, address = options or Options(), parse_address(source)
+    place = place_of(place, key, contract, approximate=given.approximate)
+    read = Key(fields=place) if place else key_of(key, encoding, contract, of_topic=address.system == "kafka")
+    wanted = Key(fields=(CELL,), encoding="h3") if place else read
+    target = None if out is None else Path(out).absolute()
+    with staged(target, replace=replace_profile) as folder:
+        try:
+            with active_session_kept(), _looked(address, read, contract, given, spark, say) as found:
+                look = _in_cells(found, place, contract) if place else found
+                head = Head(source, wanted, look.windows, packing_for(look.records), look.size)
+                made = _sketched(look, head) if given.approximate else _made(look, head, contract, folder)
+        except Exception as error:
+            raise translated(error, work="the profile") from error
+        if target is not None:
+            write_profile(made, folder)
+        return made
+
+
+@contextmanager
+def _looked(
+    address: Address, key: Key, contract: Contract | None, given: Options, spark: SparkSession | None, say: Say
+) -> Iterator[Looked]:
+    """The source, ready to be counted for as long as this is open."""
+    given = replace(given, conf={_ONE_MAP: "false", **given.conf})
+    if address.system == "kafka":
+        from keylane.pipelines.profile.topics import looked_at_topic
+
+        with looked_at_topic(address, key, contract, given, spark, say) as look:
+            yield look
+        return
+    path = path_of(address, "a profile's source")
+    if given.seconds is not None:
+        raise UsageError.of("only a topic can be listened to", got=str(path), hint="leave --for out")
+    yield look_at_files(session_beside(spark, given.master, given.conf, say), path, key, given)
+
+
+def place_of(
+    place: Sequence[str], key: Sequence[str], contract: Contract | None, *, approximate: bool
+) -> tuple[str, ...]:
+    """Latitude and longitude where the key is a place: as named, or as the contract names them; else nothing."""
+    named = contract.spec.key.fields if contract is not None and contract.spec.key.is_place else ()
+    if place and (key or (contract is not None and tuple(place) != named)):
+        allowed = ", ".join(named or key) or "the contract's"
+        hint = "leave --place out" if contract is not None else "--place or --key, not both"
+        raise UsageError.of("the key is another", got=f"--place {','.join(place)}", allowed=allowed, hint=hint)
+    if key and named and tuple(key) != named:
+        raise UsageError.of("the contract's key is another", got=", ".join(key), allowed=", ".join(named))
+    found = tuple(place) or named
+    if found and (len(found) != 2 or found[0] == found[1]):
+        raise UsageError.of("a place has two fields", got=", ".join(found), allowed="LATITUDE,LONGITUDE")
+    if found and approximate:
+        raise UsageError.of("home cells are counted, not sketched", got="--approximate", hint="leave it out")
+    return found
+
+
+def _in_cells(look: Looked, place: tuple[str, ...], contract: Contract | None) -> Looked:
+    """The source with home cells as its key. Lines and the values of a topic are read as text."""
+    region = region_of(contract.spec.geo if contract is not None else None)
+    frame = home_cell_keys(look.frame, place, text=look.facts.get("kind") != "parquet", region=region)
+    return replace(look, frame=frame, facts={**look.facts, "place": list(place)})
+
+
+def key_of(
+    fields: Sequence[str], encoding: Encoding | Sequence[Encoding], contract: Contract | None, *, of_topic: bool
+) -> Key:
+    """The key of a profile: the contract's without its window, or as named, or what a topic has for one."""
+    if contract is not None:
+        found = contract.spec.key
+        if fields and tuple(fields) != found.fields:
+            got, allowed = ", ".join(fields), ", ".join(found.fields)
+            raise UsageError.of("the contract's key is another", got=got, allowed=allowed, hint="leave --key out")
+        return _countable(found.model_copy(update={"window": None}))
+    if fields:
+        return _countable(_named(tuple(fields), encoding if isinstance(encoding, str) else tuple(encoding)))
+    if of_topic:
+        return Key(fields=("key",), encoding="raw")
+    raise UsageError.of("a profile of files needs to know the key", hint="--key COLUMN, or --contract FILE")
+
+
+def _countable(key: Key) -> Key:
+    """Keys are counted as they stand in the records, where a place is two numbers of which none come twice."""
+    if not key.is_place:
+        return key
+    hint = "their home cells: --place LAT,LNG"
+    raise UsageError.of("places are not counted one by one", got=", ".join(key.fields), allowed="cells", hint=hint)
+
+
+def _named(fields: tuple[str, ...], encoding: Encoding | tuple[Encoding, ...]) -> Key:
+    if not isinstance(encoding, str) and len(encoding) != len(fields):
+        got = f"{len(encoding)} encodings for {len(fields)} fields"
+        raise UsageError.of("each field of the key has one encoding", got=got, allowed="one for all, or one for each")
+    if len(set(fields)) < len(fields) or not all(fields):
+        raise UsageError.of("the fields of a key differ", got=", ".join(fields))
+    return Key(fields=fields, encoding=encoding)
+
+
+def _made(look: Looked, head: Head, contract: Contract | None, folder: Path) -> Profile:
+    raw = folder / "raw"
+    how = Counting(head.key, head.windows, head.packing, untimed=look.untimed)
+    counted(look.frame, how).write.parquet(f"file://{raw}")
+    rows = read_rows(raw)
+    _remove(raw)
+    if "place" in look.facts:
+        look = replace(look, facts={**look.facts, "no_place": reasons_of(rows, len(head.windows), head.packing)})
+        contract = contract and _of_cells(contract, head.key)
+    head = replace(head, facts=_facts(look, _sum(rows, UNTIMED)))
+    if look.lanes is not None:
+        promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
+        rows, lanes = observed_lanes(rows, head, max(look.lanes, promised), contract)
+        head = replace(head, lanes=lanes)
+    return _checked(profile_of(rows, head), look)
+
+
+def _of_cells(contract: Contract, key: Key) -> Contract:
+    """The same lanes for whoever has the cell and no place."""
+    return contract.model_copy(update={"spec": contract.spec.model_copy(update={"key": key})})
+
+
+def _sketched(look: Looked, head: Head) -> Profile:
+    """By sketches. Lanes are left out: a sketch for each lane and window would be more memory than it is to save."""
+    rows = sketched(look.frame, head.key, head.windows, TRACKED, PRECISION)
+    found = {row["keylane_w"]: row["distinct"] for row in rows}
+    distinct = distinct_keys(look.frame.sparkSession, [found.get(n) for n in range(len(head.windows))])
+    head = replace(head, facts=_facts(look, sum(row["untimed"] for row in rows)))
+    types = to_arrow_schema(look.frame.select(*map(column_named, head.key.fields)).schema)
+    return _checked(sketched_profile(rows, head, types, distinct, TRACKED), look)
+
+
+def _facts(look: Looked, untimed: int) -> tuple[tuple[str, Any], ...]:
+    return tuple({**look.facts, **({"without_time": untimed} if look.windows.kind == "time" else {})}.items())
+
+
+def _remove(raw: Path) -> None:
+    for file in [*raw.iterdir()]:
+        file.unlink()
+    raw.rmdir()
+
+
+def _sum(rows: pa.Table, name: str) -> int:
+    return int(pc.sum(rows.column(name)).as_py() or 0) if name in rows.column_names else 0
+
+
+def _checked(made: Profile, look: Looked) -> Profile:
+    """Nothing is lost: what was counted is what there is, where that is known without counting."""
+    counted_up = made.approximate is None or made.approximate.most_over == 0
+    if look.exact and counted_up and made.total != look.records:
+        what = "the source has changed while it was counted, or records were lost"
+        raise CountError.of(what, got=made.total, allowed=str(look.records))
+    if made.total == 0:
+        raise DataError.of("no records", got=made.source, hint="nothing can be said of an empty source")
+    if not made.keys.num_rows:
+        names: Any = ", ".join(made.key.fields)
+        none = made.without_key
+        got = f"{none.null:,} null, {none.empty:,} empty, {none.malformed:,} malformed"
+        raise DataError.of(f"no record has a key in {names}", got=got, hint="look at the column's name and encoding")
+    return made

@@ -1,0 +1,141 @@
+"""The topics of a route: which there are, how many lanes each has, and what happens when that changes.
+
+A route goes by the lane counts it began with. At the start of each new batch they are held against the topics as they
+are: fewer lanes are an error, more lanes end the route between two batches, or, with `--on-growth keep`, are left
+empty. Never does a route change its count by itself: that would part a key from its order.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from keylane.errors import BrokerError, DataError, LaneCountError, TargetError
+from keylane.systems.kafka import headers
+from keylane.systems.kafka.cluster import open_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from keylane.contract.model import Contract
+    from keylane.pipelines.context import Say
+    from keylane.pipelines.route.options import KafkaOptions, OnGrowth, OnPoison
+    from keylane.systems.endpoint import Address
+    from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.kafka.cluster import Cluster
+    from keylane.systems.kafka.state import Plan, RouteHead
+
+__all__ = ["Topics", "agreed_lanes", "check_source", "dead_topic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Where a route's records go: the topic of each stream, that of the dead letters, and how they are written."""
+
+    cluster: Cluster
+    streams: dict[str, str]
+    dead: str
+    began: Mapping[str, int]
+    promised: Any
+    writers: int
+    exactly_once: bool
+    on_growth: OnGrowth
+    on_poison: OnPoison
+    try_seconds: float
+
+    @property
+    def access(self) -> KafkaAccess:
+        """How the cluster is reached."""
+        return self.cluster.access
+
+    def for_new_batch(self, say: Say) -> dict[str, int]:
+        """The lane counts of a new batch: those that the route began with, if the topics still have them.
+
+        Dead letters come last and have the lanes that their topic has now: they keep no order but that of their source.
+        """
+        now = self.cluster.lanes([*self.began, *self.for_dead])
+        for topic, began in self.began.items():
+            if now[topic] < began or (now[topic] > began and self.on_growth == "stop"):
+                raise _changed(topic, began, now[topic], self.promised)
+            if now[topic] > began:
+                say(f"{topic} has {now[topic]} lanes now; the route keeps to the {began} it began with")
+        return {**self.began, **{topic: now[topic] for topic in self.for_dead}}
+
+    @property
+    def for_dead(self) -> list[str]:
+        """The topic of the dead letters, when there may be any."""
+        return [] if self.on_poison == "stop" else [self.dead]
+
+    def check_memory(self, plan: Plan) -> None:
+        """A batch that may be half there needs the numbers that say so, and a cluster forgets them after some days."""
+        kept = self.cluster.offsets_kept_seconds() if plan.exactly_once else None
+        age = time.time() - plan.made
+        if kept is not None and age > kept * 0.9:
+            raise BrokerError.of(
+                f"batch {plan.batch} was begun longer ago than the cluster remembers what was committed",
+                got=f"begun {age / 3600:.0f} h ago; offsets.retention.minutes={kept / 60:.0f}",
+                hint="look in the target for records of this batch, and begin a new route after them",
+            )
+
+
+def dead_topic(target: str, said: KafkaOptions) -> str:
+    """Where dead letters of a route into this topic go."""
+    return said.dead_letters or headers.dead_topic(target)
+
+
+def check_source(access: KafkaAccess, source: Address) -> None:
+    """Refuse a topic that is not there before anything is made for it: Spark says so late, and in Java's words."""
+    with open_cluster(access.at(source.place)) as cluster:
+        if not cluster.lanes([source.name])[source.name]:
+            raise DataError.of(f"no such topic at {source.place}", got=source.name)
+
+
+def agreed_lanes(
+    cluster: Cluster,
+    contract: Contract,
+    target: Address,
+    said: KafkaOptions,
+    lanes: int | None,
+    known: RouteHead | None,
+) -> dict[str, int]:
+    """The lane count of each topic that a route goes by: as it began, as the contract says, or as the topic has it."""
+    promised = contract.spec.lanes if contract.spec.lanes != "live" else lanes
+    wanted: dict[str, int | None] = {target.name: promised, **contract.tiers}
+    if known is not None:
+        wanted = {topic: known.topics.get(topic, lanes) for topic, lanes in wanted.items()}
+    dead = dead_topic(target.name, said)
+    found = cluster.lanes([*wanted, dead])
+    if said.on_poison != "stop" and not found[dead]:
+        # No key's order is kept there, so one lane will do.
+        _created(cluster, dead, 1, said)
+    return {topic: _agreed(cluster, topic, lanes, found[topic], said) for topic, lanes in wanted.items()}
+
+
+def _agreed(cluster: Cluster, topic: str, wanted: int | None, found: int, said: KafkaOptions) -> int:
+    found = found or _created(cluster, topic, wanted, said)
+    grown = wanted is not None and found > wanted and said.on_growth == "keep"
+    if wanted is not None and found != wanted and not grown:
+        hint = "plan the change as a new epoch of the contract"
+        more = "; or --on-growth keep, to leave the new lanes empty" if found > wanted else ""
+        raise LaneCountError.of(f"{topic} has another lane count", got=found, allowed=str(wanted), hint=hint + more)
+    return wanted or found
+
+
+def _created(cluster: Cluster, topic: str, lanes: int | None, said: KafkaOptions) -> int:
+    if not said.create or lanes is None:
+        way = "--create" if lanes is not None else "--create --lanes N"
+        raise TargetError.of(f"no such topic at {cluster.access.brokers}", got=topic, hint=f"make it first, or {way}")
+    cluster.create(topic, lanes)
+    return lanes
+
+
+def _changed(topic: str, began: int, now: int, promised: Any) -> LaneCountError:
+    rule = "the topic's own when the route began" if promised == "live" else "the contract's"
+    more = "; or --on-growth keep, to go on with the lanes it began with" if now > began else ""
+    return LaneCountError.of(
+        f"the lanes of {topic} have changed while the route ran; nothing of the next batch is written",
+        got=now,
+        allowed=f"{began}, {rule}",
+        hint=f"plan the change as a new epoch of the contract{more}",
+    )

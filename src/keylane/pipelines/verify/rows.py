@@ -1,0 +1,243 @@
+"""The two sides of `verify` as rows of a history: a source's records are sends, a target's are reads or dead letters.
+
+A record is known by its place in the source. Where the target says in which order it took its sources, they count as
+one writer, so that order is judged across them; else each source is a writer of its own. Without Spark: these functions
+run here and in Spark's workers alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.batch_router import decide
+from keylane.contract.fingerprint import abbreviated
+from keylane.errors import DataError
+from keylane.history.rows import DEAD, READ, SCHEMA, SEND
+from keylane.keys.arrow_bytes import plain
+from keylane.keys.read import read_batch, sent_keys
+from keylane.measure.conformance import fields_of, order_scopes
+from keylane.records import REASON_CODES, Reason
+from keylane.router import Router
+from keylane.systems.streams import PLACES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from keylane.batch_router import Decided
+    from keylane.contract.model import Contract
+    from keylane.keys.read import BatchKeys
+    from keylane.systems.streams import Part, Read, Stream
+
+__all__ = ["Plan", "source_of", "source_rows", "target_rows"]
+
+OK, UNKNOWN = 2, 1
+#: More than any position.
+ALL: Final = 1 << 62
+#: The one writer that sources taken in a known order make up. No file has such a name.
+IN_ORDER: Final = "//"
+_ROW_BITS: Final = 40
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is needed to turn a part of either side into rows. Handed to Spark's workers."""
+
+    read_source: Read
+    read_target: Read
+    contract: Contract | None
+    lanes: int | None
+    stream: str | None
+    order: tuple[str, ...]
+    gone: frozenset[str]
+    begins: Mapping[str, int]
+    excused: frozenset[str]
+    fields: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, given: Stream, target: Stream, contract: Contract | None, lanes: int | None = None) -> Plan:
+        """The plan for two streams; `lanes` is the count of a contract that says `live`, else the target's own."""
+        named = {part.stream for part in given.parts}
+        streams = [name for name in target.lanes if contract and name in contract.spec.streams]
+        live = contract is not None and contract.spec.lanes == "live"
+        return cls(
+            given.read,
+            target.read,
+            contract,
+            (lanes or target.lanes[streams[0]]) if streams and live else lanes if live else None,
+            streams[0] if streams else None,
+            target.order or (),
+            frozenset((target.taken or frozenset()) - named),
+            given.begins,
+            target.excused,
+            tuple(fields_of(contract)) if contract else (),
+        )
+
+    @cached_property
+    def ranks(self) -> Mapping[str, int]:
+        """The number of each source in the order in which they were taken."""
+        return {name: rank for rank, name in enumerate(self.order)}
+
+    @cached_property
+    def router(self) -> Router | None:
+        """The contract, ready to decide."""
+        return Router(self.contract, lanes=self.lanes, stream=self.stream) if self.contract else None
+
+
+def source_of(plan: Plan, writer: str, seq: int) -> dict[str, Any]:
+    """A writer and its number as the source and the position that they stand for."""
+    if writer != IN_ORDER:
+        return {"writer": writer, "seq": seq}
+    return {"writer": plan.order[seq >> _ROW_BITS], "seq": seq & (1 << _ROW_BITS) - 1}
+
+
+def source_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
+    """A part of the source as sends, all of them acknowledged."""
+    for batch in plan.read_source(part, plan.fields):
+        if len(batch):
+            known, fields = _apart(batch)
+            keys = _base_keys(plan, known, fields)
+            yield _rows(known, SEND, **_identity(plan, known), outcome=_same(OK, pa.int8(), known), key=keys)
+
+
+def target_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
+    """A part of the target as reads or dead letters; what came from a source that is gone is a send unknown, too."""
+    for batch in plan.read_target(part, plan.fields):
+        if not len(batch):
+            continue
+        known, fields = _apart(batch)
+        identity = _identity(plan, known)
+        if plan.gone or plan.begins:
+            sends = _rows(known, SEND, **identity, outcome=_same(UNKNOWN, pa.int8(), known))
+            yield sends.filter(pa.array(_unvouched(plan, known)))
+        if part.dead:
+            yield _rows(known, DEAD, **identity, offset=known.column("offset"), **_undeserved(plan, known, fields))
+        else:
+            yield _rows(known, READ, **identity, **_place(known), **_promise(plan, known, fields))
+
+
+def _apart(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Places, and the record's own fields: `key` or `source` may be the name of either."""
+    fields = pa.schema(list(batch.schema)[len(PLACES) :])
+    known = pa.RecordBatch.from_arrays(batch.columns[: len(PLACES)], schema=PLACES)
+    return known, pa.RecordBatch.from_arrays(batch.columns[len(PLACES) :], schema=fields)
+
+
+def _unvouched(plan: Plan, known: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Which records came from where the source no longer has any: a source that is gone, or what it has forgotten."""
+    coded = plain(known.column("source")).dictionary_encode()
+    first = [ALL if name in plan.gone else plan.begins.get(name, 0) for name in coded.dictionary.to_pylist()]
+    begins = np.array(first, np.int64)[coded.indices.to_numpy()]
+    return np.asarray(known.column("position").to_numpy() < begins, bool)
+
+
+def _rows(batch: pa.RecordBatch, what: int, **columns: Any) -> pa.RecordBatch:
+    columns |= {"what": _same(what, pa.int8(), batch), "generation": _same(0, pa.int32(), batch)}
+    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(len(batch), f.type) for f in SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _same(value: Any, kind: pa.DataType, batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), len(batch))
+
+
+def _identity(plan: Plan, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Writer and number of every record."""
+    source, position = batch.column("source"), batch.column("position")
+    if source.null_count or position.null_count:
+        hint = "records have to carry their place in the source, as those of `keylane route` do"
+        raise DataError.of(
+            "a record does not say where it came from", got=f"{source.null_count} such records", hint=hint
+        )
+    coded = plain(source).dictionary_encode()
+    names = coded.dictionary.to_pylist()
+    rank = np.array([plan.ranks.get(name, -1) for name in names], np.int64)[coded.indices.to_numpy()]
+    row = position.to_numpy(zero_copy_only=False)
+    labels = pa.array([IN_ORDER if name in plan.ranks else name for name in names], pa.string())
+    return {"writer": labels.take(coded.indices), "seq": pa.array(np.where(rank < 0, row, rank << _ROW_BITS | row))}
+
+
+def _place(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return {name: batch.column(name) for name in ("stream", "lane", "offset", "epoch", "replay")}
+
+
+def _base_keys(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> pa.Array:
+    """Keys of the source as bytes, to be compared; null where they are not at hand."""
+    if plan.contract is None or not set(plan.contract.spec.key.fields) <= set(fields.schema.names):
+        return known.column("key")
+    return read_batch(fields, plan.contract.spec.key, plan.contract.spec.geo).base
+
+
+def _promise(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Key, scope and lane as the contract has them; without it, or under another, the lane is what keeps an order."""
+    lane = pc.binary_join_element_wise(known.column("stream"), known.column("lane").cast(pa.string()), "/")
+    if plan.router is None:
+        return {"scope": lane}
+    decided = decide(plan.router, fields, keys=_sent_keys(plan.router, known, fields))
+    other = _of_other(known.column("fingerprint"), plan.router.contract.fingerprint)
+    scope = order_scopes(plan.router, decided)
+    if pc.any(other).as_py():
+        apart = pc.binary_join_element_wise(lane, known.column("fingerprint"), "\0").cast(pa.binary())
+        scope = pc.if_else(other, apart, scope)
+    return {"key": decided.keys.base, "scope": scope, **_expected(decided, other)}
+
+
+def _undeserved(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
+    """The lane that the contract has for each dead letter: -1 for none; null where its record does not say."""
+    router, reason = plan.router, known.column("reason")
+    if router is None or not _says_key(router, known, fields):
+        return {}
+    try:
+        decided = decide(router, fields, keys=_sent_keys(router, known, fields))
+    except DataError:
+        # The JSON of a dead letter has not the types of the columns that it came from.
+        return {}
+    # A key that is null here may have been unreadable there, unless the letter says that it was null.
+    keyed = pc.or_(decided.keys.routing.is_valid(), pc.equal(reason, Reason.NULL_KEY).fill_null(False))
+    excused = pc.is_in(reason, value_set=pa.array(sorted(plan.excused), pa.string()))
+    other = _of_other(known.column("fingerprint"), router.contract.fingerprint)
+    asked = pc.and_not(keyed, pc.or_(excused, other)).to_numpy(zero_copy_only=False)
+    placed = (decided.reason < 0) | (decided.reason == REASON_CODES[Reason.NO_POSITION])
+    return {"expected_lane": pa.array(np.where(placed, decided.lane, -1), pa.int32(), mask=~asked)}
+
+
+def _says_key(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> bool:
+    spec = router.contract.spec.key
+    needed = {*spec.fields, *([spec.window.field] if spec.window else [])}
+    return needed <= set(fields.schema.names) or (spec.window is None and known.column("key").null_count < len(known))
+
+
+def _of_other(carried: pa.Array, whole: str) -> pa.Array:
+    """Whether a record says that another contract placed it; one that says nothing was placed by this one."""
+    return pc.invert(pc.is_in(carried, value_set=pa.array([whole, abbreviated(whole), None], pa.string())))
+
+
+def _sent_keys(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> BatchKeys | None:
+    """Keys that came as bytes, where the fields they were made of are not at hand."""
+    spec = router.contract.spec.key
+    if set(spec.fields) <= set(fields.schema.names) or spec.window is not None:
+        return None
+    return sent_keys(known.column("key"), np.zeros(len(known), bool), spec, router.contract.spec.geo)
+
+
+def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
+    """Where the contract puts each record: lane -1 for nowhere, null where its key does not say.
+
+    Where another contract says, there is no stream either.
+    """
+    lane = np.where(decided.reason >= 0, -1, decided.lane)
+    by_other = other.to_numpy(zero_copy_only=False)
+    by_position = (decided.reason == REASON_CODES[Reason.NO_POSITION]) | decided.by_position
+    streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
+    placed = pa.array(((lane >= 0) | by_position) & ~by_other)
+    return {
+        "expected_lane": pa.array(lane, pa.int32(), mask=by_position | by_other),
+        "expected_stream": pc.if_else(placed, streams, pa.scalar(None, pa.string())),
+    }

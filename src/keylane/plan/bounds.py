@@ -1,0 +1,256 @@
+"""What no lane count and no placement can beat: the hottest key, and keys that must share a lane.
+
+A key on one lane makes that lane at least as full as the key is heavy, however many lanes there are: with a share p,
+more than about 1/p lanes gain nothing. How full lanes really become under a strategy is counted, not bounded; how even
+they are, is `measure.balance`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from keylane.contract.names import MAX_LANES
+from keylane.errors import UsageError
+from keylane.geo.lane_tables import COARSEST
+from keylane.measure.balance import least_cv, noise_floor
+from keylane.placement.lane_count import lane_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from keylane.plan.hashed_keys import Places
+
+__all__ = ["Ceiling", "Floor", "Possible", "Step", "ceiling", "floor", "possible", "says", "useful_lanes"]
+
+#: What holds the floor up: nothing but the mean, the heaviest key, or keys that must share a lane.
+Held: TypeAlias = Literal["mean", "heaviest-key", "shared-lane"]
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The evenest that any placement with each key on one lane could be; `noise_cv` is what chance gives the sample."""
+
+    lanes: int
+    max_over_mean: float
+    cv: float
+    noise_cv: float
+    held_by: Held
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """How many lanes are of use. `helps`: whether more than were asked about can make the fullest one smaller."""
+
+    hottest_key_share: float
+    useful_lanes: int
+    helps: bool
+    says: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+
+def useful_lanes(hottest_share: float) -> int:
+    """Most lanes that could be filled evenly when the hottest key stays whole: about 1 / p.
+
+    >>> useful_lanes(0.083), useful_lanes(1 / 12), useful_lanes(0.6)
+    (12, 12, 1)
+    """
+    if not 0 < hottest_share <= 1:
+        raise UsageError.of("not a share", got=hottest_share, allowed="above 0, up to 1")
+    # A share such as 1/49 is stored a little above it, and its inverse a little below 49.
+    return min(MAX_LANES, int(1 / hottest_share + 1e-9))
+
+
+def floor(key_records: ArrayLike, lanes: int) -> Floor:
+    """The least max/mean and CV that a placement with each key on one lane can have, given each key's records.
+
+    Three bounds, the highest counts. Some lane has the mean. Some lane has the heaviest key. And of any j * n + 1 keys
+    some lane has j + 1: no less than the j + 1 lightest of the j * n + 1 heaviest. They are bounds: reaching them may
+    be impossible, going below them is.
+
+    Worked example, two lanes, keys of 4, 3 and 3: the mean is 5, but two of the three keys share a lane: 6 / 5.
+
+    >>> floor([4, 3, 3], 2).max_over_mean, floor([9, 1, 1, 1], 3).max_over_mean
+    (1.2, 2.25)
+    """
+    weights, count = _heaviest_first(key_records), lane_count(lanes)
+    total = float(weights.sum())
+    if not total:
+        return Floor(count, 0.0, 0.0, 0.0, "mean")
+    bounds: dict[Held, float] = {
+        "mean": total / count,
+        "heaviest-key": float(weights[0]),
+        "shared-lane": _must_share(weights, count),
+    }
+    held = max(bounds, key=bounds.__getitem__)
+    # `least_cv` knows no keys that must share; one lane as full as the floor, and the others even, is a bound too.
+    over = bounds[held] * count / total
+    alone = (over - 1) / np.sqrt(count - 1) if count > 1 else 0.0
+    return Floor(count, over, max(least_cv(weights, count), float(alone)), noise_floor(count, int(total)), held)
+
+
+def _heaviest_first(key_records: ArrayLike) -> NDArray[Any]:
+    weights = np.asarray(key_records)
+    if weights.ndim != 1 or weights.min(initial=0) < 0:
+        raise UsageError.of("records of keys, none below 0", got=weights[:5].tolist())
+    return np.sort(weights)[::-1] if (weights[1:] > weights[:-1]).any() else weights
+
+
+def _must_share(weights: NDArray[Any], lanes: int) -> float:
+    """The heaviest load that keys must put together: over all j, the j + 1 lightest of the j * n + 1 heaviest."""
+    together = np.arange(1, (len(weights) - 1) // lanes + 1)
+    if not len(together):
+        return 0.0
+    upto = np.concatenate([np.zeros(1), np.cumsum(weights[: together[-1] * lanes + 1], dtype=float)])
+    last = together * lanes + 1
+    return float((upto[last] - upto[last - together - 1]).max())
+
+
+def ceiling(hottest_share: float, lanes: int, allowed: float = 1.3) -> Ceiling:
+    """Say whether another lane count can help, and what would when none can.
+
+    `allowed` is the max/mean the user can live with. Spreading the key, or moving it to a tier, changes the ceiling;
+    a new lane count never does.
+    """
+    useful, alone = useful_lanes(hottest_share), hottest_share * lane_count(lanes)
+    helps = lanes < useful
+    if alone <= allowed:
+        says = f"the hottest key has {hottest_share:.1%} of all records: up to {useful} lanes can be filled evenly"
+    else:
+        width = ceil(round(alone / allowed, 9))
+        says = (
+            f"the hottest key has {hottest_share:.1%} of all records and alone makes its lane {alone:.2f} times the "
+            f"mean of {lanes} lanes; with more than {useful} lanes the fullest one gets no smaller. What would help: "
+            f"spread this key over {width} lanes or more by a sub-key (order is then kept per sub-key), move it to a "
+            f"tier of its own, or choose a finer key"
+        )
+    return Ceiling(hottest_share, useful, helps, says)
+
+
+# What cells can do on lanes: how many they can fill, how even that can be, and what would help where it is not enough.
+
+#: The fullest lane over the mean that is even enough, where nothing is said.
+ENOUGH: Final = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The cells of one resolution on the lanes: how many lanes they can fill, and what no placement goes below."""
+
+    resolution: int
+    cells: int
+    lanes_filled: int
+    cv: float
+    max_over_mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """Every resolution from the routing one down to the home cells; `even_lanes` is what those at the first can fill.
+
+    `even_lanes` and `even_lanes_home` are the most lanes, up to those asked about, whose floor is `allowed` or less.
+    """
+
+    lanes: int
+    allowed: float
+    steps: tuple[Step, ...]
+    even_lanes: int
+    even_lanes_home: int
+
+    @property
+    def enough(self) -> Step | None:
+        """The coarsest resolution whose cells could be even enough."""
+        return next((one for one in self.steps if one.max_over_mean <= self.allowed), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        steps = [
+            {**asdict(one), "cv": round(one.cv, 6), "max_over_mean": round(one.max_over_mean, 6)} for one in self.steps
+        ]
+        return {
+            "lanes": self.lanes,
+            "allowed": self.allowed,
+            "steps": steps,
+            "enough_at": self.enough.resolution if self.enough else None,
+            "even_lanes": self.even_lanes,
+            "even_lanes_home": self.even_lanes_home,
+            "says": says(self),
+        }
+
+
+def possible(places: Places, lanes: int, routing: int = COARSEST, allowed: float | None = None) -> Possible:
+    """What the cells of a profile can do on these lanes; `routing` is the resolution that lanes are made from."""
+    limit = allowed or ENOUGH
+    first = min(routing, places.resolution)
+    records = {at: places.at(at)[1].sum(axis=0) for at in range(first, places.resolution + 1)}
+    steps = tuple(_step(at, found, lanes) for at, found in records.items())
+    even = [_even_lanes(records[at], lanes, limit) for at in (first, places.resolution)]
+    return Possible(lanes, limit, steps, *even)
+
+
+def _step(at: int, records: NDArray[np.int64], lanes: int) -> Step:
+    least, cells = floor(records, lanes), int((records > 0).sum())
+    return Step(at, cells, min(cells, lanes), least.cv, least.max_over_mean)
+
+
+def _even_lanes(records: NDArray[np.int64], lanes: int, allowed: float) -> int:
+    heaviest = np.sort(records[records > 0])[::-1]
+    return next(n for n in range(min(lanes, len(heaviest)), 0, -1) if floor(heaviest, n).max_over_mean <= allowed)
+
+
+def says(found: Possible) -> list[str]:
+    """Sentences; none where the cells at the routing resolution are enough."""
+    first, enough = found.steps[0], found.enough
+    if first is enough:
+        return []
+    return [_limit(first, found.lanes), *_helps(found, first, enough)]
+
+
+def _limit(first: Step, lanes: int) -> str:
+    cells = f"{first.cells:,} cell{'s' * (first.cells != 1)} of resolution {first.resolution}"
+    least = f"CV at least {_percent(first.cv)}, max/mean at least {first.max_over_mean:.3g}"
+    if first.cells >= lanes:
+        return f"{cells} on {lanes} lanes: {least}, because some hold more than a lane's fair share"
+    share, even = lanes / first.cells, ""
+    if first.cv > sqrt(share - 1) * 1.005:
+        even = f" ({_percent(sqrt(share - 1))} and {share:.3g} if all of them had as many records)"
+    return f"{cells} can fill at most {first.cells} of {lanes} lanes: {least}{even}"
+
+
+def _helps(found: Possible, first: Step, enough: Step | None) -> Iterator[str]:
+    """What is possible instead, and what is not."""
+    yield f"possible with these cells: up to {found.even_lanes} lane{'s' * (found.even_lanes != 1)}, {_within(found)}"
+    last = found.steps[-1]
+    if enough is not None:
+        yield (
+            f"possible on {found.lanes} lanes: finer cells; at resolution {enough.resolution} there are "
+            f"{enough.cells:,}, CV at least {_percent(enough.cv)}, max/mean at least {enough.max_over_mean:.3g}"
+        )
+        return
+    finest = f"all records are in {last.cells:,} cell{'s' * (last.cells != 1)} of resolution {last.resolution}"
+    if last.cells == first.cells:
+        yield f"not possible on {found.lanes} lanes: finer cells do not help, {finest}, and a cell has one lane"
+        return
+    floor_ = f"CV at least {_percent(last.cv)}, max/mean at least {last.max_over_mean:.3g}"
+    home = found.even_lanes_home
+    yield f"not possible on {found.lanes} lanes {_within(found)}: {finest}: {floor_}; up to {home} lanes"
+
+
+def _within(found: Possible) -> str:
+    return f"within {found.allowed:g} times the mean"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * round(value, 4):.3g} %" if value < 10 else f"{100 * value:,.0f} %"

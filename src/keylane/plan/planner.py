@@ -1,0 +1,263 @@
+"""A plan from a profile: every candidate, the one to take, its contract, and what the change costs.
+
+    stream, seen        the keys under their hash; what was seen, and what came later
+    strategies          what each strategy moves           candidates   all of them, scored
+    geo_strategies      the lanes of places, likewise      possible     what their cells can do on lanes
+    choose              the one to take                    written      its contract
+    today, cost         what the change moves and breaks   sizing       lanes that the throughput needs
+
+As a document: `document`. In plain words: `explained`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from keylane.contract.model import Contract
+from keylane.contract.partitioners import FACTS
+from keylane.errors import DataError, UsageError
+from keylane.measure.hot_lanes import why_hot
+from keylane.plan.candidates import candidates, standing
+from keylane.plan.choose import Choice, Constraints, Judged, choose, judge
+from keylane.plan.contract_text import Means, contract_text, parsed
+from keylane.plan.cost import Cost, cost
+from keylane.plan.current import Today, today_of
+from keylane.plan.geo_strategies import geo_candidates, geo_standing
+from keylane.plan.hashed_keys import Stream, moved_loads
+from keylane.plan.sizing import Demand, Sizing, lanes_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from keylane.plan.candidates import Candidate
+    from keylane.profile.model import Profile
+
+
+__all__ = ["Plan", "Question", "assumed", "heat_of", "heat_under", "make_plan", "plainly_hashed"]
+
+#: Strategies that leave every key whole, on one lane.
+WHOLE_KEYS: Final = ("hash", "pin", "table", "geo-hash", "geo-table", "geo-curve")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a profile: which lane counts, under which constraints, with which means.
+
+    `demand` is what the stream must carry; only a `binding` one keeps lane counts out. `others` are contracts of
+    streams that are joined with this one. `today_lanes` is the lane count where today's contract says `live`.
+    """
+
+    counts: tuple[int, ...]
+    means: Means
+    constraints: Constraints = field(default_factory=Constraints)
+    demand: Demand | None = None
+    binding: bool = False
+    others: tuple[Contract, ...] = ()
+    today_lanes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer."""
+
+    question: Question
+    stream: Stream
+    judged: tuple[Judged, ...]
+    choice: Choice
+    contract: Contract
+    text: str
+    today: Today | None
+    standing: Judged | None
+    cost: Cost
+    sizing: Sizing | None
+
+    @property
+    def changes(self) -> bool:
+        """Whether something is to be done: the chosen contract is not today's."""
+        return self.today is None or self.contract is not self.today.contract
+
+
+def make_plan(profile: Profile, question: Question) -> Plan:
+    """Compare every strategy at every lane count, and choose."""
+    if not profile.keys.num_rows:
+        raise DataError.of("the profile has no keys", got=f"{profile.total} records", hint="name another key")
+    stream, means = Stream(profile, question.counts), question.means
+    today = _today(stream, question)
+    found = list(_candidates(stream, means, question.counts))
+    sizing = _sizing(question, found, stream)
+    wanted = _wanted(question, sizing)
+    judged = [judge(one, stream, means, wanted, today) for one in found]
+    stands = _stands(stream, today, means, wanted)
+    choice = choose([*judged, *([stands] if stands else [])], wanted)
+    contract, text = _contract(choice, stream, means)
+    priced = _cost(stream, today, contract, choice, question.others)
+    return Plan(question, stream, tuple(judged), choice, contract, text, today, stands, priced, sizing)
+
+
+def _candidates(stream: Stream, means: Means, counts: tuple[int, ...]) -> Iterator[Candidate]:
+    base = _base(means.today)
+    if stream.places is None:
+        return candidates(stream, base, counts)
+    return geo_candidates(stream, stream.places, base, counts)
+
+
+def _base(today: Contract | None) -> str:
+    """The partitioner whose hash the tail keeps: today's, where that looks at keys."""
+    name = today.spec.partitioner if today else "kafka-java"
+    return "kafka-java" if FACTS[name].fold == "keyless" else name
+
+
+def _today(stream: Stream, question: Question) -> Today | None:
+    contract = question.means.today
+    if contract is None:
+        return None
+    if contract.spec.geo is not None and stream.places is None:
+        hint = "plan the cells alone: a source without the others"
+        raise UsageError.of(
+            "today's lanes are by place, and not all keys are cells",
+            got=f"keys of {contract.spec.key.fields[0]}",
+            hint=hint,
+        )
+    lanes = question.today_lanes if contract.spec.lanes == "live" else contract.spec.lanes
+    if lanes is None:
+        raise UsageError.of("today's contract leaves its lane count open", got="lanes: live", hint="--today-lanes N")
+    return today_of(stream, contract, lanes)
+
+
+def _stands(stream: Stream, today: Today | None, means: Means, wanted: Constraints) -> Judged | None:
+    if today is None:
+        return None
+    if stream.places is not None and today.by_place is not None:
+        stands = geo_standing(stream, stream.places, today.by_place)
+    else:
+        stands = standing(stream, today.contract, today.lanes, today.fitted)
+    return judge(stands, stream, means, wanted, today)
+
+
+def _sizing(question: Question, found: Sequence[Candidate], stream: Stream) -> Sizing | None:
+    """Lanes for the throughput, at the best balance that the strategies with whole keys reach at each count."""
+    if question.demand is None:
+        return None
+    skew = {
+        lanes: min(one.max_over_mean for one in found if one.lanes == lanes and one.strategy in WHOLE_KEYS)
+        for lanes in question.counts
+    }
+    records = stream.records
+    return lanes_for(question.demand, skew, hottest_share=float(records[0] / records.sum()))
+
+
+def _wanted(question: Question, sizing: Sizing | None) -> Constraints:
+    demand = question.demand if sizing and question.binding else None
+    return replace(question.constraints, demand=demand, least_lanes=(sizing.lanes or 1) if demand and sizing else 1)
+
+
+def _contract(choice: Choice, stream: Stream, means: Means) -> tuple[Contract, str]:
+    """The chosen contract and its text; no text where it is today's, which has its own."""
+    chosen = choice.chosen.candidate
+    if chosen.strategy == "today" and means.today is not None:
+        return means.today, ""
+    text = contract_text(chosen, stream.profile, means)
+    contract = parsed(text, means)
+    return contract, "" if contract is means.today else text
+
+
+def _cost(stream: Stream, today: Today | None, contract: Contract, choice: Choice, others: Sequence[Contract]) -> Cost:
+    chosen = choice.chosen.candidate
+    new = _lanes_after(stream, choice) if today else np.zeros(0, np.int32)
+    old = today.home if today else new
+    counts = (today.lanes if today else chosen.lanes, chosen.lanes)
+    before = today.contract if today else None
+    priced = cost(before, contract, old, new, stream.records, counts=counts, others=others)
+    # One count for one thing: a key with several lanes counts by the part that stays, here as in every row.
+    return replace(priced, moved=choice.chosen.moved)
+
+
+def _lanes_after(stream: Stream, choice: Choice) -> NDArray[np.int32]:
+    """The lane of each key under what was chosen; -1 where it has several, or goes to a tier."""
+    chosen = choice.chosen.candidate
+    if chosen.strategy in ("window", "keyless"):
+        return np.full(len(stream.records), -1, np.int32)
+    lanes = chosen.home(stream).copy()
+    for rank, to in chosen.fitted.moves.items():
+        lanes[rank] = to[0] if len(to) == 1 and to[0] < chosen.lanes else -1
+    return lanes
+
+
+# Why lanes are hot under a contract, from a profile: `measure.hot_lanes` asked with the keys' lanes, as a document.
+
+
+def heat_of(profile: Profile, contract: Contract, seed: int) -> dict[str, Any] | None:
+    """The heat of a profile's lanes; None where there are not two lanes, or nobody knows how many."""
+    lanes = _lanes(profile, contract)
+    if lanes is None or lanes < 2:
+        return None
+    stream = Stream(profile)
+    return heat_under(stream, today_of(stream, contract, lanes), seed)
+
+
+def assumed(profile: Profile) -> Contract:
+    """What is taken for the contract of a source that has lanes and none: Java's hash, on the lanes there are."""
+    key = profile.key.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+    spec = {"streams": ["stream"], "lanes": "live", "key": key, "partitioner": "kafka-java"}
+    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "stream"}, "spec": spec}
+    return Contract.model_validate(document)
+
+
+def plainly_hashed(plan: Plan) -> Today:
+    """The keys of a plan under their hash alone, at the chosen lane count: what there is to explain without a today."""
+    candidate = plan.choice.chosen.candidate
+    geo = plan.contract.spec.geo and plan.contract.spec.geo.model_copy(update={"leaves": (), "checksum": None})
+    plain = {"hot_keys": (), "table": None, "geo": geo, "partitioner": _keyed(candidate)}
+    spec = plan.contract.spec.model_copy(update=plain)
+    return today_of(plan.stream, plan.contract.model_copy(update={"spec": spec}), candidate.lanes)
+
+
+def _keyed(candidate: Candidate) -> str:
+    return "kafka-java" if FACTS[candidate.partitioner].fold == "keyless" else candidate.partitioner
+
+
+def _lanes(profile: Profile, contract: Contract) -> int | None:
+    if contract.spec.lanes != "live":
+        return contract.spec.lanes
+    return None if profile.lanes is None else len(profile.lanes.by_window)
+
+
+def heat_under(stream: Stream, today: Today, seed: int) -> dict[str, Any] | None:
+    """The same for keys that are placed already; None where no key has one lane."""
+    if today.lanes < 2 or not (today.home >= 0).any():
+        return None
+    mine, home, records = _placed(stream, today)
+    seen, rng = _observed(stream.profile, today.lanes), np.random.default_rng(seed)
+    exact = stream.profile.approximate is None
+    found = why_hot(mine, home, records, today.lanes, rng=rng, observed=seen, same_records=exact)
+    names = ("lane", "share", "over_mean", "cause", "evidence", "chance")
+    return {
+        "verdict": found.verdict.says,
+        "cause": found.verdict.cause,
+        "alarm": found.verdict.alarm,
+        "alpha": found.alpha,
+        "chance": found.verdict.chance,
+        "lanes": [{name: getattr(lane, name) for name in names} for lane in found.hot],
+    }
+
+
+def _placed(stream: Stream, today: Today) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]:
+    """Records of each lane; and lane and records of what has one lane each: a key, or of places a leaf or cell."""
+    if today.by_place is not None and stream.places is not None:
+        lanes, records = stream.places.units(today.by_place)
+        return np.bincount(lanes, records, minlength=today.lanes), lanes, records
+    hashed = stream.hashed(today.contract.spec.partitioner, today.lanes)
+    loads = moved_loads(hashed, today.fitted.moves, stream.profile.by_window, today.fitted.tier_lanes)
+    return loads.sum(axis=1)[: today.lanes], today.home, stream.records
+
+
+def _observed(profile: Profile, lanes: int) -> Any:
+    """What really stands in each lane, where the source has as many as the contract."""
+    if profile.lanes is None or len(profile.lanes.by_window) != lanes:
+        return None
+    return profile.lanes.by_window.sum(axis=1)

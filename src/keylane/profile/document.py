@@ -1,0 +1,272 @@
+"""A profile as the document that is printed, saved and drawn: `keylane.profile/1`. Heavy keys are cut and hashed.
+
+The profile itself: `profile`. Why a lane is hot: `hot`, which gives the part of that name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from keylane.profile.lookalikes import Lookalikes, lookalikes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from keylane.profile.model import Profile, Windows
+
+    Show = Callable[[int], str]
+
+__all__ = ["HEAVY", "RANKS", "edge_texts", "how_obtained", "key_ranks", "masked", "overview", "shown", "shown_keys"]
+
+
+# How each figure of a profile was obtained, one sentence a figure: what `overview` puts under `how`.
+
+
+def how_obtained(profile: Profile) -> dict[str, str]:
+    """A sentence for each figure that a reader may ask about."""
+    return {name: text for name, text in _sentences(profile, dict(profile.facts)) if text}
+
+
+def _sentences(profile: Profile, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    sketched = profile.approximate
+    if sketched is None:
+        yield "records", "Every record was counted once, by the bytes of its key: the figures are exact."
+        yield "distinct_keys", "Keys that differ in a byte are different keys; all of them were counted."
+    else:
+        yield "records", "The sum is exact. Records of a key are estimates of a sketch, which keeps the heavy keys."
+        yield "heavy", _bounds(profile)
+        yield "distinct_keys", f"Estimated by HyperLogLog, within {sketched.distinct_error:.1%} in 997 of 1,000 cases."
+    yield "source", _source(facts)
+    yield "windows", _windows_text(profile, facts)
+    yield "bytes", _bytes(profile, facts)
+    yield "without_key", "Null and empty keys, and records or keys that could not be read, are in no key's count."
+    if "place" in facts:
+        yield "places", _places(facts)
+    yield "lookalikes", "Keys that are equal but for capitals, spaces, the spelling in Unicode or a registry's number."
+    if profile.lanes is not None:
+        yield "lanes", _lanes(profile)
+
+
+def _places(facts: dict[str, Any]) -> str:
+    lost = ", ".join(f"{count:,} {reason}" for reason, count in facts.get("no_place", {}).items())
+    fields = " and ".join(facts["place"])
+    return f"The key is the home cell of {fields}, an H3 cell of resolution 9. Malformed, by reason: {lost or 'none'}."
+
+
+def _bounds(profile: Profile) -> str:
+    found = profile.approximate
+    assert found is not None
+    over = f"A key's records are over by at most {found.most_over:,}, or under by at most {found.most_under:,}"
+    return f"{over}; keys with fewer than that may be missing, and have {found.untold:,} records in all."
+
+
+def _source(facts: dict[str, Any]) -> str:
+    if facts.get("seconds"):
+        return f"What arrived in {facts['seconds']:g} s was read, as committed: from {_offsets(facts)}."
+    if "offsets" in facts:
+        return f"All that was there when it began was read, as committed: from {_offsets(facts)}."
+    return f"{facts.get('files', 0):,} file(s) were read, in the order of their names." if "files" in facts else ""
+
+
+def _offsets(facts: dict[str, Any]) -> str:
+    ranges = facts["offsets"]
+    return f"{len(ranges):,} lane(s), {sum(end - start for start, end in ranges):,} offsets"
+
+
+def _windows_text(profile: Profile, facts: dict[str, Any]) -> str:
+    count = len(profile.windows)
+    if profile.windows.kind == "position":
+        return f"{count} windows of equal numbers of records, in the order of the source: no time was named."
+    text = f"{count} windows of one length between the first and the last time in {facts.get('time')!r}, in UTC."
+    without = facts.get("without_time", 0)
+    if without:
+        text += f" {without:,} record(s) have no time that can be read: they count for their key, in the first window."
+    if facts.get("time") == "timestamp" and "offsets" in facts:
+        text += " The ends are those of the lanes' first and last records; times beyond them are in the windows there."
+    return text
+
+
+def _bytes(profile: Profile, facts: dict[str, Any]) -> str:
+    if profile.size is not None and "offsets" in facts:
+        return "Key and value of each record; headers and what the log adds are not counted."
+    if facts.get("bytes"):
+        return f"The sum of column {facts['bytes']!r}."
+    return "The size of the files: what a single record or key takes was not measured; --bytes COLUMN measures it."
+
+
+def _lanes(profile: Profile) -> str:
+    assert profile.lanes is not None
+    text = "Records by the lane they were found in."
+    if profile.lanes.misplaced is None:
+        return text
+    return f"{text} {profile.lanes.misplaced:,} record(s) lie in another lane than the contract gives their key."
+
+
+# Keys as they may be shown to others: cut, with a hash that tells two of them apart. Keys are personal data.
+
+
+def masked(key: str, salt: bytes) -> str:
+    """A key cut to its beginning, with a salted hash that tells two of them apart and leads back to neither.
+
+    At most four characters, and never more than a third of them: of a short key the beginning is all there is.
+
+    >>> masked("merchant_000042", b"a")[:5], masked("7", b"a")[:1]
+    ('merc…', '…')
+    """
+    digest = hashlib.sha256(salt + key.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{key[: min(4, len(key) // 3)]}…{digest[:6]}"
+
+
+def shown(values: tuple[Any, ...]) -> str:
+    r"""The fields of a key as one text: bytes as the text they spell, else in hex.
+
+    >>> shown(("shop", 7)), shown((b"m-1",)), shown((b"\xff\x00",))
+    ('shop | 7', 'm-1', '0xff00')
+    """
+    return " | ".join(_text(value) for value in values)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return f"0x{value.hex()}"
+    return text if text.isprintable() else f"0x{value.hex()}"
+
+
+#: Heavy keys that are listed, and ranks of the curve.
+HEAVY: Final = 20
+RANKS: Final = 60
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def overview(
+    profile: Profile,
+    *,
+    salt: bytes,
+    show_keys: bool = False,
+    stored: str | None = None,
+    hot: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The document. `salt` goes into the hashes of keys; `stored` is the profile's folder; `hot` is `hot.why_hot`'s."""
+    show = shown_keys(profile, None if show_keys else salt)
+    alike = lookalikes(profile)
+    lanes, approximate, records = profile.lanes, profile.approximate, profile.records
+    return {
+        "schema": "keylane.profile/1",
+        "source": profile.source,
+        "key": list(profile.key.fields),
+        "encoding": list(profile.key.encodings),
+        "records": profile.total,
+        "bytes": profile.bytes_total,
+        "distinct_keys": profile.keys.num_rows if approximate is None else approximate.distinct_keys,
+        "without_key": asdict(profile.without_key),
+        "windows": _windows(profile),
+        "heavy": _heavy(profile, records, show),
+        "key_ranks": key_ranks(records, profile.total),
+        "lookalikes": _alike(alike, records, show),
+        "hot": hot,
+        "lanes": None
+        if lanes is None
+        else {"count": len(lanes.by_window), "by_window": lanes.by_window.tolist(), "misplaced": lanes.misplaced},
+        "approximate": None if approximate is None else asdict(approximate),
+        "how": how_obtained(profile),
+        "profile": stored,
+        "fingerprint": profile.fingerprint,
+    }
+
+
+def shown_keys(profile: Profile, salt: bytes | None) -> Show:
+    """How a key is shown, by its rank: cut and hashed with a salt, or whole without one."""
+
+    def show(rank: int) -> str:
+        text = shown(tuple(column[rank].as_py() for column in profile.keys.columns))
+        return text if salt is None else masked(text, salt)
+
+    return show
+
+
+def _windows(profile: Profile) -> dict[str, Any]:
+    seen = profile.by_window > 0
+    told = dict(profile.facts)
+    first = np.bincount(seen.argmax(axis=1), minlength=len(profile.windows)) if len(seen) else np.zeros(0, np.int64)
+    return {
+        "kind": profile.windows.kind,
+        "edges": edge_texts(profile.windows),
+        "records": told.get("window_records") or profile.by_window.sum(axis=0, dtype=np.int64).tolist(),
+        "distinct_keys": told.get("window_keys") or seen.sum(axis=0).tolist(),
+        "new_keys": told.get("window_new_keys") or first.tolist(),
+    }
+
+
+def edge_texts(windows: Windows) -> list[Any]:
+    """The edges of windows as people read them: times in UTC, or positions.
+
+    >>> from keylane.profile.model import Windows
+    >>> edge_texts(Windows("time", (0, 1_500_000)))
+    ['1970-01-01T00:00:00Z', '1970-01-01T00:00:01.500000Z']
+    """
+    if windows.kind == "position":
+        return list(windows.edges)
+    return [_time(edge) for edge in windows.edges]
+
+
+def _time(micros: int) -> str:
+    """Beyond the years that Python can name, the number itself."""
+    try:
+        return (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat() + "Z"
+    except OverflowError:
+        return f"{micros} us"
+
+
+def _heavy(profile: Profile, records: NDArray[np.int64], show: Show) -> list[dict[str, Any]]:
+    total, error = max(1, profile.total), profile.approximate.most_over if profile.approximate else 0
+    return [
+        {
+            "rank": rank + 1,
+            "key": show(rank),
+            "records": int(records[rank]),
+            "share": int(records[rank]) / total,
+            "error": error,
+            "by_window": profile.by_window[rank].tolist(),
+            "bytes": None if profile.size is None else int(profile.size[rank]),
+        }
+        for rank in range(min(HEAVY, len(records)))
+    ]
+
+
+def key_ranks(records: NDArray[np.int64], total: int) -> list[dict[str, Any]]:
+    """Shares of keys by rank, at about 60 ranks that are evenly apart on a logarithmic scale; the last key is the last.
+
+    >>> [(one["rank"], one["cumulative"]) for one in key_ranks(np.array([6, 3, 1]), 10)]
+    [(1, 0.6), (2, 0.9), (3, 1.0)]
+    """
+    if not len(records):
+        return []
+    ranks = np.unique(np.round(np.geomspace(1, len(records), RANKS)).astype(int))
+    sums = np.cumsum(records)
+    return [
+        {"rank": int(r), "share": int(records[r - 1]) / max(1, total), "cumulative": int(sums[r - 1]) / max(1, total)}
+        for r in ranks
+    ]
+
+
+def _alike(found: Lookalikes, records: NDArray[np.int64], show: Show) -> dict[str, Any]:
+    examples = [
+        {
+            "kind": group.kind,
+            "keys": [show(rank) for rank in group.ranks],
+            "records": [int(records[rank]) for rank in group.ranks],
+        }
+        for group in found.examples
+    ]
+    return {"groups": found.groups, "records": found.records, "examples": examples}

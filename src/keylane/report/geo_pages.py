@@ -1,0 +1,366 @@
+"""The page of `keylane geo table --report`: the lane table on a map, by hour, and beside other strategies.
+
+From a document of schema keylane.geo-table/1. The map: `geo_map`; the page of a match: `match`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keylane.report import svg_charts
+from keylane.report.html import Markup, join, page, tag
+from keylane.report.map import map_data, map_section, match_picture, picture
+from keylane.report.numbers import count, percent, share, spread, times, visible
+from keylane.report.plan_sections import lanes_section, maps_data
+from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, table, words
+from keylane.report.svg_charts import bar
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from keylane.report.map import Picture
+
+__all__ = [
+    "geo_table_page",
+    "hours_section",
+    "loads_section",
+    "map_page",
+    "match_page",
+    "notes_section",
+    "write_geo_table",
+    "write_match",
+]
+
+
+# Sections that the pages of `geo table` and of `match` share: the frame, load by hour, lanes, notes.
+
+Hours = list[list[int]]
+#: Pixels of a chart that has a row to itself.
+WHOLE = 1160
+#: The edges of the hours of a day, as a profile would name them.
+EDGES = [*(f"2000-01-01T{hour:02}:00:00+00:00" for hour in range(24)), "2000-01-02T00:00:00+00:00"]
+
+
+def map_page(
+    kind: str,
+    source: str,
+    top: Markup,
+    found: Picture,
+    lanes: int,
+    sections: dict[str, Markup | None],
+    hours: Hours | None,
+) -> str:
+    """The file: the verdict, the map, then what it rests on; a section that has nothing to say is left out."""
+    data = map_data(found, lanes)
+    shown = {"map": map_section(found, data), **{name: made for name, made in sections.items() if made is not None}}
+    links = [tag("a", heading_of(name), href=f"#{name}") for name in shown]
+    where = visible(source)
+    body = join(
+        tag("header", tag("p", tag("b", "keylane"), f" {kind} of ", tag("bdi", where), class_="brand"), top),
+        tag("nav", *links, aria_label="Sections"),
+        tag("main", *shown.values()),
+        tag("div", id="tip", role="status", hidden=True),
+        tag("noscript", tag("p", words("page")["no_script"])),
+    )
+    figures = {**_hours_data(hours), "map": data}
+    styles, scripts = ("charts", "plan", "map"), ("tip", "plan", "map")
+    return page(f"keylane {kind}: {where}", body, figures, "plan", styles, scripts)
+
+
+def hours_section(hours: Hours | None) -> Markup | None:
+    """Lanes over the hours of the day; None where the places had no time."""
+    return lanes_section(_sides(hours), _windows(hours), "hours") if _timed(hours) and hours else None
+
+
+def _hours_data(hours: Hours | None) -> Document:
+    timed = hours if hours and _timed(hours) else None
+    return maps_data(_sides(timed), _windows(timed)) if timed else {"maps": {}, "windows": [], "power": 1}
+
+
+def _timed(hours: Hours | None) -> bool:
+    """Whether there are hours, and records in more than one of them."""
+    busy = [any(column) for column in zip(*hours or [], strict=True)]
+    return len(busy) == 24 and sum(busy) > 1
+
+
+def _sides(hours: Hours | None) -> Document:
+    if not hours:
+        return {}
+    whole = [[round(records) for records in lane] for lane in hours]
+    return {"seen": {"title": f"{count(len(whole))} lanes by hour of the day", "lanes": len(whole), "cells": whole}}
+
+
+def _windows(hours: Hours | None) -> Document:
+    return {"kind": "time", "edges": EDGES, "records": [sum(column) for column in zip(*hours or [], strict=True)]}
+
+
+def loads_section(loads: list[int]) -> Markup | None:
+    """Lanes from the fullest to the emptiest, and the same as a table."""
+    if not any(loads):
+        return None
+    mean = sum(loads) / len(loads)
+    rows = [
+        tag(
+            "tr",
+            tag("th", lane, scope="row"),
+            tag("td", count(round(load)), class_="n"),
+            tag("td", times(load / mean), class_="n"),
+        )
+        for lane, load in enumerate(loads)
+    ]
+    heads = ("Lane", *(tag("th", name, scope="col", class_="n") for name in ("Records", "Of the mean")))
+    listed = tag("details", tag("summary", "The lanes as a table"), table(heads, rows, "Lanes", "small"))
+    whole = [round(load) for load in loads]
+    return section("loads", None, chart(lambda width: svg_charts.lane_loads(whole, width=width), WHOLE), listed)
+
+
+def notes_section(notes: list[str], prints: list[tuple[str, str | None]]) -> Markup | None:
+    """What the document says of its own figures, and what it can be recognised by."""
+    rows = [join(tag("dt", title), tag("dd", tag("code", value))) for title, value in prints if value]
+    listed = bullets([sentence(note) for note in notes])
+    if not rows and listed is None:
+        return None
+    return section("how", None, listed, tag("dl", *rows, class_="how prints") if rows else None)
+
+
+Document = dict[str, Any]
+#: Metres around a record in which its copies are looked for, where the document says nothing.
+RADIUS = 1000.0
+
+
+def write_geo_table(document: Document, path: str | PathLike[str]) -> None:
+    """Write the page to a file; what is there is replaced."""
+    Path(path).write_text(geo_table_page(document), encoding="utf-8")
+
+
+def geo_table_page(document: Document) -> str:
+    """The whole file."""
+    found = picture(document["cells"], _radius(document))
+    sections = {
+        "hours": hours_section(document["hours"]),
+        "beside": _beside(document),
+        "loads": loads_section(document["lane_loads"]),
+        "how": notes_section(document["notes"], [("Lane table", document["checksum"])]),
+    }
+    return map_page(
+        "geo table", document["source"], _table_top(document), found, document["lanes"], sections, document["hours"]
+    )
+
+
+def _radius(document: Document) -> float:
+    radii = sorted(float(radius) for radius in document["copies_per_rider"] or {})
+    return radii[0] if radii else RADIUS
+
+
+def _table_top(document: Document) -> Markup:
+    balance = document["balance"]
+    held = balance["held_out"] or balance
+    return join(
+        tag("h1", *_table_headline(document, held)),
+        tag("p", _table_sub(document), class_="sub"),
+        facts(
+            fact("CV of the lanes", spread(held["cv"]), _table_floor(held), _fitted(balance), kind="after"),
+            fact("CV in the worst hour", _maybe(held["worst_hour_cv"]), _table_floor(held, "hour_noise_floor")),
+            fact("Fullest lane", times(balance["max_over_mean"]), "the mean"),
+            fact("Copies per rider", *_copies(document["copies_per_rider"])) if document["copies_per_rider"] else None,
+            fact("Moved", share(document["moved"]["share"]), f"{count(document['moved']['leaves'])} leaves")
+            if document["moved"]
+            else None,
+        ),
+    )
+
+
+def _table_headline(document: Document, held: Document) -> list[str | Markup]:
+    if not document["records"]:
+        return ["No place was found, so there is nothing to balance."]
+    figure = tag("em", spread(held["cv"]), class_="after")
+    what = f"{count(document['leaves'])} cells on {count(document['lanes'])} lanes: the lanes differ by "
+    hours = held["worst_hour_cv"]
+    return [what, figure, " (CV)", f", in the worst hour by {spread(hours)}." if hours is not None else "."]
+
+
+def _table_sub(document: Document) -> str:
+    dead = sum(document["dead"].values())
+    lost = f" {count(dead)} more had no place and are dead letters." if dead else ""
+    return (
+        f"From {count(document['records'])} places, epoch {document['epoch']}, strategy {document['strategy']}.{lost}"
+    )
+
+
+def _table_floor(held: Document, name: str = "noise_floor") -> str | None:
+    floor = held.get(name)
+    return f"noise floor {spread(floor)}" if floor is not None else None
+
+
+def _fitted(balance: Document) -> str | None:
+    return f"held out; {spread(balance['cv'])} on what it was fitted on" if balance["held_out"] else "as fitted"
+
+
+def _maybe(value: float | None) -> str:
+    return "–" if value is None else spread(value)
+
+
+def _copies(per_radius: dict[str, float]) -> list[str]:
+    found = sorted((float(radius), copies) for radius, copies in per_radius.items())
+    said = ", ".join(f"{copies:.2f} within {radius:,.0f} m" for radius, copies in found[1:])
+    return [f"{found[0][1]:.2f}", f"within {found[0][0]:,.0f} m", *([said] if said else [])]
+
+
+def _beside(document: Document) -> Markup | None:
+    if not document["beside"]:
+        return None
+    balance = document["balance"]["held_out"] or document["balance"]
+    this = {"strategy": f"this table ({document['strategy']})", **balance}
+    rows = sorted([this, *document["beside"]], key=lambda one: one["cv"])
+    most = max(one["cv"] for one in rows) or 1.0
+    made = [_strategy(one, most, chosen=one is this) for one in rows]
+    heads = ("Strategy", *(tag("th", name, scope="col", class_="n") for name in ("CV", "CV, worst hour")), "")
+    return section("beside", intro_of("beside"), table(heads, made, "Strategies", "candidates"))
+
+
+def _strategy(one: Document, most: float, *, chosen: bool) -> Markup:
+    named = join(tag("b", one["strategy"]), tag("span", "this table", class_="badge")) if chosen else one["strategy"]
+    drawn = bar(one["cv"] / most, f"CV {spread(one['cv'])}", kind="after" if chosen else "heat")
+    return tag(
+        "tr",
+        tag("th", named, scope="row"),
+        tag("td", spread(one["cv"]), class_="n"),
+        tag("td", _maybe(one.get("worst_hour_cv")), class_="n"),
+        tag("td", drawn, class_="wide"),
+        class_="chosen" if chosen else None,
+    )
+
+
+# The page of `keylane match --report`: who was matched, where the lanes are, what went over their borders.
+
+#: Lanes whose lag is shown at once.
+LAGGING = 8
+
+
+def write_match(document: Document, path: str | PathLike[str]) -> None:
+    """Write the page to a file; what is there is replaced."""
+    Path(path).write_text(match_page(document), encoding="utf-8")
+
+
+def match_page(document: Document) -> str:
+    """The whole file."""
+    drawn = document.get("picture") or {}
+    hours = drawn.get("hours")
+    sections = {
+        "hours": hours_section(hours),
+        "loads": loads_section(document["lane_loads"] or []),
+        "lag": _lag(document["metrics"]["lag"]),
+        "dead": _dead(document["dead"]),
+        "how": notes_section(document["notes"], [("Contract", document["fingerprint"])]),
+    }
+    found = match_picture(drawn.get("cells", []), document["radius_m"])
+    where = f"{document['drivers']} and {document['riders_source']}"
+    return map_page("match", where, _match_top(document), found, document["lanes"], sections, hours)
+
+
+def _match_top(document: Document) -> Markup:
+    metrics = document["metrics"]
+    return join(
+        tag("h1", *_match_headline(document)),
+        tag("p", _match_sub(document), class_="sub"),
+        facts(
+            fact("Recall", *_recall(document), kind="after"),
+            fact("Copies per rider", f"{document['copies_per_rider']:.2f}", *_at_borders(metrics)),
+            fact("Time to a match", *_latency(metrics["match_latency_ms"])) if metrics["match_latency_ms"] else None,
+            fact("Ghosts dropped", count(metrics["ghosts_dropped"] or 0), *_tombstones(metrics)),
+            fact("CV of the lanes", spread(metrics["lane_cv"]), *_match_floor(metrics))
+            if metrics["lane_cv"] is not None
+            else None,
+            fact("Offers", *_offers(document["offers"])) if document["offers"] else None,
+        ),
+    )
+
+
+def _match_headline(document: Document) -> list[str | Markup]:
+    if not document["riders"]:
+        return ["No request was found, so nobody was matched."]
+    served = tag("em", count(document["riders_with_a_match"]), class_="after")
+    found = f" of {count(document['riders'])} requests have a driver within {_metres(document['radius_m'])}: "
+    return [served, found, f"{count(document['pairs'])} pairs."]
+
+
+def _metres(radius: float) -> str:
+    return f"{radius / 1000:g} km" if radius >= 1000 else f"{radius:g} m"
+
+
+def _match_sub(document: Document) -> str:
+    nearest = f", the {count(document['nearest'])} nearest of each" if document["nearest"] else ""
+    expire = f", no ping older than {document['expire_s']:g} s" if document["expire_s"] else ""
+    return f"From {count(document['pings'])} pings on {count(document['lanes'])} lanes{nearest}{expire}."
+
+
+def _recall(document: Document) -> list[str]:
+    checked = document["verified"]
+    if document["recall"] is None or not checked:
+        return ["not checked", "--verify compares with brute force"]
+    wrong = f"{count(checked['missing'])} missing, {count(checked['extra'])} too many"
+    return [percent(document["recall"], 2), f"of {count(checked['pairs'])} pairs by brute force", wrong]
+
+
+def _at_borders(metrics: Document) -> list[str]:
+    border = metrics["border_share"]
+    return [f"{share(border)} of the requests are near a border"] if border is not None else []
+
+
+def _latency(found: Document) -> list[str]:
+    return [f"{found['p50']:,.0f} ms", f"half of them; 99 % within {found['p99']:,.0f} ms"]
+
+
+def _tombstones(metrics: Document) -> list[str]:
+    said = (
+        (metrics["tombstones"], "tombstones"),
+        (metrics["late_pings"], "late pings"),
+        (metrics["pending"], "waiting"),
+    )
+    return [", ".join(f"{count(number)} {name}" for number, name in said if number is not None)]
+
+
+def _match_floor(metrics: Document) -> list[str]:
+    floor = metrics["noise_floor"]
+    return [f"noise floor {spread(floor)}"] if floor is not None else []
+
+
+def _offers(offers: Document) -> list[str]:
+    mean = offers["mean_distance_m"]
+    far = [f"{mean:,.0f} m apart in the mean"] if mean is not None else []
+    return [count(offers["granted"]), f"granted, {count(offers['refused'])} refused", *far]
+
+
+def _lag(lag: list[Document] | None) -> Markup | None:
+    if not lag:
+        return None
+    order = sorted(lag, key=lambda one: (-one["records"], one["lane"]))
+    most = order[0]["records"] or 1
+    heads = ("Lane", tag("th", "Records", scope="col", class_="n"), "")
+    first, rest = ([_waiting(one, most) for one in part] for part in (order[:LAGGING], order[LAGGING:]))
+    more = tag("details", tag("summary", "All other lanes"), table(heads, rest, "Lag of the other lanes", "small"))
+    return section("lag", intro_of("lag"), table(heads, first, "Lanes that lag most", "small"), more if rest else None)
+
+
+def _waiting(one: Document, most: int) -> Markup:
+    drawn = bar(one["records"] / most, f"{count(one['records'])} records", kind="heat")
+    number = tag("td", count(one["records"]), class_="n")
+    return tag("tr", tag("th", f"lane {one['lane']}", scope="row"), number, tag("td", drawn, class_="wide"))
+
+
+def _pair(name: str | int, number: int) -> Markup:
+    return tag("tr", tag("th", name, scope="row"), tag("td", count(number), class_="n"))
+
+
+def _dead(dead: Document) -> Markup | None:
+    rows = [
+        _pair(f"{side}: {reason}", number)
+        for side, reasons in dead.items()
+        for reason, number in sorted(reasons.items(), key=lambda item: -item[1])
+        if number
+    ]
+    if not rows:
+        return None
+    heads = ("Reason", tag("th", "Records", scope="col", class_="n"))
+    return section("dead", intro_of("dead"), table(heads, rows, "Dead letters", "small"))

@@ -1,0 +1,400 @@
+"""The pages of `keylane plan --report` and `keylane profile --report`, from the documents those commands print.
+
+The verdict comes first, then what it rests on. A section whose part of the document is null is left out. The sections:
+`lanes`, `traffic`, `compared`, `balance`, `cost`; what they are built from: `parts`. Charts for notebooks: `charts`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from keylane.report.charts import lane_counts
+from keylane.report.html import Markup, join, page, tag
+from keylane.report.numbers import count, percent, share, times, visible
+from keylane.report.plan_sections import (
+    balance_section,
+    change_line,
+    change_section,
+    folds_section,
+    hot_section,
+    keys_section,
+    lanes_section,
+    maps_data,
+    ranks_section,
+    sizing_section,
+)
+from keylane.report.sections import (
+    aside,
+    bullets,
+    chart,
+    fact,
+    facts,
+    heading_of,
+    intro_of,
+    named,
+    prose,
+    section,
+    sentence,
+    table,
+    words,
+)
+from keylane.report.svg_charts import TODAY, drawing, strategies
+
+__all__ = ["plan_page", "profile_page", "strategies_section"]
+
+
+# Strategies compared: the chart of all candidates, and the same as a table that sorts.
+
+#: Columns of the table: title, what they mean in full.
+COLUMNS: Final = (
+    ("#", "rank: the chosen one, then what carries most; refused ones have none"),
+    ("Strategy", ""),
+    ("Lanes", ""),
+    ("Order kept", "what a reader finds in order"),
+    ("Fullest lane", "over the mean, out of sample"),
+    ("Fitted", "the same, on all that was seen"),
+    ("CV", "standard deviation of the lanes over their mean"),
+    ("p99", "99th percentile of the lanes over their mean"),
+    ("Worst window", "fullest lane over the mean, in the worst window"),
+    ("Hottest key", "its share of all records"),
+    ("Overrides", "keys that the contract names"),
+    ("Keys moved", "share of keys that change lane"),
+    ("Traffic moved", "share of records that change lane"),
+)
+
+
+#: Up to so many lane counts can be looked at one by one.
+MOST_COUNTS = 8
+
+
+def strategies_section(document: Document) -> Markup | None:
+    """The chart with what it takes to read it, then the table; None where nothing was compared."""
+    if not any(one["max_over_mean"] is not None for one in document["candidates"]):
+        return None
+    drawn = chart(partial(strategies, document), 820)
+    return section(
+        "strategies",
+        intro_of("strategies"),
+        _switch(document),
+        tag("div", drawn, _beside(document), class_="with-aside"),
+        _table(document),
+    )
+
+
+def _beside(document: Document) -> Markup:
+    return join(
+        tag(
+            "div",
+            aside("Why this one", bullets([sentence(why) for why in document["chosen"]["why"]])),
+            aside("Asked for", bullets(_asked(document["constraints"]))),
+            aside("To read the chart", _legend(document)),
+        )
+    )
+
+
+def _asked(constraints: Document) -> list[str]:
+    limit, lanes = constraints["max_over_mean"], constraints["lanes"]
+    return [
+        *([f"order {named('order', constraints['keep_order'])}"] if constraints["keep_order"] else []),
+        *([f"fullest lane at most {limit:g}× the mean"] if limit is not None else []),
+        *([f"{', '.join(map(count, lanes))} lanes"] if lanes else []),
+    ]
+
+
+def _legend(document: Document) -> Markup:
+    looks = [
+        (tag("circle", cx="10", cy="10", r="6", class_="sample"), "a candidate; the larger, the more lanes"),
+        (tag("circle", cx="10", cy="10", r="6", class_="sample refused"), "refused: point at it for the reason"),
+        (tag("circle", cx="10", cy="10", r="7.5", class_="ring"), "the chosen one"),
+        *([(tag("path", d="M10 2l8 8l-8 8l-8 -8Z", class_="today"), "today")] if document["today"] else []),
+    ]
+    lines = [tag("li", drawing("", 20, 20, shape, kind="look"), tag("span", text)) for shape, text in looks]
+    return tag("ul", *lines, class_="looks")
+
+
+def _which(one: Document) -> tuple[Any, ...]:
+    """What tells a candidate from the others: one strategy may hash cells of several resolutions."""
+    return one["strategy"], one["lanes"], one.get("resolution")
+
+
+def _table(document: Document) -> Markup:
+    chosen = _which(document["chosen"])
+    rows = sorted(document["candidates"], key=lambda one: one["rank"] is None)
+    made = table(
+        [_head(i, *column) for i, column in enumerate(COLUMNS)],
+        (_row(one, chosen=_which(one) == chosen) for one in rows),
+        "Candidates",
+        "candidates sorts",
+    )
+    return join(tag("h3", "The candidates in figures"), made)
+
+
+def _switch(document: Document) -> Markup | None:
+    """What is shown: at first the lane count of the chosen one, so that strategies are compared like for like."""
+    lanes, chosen = sorted({one["lanes"] for one in document["candidates"]}), document["chosen"]["lanes"]
+    if len(lanes) == 1:
+        return None
+    each = lanes if len(lanes) <= MOST_COUNTS else [chosen]
+    options = [*((str(n), f"{count(n)} lanes") for n in each), ("all", f"all {count(len(document['candidates']))}")]
+    labels = [
+        tag(
+            "label",
+            tag("input", type="radio", name="candidates", value=value, checked=value == str(chosen)),
+            tag("span", text),
+        )
+        for value, text in options
+    ]
+    return tag("fieldset", tag("legend", "Candidates with"), *labels, class_="switch")
+
+
+def _head(at: int, title: str, meaning: str) -> Markup:
+    button = tag("button", title, tag("span", class_="arrow", aria_hidden="true"), type="button", title=meaning or None)
+    first = "ascending" if at == 0 else None
+    return tag("th", button, scope="col", aria_sort=first, class_=None if title in ("Strategy", "Order kept") else "n")
+
+
+def _row(one: Document, *, chosen: bool) -> Markup:
+    kinds = ["chosen"] * chosen + ["refused"] * (not one["allowed"])
+    badge = tag("span", "chosen", class_="badge") if chosen else None
+    because = tag("small", f"refused: {one['because'] or 'breaks a constraint'}") if not one["allowed"] else None
+    name = join(tag("b", one["strategy"]), badge, tag("small", one["title"]), because)
+    keys = (
+        "1 lane a key"
+        if one["lanes_per_key"] == 1
+        else f"up to {count(one['lanes_per_key'] or one['lanes'])} lanes a key"
+    )
+    merge = "; readers merge" if one["readers_merge"] else ""
+    order = join(named("order", one["order_scope"]), tag("small", f"{keys}{merge}"))
+    return tag(
+        "tr",
+        _cell(one["rank"], "–" if one["rank"] is None else count(one["rank"])),
+        tag("th", name, scope="row", data_value=one["strategy"]),
+        _cell(one["lanes"], count(one["lanes"])),
+        tag("td", order, data_value=_strength(one["order_scope"])),
+        *_figures(one),
+        class_=" ".join(kinds) or None,
+        data_lanes=None if chosen or one["strategy"] == TODAY else one["lanes"],
+    )
+
+
+def _figures(one: Document) -> list[Markup]:
+    shown = (("max_over_mean", times), ("fitted", times), ("cv", _cv), ("p99", times), ("worst_window", times))
+    shares = ("moved_keys", "moved_traffic")
+    return [
+        *(_cell(one[name], "–" if one[name] is None else form(one[name])) for name, form in shown),
+        _cell(one["hottest_key_share"], _share(one["hottest_key_share"])),
+        _cell(one["overrides"], count(one["overrides"])),
+        *(_cell(one[name], _share(one[name])) for name in shares),
+    ]
+
+
+def _cv(value: float) -> str:
+    return percent(value)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else percent(value)
+
+
+def _cell(value: float | None, shown: str) -> Markup:
+    return tag("td", shown, class_="n", data_value="" if value is None else f"{value:.9g}")
+
+
+def _strength(scope: str) -> int:
+    scopes = ("per-key", "per-key-and-window", "per-sub-key", "none")
+    return scopes.index(scope) if scope in scopes else len(scopes)
+
+
+Document = dict[str, Any]
+
+
+def plan_page(document: Document) -> str:
+    """The whole file of a plan: a document of schema keylane.plan/1."""
+    profile, over_time = document["profile"], document["over_time"]
+    sides = {name: over_time[name] for name in ("before", "after") if over_time[name]}
+    sections = {
+        "lanes": lanes_section(sides, profile["windows"]),
+        "ranks": ranks_section(profile, lane_counts(document), document["ceiling"]),
+        "strategies": strategies_section(document),
+        "before-after": balance_section(document),
+        "hot": hot_section(profile),
+        "keys": keys_section(profile, document["chosen"]["lanes"]),
+        "change": change_section(document),
+        "sizing": sizing_section(document),
+        "folds": folds_section(document),
+        "how": _how({**profile["how"], **document["how"]}, document["notes"], _prints(document)),
+        "contract": _contract(document["contract"], document["chosen"]["overrides"]),
+    }
+    return _page("plan", profile, _plan_top(document), sections, maps_data(sides, profile["windows"]))
+
+
+def profile_page(document: Document) -> str:
+    """The whole file of a profile: a document of schema keylane.profile/1."""
+    sides = {"seen": _observed(document["lanes"])} if document["lanes"] else {}
+    lanes = document["lanes"]["count"] if document["lanes"] else None
+    sections = {
+        "lanes": lanes_section(sides, document["windows"]),
+        "ranks": ranks_section(document, lane_counts(document)),
+        "hot": hot_section(document),
+        "keys": keys_section(document, lanes),
+        "how": _how(document["how"], [], [("Profile", document["fingerprint"])]),
+    }
+    return _page("profile", document, _profile_top(document), sections, maps_data(sides, document["windows"]))
+
+
+def _observed(lanes: Document) -> Document:
+    cells = lanes["by_window"]
+    return {"title": f"{count(len(cells))} lanes, as they are", "lanes": len(cells), "cells": cells}
+
+
+def _page(kind: str, profile: Document, top: Markup, sections: dict[str, Markup | None], data: Document) -> str:
+    found = {name: made for name, made in sections.items() if made is not None}
+    links = [tag("a", heading_of(name), href=f"#{name}") for name in found]
+    where = visible(f"{profile['source']} by {', '.join(profile['key'])}")
+    body = join(
+        tag("header", tag("p", tag("b", "keylane"), f" {kind} of ", tag("bdi", where), class_="brand"), top),
+        tag("nav", *links, aria_label="Sections"),
+        tag("main", *found.values()),
+        tag("div", id="tip", role="status", hidden=True),
+        tag("noscript", tag("p", words("page")["no_script"])),
+    )
+    return page(f"keylane {kind}: {where}", body, data, "plan", ("charts", "plan"), ("tip", "plan"))
+
+
+def _plan_top(document: Document) -> Markup:
+    cost = change_line(document["change"], changes=document["changes"])
+    return join(
+        tag("h1", *_headline(document)),
+        tag("p", prose(document["verdict"]), class_="sub"),
+        facts(
+            fact(
+                "Fullest lane, promised",
+                times(document["chosen"]["max_over_mean"]),
+                *_beside_promise(document),
+                kind="after",
+            ),
+            fact("Lanes", count(document["chosen"]["lanes"]), *_beside_lanes(document)),
+            fact("Order kept", named("order", document["chosen"]["order_scope"]), _order_says(document["chosen"])),
+            fact("Cost of the change", *cost),
+        ),
+    )
+
+
+def _headline(document: Document) -> list[str | Markup]:
+    """What to do, and what it does to the fullest lane, in one sentence."""
+    chosen, today = document["chosen"], document["today"]
+    after = tag("em", times(chosen["max_over_mean"]), class_="after")
+    what = f"{_capital(chosen['title'])}, on {_lanes(chosen['lanes'])}"
+    if today is None:
+        return [f"{what}: the fullest lane holds ", after, " the mean."]
+    if not document["changes"]:
+        return ["Keep today's contract: the fullest lane holds ", after, " the mean."]
+    before = tag("em", times(today["max_over_mean"]), class_="before")
+    return [f"{what}: the fullest lane goes from ", before, " to ", after, " the mean."]
+
+
+def _capital(words_: str) -> str:
+    return words_[:1].upper() + words_[1:]
+
+
+def _lanes(number: int) -> str:
+    return "1 lane" if number == 1 else f"{count(number)} lanes"
+
+
+def _beside_promise(document: Document) -> list[str]:
+    chosen, floor = document["chosen"], document["floor"].get(str(document["chosen"]["lanes"]))
+    today = f"today {times(document['today']['max_over_mean'])}; " if document["today"] else ""
+    least = f"; floor {times(floor['max_over_mean'])}" if floor else ""
+    limit = document["constraints"]["max_over_mean"]
+    missed = (
+        [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen["max_over_mean"] > limit else []
+    )
+    return [f"{today}on what was seen {times(chosen['fitted'])}{least}", *missed]
+
+
+def _beside_lanes(document: Document) -> list[str]:
+    chosen, today = document["chosen"], document["today"]
+    tier = [f"and {count(chosen['tier_lanes'])} of a tier"] if chosen["tier_lanes"] else []
+    if today is None:
+        return tier
+    same = today["lanes"] == chosen["lanes"]
+    return [*tier, "as today" if same else f"today {count(today['lanes'])}"]
+
+
+def _order_says(chosen: Document) -> str:
+    where = "each key on one lane" if chosen["lanes_per_key"] == 1 else f"a key on up to {_lanes(_reach(chosen))}"
+    return f"{where}; readers {'merge' if chosen['readers_merge'] else 'need not merge'}"
+
+
+def _reach(one: Document) -> int:
+    """Lanes that a key can be on; where nobody knows, all of them."""
+    return int(one["lanes_per_key"] or one["lanes"])
+
+
+def _profile_top(document: Document) -> Markup:
+    heavy = document["heavy"][0] if document["heavy"] else None
+    hot = document["hot"]
+    headline = _hot_headline(hot) if hot else _keys_headline(document)
+    verdict = tag("p", sentence(hot["verdict"]), class_="sub") if hot and hot["lanes"] else None
+    without = sum(document["without_key"].values())
+    return join(
+        tag("h1", headline),
+        verdict,
+        facts(
+            fact("Records", count(document["records"])),
+            fact("Distinct keys", count(document["distinct_keys"])),
+            fact("Heaviest key", share(heavy["share"]), "of the records") if heavy else None,
+            fact("Without a key", count(without), "null, empty or unreadable"),
+        ),
+    )
+
+
+def _hot_headline(hot: Document) -> str:
+    """The fullest of the hot lanes and its cause; without one, what is said instead."""
+    if not hot["lanes"]:
+        return sentence(hot["verdict"])
+    first, more = hot["lanes"][0], len(hot["lanes"]) - 1
+    others = f", and {count(more)} more {'lane is' if more == 1 else 'lanes are'} hot" if more else ""
+    return (
+        f"Lane {first['lane']} holds {times(first['over_mean'])} the mean: {named('causes', first['cause'])}{others}."
+    )
+
+
+def _keys_headline(document: Document) -> str:
+    if not document["heavy"]:
+        return "No record has a key."
+    top = document["heavy"][0]["share"]
+    return f"The heaviest of {count(document['distinct_keys'])} keys has {share(top)} of the records."
+
+
+def _prints(document: Document) -> list[tuple[str, str]]:
+    found = [("Profile", document["profile"]["fingerprint"]), ("Chosen contract", document["contract_fingerprint"])]
+    return [*found, *([("Today's contract", document["today"]["fingerprint"])] if document["today"] else [])]
+
+
+def _how(how: dict[str, str], notes: list[str], prints: list[tuple[str, str]]) -> Markup:
+    """How figures were obtained: in the document's words, then in the page's own; then the fingerprints."""
+    said = {**{_capital(named("figures", name)): sentence(text) for name, text in how.items()}, **words("own")}
+    items = [join(tag("dt", title), tag("dd", text)) for title, text in said.items()]
+    rows = [join(tag("dt", title), tag("dd", tag("code", value))) for title, value in prints if value]
+    listed = bullets([sentence(note) for note in notes])
+    return section(
+        "how",
+        None,
+        tag("dl", *items, class_="how"),
+        join(tag("h3", "Notes"), listed) if listed else None,
+        tag("h3", "Fingerprints"),
+        tag("dl", *rows, class_="how prints"),
+    )
+
+
+def _contract(text: str | None, overrides: int) -> Markup | None:
+    """The contract to copy. It has to name keys as they are, so whoever shows the page to others is told."""
+    if not text:
+        return None
+    intro = intro_of("contract")
+    warning = f" It names {count(overrides)} keys as they are: mind who gets this page." if overrides else ""
+    copy = tag("button", "Copy", type="button", class_="copy", data_copies="contract-text")
+    shown = tag("pre", tag("code", text, id="contract-text"), tabindex=0)
+    return section("contract", f"{intro}{warning}", tag("div", copy, shown, class_="copied"))

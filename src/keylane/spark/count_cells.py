@@ -1,0 +1,142 @@
+"""Places of a frame -> records of each home cell by hour, in two halves, and the reasons of what is no place.
+
+One aggregation: a row for each cell, and one for each reason. An hour's sum holds both halves, the second in its upper
+32 bits. The half of a record is a hash of its place and its time (or position): the same source, the same halves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from keylane.errors import DataError
+from keylane.geo.bits import curve_end
+from keylane.geo.coordinates import EARTH, PLACE_REASONS
+from keylane.profile.build import unpacked
+from keylane.records import Reason
+from keylane.spark.cells import place_columns
+from keylane.spark.count_keys import AT
+from keylane.spark.keys import column_named, field_of
+from keylane.spark.read_parquet import MALFORMED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+    from pyspark.sql import Column, DataFrame
+
+    from keylane.geo.coordinates import Region
+
+
+__all__ = ["CELL", "HOURS", "REASONS", "PlaceCounts", "coded_cells", "count_places", "home_cell_keys", "reasons_of"]
+
+HOURS: Final = 24
+REASONS: Final = (*PLACE_REASONS, Reason.MALFORMED_KEY, Reason.MALFORMED_RECORD)
+_HOUR: Final = 3_600_000_000
+_NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "void")
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCounts:
+    """Cells along the curve; records of each by half and hour, those without an hour last; dead records by reason."""
+
+    cells: NDArray[np.int64]
+    halves: tuple[NDArray[np.int64], NDArray[np.int64]]
+    dead: dict[str, int]
+
+
+def count_places(
+    frame: DataFrame, lat: str, lng: str, *, timed: bool, text: bool = False, region: Region = EARTH
+) -> PlaceCounts:
+    """Count a frame of places with their time or position in `keylane_at`; `text` where numbers may come as text."""
+    code, cell = coded_cells(frame, lat, lng, text=text, region=region)
+    place = [_number(frame, name, text=text)[0] for name in (lat, lng)]
+    hour = F.pmod(F.call_function("div", F.col(AT) - F.pmod(F.col(AT), F.lit(_HOUR)), F.lit(_HOUR)), F.lit(HOURS))
+    rows = frame.select(
+        code.cast("int").alias("code"),
+        F.when(code < 0, cell).alias("cell"),
+        (hour if timed else F.lit(None)).cast("int").alias("hour"),
+        F.xxhash64(*place, F.col(AT)).bitwiseAND(F.lit(1)).alias("half"),
+    )
+    return _counts(rows.groupBy("cell", "code").agg(*_sums(timed=timed)).toArrow(), timed=timed)
+
+
+def coded_cells(frame: DataFrame, lat: str, lng: str, *, text: bool, region: Region = EARTH) -> tuple[Column, Column]:
+    """The number of the reason in `REASONS`, -1 for a place; and its home cell."""
+    places = [_number(frame, name, text=text) for name in (lat, lng)]
+    found = place_columns(places[0][0], places[1][0], region)
+    misfit = places[0][1] | places[1][1]
+    code = F.when(misfit, F.lit(REASONS.index(Reason.MALFORMED_KEY))).otherwise(found.problem)
+    if MALFORMED in frame.columns:
+        code = F.when(F.col(MALFORMED), F.lit(REASONS.index(Reason.MALFORMED_RECORD))).otherwise(code)
+    return code, found.cell
+
+
+def _number(frame: DataFrame, name: str, *, text: bool) -> tuple[Column, Column]:
+    """A column as numbers, and which rows hold something that is none."""
+    field = field_of(name, frame.schema)
+    if field.kind == "string" and text:
+        number = F.trim(field.column).try_cast("double")
+        empty = F.length(F.trim(field.column)) == 0
+        return number, field.column.isNotNull() & number.isNull() & ~empty
+    if not field.written.startswith(_NUMBERS):
+        raise DataError.of(f"column {name!r} holds no degrees", got=field.written, allowed="numbers")
+    return field.column.cast("double"), F.lit(False)
+
+
+def _sums(*, timed: bool) -> list[Column]:
+    one, none = F.expr("shiftleft(1L, cast(32 * half as int))"), F.lit(0).cast("bigint")
+    hours = range(HOURS) if timed else ()
+    return [
+        *(F.sum(F.when(F.col("hour") == hour, one).otherwise(none)).alias(f"h{hour}") for hour in hours),
+        F.sum(F.when(F.col("hour").isNull(), one).otherwise(none)).alias("untimed"),
+    ]
+
+
+def _counts(table: pa.Table, *, timed: bool) -> PlaceCounts:
+    good = table.column("code").to_numpy() < 0
+    names = [*(f"h{hour}" for hour in range(HOURS if timed else 0)), "untimed"]
+    sums = np.stack([table.column(name).to_numpy() for name in names], axis=1).reshape(-1, len(names))
+    first, second = sums & 0xFFFFFFFF, sums >> 32
+    dead: dict[str, int] = {}
+    for code, records in zip(table.column("code").to_numpy()[~good], (first + second)[~good].sum(1), strict=True):
+        dead[REASONS[code].value] = dead.get(REASONS[code].value, 0) + int(records)
+    cells = np.asarray(table.column("cell").filter(_mask(good)).to_numpy(), np.int64)
+    order = np.argsort(curve_end(cells))
+    return PlaceCounts(cells[order], (first[good][order], second[good][order]), dict(sorted(dead.items())))
+
+
+def _mask(good: NDArray[np.bool_]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(good)
+
+
+# Latitude and longitude -> the home cell as the key of a profile, with the reasons of what is no place.
+
+#: The column of the home cells.
+CELL: Final = "cell"
+
+
+def home_cell_keys(frame: DataFrame, place: Sequence[str], *, text: bool, region: Region = EARTH) -> DataFrame:
+    """The frame with the home cell, or the number of a reason, in the place of latitude and longitude."""
+    lat, lng = place
+    code, cell = coded_cells(frame, lat, lng, text=text, region=region)
+    key = F.when(code < 0, cell).otherwise(code.cast("bigint"))
+    others = [column_named(name) for name in frame.columns if name not in place]
+    return frame.select(key.alias(CELL), *others)
+
+
+def reasons_of(rows: pa.Table, windows: int, packing: int) -> dict[str, int]:
+    """Records that are no place, by reason, from the counted rows of such a frame."""
+    few = rows.filter(pc.less(rows.column(CELL), len(REASONS)))
+    records = unpacked(few, windows, packing).sum(axis=1, dtype="int64").tolist()
+    found: dict[str, int] = {}
+    for code, count in zip(few.column(CELL).to_pylist(), records, strict=True):
+        found[REASONS[code].value] = found.get(REASONS[code].value, 0) + count
+    return dict(sorted(found.items()))

@@ -1,0 +1,80 @@
+"""A frame of records that lie in lanes already, told to Spark as such: a join by lane then moves none of them.
+
+Rule: lane i is read by one task, and all its rows carry the lane key of i, whose hash is i (`placement.lane_keys`). So
+the frame is what Spark would have made by an exchange by lane key, and it is claimed to be: its partitioning is
+`hashpartitioning(lane_key, n)`. The claim is true by construction, for a key that the rows themselves do not decide.
+
+Only the tried versions of Spark, in the driver's own process, have a way to say so. Elsewhere `claimed` gives the same
+rows without the claim: the same results, after an exchange.
+"""
+
+# ruff: noqa: SLF001 - private members of Spark are this module's business
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from keylane.errors import SparkError
+from keylane.placement.lane_keys import lane_keys
+from keylane.spark.java_calls import TRIED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["can_claim", "claimed"]
+
+
+def can_claim() -> bool:
+    """Whether this Spark is one that can be told."""
+    return not is_remote() and pyspark.__version__.startswith(TRIED)
+
+
+def claimed(spark: SparkSession, lanes: Sequence[DataFrame], key: str) -> DataFrame:
+    """The frames of lanes 0 to n-1, all of one schema, as one; `key` names the column that gets the lane key."""
+    keys = lane_keys(len(lanes))
+    keyed = [one.withColumn(key, F.lit(number).cast("int")) for one, number in zip(lanes, keys, strict=True)]
+    if not can_claim():
+        return reduce(lambda one, other: one.unionAll(other), keyed)
+    return _told(spark, [one.coalesce(1) for one in keyed], key)
+
+
+def _told(spark: SparkSession, parts: Sequence[DataFrame], key: str) -> DataFrame:
+    from pyspark.sql.classic.column import _to_seq
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+    context: Any = spark.sparkContext
+    java, session = context._jvm, spark._jsparkSession
+    rows = [one._jdf.queryExecution().toRdd() for one in parts]
+    if any(one.getNumPartitions() != 1 for one in rows):
+        raise SparkError.of("a lane is not read by one task", hint="an error in keylane, please report")
+    # Within a lane the key is one value, so the rows are in its order too: no sort is needed either.
+    plan = parts[0].sort(key)._jdf.queryExecution().analyzed()
+    attributes = plan.output()
+    by_key = next(attributes.apply(n) for n in range(attributes.size()) if attributes.apply(n).name() == key)
+    physical, none = java.org.apache.spark.sql.catalyst.plans.physical, java.scala.Option.empty()
+    row = java.java.lang.Class.forName("org.apache.spark.sql.catalyst.InternalRow")
+    union = java.org.apache.spark.rdd.UnionRDD(
+        context._jsc.sc(), _to_seq(context, rows), java.scala.reflect.ClassTag.apply(row)
+    )
+    relation = java.org.apache.spark.sql.execution.LogicalRDD(
+        attributes,
+        union,
+        physical.HashPartitioning(_to_seq(context, [by_key]), len(parts)),
+        plan.order(),
+        False,
+        none,
+        session,
+        none,
+        none,
+    )
+    try:
+        return ClassicFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(session, relation), spark)
+    except PySparkException as error:
+        raise SparkError.of("Spark cannot be told how the lanes lie", got=str(error)) from error

@@ -1,0 +1,284 @@
+"""JSON lines and CSV as frames of records. A line keeps its bytes until it is known to be a record.
+
+Spark's own readers of these formats give a record neither a row number nor its bytes, drop what they cannot use, and
+take a line with two objects for one. So lines are read as text, numbered, and parsed by expressions that have to
+account for the whole line; what they cannot account for is marked, and becomes a dead letter. A record that runs over
+several lines is not one. Parquet is read in `files`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+from keylane.errors import DataError
+from keylane.spark.read_parquet import (
+    LINE,
+    MALFORMED,
+    PLACE,
+    Batch,
+    address,
+    checked_columns,
+    file_of,
+    finished,
+    local,
+    picked,
+    place_of,
+    widened,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+    from keylane.spark.read_parquet import SourceFile
+
+__all__ = ["read_csv", "read_json"]
+
+#: An escape of half a character: Spark would put a question mark in its place, and the key would be another.
+_HIGH, _LOW = r"\\u[dD][89aAbB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF_CHARACTER: Final = rf"(?<!\\)(?:\\\\)*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
+_CORRUPT: Final = "keylane_corrupt"
+_CSV: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "escape": '"'}
+_HEADER_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Lines with their places; and how many each file has: of all, and of blank ones."""
+
+    frame: DataFrame
+    rows: tuple[int, ...]
+    blank: int
+
+
+def read_json(
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    known: StructType | None,
+    before: int,
+    needed: Mapping[str, DataType],
+    *,
+    only: bool = False,
+) -> Batch:
+    """Records of JSON lines: one object a line. Columns that are not known yet are found by reading.
+
+    `only` the needed columns: then nothing has to be found.
+    """
+    schema = _fields(needed) if only else _json_schema(spark, files, known, needed)
+    lines = _numbered(spark, files, header=False)
+    # In brackets, so that a second object on the line, or anything else after the first, is seen.
+    whole = F.from_json(F.concat(F.lit("["), F.col(LINE), F.lit("]")), ArrayType(schema))
+    parsed = lines.frame.select("*", whole.alias("keylane_record"))
+    record = F.get("keylane_record", F.lit(0))
+    sound = (
+        F.is_valid_utf8(LINE)
+        & F.ltrim(LINE).startswith("{")
+        & (F.size("keylane_record") == 1)
+        & record.isNotNull()
+        & ~F.col(LINE).rlike(_HALF_CHARACTER)
+    )
+    columns = [record[field.name].alias(field.name) for field in schema.fields]
+    frame = parsed.select(LINE, PLACE, (~F.coalesce(sound, F.lit(False))).alias(MALFORMED), *columns)
+    return finished(frame, files, schema, lines.rows, lines.rows, before, filtered=lines.blank)
+
+
+def read_csv(
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    known: StructType | None,
+    before: int,
+    needed: Mapping[str, DataType],
+    *,
+    only: bool = False,
+) -> Batch:
+    """Records of CSV files, each with its header line. Columns are text, but for numbers that a key is made of.
+
+    `only` the needed columns, of those that there are.
+    """
+    headers = [_header(file) for file in files]
+    schema: DataType = known or StructType()
+    for names, file in zip(headers, files, strict=True):
+        wanted = [name for name in names if name in needed or not only]
+        fields = StructType([StructField(name, needed.get(name, StringType())) for name in wanted])
+        schema = widened(schema, fields if only else checked_columns(fields, file.name))
+    assert isinstance(schema, StructType)
+    if not any(headers):
+        schema = StructType(schema.fields + [f for f in _fields(needed).fields if f.name not in schema.names])
+    lines = _numbered(spark, files, header=True)
+    frame = _csv_records(lines.frame, schema, headers)
+    records = tuple(max(0, rows - 1) for rows in lines.rows)
+    # A file of blank lines has one where others have their header, which is no record.
+    filtered = lines.blank - sum(not names and rows > 0 for names, rows in zip(headers, lines.rows, strict=True))
+    return finished(frame, files, schema, lines.rows, records, before, filtered=filtered)
+
+
+def _fields(kinds: Mapping[str, DataType]) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in kinds.items()])
+
+
+def _json_schema(
+    spark: SparkSession, files: Sequence[SourceFile], known: StructType | None, needed: Mapping[str, DataType]
+) -> StructType:
+    found = _inferred(spark, [address(file) for file in files])
+    found = checked_columns(StructType([f for f in found.fields if f.name != _CORRUPT]), files[0].name)
+    found = StructType([StructField(f.name, _key_type(f.dataType, needed.get(f.name))) for f in found.fields])
+    schema = widened(known or found, found)
+    assert isinstance(schema, StructType)
+    return StructType(schema.fields + [f for f in _fields(needed).fields if f.name not in schema.names])
+
+
+def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
+    """The columns that Spark finds in JSON lines. Given lines, not files, it does not mind a name that is there twice.
+
+    One such record would else stop all others. Of two values under one name the last one counts, as in most parsers.
+    """
+    reader: Any = spark.read.option("columnNameOfCorruptRecord", _CORRUPT)
+    lines: Any = spark.read.text(addresses)
+    strings = getattr(lines._jdf, "as")(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
+    found = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001
+    single = _single_names(StructType.fromJson(found))
+    assert isinstance(single, StructType)
+    return single
+
+
+def _single_names(kind: DataType) -> DataType:
+    """Each name once, as text where its values are of several types."""
+    if isinstance(kind, ArrayType):
+        return ArrayType(_single_names(kind.elementType))
+    if not isinstance(kind, StructType):
+        return kind
+    kinds: dict[str, DataType] = {}
+    for field in kind.fields:
+        mine = _single_names(field.dataType)
+        kinds[field.name] = mine if kinds.get(field.name, mine) == mine else StringType()
+    return StructType([StructField(name, mine) for name, mine in kinds.items()])
+
+
+def _key_type(found: DataType, needed: DataType | None) -> DataType:
+    """The type of a field that a key is made of: one odd record must not give all others a type that is no key's."""
+    if needed is None or (isinstance(needed, StringType) and isinstance(found, StringType | LongType)):
+        return found
+    return needed
+
+
+def _numbered(spark: SparkSession, files: Sequence[SourceFile], *, header: bool) -> _Lines:
+    """Every line with its place. Two passes: a line's number is known only when those before it are counted.
+
+    Spark reads a file in splits, and tells for each line in which split it stands. The first pass counts the lines of
+    the splits; the second numbers them. Both see the same splits: the session fixes what they depend on.
+    """
+    meta = F.col("_metadata")
+    text = spark.read.text([address(file) for file in files]).select(
+        F.col("value").alias(LINE),
+        meta["file_path"].alias("keylane_url"),
+        meta["file_block_start"].alias("keylane_start"),
+        F.monotonically_increasing_id().alias("keylane_at"),
+    )
+    blank = F.trim(LINE) == ""
+    splits = (
+        text.groupBy("keylane_url", "keylane_start")
+        .agg(F.min("keylane_at"), F.count(F.lit(1)), F.count_if(blank))
+        .sort("keylane_url", "keylane_start")
+        .collect()
+    )
+    table, rows = _split_table([tuple(split) for split in splits], files)
+    if not table:  # files without a line: a frame of lines there is, but nothing to join it with
+        return _Lines(text.select(LINE, F.lit(0).cast("bigint").alias(PLACE)), rows, 0)
+    numbers = local(spark, **{name: [row[n] for row in table] for n, name in enumerate(_SPLIT_COLUMNS)})
+    nth = F.col("keylane_at") - F.col("keylane_first_at")
+    row = F.col("keylane_first_row") + nth
+    frame = (
+        text.join(F.broadcast(numbers), ["keylane_url", "keylane_start"])
+        # A split that was cut otherwise in the second pass loses its lines here, and the records do not add up.
+        .where((nth >= 0) & (nth < F.col("keylane_lines")))
+        .where(~blank & (row >= int(header)))
+        .select(LINE, place_of(F.col("keylane_file"), row).alias(PLACE))
+    )
+    return _Lines(frame, rows, sum(split[4] for split in splits))
+
+
+_SPLIT_COLUMNS: Final = (
+    "keylane_url",
+    "keylane_start",
+    "keylane_file",
+    "keylane_first_at",
+    "keylane_first_row",
+    "keylane_lines",
+)
+
+
+def _split_table(
+    splits: Sequence[tuple[str, int, int, int, int]], files: Sequence[SourceFile]
+) -> tuple[list[tuple[str, int, int, int, int, int]], tuple[int, ...]]:
+    """For each split the number of its first line in its file; and the lines of each file. Splits come in order."""
+    number = {file.url: n for n, file in enumerate(files)}
+    rows = [0] * len(files)
+    table = []
+    for url, start, first_at, lines, _ in splits:
+        file = number[url]
+        table.append((url, start, file, first_at, rows[file], lines))
+        rows[file] += lines
+    return table, tuple(rows)
+
+
+def _header(file: SourceFile) -> tuple[str, ...]:
+    """The names in a CSV file's first line; none when the file is empty or blank."""
+    try:
+        with pa.input_stream(file.path, compression="detect") as stream:
+            head = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError.of(f"{file.path} cannot be read as CSV", got=str(error).splitlines()[0]) from error
+    # The line ends that Spark knows: `splitlines` would cut a name at other signs.
+    line = re.split(r"\r\n|\r|\n", head, maxsplit=1)[0]
+    names = tuple(next(csv.reader([line]), []))
+    if head.strip() and (not names or len(set(names)) < len(names) or not all(names) or line.count('"') % 2):
+        raise DataError.of(f"{file.path} has no usable header line", got=names, allowed="one name for each column")
+    return names
+
+
+def _csv_records(lines: DataFrame, schema: StructType, headers: Sequence[tuple[str, ...]]) -> DataFrame:
+    """Lines parsed by the header of their own file, into the columns of all."""
+    shapes = [shape for shape in dict.fromkeys(headers) if shape]
+    number = picked([shapes.index(h) if h else -1 for h in headers], "int", file_of(F.col(PLACE)))
+    parsed = lines.select("*", *(_parsed(schema, shape, number == n, n) for n, shape in enumerate(shapes)))
+    records = [F.col(f"keylane_shape_{n}") for n in range(len(shapes))]
+    corrupt = [record.isNotNull() & record[_CORRUPT].isNull() for record in records]
+    quotes = F.length(LINE) - F.length(F.replace(F.col(LINE), F.lit('"'), F.lit("")))
+    sound = F.is_valid_utf8(LINE) & (quotes % 2 == 0) & _any(corrupt)
+    columns = [_csv_column(field, records, shapes).alias(field.name) for field in schema.fields]
+    return parsed.select(LINE, PLACE, (~F.coalesce(sound, F.lit(False))).alias(MALFORMED), *columns)
+
+
+def _parsed(schema: StructType, shape: Sequence[str], mine: Column, n: int) -> Column:
+    kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
+    fields = [f"`{name.replace('`', '``')}` {kinds.get(name, 'string')}" for name in shape]
+    record = F.from_csv(F.col(LINE), ", ".join([*fields, f"{_CORRUPT} string"]), _CSV)
+    return F.when(mine, record).alias(f"keylane_shape_{n}")
+
+
+def _csv_column(field: StructField, records: Sequence[Column], shapes: Sequence[Sequence[str]]) -> Column:
+    """A column from whichever shape has it. A text cell without text is the empty text: CSV has no other null."""
+    own = [record for record, shape in zip(records, shapes, strict=True) if field.name in shape]
+    if not own:
+        return F.lit(None).cast(field.dataType)
+    value = F.coalesce(*(record[field.name] for record in own))
+    if not isinstance(field.dataType, StringType):
+        return value
+    return F.when(_any([record.isNotNull() for record in own]), F.coalesce(value, F.lit("")))
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    found = F.lit(False)
+    for condition in conditions:
+        found = found | condition
+    return found

@@ -1,0 +1,275 @@
+"""The files of one batch as a frame of records, each with its place: which file of the batch, which row of it.
+
+The place is one whole number, `file << 40 | row`: it sorts as the source does, and survives a shuffle in eight bytes.
+Parquet is read here; JSON lines and CSV, which are lines before they are records, in `lines`. Which files make a batch
+is Spark's file source's to say (`pipelines.route.run`); where the records go is `frames.route`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from keylane.errors import DataError, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = [
+    "LINE",
+    "MALFORMED",
+    "PLACE",
+    "POSITION",
+    "Batch",
+    "SourceFile",
+    "address",
+    "checked_columns",
+    "file_of",
+    "finished",
+    "local",
+    "merged",
+    "picked",
+    "place_of",
+    "read_parquet",
+    "row_of",
+    "widened",
+]
+
+
+# How the columns of a stream may change from batch to batch: they may become more, and none ever changes its type.
+
+#: Columns that keylane gives a record. A source that keylane wrote has them from its last hop: they are made anew.
+GIVEN: Final = ("keylane_offset", "keylane_source")
+#: Columns that are folders in the target, so no record may have them inside.
+FOLDERS: Final = ("stream", "lane")
+
+_WIDTHS: Final[dict[type[DataType], int]] = {ByteType: 1, ShortType: 2, IntegerType: 4, LongType: 8}
+
+
+def checked_columns(schema: StructType, where: str) -> StructType:
+    """The columns of a source as a stream takes them: keylane's own left out, reserved names refused."""
+    fields = [field for field in schema.fields if field.name.lower() not in GIVEN]
+    taken = [f.name for f in fields if f.name.lower() in FOLDERS or f.name.lower().lstrip("_").startswith("keylane_")]
+    if taken:
+        hint = "rename them in the source: they are folders of the target"
+        raise DataError.of(f"{where} has columns of reserved names", got=", ".join(taken), hint=hint)
+    return StructType([StructField(field.name, _known_type(field.dataType)) for field in fields])
+
+
+def merged(known: StructType, new: StructType, where: str) -> StructType:
+    """The known columns and the new ones; a known column of another type is an error that names the file."""
+    given = checked_columns(new, where)
+    for column in given.fields:
+        before = _field(known, column.name)
+        if before is not None and not _reads_as(column.dataType, before.dataType):
+            got, allowed = column.dataType.simpleString(), before.dataType.simpleString()
+            raise DataError.of(f"{where}: column {column.name!r} has changed its type", got=got, allowed=allowed)
+    return StructType(known.fields + [field for field in given.fields if _field(known, field.name) is None])
+
+
+def widened(known: DataType, new: DataType) -> DataType:
+    """As `merged`, all the way down, and known types win: records that do not fit them become dead letters."""
+    if isinstance(known, StructType) and isinstance(new, StructType):
+        fields = [StructField(f.name, widened(f.dataType, _type(new, f.name, f.dataType))) for f in known.fields]
+        return StructType(fields + [f for f in new.fields if _field(known, f.name) is None])
+    if isinstance(known, ArrayType) and isinstance(new, ArrayType):
+        return ArrayType(widened(known.elementType, new.elementType))
+    return known
+
+
+def _field(schema: StructType, name: str) -> StructField | None:
+    return next((field for field in schema.fields if field.name == name), None)
+
+
+def _type(schema: StructType, name: str, otherwise: DataType) -> DataType:
+    found = _field(schema, name)
+    return otherwise if found is None else found.dataType
+
+
+def _reads_as(new: DataType, known: DataType) -> bool:
+    """Whether Parquet of the new type can be read as the known one without a change of value."""
+    narrow, wide = _WIDTHS.get(type(new)), _WIDTHS.get(type(known))
+    if narrow and wide:
+        return narrow <= wide
+    return _bare(new) == _bare(known)
+
+
+def _bare(kind: DataType) -> DataType:
+    """The type without its promises about nulls."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, _bare(f.dataType)) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_bare(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(_bare(kind.keyType), _bare(kind.valueType))
+    return kind
+
+
+def _known_type(kind: DataType) -> DataType:
+    """A column without a type, because it holds nothing but nulls, is text: the type that can take whatever comes."""
+    return StringType() if isinstance(kind, NullType) else _bare(kind)
+
+
+#: Columns that a frame of records has while it is on its way. The source's own columns may not be called so.
+PLACE: Final = "keylane_place"
+POSITION: Final = "keylane_position"
+LINE: Final = "keylane_line"
+MALFORMED: Final = "keylane_malformed"
+
+_ROW_BITS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a batch: its path, that path as Spark's metadata spells it, and its name in the source.
+
+    `values` are the columns that are written in its path, as in `day=2026-11-15/`: text, for a path has no types.
+    """
+
+    path: str
+    url: str
+    name: str
+    size: int
+    modified: int
+    values: dict[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The records of a batch as a frame, and how many there are in each file, counted without the frame."""
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    schema: StructType
+    rows: tuple[int, ...]
+    records: tuple[int, ...]
+    filtered: int = 0
+
+
+def file_of(place: Column) -> Column:
+    """The number of the file in its batch."""
+    return F.shiftrightunsigned(place, _ROW_BITS).cast("int")
+
+
+def row_of(place: Column) -> Column:
+    """The number of the row in its file."""
+    return place.bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+
+
+def place_of(file: Column, row: Column) -> Column:
+    """One number that sorts by file, then by row."""
+    return F.shiftleft(file.cast("bigint"), _ROW_BITS).bitwiseOR(row)
+
+
+def picked(values: Sequence[Any], kind: str, index: Column) -> Column:
+    """The value of a Python list at an index. One constant, however long the list: no join, no chain of cases."""
+    return F.get(F.from_json(F.lit(json.dumps(list(values))), f"array<{kind}>"), index)
+
+
+def local(spark: SparkSession, **columns: list[Any]) -> DataFrame:
+    """A small frame of values at hand, for a broadcast; handed over as Arrow, so that no job is run for it."""
+    return spark.createDataFrame(pa.table({name: _typed(values) for name, values in columns.items()}))
+
+
+def _typed(values: list[Any]) -> pa.Array:
+    """With a type also when there is no value to tell it."""
+    return pa.array(values, pa.string() if values and isinstance(values[0], str) else pa.int64())
+
+
+def address(file: SourceFile) -> str:
+    """A path as Spark's readers take it: on this file system, and `[1]` in it no pattern."""
+    return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", file.path)
+
+
+def read_parquet(
+    spark: SparkSession, files: Sequence[SourceFile], known: StructType | None, before: int, memo: dict[str, StructType]
+) -> Batch:
+    """Records of Parquet files. Their rows are counted from the footers, not from the frame."""
+    with ThreadPoolExecutor(16) as pool:
+        footers = list(pool.map(_footer, files))
+    schema = known or StructType()
+    for (_, shape), file in zip(footers, files, strict=True):
+        if shape not in memo:
+            memo[shape] = _columns(spark, file)
+        schema = merged(schema, memo[shape], file.name)
+    rows = tuple(count for count, _ in footers)
+    read = spark.read.schema(schema).parquet(*(address(file) for file in files))
+    numbers = local(spark, keylane_url=[file.url for file in files], keylane_file=list(range(len(files))))
+    meta = F.col("_metadata")
+    frame = (
+        read.select("*", meta["file_path"].alias("keylane_url"), meta["row_index"].alias("keylane_row"))
+        .join(F.broadcast(numbers), "keylane_url")
+        .withColumn(PLACE, place_of(F.col("keylane_file"), F.col("keylane_row")))
+        .drop("keylane_url", "keylane_file", "keylane_row")
+    )
+    return finished(frame, files, schema, rows, rows, before)
+
+
+def _columns(spark: SparkSession, file: SourceFile) -> StructType:
+    try:
+        return spark.read.parquet(address(file)).schema
+    except AnalysisException as error:
+        nanos = "Spark's times are microseconds: write them so, as pyarrow does with coerce_timestamps='us'"
+        hint = nanos if "NANOS" in str(error) else ""
+        what = f"Spark does not know the columns of {file.path}"
+        raise DataError.of(what, got=first_line(str(error)), hint=hint) from error
+
+
+def finished(
+    frame: DataFrame,
+    files: Sequence[SourceFile],
+    schema: StructType,
+    rows: tuple[int, ...],
+    records: tuple[int, ...],
+    before: int,
+    filtered: int = 0,
+) -> Batch:
+    """What all readers end with: the columns that are written in paths, and the running position."""
+    where = file_of(F.col(PLACE))
+    extra = [name for name in dict.fromkeys(n for file in files for n in file.values) if name not in schema.names]
+    values = [picked([file.values.get(name) for file in files], "string", where).alias(name) for name in extra]
+    full = frame.select("*", *values, _positions(rows, before).alias(POSITION))
+    return Batch(full, (*schema.names, *extra), schema, rows, records, filtered)
+
+
+def _positions(rows: Sequence[int], before: int) -> Column:
+    """A number for each record that goes on from batch to batch: what keyless rules read."""
+    starts = list(accumulate(rows, initial=before))
+    return picked(starts, "bigint", file_of(F.col(PLACE))) + row_of(F.col(PLACE))
+
+
+def _footer(file: SourceFile) -> tuple[int, str]:
+    """How many rows a Parquet file has, and the shape of its columns as one text."""
+    try:
+        found = pq.read_metadata(file.path)
+        return found.num_rows, str(found.schema.to_arrow_schema().remove_metadata())
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError.of(
+            f"{file.path} cannot be read as Parquet",
+            got=str(error).splitlines()[0],
+            hint="put a readable file in its place: the route has seen this name already, and goes on from it",
+        ) from error

@@ -1,0 +1,200 @@
+"""Records of a batch -> one staged Parquet file for each lane, sorted by source and numbered; and the dead letters.
+
+One task writes one lane: the rows are shuffled by lane, sorted by their place in the source, and numbered as they pass,
+all in Spark's own code. What the files hold is then read from their footers, not from what the tasks say of themselves.
+Letting a staged batch happen is in `systems.folders.folder`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+
+from keylane.errors import CountError
+from keylane.records import Reason
+from keylane.spark.frames import route
+from keylane.spark.keys import ADDED, column_named
+from keylane.spark.read_parquet import LINE, MALFORMED, PLACE, POSITION, file_of, picked, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame
+
+    from keylane.router import Router
+    from keylane.spark.read_parquet import Batch
+
+__all__ = ["MESSAGE_LENGTH", "LaneFile", "decided", "explained", "write_dead", "write_lanes"]
+
+#: The last 33 bits of Spark's increasing id count the rows of a task.
+_ROW_IN_TASK: Final = (1 << 33) - 1
+_PART = re.compile(r"part-(\d+)-.*\.parquet")
+#: Delta encodings: the numbers that keylane adds cost next to nothing. Every reader of this decade knows them.
+_PARQUET: Final = {"parquet.writer.version": "v2", "compression": "snappy"}
+MESSAGE_LENGTH: Final = 512
+
+_MESSAGES: Final = {
+    Reason.NULL_KEY: "the key is null, and the contract rejects null keys",
+    Reason.EMPTY_KEY: "the key is empty, and the contract rejects empty keys",
+    Reason.MALFORMED_KEY: "a field of the key does not fit its encoding",
+    Reason.MISSING_FIELD: "a field that the lane depends on is missing",
+    Reason.NOT_IN_TABLE: "the contract's table does not know this key",
+    Reason.NO_POSITION: "the lane depends on the source position, and there is none",
+    Reason.MALFORMED_RECORD: "the record cannot be read as one of this source",
+    Reason.PARKED_KEY: "an earlier record of this key is a dead letter, and the route parks such keys",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFile:
+    """A staged file: whose lane it is, how many records it has."""
+
+    stream: str
+    lane: int
+    path: Path
+    records: int
+
+
+def decided(batch: Batch, router: Router) -> DataFrame:
+    """The records with their lane, or the reason why they have none."""
+    source = batch.frame.withColumnsRenamed({name: _aside(name) for name in batch.columns})
+    frame = route(source, router.contract, lanes=router.lane_count, stream=router.stream, position=POSITION)
+    if MALFORMED not in frame.columns:
+        return frame
+    unread = F.when(F.col(MALFORMED), F.lit(str(Reason.MALFORMED_RECORD)))
+    return frame.withColumn("reason", F.coalesce(unread, F.col("reason")))
+
+
+def _aside(name: str) -> str:
+    """The name of a source's column on its way: one that is called as routing's own steps aside until it is written."""
+    return f"keylane_its_{name}" if name.lower() in ADDED else name
+
+
+def _own(columns: Sequence[str]) -> list[Column]:
+    """The columns of the source under their own names."""
+    return [column_named(_aside(name)).alias(name) for name in columns]
+
+
+def write_lanes(
+    frame: DataFrame, batch: Batch, names: Sequence[str], starts: Mapping[str, Sequence[int]], folder: Path
+) -> list[LaneFile]:
+    """Write the records that have a lane; `starts` are the next offsets, by stream and lane. One file for each lane."""
+    slots = [(stream, lane) for stream, lanes in starts.items() for lane in range(len(lanes))]
+    firsts = [start for lanes in starts.values() for start in lanes]
+    in_task = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_TASK))
+    offset = picked(firsts, "bigint", F.spark_partition_id()) + in_task
+    sorted_lanes = (
+        frame.where(F.col("reason").isNull())
+        .select(*_own(batch.columns), PLACE, _slot(starts).alias("keylane_slot"))
+        .repartitionById(len(slots), F.col("keylane_slot"))
+        .sortWithinPartitions(PLACE)
+    )
+    records = sorted_lanes.select(
+        *map(column_named, batch.columns), offset.alias("keylane_offset"), _source(names).alias("keylane_source")
+    )
+    records.write.options(**_PARQUET).parquet(f"file://{folder}")
+    found = [(slots[number], path) for number, path in _parts(folder)]
+    files = [LaneFile(stream, lane, path, pq.read_metadata(path).num_rows) for (stream, lane), path in found]
+    return [_checked(file, starts) for file in files if file.records]
+
+
+def write_dead(
+    frame: DataFrame, batch: Batch, names: Sequence[str], router: Router, start: int, folder: Path
+) -> tuple[Path, int] | None:
+    """Write the records that have no lane, in the order of the source; None when there are none."""
+    letters = (
+        frame.where(F.col("reason").isNotNull())
+        .select(*map(column_named, frame.columns))
+        .repartition(1)
+        .sortWithinPartitions(PLACE)
+        .select(
+            (F.lit(start) + F.monotonically_increasing_id()).alias("keylane_offset"),
+            _source(names).alias("keylane_source"),
+            "reason",
+            _message(batch, router).alias("message"),
+            _original(batch).alias("original"),
+            F.lit(router.contract.fingerprint).alias("fingerprint"),
+        )
+    )
+    letters.write.options(**_PARQUET).parquet(f"file://{folder}")
+    counted = [(path, pq.read_metadata(path).num_rows) for _, path in _parts(folder)]
+    return next(((path, records) for path, records in counted if records), None)
+
+
+def _slot(starts: Mapping[str, Sequence[int]]) -> Column:
+    """The lane's number among the lanes of all streams: the task that writes it."""
+    streams = list(starts)
+    if len(streams) == 1:
+        return F.col("lane")
+    slot, before = F.col("lane"), 0
+    for stream in streams:
+        slot = F.when(F.col("stream") == stream, F.col("lane") + before).otherwise(slot)
+        before += len(starts[stream])
+    return slot
+
+
+def _source(names: Sequence[str]) -> Column:
+    """The source position as people read it: file and row."""
+    place = F.col(PLACE)
+    return F.struct(picked(names, "string", file_of(place)).alias("file"), row_of(place).alias("row"))
+
+
+def _original(batch: Batch) -> Column:
+    """The bytes of a line as it was; a Parquet record has none of its own, so its columns as JSON."""
+    if LINE in batch.frame.columns:
+        return F.col(LINE).cast("binary")
+    return _as_json(batch.columns).cast("binary")
+
+
+def _as_json(columns: Sequence[str]) -> Column:
+    return F.to_json(F.struct(*_own(columns)), {"ignoreNullFields": "false"})
+
+
+def _message(batch: Batch, router: Router) -> Column:
+    """What is wrong, with the key that was got; without control characters, and never long."""
+    keys = [name for name in router.contract.spec.key.fields if name in batch.columns]
+    return explained(keys, _line_shown(batch))
+
+
+def explained(keys: Sequence[str], whole: Column) -> Column:
+    """Why a record has no lane, with what was got: the fields of its key, or the whole of one that cannot be read."""
+    text = F.col("reason")
+    for reason, words in _MESSAGES.items():
+        text = F.when(F.col("reason") == str(reason), F.lit(words)).otherwise(text)
+    got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), whole).otherwise(_as_json(keys))
+    plain = F.regexp_replace(F.concat(text, F.lit(": got "), got), r"[\p{Cntrl}\p{Cf}\u2028\u2029]+", " ")
+    return F.left(plain, F.lit(MESSAGE_LENGTH))
+
+
+def _line_shown(batch: Batch) -> Column:
+    return F.left(F.make_valid_utf8(LINE), F.lit(MESSAGE_LENGTH)) if LINE in batch.frame.columns else F.lit("")
+
+
+def _parts(folder: Path) -> list[tuple[int, Path]]:
+    found = [(_PART.fullmatch(path.name), path) for path in sorted(folder.iterdir())]
+    return [(int(name[1]), path) for name, path in found if name]
+
+
+def _checked(file: LaneFile, starts: Mapping[str, Sequence[int]]) -> LaneFile:
+    """The file, when its offsets are the ones it should have by its own footer."""
+    first, (low, high) = starts[file.stream][file.lane], _offsets(file.path)
+    if (low, high) != (first, first + file.records - 1):
+        raise CountError.of(
+            f"the offsets of {file.stream} lane {file.lane} are not dense",
+            got=f"{low} to {high} in {file.records} records",
+            allowed=f"{first} to {first + file.records - 1}",
+        )
+    return file
+
+
+def _offsets(path: Path) -> tuple[int, int]:
+    footer = pq.read_metadata(path)
+    columns = {footer.schema.column(n).path: n for n in range(footer.num_columns)}
+    number = columns["keylane_offset"]
+    found = [footer.row_group(n).column(number).statistics for n in range(footer.num_row_groups)]
+    return min(one.min for one in found), max(one.max for one in found)

@@ -1,0 +1,176 @@
+"""Writes that are there or not there, never half: what `folders` is built on. POSIX file systems only.
+
+A file is written under another name, forced to the disk and renamed; a rename within one file system is one step for
+everybody who looks. Which files there are, and why in that order: `folders`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.errors import TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Lock", "exchange", "force", "force_all", "locked", "started", "write_json"]
+
+_AT_CWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+
+
+def force(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def force_all(paths: Iterable[Path]) -> None:
+    """Force each path once."""
+    for path in dict.fromkeys(paths):
+        force(path)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a document so that a reader sees the old one or the new one, also after the power fails."""
+    waiting = path.with_name(f".{path.name}.new")
+    with waiting.open("w", encoding="utf-8") as file:
+        json.dump(document, file, ensure_ascii=False, separators=(",", ":"))
+        file.flush()
+        os.fsync(file.fileno())
+    waiting.replace(path)
+    force(path.parent)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Swap two folders in one step: whoever looks sees one or the other under a name, never neither or both."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        raise _cannot_exchange(one)
+    if call(_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _RENAME_EXCHANGE) != 0:
+        code = ctypes.get_errno()
+        if code in {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}:
+            raise _cannot_exchange(one)
+        raise OSError(code, os.strerror(code), str(one))
+    force_all((one.parent, other.parent))
+
+
+def _cannot_exchange(path: Path) -> TargetError:
+    return TargetError.of(
+        "this file system cannot exchange two folders in one step, and nothing less is safe for readers",
+        got=str(path),
+        allowed="ext4, XFS, Btrfs, tmpfs on Linux",
+        hint="larger batches make fewer files: --max-files",
+    )
+
+
+# Which process has a number: its start time tells it from a later one with the same number.
+
+PROC = Path("/proc")
+
+
+def started(pid: int) -> str | None:
+    """When a process started, in the system's own count; None when it is gone, a zombie, or not to be seen."""
+    return _from_proc(pid) if PROC.is_dir() else _from_ps(pid)
+
+
+def _from_proc(pid: int) -> str | None:
+    try:
+        text = (PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _from_ps(pid: int) -> str | None:
+    """For systems without /proc, as macOS is."""
+    done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    state, _, start = done.stdout.strip().partition(" ")
+    return start.strip() or None if not state.startswith("Z") else None
+
+
+# One writer to a target at a time: a lock that ends with its process, however that ends.
+
+#: Spark gives up within about 4 s when its Python driver is gone.
+ORPHAN_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A lock that is held. Who holds it is written into it, for the message that the second comer gets."""
+
+    handle: int
+
+    def note(self, **what: Any) -> None:
+        """Write down who holds it."""
+        text = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), **what}).encode()
+        os.ftruncate(self.handle, 0)
+        os.pwrite(self.handle, text, 0)
+
+    def note_java(self, pid: int) -> None:
+        """Write down the Java process too, so that a later route can wait for its end."""
+        self.note(java=pid, java_started=started(pid))
+
+
+@contextmanager
+def locked(path: Path, orphan_seconds: float = ORPHAN_SECONDS) -> Iterator[Lock]:
+    """Hold the lock file at `path`, two folders below what it guards; a second holder is refused at once."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _take(handle, path)
+        _wait_for_orphan(_noted(handle), orphan_seconds)
+        lock = Lock(handle)
+        lock.note()
+        try:
+            yield lock
+        finally:
+            # A note that outlives its process tells of a kill; every other end clears it.
+            os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int, path: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = _noted(handle)
+        raise TargetError.of(
+            "another keylane is writing to this target",
+            got=f"{path.parent.parent}, held by process {holder.get('pid', '?')} on {holder.get('host', '?')}",
+            hint="wait for it or stop it; the lock goes with its process",
+        ) from None
+
+
+def _noted(handle: int) -> dict[str, Any]:
+    try:
+        return dict(json.loads(os.pread(handle, 4096, 0) or b"{}"))
+    except ValueError:
+        return {}
+
+
+def _wait_for_orphan(holder: dict[str, Any], seconds: float) -> None:
+    """Wait for the Java process of a killed route; its number alone proves nothing, so its start time is compared."""
+    java = holder.get("java")
+    if java is None or holder.get("host") != socket.gethostname():
+        return
+    until = time.monotonic() + seconds
+    while started(java) is not None and started(java) == holder.get("java_started"):
+        if time.monotonic() > until:
+            raise TargetError.of("the Java process of an earlier route is still running", got=java, hint=f"kill {java}")
+        time.sleep(0.2)

@@ -1,0 +1,207 @@
+"""Folders and files of Parquet, CSV and JSON lines as Arrow batches, a few columns at a time.
+
+A CSV key is read as text, whatever it looks like: `00042` must not become 42, because its bytes decide its lane.
+A folder of `lane=7/` sub-folders gives the column `lane`, as Spark, DuckDB and pandas read it too.
+Topics as the same: `topic_data`.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from keylane.errors import DataError, UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Data", "Ends", "Footer", "ends_of", "open_data", "read_footers"]
+
+FORMATS: Final = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A data set that has been found and whose columns are known; nothing of it is in memory."""
+
+    path: str
+    dataset: Any
+
+    @property
+    def lanes(self) -> int | None:
+        """The lane count, which no file says."""
+        return None
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names."""
+        return list(self.dataset.schema.names)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read these columns, in this order, a batch at a time."""
+        for name in columns:
+            if name not in self.columns:
+                raise UnknownNameError.among(f"column of {self.path}", name, self.columns)
+        try:
+            # Arrow reads far ahead by default; a little is as quick, and memory stays flat however many rows there are.
+            yield from self.dataset.to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError.of(f"{self.path} cannot be read", got=str(error).splitlines()[0]) from error
+
+
+def open_data(path: str, text: Sequence[str] = ()) -> Data:
+    """Find a file or folder; `text` names the columns that must stay text, in CSV cells and in folder names."""
+    files = _files(Path(path))
+    kind = _kind(path, files)
+    named = [str(file) for file in files if file.suffix in FORMATS]
+    base = path if Path(path).is_dir() else None
+    try:
+        parts = _partitioning(Path(path), files, text)
+        return Data(path, ds.dataset(named, format=_format(kind, text), partitioning=parts, partition_base_dir=base))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError.of(f"{path} cannot be read as {kind}", got=str(error).splitlines()[0]) from error
+
+
+def _files(given: Path) -> list[Path]:
+    if not given.exists():
+        raise DataError.of("no such data", got=str(given), hint="a file or folder of Parquet, CSV or JSON lines")
+    return [given] if given.is_file() else sorted(p for p in given.rglob("*") if _is_data(p, given))
+
+
+def _kind(path: str, files: Sequence[Path]) -> str:
+    kinds = {FORMATS[file.suffix] for file in files if file.suffix in FORMATS}
+    if len(kinds) != 1:
+        found = ", ".join(sorted(kinds)) or "nothing of the kind"
+        raise DataError.of(f"{path} is not data of one kind", got=found, allowed=", ".join(FORMATS))
+    return kinds.pop()
+
+
+def _is_data(path: Path, root: Path) -> bool:
+    """A file that no part of whose path is hidden or a marker, as Spark and Arrow see it."""
+    return path.is_file() and not any(part[0] in "._" for part in path.relative_to(root).parts)
+
+
+def _format(kind: str, text: Sequence[str]) -> Any:
+    if kind == "csv":
+        return ds.CsvFileFormat(convert_options=csv.ConvertOptions(column_types=dict.fromkeys(text, pa.string())))
+    if kind == "json":
+        return ds.JsonFileFormat()
+    return ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False))
+
+
+def _partitioning(root: Path, files: Sequence[Path], text: Sequence[str]) -> Any:
+    """Columns from folder names: whole numbers where all values are, unless the column must stay text."""
+    values: dict[str, set[str]] = {}
+    for file in files if root.is_dir() else ():
+        for part in file.relative_to(root).parts[:-1]:
+            name, equals, value = part.partition("=")
+            if equals:
+                values.setdefault(name, set()).add(value)
+    if not values:
+        return None
+    kinds = {n: pa.string() if n in text or not all(map(str.isdigit, v)) else pa.int64() for n, v in values.items()}
+    return ds.partitioning(pa.schema(list(kinds.items())), flavor="hive")
+
+
+# What the footers of Parquet files tell without reading a record: rows, columns, and the ends of a column.
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The least and the greatest value of a column, and how many of its values are null.
+
+    Times are microseconds since 1970 (UTC), whole numbers are as they are; `timed` says which they are.
+    """
+
+    first: int
+    last: int
+    nulls: int
+    timed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """Of one file: its rows, and the shape of its columns as one text, the same for files of one shape."""
+
+    rows: int
+    shape: str
+    metadata: Any
+
+
+def read_footers(paths: Sequence[str]) -> list[Footer]:
+    """The footer of each file, several at a time."""
+    with ThreadPoolExecutor(16) as pool:
+        return list(pool.map(_footer, paths))
+
+
+def _footer(path: str) -> Footer:
+    try:
+        found = pq.read_metadata(path)
+        return Footer(found.num_rows, str(found.schema.to_arrow_schema().remove_metadata()), found)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError.of(f"{path} cannot be read as Parquet", got=str(error).splitlines()[0]) from error
+
+
+def ends_of(footers: Sequence[Footer], column: str) -> Ends | None:
+    """The ends of a column of times, days or whole numbers over all files; None where a footer does not tell.
+
+    Text has none here: what its first letters are is not what its first time is.
+    """
+    groups = [footer.metadata.row_group(n) for footer in footers for n in range(footer.metadata.num_row_groups)]
+    found = [_group_ends(group, column) for group in groups if group.num_rows]
+    known = [one for one in found if one is not None]
+    ends = [(one.first, one.last) for one in known if one.first is not None and one.last is not None]
+    if len(known) < len(found) or not ends or len({one.timed for one in known if one.first is not None}) > 1:
+        return None
+    timed = any(one.timed for one in known)
+    return Ends(min(first for first, _ in ends), max(last for _, last in ends), sum(e.nulls for e in known), timed)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupEnds:
+    """Of a row group; one of nothing but nulls has no ends, and says so."""
+
+    first: int | None
+    last: int | None
+    nulls: int
+    timed: bool
+
+
+def _group_ends(group: Any, column: str) -> _GroupEnds | None:
+    chunk = next((c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == column), None)
+    told = chunk.statistics if chunk is not None and chunk.is_stats_set else None
+    if told is None or not told.has_null_count:
+        return None
+    if told.null_count == group.num_rows:
+        return _GroupEnds(None, None, told.null_count, timed=False)
+    first, last = (_number(told.min), _number(told.max)) if told.has_min_max else (None, None)
+    return (
+        None if first is None or last is None else _GroupEnds(first, last, told.null_count, isinstance(told.min, date))
+    )
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, datetime):
+        return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, date):
+        return (value - _EPOCH.date()).days * 86_400_000_000
+    return value if isinstance(value, int) else None

@@ -1,0 +1,395 @@
+"""A stream on disk: `TARGET/stream=payments/lane=7/part-0000000012.parquet`, exactly once for all who list files.
+
+    TARGET/stream=S/lane=N/part-B.parquet   records of batch B in lane N of stream S; part-B-C after compaction
+    TARGET/_dead/part-B.dead                dead letters of batch B: Parquet that no pattern for data files matches
+    TARGET/_keylane/target.json             the head: contract, streams, source
+    TARGET/_keylane/batches/B.json          the manifest of batch B
+    TARGET/_keylane/staging/B-…/            files of a batch that has not happened yet
+    TARGET/_keylane/checkpoint/             Spark's own
+    TARGET/_keylane/lock                    one writer at a time
+
+Names that begin with `_` are passed over by Spark, Arrow and pandas. A batch is staged, forced to the disk, and then
+happens in one step: its manifest appears. Only after that are its files renamed into their lanes, each once, and a
+process that finds a manifest whose files still wait moves them first of all. So a kill at any point leaves a batch that
+either never happened, and is made again from the start, or has happened, and is only moved.
+
+Reading sources is in `files` and `keylane.spark`; merging small files is in `compaction`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+from uuid import uuid4
+
+from keylane.errors import CountError, TargetError
+from keylane.systems.atomic import force, force_all, locked, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from keylane.systems.atomic import Lock
+
+    #: Told of every step of a commit, by name and batch; tests stop the process there.
+    Probe = Callable[[str, int], None]
+
+__all__ = [
+    "DEAD",
+    "OWN",
+    "Counts",
+    "Head",
+    "Manifest",
+    "Placed",
+    "Taken",
+    "Target",
+    "dead_file",
+    "hold",
+    "lane_file",
+    "lane_folder",
+    "no_probe",
+    "open_target",
+    "read_head",
+    "read_manifests",
+]
+
+
+# What is written down about a stream folder: its head, and one manifest for each batch. Values and their JSON only.
+
+FORMAT: Final = "keylane.folder/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Records by what became of them."""
+
+    in_: int = 0
+    out: int = 0
+    dead: int = 0
+    filtered: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+
+    def checked(self, where: str, hint: str = "") -> Counts:
+        """The counts themselves when they add up; else the error that says how they do not."""
+        if self.in_ != self.out + self.dead + self.filtered:
+            got = f"in {self.in_}, out {self.out}, dead {self.dead}, filtered {self.filtered}"
+            raise CountError.of(
+                f"the records of {where} do not add up", got=got, allowed="in = out + dead + filtered", hint=hint
+            )
+        return self
+
+    def as_json(self) -> dict[str, int]:
+        """With `in`, which is no name in Python."""
+        return {"in": self.in_, "out": self.out, "dead": self.dead, "filtered": self.filtered}
+
+    @classmethod
+    def from_json(cls, given: dict[str, int]) -> Self:
+        """The inverse of `as_json`."""
+        return cls(given["in"], given["out"], given["dead"], given["filtered"])
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a target is for: one contract, its streams with their lane counts, one source."""
+
+    contract: str
+    epoch: int
+    fingerprint: str
+    streams: dict[str, int]
+    source: str
+    kind: str
+    pattern: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Self:
+        """Read it; a later form than this version knows is refused."""
+        if given.get("format") != FORMAT:
+            raise TargetError.of("a target of another form", got=given.get("format"), allowed=FORMAT)
+        return cls(**{f.name: given[f.name] for f in fields(cls)})
+
+    def at(self, source: str) -> Self:
+        """The same for another source."""
+        return replace(self, source=source)
+
+    def differences(self, other: Head) -> list[str]:
+        """What differs, in words: this one's value, then the other's."""
+        return [
+            f"{f.name}: {getattr(self, f.name)} here, {getattr(other, f.name)} given"
+            for f in fields(self)
+            if getattr(self, f.name) != getattr(other, f.name)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One file of a batch: where it waits in the batch's staging folder, where it belongs, what it holds."""
+
+    staged: str
+    final: str
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One source file of a batch, as it was when it was read."""
+
+    name: str
+    size: int
+    modified: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All that a batch changes. Once it is written the batch has happened, whatever happens to the process."""
+
+    batch: int
+    query: str
+    fingerprint: str
+    staging: str
+    counts: Counts
+    total: Counts
+    next: dict[str, list[int]]
+    next_dead: int
+    placed: tuple[Placed, ...]
+    taken: tuple[Taken, ...]
+    next_position: int
+    taken_files: int
+    taken_bytes: int
+    schema: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {**asdict(self), "counts": self.counts.as_json(), "total": self.total.as_json()}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Self:
+        """The inverse of `as_json`."""
+        values = {f.name: given[f.name] for f in fields(cls)}
+        values["counts"], values["total"] = Counts.from_json(given["counts"]), Counts.from_json(given["total"])
+        values["placed"] = tuple(Placed(**one) for one in given["placed"])
+        values["taken"] = tuple(Taken(**one) for one in given["taken"])
+        return cls(**values)
+
+    @classmethod
+    def before_all(cls, head: Head) -> Self:
+        """The state of a target that has taken nothing."""
+        nothing = {stream: [0] * lanes for stream, lanes in head.streams.items()}
+        return cls(-1, "", head.fingerprint, "", Counts(), Counts(), nothing, 0, (), (), 0, 0, 0, "")
+
+
+OWN: Final = "_keylane"
+DEAD: Final = "_dead"
+#: Manifests are cumulative: only the last one is needed. The others are kept for people.
+KEPT_MANIFESTS: Final = 100
+
+
+def lane_folder(stream: str, lane: int) -> str:
+    """The folder of a lane, from the target."""
+    return f"stream={stream}/lane={lane}"
+
+
+def lane_file(stream: str, lane: int, batch: int) -> str:
+    """The one file that a batch adds to a lane, from the target. Its name is known before it is written."""
+    return f"{lane_folder(stream, lane)}/part-{batch:010d}.parquet"
+
+
+def dead_file(batch: int) -> str:
+    """The one file of dead letters that a batch adds, from the target."""
+    return f"{DEAD}/part-{batch:010d}.dead"
+
+
+def no_probe(_point: str, _batch: int) -> None:
+    """Watch nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A folder that is keylane's, and whose lock is held."""
+
+    path: Path
+    lock: Lock
+
+    @property
+    def own(self) -> Path:
+        """The folder of keylane's own files."""
+        return self.path / OWN
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.own / "checkpoint"
+
+    def head(self) -> Head | None:
+        """The head, when there is one."""
+        return read_head(self.path)
+
+    def begin(self, head: Head) -> None:
+        """Write the head of a new target."""
+        for folder in ("batches", "staging"):
+            (self.own / folder).mkdir(exist_ok=True)
+        write_json(self.own / "target.json", head.as_json())
+
+    def manifest(self, batch: int) -> Manifest | None:
+        """The manifest of a batch, when it has happened and is still kept."""
+        path = self.own / "batches" / f"{batch:010d}.json"
+        return Manifest.from_json(_read_json(path)) if path.exists() else None
+
+    def latest(self) -> Manifest | None:
+        """The manifest of the last batch that has happened."""
+        batches = self._batches()
+        return self.manifest(batches[-1]) if batches else None
+
+    def manifests(self) -> Iterator[Manifest]:
+        """Those that are kept, oldest first."""
+        yield from (found for batch in self._batches() if (found := self.manifest(batch)) is not None)
+
+    def staging(self, batch: int) -> Path:
+        """A new folder for the files of a batch; no two attempts share one, so a straggler of the last harms nobody."""
+        folder = self.own / "staging" / f"{batch:010d}-{uuid4().hex[:12]}"
+        folder.mkdir()
+        return folder
+
+    def recover(self) -> Manifest | None:
+        """Finish the last batch that has happened, throw away what has not, and return where the target stands."""
+        last = self.latest()
+        if last is not None:
+            self._move(last, no_probe)
+        shutil.rmtree(self.own / "staging", ignore_errors=True)
+        (self.own / "staging").mkdir(exist_ok=True)
+        return last
+
+    def commit(self, manifest: Manifest, probe: Probe = no_probe) -> None:
+        """Let a staged batch happen, then move its files to their lanes."""
+        staging = self.own / "staging" / manifest.staging
+        for one in manifest.placed:
+            force(staging / one.staged)
+        force_all([(staging / one.staged).parent for one in manifest.placed] + [staging, staging.parent])
+        probe("forced", manifest.batch)
+        write_json(self.own / "batches" / f"{manifest.batch:010d}.json", manifest.as_json())
+        probe("happened", manifest.batch)
+        self._move(manifest, probe)
+        self._forget()
+        probe("moved", manifest.batch)
+
+    def _move(self, manifest: Manifest, probe: Probe) -> None:
+        """Rename what still waits. The staging folder goes last: while it is there, the move is not over."""
+        staging = self.own / "staging" / manifest.staging
+        if not manifest.staging or not staging.exists():
+            return
+        folders = set()
+        for one in manifest.placed:
+            final = self.path / one.final
+            self._make(final.parent)
+            _rename(staging / one.staged, final)
+            folders.add(final.parent)
+            probe("renamed", manifest.batch)
+        force_all(sorted(folders))
+        shutil.rmtree(staging)
+
+    def _make(self, folder: Path) -> None:
+        """Make a lane's folder, and its name last through a power cut."""
+        if not folder.exists():
+            self._make(folder.parent)
+            folder.mkdir(exist_ok=True)
+            force(folder.parent)
+
+    def _batches(self) -> list[int]:
+        folder = self.own / "batches"
+        return sorted(int(p.stem) for p in folder.glob("*.json") if p.stem.isdigit()) if folder.exists() else []
+
+    def _forget(self) -> None:
+        for batch in self._batches()[:-KEPT_MANIFESTS]:
+            (self.own / "batches" / f"{batch:010d}.json").unlink(missing_ok=True)
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[Target]:
+    """A target that exists, locked. What a killed process left is still there: `recover` is the caller's to ask for."""
+    if not (path / OWN / "target.json").exists():
+        raise _foreign(path)
+    with locked(path / OWN / "lock") as lock:
+        yield Target(path, lock)
+
+
+@contextmanager
+def open_target(path: Path, head: Head) -> Iterator[Target]:
+    """The target for this head, made when there is none: locked, of the same contract and source, and recovered."""
+    _check_free(path)
+    (path / OWN).mkdir(parents=True, exist_ok=True)
+    with locked(path / OWN / "lock") as lock:
+        target = Target(path, lock)
+        found = target.head()
+        if found is None:
+            target.begin(head)
+        elif found != head:
+            raise _other(path, found, head)
+        yield target
+
+
+def read_head(path: Path) -> Head | None:
+    """The head of a target, without its lock; None when there is no such target."""
+    found = path / OWN / "target.json"
+    return Head.from_json(_read_json(found)) if found.exists() else None
+
+
+def read_manifests(path: Path) -> list[Manifest]:
+    """The manifests of a target that are kept, oldest first, without its lock."""
+    files = sorted((path / OWN / "batches").glob("[0-9]*.json"))
+    return [Manifest.from_json(_read_json(file)) for file in files]
+
+
+def _check_free(path: Path) -> None:
+    """Refuse a folder that holds anything and is not keylane's; touch nothing in it."""
+    if path.exists() and not path.is_dir():
+        raise TargetError.of("the target is not a folder", got=str(path))
+    if path.exists() and not (path / OWN / "target.json").exists():
+        # A first start that was killed leaves the lock and nothing else.
+        left = [entry.name for entry in path.iterdir() if entry.name != OWN]
+        inside = [e.name for e in (path / OWN).iterdir()] if (path / OWN).is_dir() else []
+        if left or set(inside) - {"lock", "batches", "staging", ".target.json.new"}:
+            raise _foreign(path)
+
+
+def _foreign(path: Path) -> TargetError:
+    return TargetError.of(
+        "the target is not a keylane folder; nothing in it was touched",
+        got=str(path),
+        allowed="a new or empty folder, or one that keylane made",
+    )
+
+
+def _other(path: Path, found: Head, given: Head) -> TargetError:
+    hint = "another target, or the contract and source that this one was made with"
+    if found.fingerprint == given.fingerprint and found.streams == given.streams:
+        return TargetError.of(f"{path} takes from another source", got="; ".join(found.differences(given)), hint=hint)
+    return TargetError.of(f"{path} belongs to another contract", got="; ".join(found.differences(given)), hint=hint)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TargetError.of("the target is damaged", got=f"{path}: {error}") from error
+
+
+def _rename(staged: Path, final: Path) -> None:
+    if not staged.exists():
+        if not final.exists():
+            raise TargetError.of("the target is damaged: a file of its last batch is gone", got=str(final))
+        return
+    if final.exists():
+        raise TargetError.of("the target is damaged: a file is in the way of the last batch", got=str(final))
+    staged.rename(final)

@@ -1,0 +1,43 @@
+"""Kafka: clusters, topics and producers. The only package that imports its clients.
+
+    access     client properties, checked, and passwords by reference only
+    cluster    topics, partitions, offsets: what a cluster answers
+    reader     records of a topic without Spark; values: their fields; headers: what keylane writes beside them
+    stream     a topic as `verify` reads it; data: as `identify` and `check` do
+    state      what a route into Kafka has written down
+    producers  a contract in confluent-kafka and kafka-python
+    load       a producer and a consumer group that measure themselves, for `demo lesson`
+    reassign   what brokers carry, and moving it
+
+The public names are those of `producers`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keylane.systems.kafka.producers import (
+        PRODUCER_SETTINGS,
+        KeyedProducer,
+        LanePartitioner,
+        kafka_python_partitioner,
+        kafka_python_settings,
+        producer_settings,
+    )
+
+__all__ = [
+    "PRODUCER_SETTINGS",
+    "KeyedProducer",
+    "LanePartitioner",
+    "kafka_python_partitioner",
+    "kafka_python_settings",
+    "producer_settings",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("keylane.systems.kafka.producers"), name)

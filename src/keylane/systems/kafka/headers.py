@@ -1,0 +1,80 @@
+"""The names that a route into Kafka gives: the headers of its records, and the topic of its dead letters.
+
+`Delivery.java` spells the first header for itself, and `spark.messages`, which is below this room, the prefix of a dead
+letter's. Who writes them: `pipelines.kafka`. Who reads them: `topic_reader`. What they mean: docs/kafka.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from keylane.systems.kafka.reader import Writer
+
+__all__ = ["ATTEMPT", "CONTRACT", "EPOCH", "REASON", "SOURCE", "dead_topic", "origin", "texts_of", "written_by"]
+
+#: Of every record, in this order, behind those that it brought along.
+SOURCE: Final = "keylane.source"
+CONTRACT: Final = "keylane.contract"
+EPOCH: Final = "keylane.epoch"
+#: Of every record of a batch that is written again, at least once; behind the others.
+ATTEMPT: Final = "keylane.attempt"
+#: Of a dead letter: why it is one.
+REASON: Final = "__keylane.errors.reason"
+
+
+def dead_topic(target: str) -> str:
+    """Where dead letters of a route into this topic go, unless another topic was named."""
+    return f"{target}.dlq"
+
+
+# What the headers of a target's records say, as columns: where each came from, and who wrote it.
+
+
+def origin(told: list[bytes | None]) -> tuple[pa.Array, pa.Array]:
+    """`topic/partition/offset` or `file/row`, taken apart at the last stroke; null where it is not of that form."""
+    texts = texts_of(told)
+    pieces = pc.split_pattern(texts, "/", max_splits=1, reverse=True)
+    whole = pc.equal(pc.list_value_length(pieces), 2).fill_null(False)
+    if not pc.all(whole).as_py():
+        pieces = pc.if_else(whole, pieces, pa.scalar([None, None], pieces.type))
+    flat = pieces.flatten()
+    source, number = flat.take(_every_other(len(texts), 0)), flat.take(_every_other(len(texts), 1))
+    return source, _whole_numbers(number)
+
+
+def texts_of(told: list[bytes | None]) -> pa.Array:
+    """Bytes as text; what is none, with signs in place of what cannot be read."""
+    try:
+        return pa.array(told, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([one and one.decode("utf-8", "replace") for one in told], pa.string())
+
+
+def _every_other(rows: int, first: int) -> pa.Array:
+    return pa.array(np.arange(first, 2 * rows, 2))
+
+
+def _whole_numbers(texts: pa.Array) -> pa.Array:
+    try:
+        return texts.cast(pa.int64())
+    except pa.ArrowInvalid:
+        fits = pc.match_substring_regex(texts, "^[0-9]{1,18}$").fill_null(False)
+        return pc.if_else(fits, texts, pa.scalar(None, pa.string())).cast(pa.int64())
+
+
+def written_by(numbers: list[int], writers: Iterable[Writer]) -> dict[str, pa.Array]:
+    """Contract, epoch and mark of every record. There are few different ones."""
+    number = pa.array(numbers, pa.int32())
+    contracts, epochs, marks = zip(*writers, strict=True)
+    return {
+        "fingerprint": texts_of(list(contracts)).take(number),
+        "epoch": _whole_numbers(texts_of(list(epochs))).take(number),
+        "replay": pa.array(marks, pa.bool_()).take(number),
+    }

@@ -1,0 +1,220 @@
+"""A stretch of a topic's partition -> columns of its records, in lots of bounded size, through librdkafka.
+
+A stretch ends at an offset that was asked for once, so that what is read does not depend on who writes meanwhile. Its
+offsets have gaps, at its end too: markers of transactions, what was aborted, what was compacted. So a stretch is over
+when the reader has come to a record, or to the end of the partition, at or beyond its end; never by counting.
+
+What a record's bytes mean: `topic_fields`. Writing: `pipelines.route.kafka_writer`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.errors import BrokerError, DataError, MissingExtraError
+from keylane.systems.kafka.cluster import Listener, explained, is_permanent
+from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, REASON, SOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from keylane.systems.kafka.access import KafkaAccess
+
+    #: Fingerprint, epoch, and whether the record is marked as written again.
+    Writer = tuple[bytes | None, bytes | None, bool]
+
+__all__ = ["Lot", "TopicReader", "level_of"]
+
+#: No group is joined and no offset committed; it has a name because librdkafka wants one, and rights go by it.
+SETTINGS: Final = {
+    "group.id": "keylane-verify",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    # What is read is there already, and the next lane waits for the last answer of the one before.
+    "fetch.wait.max.ms": 10,
+    "fetch.message.max.bytes": 4 << 20,
+    "queued.max.messages.kbytes": 32 << 10,
+    "allow.auto.create.topics": False,
+}
+#: What is of writers, and makes a reader complain.
+_OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size", "message.max.bytes")
+#: The end of no record's headers.
+_NEVER: Final = [("", b"")]
+#: Records asked for at once. Few: the objects of a lot are gone before the collector looks at them.
+AT_ONCE: Final = 500
+#: How long such a call waits for the last of them, which may not exist.
+TURN_SECONDS: Final = 0.02
+#: Records and bytes that are held before they are handed on.
+ROWS, BYTES = 65_536, 64 << 20
+#: A broker that is started anew is waited for.
+SILENT_SECONDS: Final = 60.0
+
+
+@dataclass(slots=True)
+class Lot:
+    """Columns of records that stand together; those from `values` on only where they were asked for.
+
+    `sources` is where each record says that it came from, `writers` the number of its writer among the reader's,
+    `reasons` why it is a dead letter.
+    """
+
+    offsets: list[int] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    sources: list[bytes | None] = field(default_factory=list)
+    writers: list[int] = field(default_factory=list)
+    reasons: list[bytes | None] = field(default_factory=list)
+    weight: int = 0
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+@dataclass(slots=True)
+class TopicReader:
+    """Reads partitions one after the other over one connection, which stays behind when the reader is sent away."""
+
+    access: KafkaAccess
+    values: bool = False
+    times: bool = False
+    headers: bool = False
+    writers: dict[Writer, int] = field(default_factory=dict)
+    _consumer: Any = None
+    _listener: Listener = field(default_factory=Listener)
+    _tail: list[tuple[str, bytes]] = field(default_factory=list)
+    _writer: int = -1
+
+    def __getstate__(self) -> tuple[KafkaAccess, bool, bool, bool]:
+        return self.access, self.values, self.times, self.headers
+
+    def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool]) -> None:
+        self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
+
+    def lots(self, topic: str, lane: int, start: int, end: int, *, dead: bool = False) -> Iterator[Lot]:
+        """The records of a partition from one offset up to another; of dead letters their reasons, too."""
+        if start >= end:
+            return
+        consumer, lot = self._assigned(topic, lane, start), Lot()
+        for messages in self._turns(consumer, f"{topic}/{lane}", start, end):
+            self._add(lot, messages)
+            if dead:
+                lot.reasons += [dict(one.headers() or []).get(REASON) for one in messages]
+            if len(lot) >= ROWS or lot.weight >= BYTES:
+                yield lot
+                lot = Lot()
+        if len(lot):
+            yield lot
+
+    def _assigned(self, topic: str, lane: int, start: int) -> Any:
+        try:
+            from confluent_kafka import Consumer, TopicPartition
+        except ImportError:
+            raise MissingExtraError.named("kafka", "confluent-kafka") from None
+        if self._consumer is None:
+            settings = self.access.librdkafka(**SETTINGS)
+            for name in _OF_WRITERS:
+                settings.pop(name, None)
+            self._consumer = Consumer(
+                {**settings, "isolation.level": level_of(self.access), "error_cb": self._listener}
+            )
+        self._consumer.assign([TopicPartition(topic, lane, start)])
+        return self._consumer
+
+    def _turns(self, consumer: Any, where: str, start: int, end: int) -> Iterator[list[Any]]:
+        """Messages below the end, some at a time. A lot whose records are large is followed by smaller ones."""
+        at, many, heard = start, AT_ONCE, time.monotonic()
+        while at < end:
+            lot = consumer.consume(min(many, end - at), TURN_SECONDS)
+            if not lot:
+                self._check_heard(heard)
+                continue
+            heard = time.monotonic()
+            good = self._good(lot, where) if any(map(type(lot[0]).error, lot)) else lot
+            if _is_end(lot[-1]):
+                at = max(at, int(lot[-1].offset()))
+            if good:
+                at, many = max(at, int(good[-1].offset()) + 1), _fitting(good)
+                within = good if at <= end else [message for message in good if message.offset() < end]
+                if within:
+                    yield within
+
+    def _good(self, lot: list[Any], where: str) -> list[Any]:
+        """The records of a lot that has something else in it: the end of the partition, or an error."""
+        for message in lot:
+            error = message.error()
+            if error is not None and not _is_end(message):
+                if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
+                    hint = "the topic's retention took them; run it again, on what is left"
+                    raise DataError.of(f"records of {where} went while it was read", got=error.str(), hint=hint)
+                if is_permanent(error) or error.fatal():
+                    raise explained(error, self.access.brokers, self._listener)
+        return [message for message in lot if message.error() is None]
+
+    def _check_heard(self, heard: float) -> None:
+        silent = time.monotonic() - heard
+        if silent > SILENT_SECONDS:
+            said = self._listener.said[-1:] or [f"nothing for {silent:.0f} s"]
+            if hasattr(said[0], "name"):
+                raise explained(said[0], self.access.brokers, self._listener)
+            raise BrokerError.of(f"no broker answers at {self.access.brokers}", got=said[0])
+
+    def _add(self, lot: Lot, messages: list[Any]) -> None:
+        """The hot part: a call for each column that is wanted, and nothing else for each record."""
+        message = type(messages[0])
+        lot.offsets += map(message.offset, messages)
+        lot.keys += map(message.key, messages)
+        if self.values:
+            values = list(map(message.value, messages))
+            lot.weight += sum(len(value) for value in values if value is not None)
+            lot.values += values
+        if self.times:
+            lot.times += [one.timestamp()[1] for one in messages]
+        if self.headers:
+            self._add_headers(lot, map(message.headers, messages))
+
+    def _add_headers(self, lot: Lot, several: Iterable[list[tuple[str, bytes]] | None]) -> None:
+        """The short way for records whose headers end as those of the record before: nearly all."""
+        source, writer, number = lot.sources.append, lot.writers.append, self._writer
+        for headers in several:
+            if headers and headers[-2:] == self._tail and headers[-3:][0][0] == SOURCE:
+                source(headers[-3][1])
+            else:
+                source(self._told(headers or []))
+                number = self._writer
+            writer(number)
+
+    def _told(self, headers: list[tuple[str, bytes]]) -> bytes | None:
+        """The long way. Of two headers of one name the last counts: it is what the last route wrote.
+
+        An attempt is the last route's only behind its source: else it is of a route that the record passed before.
+        """
+        told, names = dict(headers), [name for name, _ in headers]
+        again = ATTEMPT in names and SOURCE not in names[_last(names, ATTEMPT) :]
+        self._writer = self.writers.setdefault((told.get(CONTRACT), told.get(EPOCH), again), len(self.writers))
+        self._tail = headers[-2:] if names[-3:] == [SOURCE, CONTRACT, EPOCH] else _NEVER
+        return told.get(SOURCE)
+
+
+def level_of(access: KafkaAccess) -> str:
+    """What a reader sees of transactions: those that were committed, unless it was told otherwise."""
+    return dict(access.properties).get("isolation.level", "read_committed")
+
+
+def _last(names: list[str], name: str) -> int:
+    return len(names) - 1 - names[::-1].index(name)
+
+
+def _is_end(message: Any) -> bool:
+    error = message.error()
+    return error is not None and error.name() == "_PARTITION_EOF"
+
+
+def _fitting(messages: list[Any]) -> int:
+    """How many records to ask for next, so that they weigh no more than some megabytes."""
+    heaviest = max(len(messages[0]), len(messages[-1]), 1)
+    return max(1, min(AT_ONCE, (BYTES >> 2) // heaviest))

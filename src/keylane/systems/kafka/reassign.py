@@ -1,0 +1,356 @@
+"""What a Kafka cluster says of its brokers and lanes, for its partition budget. Reads, and never writes.
+
+librdkafka has no calls for reassignments and sizes on disk, so kafka-python is asked. Whether a cluster can be reached
+at all is asked through librdkafka first: `kafka_cluster` has its errors in words. What changes a cluster:
+`kafka_reassign`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from keylane.budget.layout import Broker, Lane, Layout
+from keylane.budget.plan_file import UnderWay, obstacle, still_to_start
+from keylane.errors import BrokerError, MissingExtraError, UsageError
+from keylane.systems.endpoint import parse_address
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.cluster import open_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from keylane.budget.rebalance import Change, Move
+    from keylane.systems.kafka.access import KafkaAccess
+
+    Tell: TypeAlias = Callable[[str], None]
+    Settings: TypeAlias = Mapping[tuple[str, str], Mapping[str, str]]
+
+__all__ = [
+    "Applied",
+    "applied",
+    "cluster_access",
+    "explained",
+    "observed",
+    "open_admin",
+    "settings_of",
+    "throttle_of",
+    "throttles",
+    "under_way",
+]
+
+ANSWER_MS: Final = 30_000
+#: What keeps copies from taking the whole network: a rate on brokers, and the copies it is for, on topics.
+RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+COPIES: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+UNREACHED: Final = ("a broker does not answer", "is each reachable from here, under the name that it advertises?")
+#: The name of an error of kafka-python's, what it means, and what mends it.
+WORDS: Final[dict[str, tuple[str, str]]] = {
+    "ClusterAuthorizationFailedError": (
+        "the user may not do this on the cluster",
+        "ACLs on the cluster: Describe and DescribeConfigs to read; Alter and AlterConfigs for --apply",
+    ),
+    "TopicAuthorizationFailedError": (
+        "the user may not do this with a topic",
+        "ACLs on topics: Describe and DescribeConfigs to read; AlterConfigs for --apply",
+    ),
+    "KafkaTimeoutError": UNREACHED,
+    "KafkaConnectionError": UNREACHED,
+    "NodeNotReadyError": UNREACHED,
+    "UnsupportedVersionError": ("the brokers are too old for this", "Kafka 2.4 or later"),
+    "IncompatibleBrokerVersion": ("the brokers are too old for this", "Kafka 2.4 or later"),
+}
+
+
+def cluster_access(address: str, properties: Iterable[tuple[str, str]] = ()) -> KafkaAccess:
+    """How to reach the cluster of `kafka://host:port[,host:port]`; with a topic behind it, it is not a cluster.
+
+    >>> cluster_access("kafka://a:9092,b:9092").brokers
+    'a:9092,b:9092'
+    """
+    allowed = "kafka://host:port[,host:port]"
+    if "/" in address.removeprefix("kafka://").rstrip("/"):
+        raise UsageError.of("not the address of a cluster", got=address, allowed=allowed, hint="--topic names a topic")
+    try:
+        found = parse_address(f"{address.rstrip('/')}/topic")
+    except UsageError:
+        raise UsageError.of("not the address of a cluster", got=address, allowed=allowed) from None
+    if found.system != "kafka":
+        raise UsageError.of("not the address of a cluster", got=address, allowed=allowed)
+    return kafka_access(found.place, properties)
+
+
+@contextmanager
+def open_admin(access: KafkaAccess) -> Iterator[Any]:
+    """A client that may ask and change what this room knows, for as long as this is open."""
+    client_class = _client_class()
+    with open_cluster(access) as cluster:
+        cluster.reached()
+    try:
+        with _unlogged(), client_class(bootstrap_timeout_ms=ANSWER_MS, **access.kafka_python()) as client:
+            yield client
+    except _errors() as error:
+        raise explained(error, access.brokers) from None
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """It logs its settings, the password among them, where somebody asks for all there is."""
+    log = logging.getLogger("kafka")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+def _client_class() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # It reads its schemas by a deprecated name of importlib's.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from kafka import KafkaAdminClient
+    except ImportError:
+        raise MissingExtraError.named("kafka", "kafka-python") from None
+    if not hasattr(KafkaAdminClient, "alter_partition_reassignments"):
+        raise MissingExtraError.named("kafka", "kafka-python 3")
+    return KafkaAdminClient
+
+
+def _errors() -> type[Exception]:
+    from kafka.errors import KafkaError
+
+    found: type[Exception] = KafkaError
+    return found
+
+
+def explained(error: Exception, who: str) -> BrokerError:
+    """An error of kafka-python's in keylane's words."""
+    words, hint = WORDS.get(type(error).__name__, (f"{who} refused", ""))
+    return BrokerError.of(words, got=_told(error), hint=hint)
+
+
+def _told(error: Exception) -> str:
+    name, text = type(error).__name__, str(error)
+    return text if text.startswith(name) else f"{name}: {text}"
+
+
+def observed(client: Any) -> Layout:
+    """The cluster as it is now: brokers by id, lanes by topic and number."""
+    told = [one for one in client.describe_cluster()["brokers"] if not one.get("is_fenced")]
+    brokers = tuple(sorted((Broker(one["broker_id"], one["rack"]) for one in told), key=lambda broker: broker.id))
+    topics = [topic for topic in client.describe_topics() if topic["name"]]
+    sizes, least = _sizes(client, brokers, topics), _min_isr(client, [topic["name"] for topic in topics])
+    lanes = [
+        _lane(topic["name"], one, sizes, least.get(topic["name"])) for topic in topics for one in topic["partitions"]
+    ]
+    return Layout(brokers, tuple(sorted(lanes, key=lambda lane: lane.place)))
+
+
+def _lane(topic: str, one: Mapping[str, Any], sizes: Mapping[tuple[str, int, int], int], least: int | None) -> Lane:
+    partition, leader = one["partition_index"], one["leader_id"]
+    known = {broker: sizes.get((topic, partition, broker)) for broker in one["replica_nodes"]}
+    size = known.get(leader)
+    if size is None:
+        size = max((found for found in known.values() if found is not None), default=None)
+    return Lane(topic, partition, tuple(one["replica_nodes"]), leader, tuple(one["isr_nodes"]), size, least)
+
+
+def _sizes(
+    client: Any, brokers: Iterable[Broker], topics: Iterable[Mapping[str, Any]]
+) -> dict[tuple[str, int, int], int]:
+    """Bytes on disk by topic, partition and broker; nothing of brokers that do not say."""
+    found: dict[tuple[str, int, int], int] = {}
+    asked = {topic["name"]: [one["partition_index"] for one in topic["partitions"]] for topic in topics}
+    for broker in brokers:
+        try:
+            told = client.describe_log_dirs(asked, brokers=[broker.id])
+        except _errors():
+            continue
+        for folder in (folder for one in told for folder in one["log_dirs"] if not folder["error_code"]):
+            for topic in folder["topics"]:
+                for lane in topic["partitions"]:
+                    if not lane["is_future_key"]:
+                        found[topic["name"], lane["partition_index"], broker.id] = lane["partition_size"]
+    return found
+
+
+def _min_isr(client: Any, topics: Iterable[str]) -> dict[str, int]:
+    """The least copies that must keep up, by topic; nothing where the cluster does not say."""
+    name = "min.insync.replicas"
+    told = settings_of(client, "topic", topics, (name,), config_filter="all")
+    return {topic: int(found[name]) for topic, found in told.items() if found.get(name)}
+
+
+def settings_of(
+    client: Any, kind: str, names: Iterable[str], settings: Iterable[str], config_filter: str = "modified"
+) -> dict[str, dict[str, str]]:
+    """Some settings of topics or brokers, those that somebody has set; nothing where the cluster does not say."""
+    from kafka.admin import ConfigResource
+
+    asked = [ConfigResource(kind, name, list(settings)) for name in names]
+    try:
+        told = client.describe_configs(asked, config_filter=config_filter) if asked else {}
+    except _errors():
+        return {}
+    found = told.get(kind, {}).items()
+    return {name: {key: one["value"] for key, one in values.items() if one["value"]} for name, values in found}
+
+
+def under_way(client: Any) -> dict[tuple[str, int], UnderWay]:
+    """Reassignments that the cluster is busy with."""
+    return {
+        (place.topic, place.partition): UnderWay(
+            frozenset(told["replicas"]) - frozenset(told["removing_replicas"]),
+            tuple(told["adding_replicas"]),
+            tuple(told["removing_replicas"]),
+        )
+        for place, told in client.list_partition_reassignments().items()
+    }
+
+
+def throttles(client: Any, layout: Layout) -> dict[str, dict[str, dict[str, str]]]:
+    """Throttles of replication that are set now: by kind (`broker`, `topic`), by name, by setting."""
+    topics = sorted({lane.topic for lane in layout.lanes})
+    found = {
+        "broker": settings_of(client, "broker", [str(broker.id) for broker in layout.brokers], RATES),
+        "topic": settings_of(client, "topic", topics, COPIES),
+    }
+    return {kind: {name: values for name, values in told.items() if values} for kind, told in found.items()}
+
+
+# A reassignment carried out on a real cluster: throttled, waited for, leaders elected, and the throttle gone again.
+
+POLL_SECONDS: Final = 0.5
+#: How long leaders may take to change once their copies are there.
+ELECTION_SECONDS: Final = 20.0
+PREFERRED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was done: lanes whose replica list is another now, leaders that changed, and leaders that did not."""
+
+    lanes: int
+    elected: int
+    not_elected: int
+    seconds: float
+
+
+def applied(client: Any, change: Change, rate: int | None, tell: Tell, *, poll: float = POLL_SECONDS) -> Applied:
+    """Carry a change out and wait until it is done. `rate`: bytes a second that a broker sends or receives for it."""
+    began, layout, busy = time.monotonic(), observed(client), under_way(client)
+    if reason := obstacle(change, layout, busy):
+        hint = "make the plan anew; Kafka's own tool can cancel what is under way"
+        raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
+    with _throttled(client, throttle_of(change.moves, rate)):
+        _start(client, still_to_start(change, layout, busy))
+        _wait(client, change, tell, poll)
+    elected, not_elected = _elect(client, change, poll)
+    return Applied(len(change.moves), elected, not_elected, time.monotonic() - began)
+
+
+def throttle_of(moves: Iterable[Move], rate: int | None) -> dict[tuple[str, str], dict[str, str]]:
+    """The settings that hold moves back: a rate on every broker concerned, and on the topics the copies it is for."""
+    copied = [move for move in moves if move.added]
+    if rate is None or not copied:
+        return {}
+    brokers = sorted({broker for move in copied for broker in (*move.before, *move.replicas)})
+    found = {("broker", str(broker)): dict.fromkeys(RATES, str(rate)) for broker in brokers}
+    for topic in dict.fromkeys(move.topic for move in copied):
+        own = [move for move in copied if move.topic == topic]
+        leaders = [f"{move.partition}:{broker}" for move in own for broker in move.before]
+        followers = [f"{move.partition}:{broker}" for move in own for broker in move.added]
+        found["topic", topic] = dict(zip(COPIES, (",".join(leaders), ",".join(followers)), strict=True))
+    return found
+
+
+@contextmanager
+def _throttled(client: Any, wanted: Settings) -> Iterator[None]:
+    before = _present(client, wanted)
+    try:
+        _set(client, wanted)
+        yield
+    finally:
+        _set(client, {who: {name: before.get(who, {}).get(name) for name in wanted[who]} for who in wanted})
+
+
+def _present(client: Any, wanted: Settings) -> Settings:
+    """What was there before. Nothing, when it is our own, left by a run that was killed: the copies it names say so."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for kind, settings in (("broker", RATES), ("topic", COPIES)):
+        names = [name for of, name in wanted if of == kind]
+        found |= {(kind, name): told for name, told in settings_of(client, kind, names, settings).items()}
+    is_ours = any(found.get(who) == settings for who, settings in wanted.items() if who[0] == "topic")
+    return {} if is_ours else found
+
+
+def _set(client: Any, settings: Mapping[tuple[str, str], Mapping[str, str | None]]) -> None:
+    """Set settings, or remove those without a value. All are tried before a failure is told."""
+    from kafka.admin import ConfigResource
+    from kafka.errors import KafkaError
+
+    failed: list[str] = []
+    for (kind, name), values in settings.items():
+        operations = {key: ("DELETE", None) if value is None else ("SET", value) for key, value in values.items()}
+        try:
+            told = client.alter_configs(
+                [ConfigResource(kind, name, operations)], raise_on_unknown=False, incremental=True
+            )
+            failed += [f"{kind} {name}: {said}" for said in told.get(kind, {}).values() if said != "OK"]
+        except KafkaError as error:
+            failed.append(f"{kind} {name}: {type(error).__name__}")
+    if failed:
+        hint = "keylane budget ADDRESS --status says which are set"
+        raise BrokerError.of("a throttle cannot be set or removed", got="; ".join(failed), hint=hint)
+
+
+def _start(client: Any, moves: list[Move]) -> None:
+    from kafka import TopicPartition
+
+    if not moves:
+        return
+    told = client.alter_partition_reassignments({TopicPartition(*move.place): list(move.replicas) for move in moves})
+    failed = [f"{place.topic}-{place.partition}: {error.__name__}" for place, error in told.items() if error]
+    if failed:
+        hint = "the others are under way: keylane budget ADDRESS --status"
+        raise BrokerError.of("the cluster refused to move lanes", got="; ".join(failed), hint=hint)
+
+
+def _wait(client: Any, change: Change, tell: Tell, poll: float) -> None:
+    """Until no lane of the change is under way, with a word on how far it is."""
+    ours = {move.place: move for move in change.moves}
+    while left := [ours[place] for place in under_way(client) if place in ours]:
+        tell(_progress(change, left))
+        time.sleep(poll)
+
+
+def _progress(change: Change, left: list[Move]) -> str:
+    lanes = f"{len(change.moves) - len(left):,} of {len(change.moves):,} lanes moved"
+    if change.bytes is None:
+        return lanes
+    open_bytes = sum((move.size or 0) * len(move.added) for move in left)
+    return f"{lanes}, {(change.bytes - open_bytes) / 1e6:,.1f} of {change.bytes / 1e6:,.1f} MB"
+
+
+def _elect(client: Any, change: Change, poll: float) -> tuple[int, int]:
+    """Have the preferred leaders lead; how many do now, and how many do not. A copy that is new may need a while."""
+    until, first = time.monotonic() + ELECTION_SECONDS, len(wrong := _wrongly_led(client, change))
+    while wrong and time.monotonic() < until:
+        asked: dict[str, list[int]] = {}
+        for lane in wrong:
+            asked.setdefault(lane.topic, []).append(lane.partition)
+        client.elect_leaders(PREFERRED, asked, raise_errors=False)
+        if wrong := _wrongly_led(client, change):
+            time.sleep(poll)
+    return first - len(wrong), len(wrong)
+
+
+def _wrongly_led(client: Any, change: Change) -> list[Lane]:
+    meant = {move.place for move in change.moves} | set(change.elections)
+    return [lane for lane in observed(client).lanes if lane.place in meant and lane.leader != lane.replicas[0]]

@@ -1,0 +1,277 @@
+"""What a route into Kafka writes down, in a folder of its own: `STATE/_keylane/`.
+
+    head.json          the route: its name, contract, source, topics and their lane counts when it began
+    plans/B.json       the plan of batch B, written before anything of it is sent
+    done/B.json        what batch B came to, written after all of it was committed
+    checkpoint/        Spark's own: which records make a batch
+    lock               one route at a time
+
+The records and the numbers of their batches are in Kafka, together (`pipelines.route.kafka_writer`); this folder says
+what a batch is. One that has a plan and is not done is made again by that plan: the same records, lanes and writers,
+whatever has changed since. One that is done is not made again. So a kill between any two of these files changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Self
+from uuid import uuid4
+
+from keylane.errors import TargetError
+from keylane.systems.atomic import locked, write_json
+from keylane.systems.folders.folder import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from keylane.systems.atomic import Lock
+
+__all__ = [
+    "Done",
+    "Parked",
+    "Plan",
+    "RouteHead",
+    "RouteState",
+    "last_planned",
+    "open_state",
+    "read_head",
+    "read_last",
+    "state_name",
+]
+
+FORMAT: Final = "keylane.kafka-route/1"
+OWN: Final = "_keylane"
+#: Each is cumulative or needed only until its batch is done; the others are kept for people.
+KEPT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RouteHead:
+    """What a route is: one contract, one source, one target. `topics` are in the order of their slots."""
+
+    contract: str
+    epoch: int
+    fingerprint: str
+    source: str
+    target: str
+    topics: dict[str, int]
+    kind: str = ""
+    pattern: str = ""
+    value: str = ""
+    route: str = ""
+
+    def differences(self, given: RouteHead) -> list[str]:
+        """What differs, in words: this one's value, then the other's. Lane counts are not compared here."""
+        return [
+            f"{f.name}: {getattr(self, f.name)} here, {getattr(given, f.name)} given"
+            for f in fields(self)
+            if f.name not in {"route", "topics"} and getattr(self, f.name) != getattr(given, f.name)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A key that is set aside from a place on. `kind` says whether `key` is a routing key or a record's own."""
+
+    kind: str
+    key: str
+    part: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a batch is, beside its records: lane counts, writers (0: one for each source partition), keys it sets aside.
+
+    `dead` is the topic of its dead letters, and `offsets` are those that Spark wrote down for it. `attempt` counts the
+    tries of a batch that is written at least once; the others do not differ.
+    """
+
+    batch: int
+    topics: dict[str, int]
+    writers: int
+    made: float
+    parked: tuple[Parked, ...] = ()
+    exactly_once: bool = True
+    dead: str = ""
+    offsets: str = ""
+    attempt: int = 0
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Self:
+        """Read it."""
+        return cls(**{**given, "parked": tuple(Parked(**one) for one in given["parked"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a batch came to, and all batches up to it. `lanes` are records by topic and lane, of all batches."""
+
+    batch: int
+    query: str
+    counts: Counts
+    total: Counts
+    lanes: dict[str, list[int]]
+    repeated: int = 0
+    next_position: int = 0
+    taken_files: int = 0
+    taken_bytes: int = 0
+    schema: str = ""
+    offsets: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {**asdict(self), "counts": self.counts.as_json(), "total": self.total.as_json()}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Self:
+        """The inverse of `as_json`."""
+        counts, total = Counts.from_json(given["counts"]), Counts.from_json(given["total"])
+        return cls(**{**given, "counts": counts, "total": total})
+
+    @classmethod
+    def before_all(cls, head: RouteHead) -> Self:
+        """The state of a route that has taken nothing."""
+        return cls(-1, "", Counts(), Counts(), {topic: [0] * lanes for topic, lanes in head.topics.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class RouteState:
+    """A state folder whose lock is held."""
+
+    path: Path
+    head: RouteHead
+    lock: Lock
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.path / OWN / "checkpoint"
+
+    def plan(self, batch: int) -> Plan | None:
+        """The plan of a batch, if it has one."""
+        found = _read(self._file("plans", batch))
+        return None if found is None else Plan.from_json(found)
+
+    def write_plan(self, plan: Plan) -> None:
+        """Write a plan; when this returns it outlives a power cut."""
+        write_json(self._file("plans", plan.batch), asdict(plan))
+
+    def last(self) -> Done:
+        """The last batch that is done."""
+        return read_last(self.path, self.head)
+
+    def write_done(self, done: Done) -> None:
+        """Write what a batch came to, and forget what nobody needs."""
+        write_json(self._file("done", done.batch), done.as_json())
+        for kind in ("plans", "done"):
+            for batch in self._numbers(kind)[:-KEPT]:
+                self._file(kind, batch).unlink(missing_ok=True)
+
+    def offsets(self, batch: int) -> str:
+        """Which records make a batch, as Spark wrote it down before it began: without its time and its settings."""
+        lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+        return "\n".join(f"{line}{self._files(line)}" for line in lines[2:])
+
+    def _files(self, line: str) -> str:
+        """Files have a number for an offset, and their names in a log of their own: a digest of those."""
+        found = re.fullmatch(r'\{"logOffset":(\d+)\}', line)
+        if found is None:
+            return ""
+        logs = (self.checkpoint / "sources" / "0" / f"{found[1]}{end}" for end in ("", ".compact"))
+        return "".join(f" {hashlib.sha256(log.read_bytes()).hexdigest()}" for log in logs if log.exists())
+
+    def check_same(self, batch: int, offsets: str) -> None:
+        """Refuse a batch that has the number of an earlier one and other records: passed over, they would be lost."""
+        found = _read(self._file("done", batch)) or _read(self._file("plans", batch))
+        if found is None or found["offsets"] != offsets:
+            raise TargetError.of(
+                f"batch {batch} was written before, with other records: the Spark checkpoint is older than the route",
+                got=offsets,
+                allowed=found["offsets"] if found else "a checkpoint as new as the route",
+                hint="restore the newest checkpoint; or begin a new route with --start and another --state",
+            )
+
+    def parked(self) -> list[Parked]:
+        """The keys that are set aside by batches that are done."""
+        return [Parked(**one) for one in _read(self.path / OWN / "parked.json") or []]
+
+    def write_parked(self, parked: list[Parked]) -> None:
+        """Write all keys that are set aside; written before the batch that adds to them is done."""
+        write_json(self.path / OWN / "parked.json", [asdict(one) for one in parked])
+
+    def _file(self, kind: str, batch: int) -> Path:
+        return self.path / OWN / kind / f"{batch:010d}.json"
+
+    def _numbers(self, kind: str) -> list[int]:
+        return sorted(int(path.stem) for path in (self.path / OWN / kind).glob("[0-9]*.json"))
+
+
+@contextmanager
+def open_state(path: Path, given: RouteHead) -> Iterator[RouteState]:
+    """The state of this route, made when there is none; locked. Another route's is refused."""
+    own = path / OWN
+    if path.exists() and not own.exists() and any(path.iterdir()):
+        raise TargetError.of("not a state folder of keylane; nothing in it was touched", got=str(path), hint="--state")
+    for folder in (own / "plans", own / "done"):
+        folder.mkdir(parents=True, exist_ok=True)
+    with locked(own / "lock") as lock:
+        yield RouteState(path, _agreed(own / "head.json", given), lock)
+
+
+def _agreed(path: Path, given: RouteHead) -> RouteHead:
+    found = _read(path)
+    if found is None:
+        head = RouteHead(**{**asdict(given), "route": uuid4().hex[:16]})
+        write_json(path, {"format": FORMAT, **asdict(head)})
+        return head
+    if found.pop("format", None) != FORMAT:
+        raise TargetError.of("a state folder of another form", got=str(path), allowed=FORMAT)
+    head = RouteHead(**found)
+    differences = head.differences(given)
+    if differences:
+        hint = "another --state, or the contract and addresses that this one was made with"
+        raise TargetError.of(f"{path.parent.parent} belongs to another route", got="; ".join(differences), hint=hint)
+    return head
+
+
+def read_head(path: Path) -> RouteHead | None:
+    """The head of a route, without its lock; None when there is no such route."""
+    found = _read(path / OWN / "head.json")
+    return None if found is None else RouteHead(**{f.name: found[f.name] for f in fields(RouteHead)})
+
+
+def read_last(path: Path, head: RouteHead) -> Done:
+    """The last batch that is done, without the lock."""
+    files = sorted((path / OWN / "done").glob("[0-9]*.json"))
+    found = _read(files[-1]) if files else None
+    return Done.before_all(head) if found is None else Done.from_json(found)
+
+
+def last_planned(path: Path) -> int:
+    """The last batch that has a plan, without the lock; -1 when there is none."""
+    return max((int(file.stem) for file in (path / OWN / "plans").glob("[0-9]*.json")), default=-1)
+
+
+def state_name(contract: str, target: str) -> str:
+    """The folder's name when none is given: of the contract and the target, in signs that every file system takes.
+
+    >>> state_name("payments", "kafka://b1:9092,b2:9092/payments.tx")
+    'payments-b1_9092_b2_9092_payments.tx'
+    """
+    return f"{contract}-{re.sub(r'[^A-Za-z0-9._-]+', '_', target.removeprefix('kafka://'))}"[:200]
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise TargetError.of("the state folder is damaged", got=f"{path}: {error}") from error

@@ -1,0 +1,278 @@
+"""Topics as streams to verify: partitions cut into stretches of offsets, as they were when the stream was opened.
+
+A source's records are known by `topic/partition` and their offset; those of a target by the header `keylane.source`,
+which `route` gives them, with the contract's fingerprint, its epoch and, where a batch was written again, the attempt
+beside it. A target is its topic, the topics of the contract's tiers, and that of the dead letters.
+
+How a stretch is read: `topic_reader`. What its bytes mean: `topic_fields`; its headers: `topic_places`. Folders:
+`stream_files`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from keylane.errors import DataError, TargetError, UsageError
+from keylane.measure.conformance import fields_of
+from keylane.records import Reason
+from keylane.systems.files.stream import read_target
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.cluster import open_cluster
+from keylane.systems.kafka.headers import dead_topic, origin, texts_of, written_by
+from keylane.systems.kafka.reader import TopicReader, level_of
+from keylane.systems.kafka.state import last_planned, read_head, read_last
+from keylane.systems.kafka.values import fields_for
+from keylane.systems.streams import PLACES, Part, Stream, TopicOptions, places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from keylane.contract.model import Contract
+    from keylane.systems.endpoint import Address
+    from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.kafka.cluster import Cluster, Stretch
+    from keylane.systems.kafka.reader import Lot
+    from keylane.systems.kafka.state import Done, RouteHead
+    from keylane.systems.kafka.values import TopicFields
+
+__all__ = ["routed_from_topic", "source_topic", "target_topic"]
+
+#: Offsets of one part: enough that a worker's connection pays, few enough for a large partition to have several.
+OFFSETS: Final = 1_000_000
+#: More than any offset: nothing of such a source is vouched for.
+NOTHING: Final = 1 << 62
+
+
+def source_topic(address: Address, contract: Contract | None, said: TopicOptions) -> Stream:
+    """The topic that records were taken from."""
+    access = kafka_access(address.place, said.properties)
+    with open_cluster(access) as cluster:
+        found = _stretches(cluster, address.name, DataError)
+        compacted = cluster.is_compacted(address.name)
+    names = {lane: f"{address.name}/{lane}" for lane in range(len(found))}
+    begins = {names[lane]: NOTHING if compacted else one.start for lane, one in enumerate(found)}
+    remarks = [*_open(address.name, found)]
+    if compacted:
+        remarks.append("the source is compacted: what was taken out of it was not held against anything")
+    elif any(begins.values()):
+        gone = sum(first > 0 for first in begins.values())
+        remarks.append(
+            f"{gone} lane(s) of the source no longer begin at 0: what came from before was not held against anything"
+        )
+    parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), found[lane]))
+    fields = fields_for(fields_of(contract) if contract else (), contract, said.values)
+    read = ReadSource(_reader(access, fields), fields)
+    return Stream(
+        str(address), parts, read, begins={name: at for name, at in begins.items() if at}, remarks=tuple(remarks)
+    )
+
+
+def target_topic(address: Address, source: Address, contract: Contract | None, said: TopicOptions) -> Stream:
+    """The topic that records were put in, with the tiers of the contract and the dead letters."""
+    access = kafka_access(address.place, said.properties)
+    begun = _begun(address, said)
+    streams = _streams(address.name, contract)
+    with open_cluster(access) as cluster:
+        found = {topic: _stretches(cluster, topic, TargetError) for topic in streams}
+        dead = _dead(cluster, address, said)
+    # After the ends were asked for: no batch can have been written before them and planned after this.
+    if begun is not None:
+        _refuse_unfinished(Path(said.state or ""), begun[1])
+    fields = _fields(source, contract, said)
+    parts = [
+        part
+        for topic, lanes in found.items()
+        for lane, one in enumerate(lanes)
+        for part in _cut(Part(topic, streams[topic], lane), one)
+    ]
+    parts += [part for lane, one in enumerate(dead[1]) for part in _cut(Part(dead[0], lane=lane, dead=True), one)]
+    stream = Stream(
+        str(address),
+        tuple(parts),
+        ReadTarget(replace(_reader(access, fields), headers=True), fields),
+        lanes={streams[topic]: len(lanes) for topic, lanes in found.items()},
+        excused=_excused(source, fields),
+        remarks=tuple(remark for topic, lanes in [*found.items(), dead] for remark in _seen(topic, lanes)),
+    )
+    return stream if begun is None else _as_begun(stream, *begun, streams)
+
+
+def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
+    """Topics, and what the contract calls them: a tier is called as its topic, the stream may be called otherwise."""
+    if contract is None:
+        return {topic: topic}
+    tiers = {tier: tier for tier in contract.tiers}
+    return {topic: topic if topic in contract.spec.streams else contract.spec.streams[0], **tiers}
+
+
+def _fields(source: Address, contract: Contract | None, said: TopicOptions) -> TopicFields:
+    """What is read of a target's records. A record from a file has the routing key for its key, unless it is told.
+
+    An ancestor does not say the lane of a cell, so lanes by place are always read from the value.
+    """
+    names = fields_of(contract) if contract else []
+    only_key = contract is not None and contract.spec.geo is None and set(names) == set(contract.spec.key.fields)
+    if source.system == "files" and only_key and said.values.form is None:
+        names = []
+    return fields_for(names, contract, said.values)
+
+
+def _excused(source: Address, fields: TopicFields) -> frozenset[str]:
+    """Whether a line or a value can be read at all is not known here as the route knew it; a key always can."""
+    whole = source.system == "files" or fields.of_value
+    return frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD} if whole else {Reason.PARKED_KEY})
+
+
+def _stretches(cluster: Cluster, topic: str, error: type[DataError | TargetError]) -> list[Stretch]:
+    lanes = cluster.lanes([topic])[topic]
+    if not lanes:
+        raise error.of(f"no such topic at {cluster.access.brokers}", got=topic)
+    return cluster.stretches(topic, lanes, committed=level_of(cluster.access) == "read_committed")
+
+
+def _dead(cluster: Cluster, address: Address, said: TopicOptions) -> tuple[str, list[Stretch]]:
+    """The topic of the dead letters: it has to be there only where it was named."""
+    topic = said.dead_letters or dead_topic(address.name)
+    if said.dead_letters is None and not cluster.lanes_now(topic):
+        return topic, []
+    return topic, _stretches(cluster, topic, TargetError)
+
+
+def _cut(part: Part, stretch: Stretch) -> Iterator[Part]:
+    for start in range(stretch.start, stretch.end, OFFSETS):
+        yield replace(part, start=start, end=min(start + OFFSETS, stretch.end))
+
+
+def _seen(topic: str, lanes: Sequence[Stretch]) -> Iterator[str]:
+    yield from _open(topic, lanes)
+    if gone := sum(one.start > 0 for one in lanes):
+        yield f"{gone} lane(s) of {topic} no longer begin at 0: what was there counts as lost"
+
+
+def _open(topic: str, lanes: Sequence[Stretch]) -> Iterator[str]:
+    if waiting := sum(one.end < one.high for one in lanes):
+        yield f"a transaction is open in {waiting} lane(s) of {topic}: what follows its first record was not looked at"
+
+
+def _begun(address: Address, said: TopicOptions) -> tuple[RouteHead, Done] | None:
+    """What the state says of the route, and how far it has come."""
+    if said.state is None:
+        return None
+    head = read_head(Path(said.state))
+    if head is None or head.target != str(address):
+        got = head.target if head else f"no state of a route in {said.state}"
+        raise UsageError.of("the state is not of a route into this target", got=got, allowed=str(address))
+    return head, read_last(Path(said.state), head)
+
+
+def _refuse_unfinished(state: Path, last: Done) -> None:
+    """A batch that has a plan may be in the topic, whole or in part, and the account has nothing of it yet."""
+    if (planned := last_planned(state)) > last.batch:
+        raise TargetError.of(
+            f"batch {planned} of the route was begun, and is not done: it still runs, or was killed",
+            got=str(state),
+            hint="run the same `keylane route` again, which begins with that, then verify; or verify without --state",
+        )
+
+
+def _as_begun(stream: Stream, head: RouteHead, last: Done, streams: Mapping[str, str]) -> Stream:
+    """The stream with what its route has written down: lane counts when it began, contract, and its account."""
+    begun = {streams[topic]: lanes for topic, lanes in head.topics.items() if topic in streams}
+    return replace(
+        stream,
+        contract=head.contract,
+        fingerprint=head.fingerprint,
+        epoch=head.epoch,
+        lanes={**stream.lanes, **begun},
+        kind=head.kind or None,
+        every_name=head.pattern == "*",
+        claimed=last.total,
+    )
+
+
+def _reader(access: KafkaAccess, fields: TopicFields) -> TopicReader:
+    return TopicReader(access, values=bool(fields.of_value), times=fields.of_time)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """Reads a part of a source topic."""
+
+    reader: TopicReader
+    fields: TopicFields
+
+    def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for lot in _lots(self.reader, part):
+            known = places(
+                len(lot), source=pa.repeat(part.stream, len(lot)), position=pa.array(lot.offsets, pa.int64())
+            )
+            yield _with_fields(known, self.fields, lot)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTarget:
+    """Reads a part of a target topic, or of its dead letters."""
+
+    reader: TopicReader
+    fields: TopicFields
+
+    def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for lot in _lots(self.reader, part):
+            source, position = origin(lot.sources)
+            given = {"source": source, "position": position, "offset": pa.array(lot.offsets, pa.int64())}
+            given |= written_by(lot.writers, self.reader.writers)
+            if part.dead:
+                given |= {"reason": texts_of(lot.reasons)}
+            else:
+                given |= {"stream": pa.repeat(part.stream, len(lot)), "lane": pa.repeat(part.lane, len(lot))}
+            known = places(len(lot), dead=pa.repeat(part.dead, len(lot)), **given)
+            yield _with_fields(known, self.fields, lot)
+
+
+def _lots(reader: TopicReader, part: Part) -> Iterator[Lot]:
+    assert part.lane is not None
+    assert part.end is not None
+    return reader.lots(part.name, part.lane, part.start, part.end, dead=part.dead)
+
+
+def _with_fields(known: list[pa.Array], fields: TopicFields, lot: Lot) -> pa.RecordBatch:
+    """Places, the key's bytes among them, and the fields behind them."""
+    keys = pa.array(lot.keys, pa.binary())
+    known[PLACES.get_field_index("key")] = keys
+    values = pa.array(lot.values, pa.binary()) if fields.of_value else None
+    times = pa.array(lot.times, pa.timestamp("ms", "UTC")) if fields.of_time else None
+    columns = [*known, *fields.columns(keys, values, times)]
+    return pa.RecordBatch.from_arrays(columns, names=[*PLACES.names, *fields.names])
+
+
+def routed_from_topic(stream: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
+    """A folder whose records came from a topic: what the contract needs is in its columns `key`, `value`, `timestamp`.
+
+    Partitions have each an order of their own, and were taken in stretches that are no files.
+    """
+    fields = fields_for(fields_of(contract) if contract else (), contract, said.values)
+    return replace(stream, order=None, taken=None, read=ReadRouted(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRouted:
+    """Reads a file of a lane whose records came from a topic."""
+
+    fields: TopicFields
+
+    def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        wanted = [*(["key", "value"] if self.fields.names else []), *(["timestamp"] if self.fields.of_time else [])]
+        for batch in read_target(part, [] if part.dead else wanted):
+            known = list(batch.columns[: len(PLACES)])
+            own: dict[str, Any] = dict(
+                zip(batch.schema.names[len(PLACES) :], batch.columns[len(PLACES) :], strict=True)
+            )
+            if part.dead or not self.fields.names:
+                yield pa.RecordBatch.from_arrays(known, schema=PLACES)
+                continue
+            columns = self.fields.columns(own["key"], own["value"], own.get("timestamp"))
+            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*PLACES.names, *self.fields.names])

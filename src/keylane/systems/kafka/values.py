@@ -1,0 +1,555 @@
+"""Fields of Kafka values that need a schema to be read: Avro and Protobuf, a batch at a time, in Spark's workers.
+
+A value may begin with the header that a schema registry's serializers write: a zero byte, the schema's number in four,
+and for Protobuf the index of the message. The header is passed over; with a folder of schemas, named by their numbers
+(`7.avsc`), it says which one. No registry is asked: what a value means is in the files that the user gave.
+
+A null value is a tombstone: it has no fields, and is no error. Values that cannot be read are told apart from those
+that hold null. JSON and text need no schema: `keylane.spark.messages`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from keylane.errors import DataError, MissingExtraError, UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    #: Bytes and a place in them -> a value, and the place after it.
+    Step = Callable[[bytes, int], tuple[Any, int]]
+    from collections.abc import Callable
+
+    Read = Callable[[bytes], tuple[Any, ...]]
+
+    from keylane.contract.model import Contract
+
+__all__ = [
+    "UNREAD",
+    "TopicFields",
+    "ValueForm",
+    "ValueOptions",
+    "fields_for",
+    "read_fields",
+    "reader",
+    "value_form",
+    "varint",
+]
+
+
+# A few fields out of Avro values, by the schema they were written with. Everything else is passed over, not built.
+
+_FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_KEYS: Final = ("string", "bytes", "int", "long", "enum", "fixed", "null")
+
+
+def reader(schema: str, names: Sequence[str]) -> Callable[[bytes], tuple[Any, ...]]:
+    """A function that reads these fields of a record."""
+    tree = _parsed(schema)
+    known: dict[str, Step] = {}
+    fields = {field["name"]: field["type"] for field in tree["fields"]}
+    for name in names:
+        if name not in fields:
+            raise UnknownNameError.among("field of the Avro schema", name, list(fields))
+    steps = [(names.index(name) if name in names else None, _step(kind, known)) for name, kind in fields.items()]
+
+    def read(value: bytes) -> tuple[Any, ...]:
+        out: list[Any] = [None] * len(names)
+        at = 0
+        for index, step in steps:
+            found, at = step(value, at)
+            if index is not None:
+                out[index] = found
+        if at != len(value):
+            raise ValueError("bytes are left over")
+        return tuple(out)
+
+    return read
+
+
+def _parsed(schema: str) -> dict[str, Any]:
+    try:
+        tree = json.loads(schema)
+    except ValueError as error:
+        raise DataError.of("not an Avro schema", got=str(error)) from None
+    if not isinstance(tree, dict) or tree.get("type") != "record":
+        raise DataError.of("not the Avro schema of a record", allowed='{"type": "record", "fields": [...]}')
+    return tree
+
+
+def _step(kind: Any, known: dict[str, Step]) -> Step:
+    """How a value of this type is read. Named types are kept, for they may be named again, also inside themselves."""
+    if isinstance(kind, list):
+        return _union([_step(branch, known) for branch in kind])
+    if isinstance(kind, str):
+        return _simple(kind, known)
+    name = kind.get("name")
+    if name is not None:
+        known[name] = lambda value, at: made(value, at)  # noqa: PLW0108  `made` is made below, maybe with this in it
+    made = _complex(kind, known)
+    return made
+
+
+def _simple(kind: str, known: dict[str, Step]) -> Step:
+    if kind in _FIXED:
+        return _fixed(_FIXED[kind])
+    plain: dict[str, Step] = {"int": varint, "long": varint, "bytes": _bytes, "string": _avro_text}
+    found = plain.get(kind) or known.get(kind) or known.get(kind.rpartition(".")[2])
+    if found is None:
+        raise DataError.of("a type that the Avro schema does not explain", got=kind)
+    return found
+
+
+def _complex(kind: dict[str, Any], known: dict[str, Step]) -> Step:
+    form = kind["type"]
+    if form == "record":
+        return _all([_step(field["type"], known) for field in kind["fields"]])
+    if form == "enum":
+        return _enum(kind["symbols"])
+    if form == "fixed":
+        return _fixed(kind["size"])
+    if form == "array":
+        return _blocks(_step(kind["items"], known))
+    if form == "map":
+        return _blocks(_all([_avro_text, _step(kind["values"], known)]))
+    return _step(form, known)
+
+
+def varint(value: bytes, at: int) -> tuple[int, int]:
+    """A number in zigzag order, seven bits to a byte, and the place after it: Avro's long, and a registry's index."""
+    number = shift = 0
+    while True:
+        if at >= len(value) or shift > 63:
+            raise ValueError("a number does not end")
+        byte = value[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+
+
+def _bytes(value: bytes, at: int) -> tuple[bytes, int]:
+    size, at = varint(value, at)
+    if size < 0 or at + size > len(value):
+        raise ValueError("bytes are missing")
+    return value[at : at + size], at + size
+
+
+def _avro_text(value: bytes, at: int) -> tuple[str, int]:
+    found, at = _bytes(value, at)
+    return found.decode("utf-8"), at
+
+
+def _fixed(size: int) -> Step:
+    def step(value: bytes, at: int) -> tuple[Any, int]:
+        if at + size > len(value):
+            raise ValueError("bytes are missing")
+        return (value[at : at + size] if size > 8 else None), at + size
+
+    return step
+
+
+def _union(branches: Sequence[Step]) -> Step:
+    def step(value: bytes, at: int) -> tuple[Any, int]:
+        index, at = varint(value, at)
+        if not 0 <= index < len(branches):
+            raise ValueError("no such branch")
+        return branches[index](value, at)
+
+    return step
+
+
+def _enum(symbols: Sequence[str]) -> Step:
+    def step(value: bytes, at: int) -> tuple[str, int]:
+        index, at = varint(value, at)
+        if not 0 <= index < len(symbols):
+            raise ValueError("no such symbol")
+        return symbols[index], at
+
+    return step
+
+
+def _all(steps: Sequence[Step]) -> Step:
+    def step(value: bytes, at: int) -> tuple[None, int]:
+        for one in steps:
+            _, at = one(value, at)
+        return None, at
+
+    return step
+
+
+def _blocks(item: Step) -> Step:
+    def step(value: bytes, at: int) -> tuple[None, int]:
+        while True:
+            count, at = varint(value, at)
+            if count == 0:
+                return None, at
+            if count < 0:
+                size, at = varint(value, at)
+                at, count = at + size, 0
+            for _ in range(count):
+                _, at = item(value, at)
+
+    return step
+
+
+#: The column that says which values could not be read.
+UNREAD: Final = "keylane_unread"
+_HEADER: Final = 5
+#: What google.protobuf and the Avro reader raise for bytes that do not fit.
+_ERRORS: Final = (ValueError, LookupError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueForm:
+    """How values are read: the form, schemas by their numbers (-1: for every value), and a message's name."""
+
+    form: str
+    schemas: tuple[tuple[int, bytes], ...]
+    message: str
+    fields: tuple[str, ...]
+    numbers: tuple[str, ...]
+    degrees: tuple[str, ...] = ()
+
+    def arrow(self) -> pa.DataType:
+        """What `read_fields` gives."""
+        kinds = [pa.field(name, self._kind(name)) for name in self.fields]
+        return pa.struct([*kinds, pa.field(UNREAD, pa.bool_())])
+
+    def _kind(self, name: str) -> pa.DataType:
+        return pa.int64() if name in self.numbers else pa.float64() if name in self.degrees else pa.string()
+
+    def typed(self, name: str, value: Any) -> Any:
+        """A value as its column holds it; a ValueError where it cannot."""
+        if value is None or name in self.numbers:
+            return value
+        if name in self.degrees:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(value)
+            return float(value)
+        return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def value_form(
+    form: str,
+    path: str | None,
+    message: str | None,
+    fields: Sequence[str],
+    numbers: Sequence[str],
+    degrees: Sequence[str] = (),
+) -> ValueForm:
+    """Read the schemas, and check that they have the fields."""
+    if path is None:
+        raise UsageError.of(f"{form} values need their schema", allowed="--value-schema FILE, or a folder of them")
+    found = ValueForm(form, _schemas(Path(path), form), message or "", tuple(fields), tuple(numbers), tuple(degrees))
+    for _, schema in found.schemas:
+        _reader(found, schema)
+    return found
+
+
+def _schemas(path: Path, form: str) -> tuple[tuple[int, bytes], ...]:
+    ending = ".avsc" if form == "avro" else ".desc"
+    try:
+        if not path.is_dir():
+            return ((-1, path.read_bytes()),)
+        named = [file for file in sorted(path.iterdir()) if file.suffix == ending and file.stem.isdigit()]
+        if not named:
+            raise DataError.of("no schemas in the folder", got=str(path), allowed=f"7{ending}, by the schema's number")
+        return tuple((int(file.stem), file.read_bytes()) for file in named)
+    except OSError as error:
+        raise UsageError.of(
+            "the schema of the values cannot be read", got=str(path), hint=str(error.strerror)
+        ) from None
+
+
+def read_fields(how: ValueForm, values: pa.Array) -> pa.StructArray:
+    """The fields of every value, and which could not be read."""
+    readers = {number: _reader(how, schema) for number, schema in how.schemas}
+    rows = [_row(how, readers, value) for value in values.to_pylist()]
+    kinds = how.arrow()
+    columns = [pa.array([row[n] for row in rows], kinds.field(n).type) for n in range(kinds.num_fields)]
+    return pa.StructArray.from_arrays(columns, fields=list(kinds))
+
+
+def _row(how: ValueForm, readers: dict[int, Read], value: bytes | None) -> tuple[Any, ...]:
+    nothing = (None,) * len(how.fields)
+    if value is None:
+        return (*nothing, False)
+    try:
+        number, body = _unwrapped(value, how.form)
+        found = readers.get(number) or readers[-1]
+        pairs = zip(how.fields, found(body), strict=True)
+        return (*(how.typed(name, one) for name, one in pairs), False)
+    except _ERRORS:
+        return (*nothing, True)
+
+
+def _unwrapped(value: bytes, form: str) -> tuple[int, bytes]:
+    """The schema's number and the body; -1 and all of it where there is no header."""
+    if len(value) < _HEADER or value[0] != 0:
+        return -1, value
+    body = value[_HEADER:]
+    return int.from_bytes(value[1:_HEADER], "big"), _after_index(body) if form == "protobuf" else body
+
+
+def _after_index(body: bytes) -> bytes:
+    """Past the message's index: a count, and so many numbers; a single zero stands for the first message."""
+    count, at = varint(body, 0)
+    for _ in range(count):
+        _, at = varint(body, at)
+    return body[at:]
+
+
+def _reader(how: ValueForm, schema: bytes) -> Read:
+    if how.form == "avro":
+        return reader(schema.decode("utf-8"), how.fields)
+    return _protobuf(how, schema)
+
+
+def _protobuf(how: ValueForm, schema: bytes) -> Read:
+    """By a descriptor set, as `protoc --descriptor_set_out --include_imports` writes it."""
+    kind = _message(how, schema)
+    for name in how.fields:
+        if name not in kind.DESCRIPTOR.fields_by_name:
+            raise UnknownNameError.among("field of the message", name, list(kind.DESCRIPTOR.fields_by_name))
+
+    def read(body: bytes) -> tuple[Any, ...]:
+        from google.protobuf.message import DecodeError
+
+        found = kind()
+        try:
+            found.ParseFromString(body)
+        except DecodeError as error:
+            raise ValueError(str(error)) from None
+        presence = kind.DESCRIPTOR.fields_by_name
+        return tuple(
+            None if presence[name].has_presence and not found.HasField(name) else getattr(found, name)
+            for name in how.fields
+        )
+
+    return read
+
+
+def _message(how: ValueForm, schema: bytes) -> Any:
+    try:
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise MissingExtraError.named("protobuf", "protobuf") from None
+    files = descriptor_pb2.FileDescriptorSet()
+    try:
+        files.ParseFromString(schema)
+    except DecodeError:
+        hint = "protoc --include_imports --descriptor_set_out=FILE"
+        raise DataError.of("not a Protobuf descriptor set", hint=hint) from None
+    pool = descriptor_pool.DescriptorPool()
+    names = [f"{file.package}.{one.name}".lstrip(".") for file in files.file for one in file.message_type]
+    for file in files.file:
+        pool.Add(file)
+    wanted = how.message or (names[-1] if len(names) == 1 else "")
+    if wanted not in names:
+        raise UnknownNameError.among("message of the descriptor set", wanted, names)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(wanted))
+
+
+# The fields that a contract needs, out of a topic's records as Arrow columns: key, time, or a field of the value.
+
+FORMS: Final = ("json", "utf8", "avro", "protobuf")
+_WIDTHS: Final = {"int32be": 4, "int64be": 8, "h3": 8}
+_HEADER_BYTES: Final = 5
+_LONGS: Final = range(-(2**63), 2**63)
+
+
+class _Written(str):
+    """A number with a fraction, as it is written: text where text is wanted, and still a number."""
+
+    __slots__ = ()
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_Written)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOptions:
+    """How values are written: the form, the file of its schema, and the name of the message in it."""
+
+    form: str | None = None
+    schema: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFields:
+    """Which fields to read, which of them are whole numbers, and how.
+
+    `width` is that of a key that spells a number; `key` the name under which the record's key is asked for.
+    """
+
+    names: tuple[str, ...] = ()
+    numbers: frozenset[str] = frozenset()
+    form: str | None = None
+    width: int | None = None
+    schema: ValueForm | None = None
+    key: str = "key"
+    #: Which of them are latitudes and longitudes.
+    degrees: frozenset[str] = frozenset()
+
+    def kind(self, name: str) -> pa.DataType:
+        """The type of a field of a JSON value."""
+        return pa.int64() if name in self.numbers else pa.float64() if name in self.degrees else pa.string()
+
+    def typed(self, name: str, value: Any) -> Any:
+        """A value of JSON as its column holds it; a ValueError where it cannot."""
+        return _whole(value) if name in self.numbers else _float(value) if name in self.degrees else _as_text(value)
+
+    @property
+    def of_value(self) -> tuple[str, ...]:
+        """The fields that are in the value."""
+        return tuple(name for name in self.names if name not in {self.key, "timestamp"})
+
+    @property
+    def of_time(self) -> bool:
+        """Whether the record's time is asked for."""
+        return "timestamp" in self.names
+
+    def columns(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> list[pa.Array]:
+        """The fields in their order."""
+        found = {self.key: _number(keys, self.width) if self.width else keys, "timestamp": times}
+        if self.of_value and values is not None:
+            found |= dict(zip(self.of_value, self._of(values), strict=True))
+        return [found[name] for name in self.names]
+
+    def _of(self, values: pa.Array) -> list[pa.Array]:
+        if self.schema is not None:
+            return list(read_fields(self.schema, values).flatten())[: len(self.of_value)]
+        if self.form == "utf8":
+            return [_text(values)]
+        return _json(values, self)
+
+
+def fields_for(names: Sequence[str], contract: Contract | None, said: ValueOptions, key: str = "key") -> TopicFields:
+    """How these fields are read; the contract says which are numbers. Refused when nobody says how values are."""
+    encodings = dict(zip(contract.spec.key.fields, contract.spec.key.encodings, strict=True)) if contract else {}
+    window = contract.spec.key.window if contract else None
+    numbers = {name for name, how in encodings.items() if how.startswith("int")} | ({window.field} if window else set())
+    width = _WIDTHS.get(encodings.get(key, "")) if key in names else None
+    degrees = {name for name, how in encodings.items() if how == "place"}
+    found = TopicFields(tuple(names), frozenset(numbers), said.form, width, key=key, degrees=frozenset(degrees))
+    inside = found.of_value
+    if not inside:
+        return found
+    if said.form in {"avro", "protobuf"}:
+        kinds = ([n for n in inside if n in numbers], [n for n in inside if n in degrees])
+        schema = value_form(said.form, said.schema, said.message, inside, *kinds)
+        return replace(found, schema=schema)
+    if said.form not in FORMS or (said.form == "utf8" and inside != ("value",)):
+        raise _unsaid(inside, said.form)
+    return found
+
+
+def _unsaid(names: Sequence[str], form: str | None) -> UsageError:
+    if form == "utf8":
+        got = ", ".join(names)
+        return UsageError.of("a value that is text has one field", got=got, allowed="value", hint="--value json")
+    return UsageError.of(
+        f"{', '.join(names)} has to come from the value, and nothing says how values are written",
+        got=form,
+        allowed=", ".join(FORMS),
+        hint="--value json; the record's key is the field `key`",
+    )
+
+
+def _number(keys: pa.Array, width: int) -> pa.Array:
+    """The number that bytes spell, big-endian, two's complement; null where they are not as many."""
+    fits = pc.equal(pc.binary_length(keys), width).fill_null(False)
+    rows = pc.if_else(fits, keys, pa.scalar(bytes(width), pa.binary()))
+    joined = b"".join(rows.to_pylist())
+    return pa.array(np.frombuffer(joined, f">i{width}").astype(np.int64), mask=~fits.to_numpy(zero_copy_only=False))
+
+
+def _text(values: pa.Array) -> pa.Array:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_decoded(value) for value in values.to_pylist()], pa.string())
+
+
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _json(values: pa.Array, fields: TopicFields) -> list[pa.Array]:
+    quick = _json_at_once(values, fields)
+    if quick is not None:
+        return quick
+    rows = [_json_row(value, fields) for value in values.to_pylist()]
+    return [pa.array([row[n] for row in rows], fields.kind(name)) for n, name in enumerate(fields.of_value)]
+
+
+def _json_at_once(values: pa.Array, fields: TopicFields) -> list[pa.Array] | None:
+    """All values as lines of one text, which Arrow parses; None unless each is an object on one line, as most are."""
+    plain = values.null_count == 0 and len(values) > 0
+    if not plain or not pc.all(pc.equal(pc.binary_slice(values, 0, 1), b"{")).as_py():
+        return None
+    lines = values.to_pylist()
+    if any(b"\n" in line for line in lines):
+        return None
+    names = fields.of_value
+    schema = pa.schema([(name, fields.kind(name)) for name in names])
+    how = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    text = pa.py_buffer(b"\n".join(lines))
+    try:
+        options = arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 20, len(text) + 1))
+        found = arrow_json.read_json(pa.BufferReader(text), options, how)
+    except pa.ArrowInvalid:
+        return None
+    return [found[name].combine_chunks() for name in names] if len(found) == len(values) else None
+
+
+def _json_row(value: bytes | None, fields: TopicFields) -> list[Any]:
+    nothing: list[Any] = [None] * len(fields.of_value)
+    if value is None:
+        return nothing
+    body = value[_HEADER_BYTES:] if len(value) > _HEADER_BYTES and value[0] == 0 else value
+    try:
+        found, _ = _DECODER.raw_decode(body.decode().lstrip(" \t\r\n"))
+    except ValueError:
+        return nothing
+    if not isinstance(found, dict):
+        return nothing
+    try:
+        return [fields.typed(name, found.get(name)) for name in fields.of_value]
+    except ValueError:
+        return nothing
+
+
+def _whole(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value in _LONGS):
+        return value
+    raise ValueError(value)
+
+
+def _float(value: Any) -> float | None:
+    if value is None or isinstance(value, float):
+        return value
+    if isinstance(value, int | _Written) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(value)
+
+
+def _as_text(value: Any) -> str | None:
+    """As Spark has it: text as it is, anything else as it is written in JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))

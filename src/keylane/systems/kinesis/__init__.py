@@ -1,0 +1,17 @@
+"""Kinesis: a contract in boto3, through explicit hash keys (`put`)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keylane.systems.kinesis.put import put_arguments
+
+__all__ = ["put_arguments"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("keylane.systems.kinesis.put"), name)

@@ -73,9 +73,9 @@ def geo_contract_text(
     lines = [
         "apiVersion: keylane/v1",
         "kind: RoutingContract",
-        f"metadata: {_flow({**metadata, 'epoch': next_epoch(before)})}",
+        f"metadata: {_json({**metadata, 'epoch': next_epoch(before)})}",
         "spec:",
-        *(f"  {key}: {_flow(value)}" for key, value in spec.items()),
+        *(f"  {key}: {_json(value)}" for key, value in spec.items()),
         *geo_lines(leaves, wish.resolution, before),
     ]
     text = "\n".join(lines) + "\n"
@@ -103,7 +103,7 @@ def geo_lines(leaves: Sequence[str], resolution: int, before: Contract | None) -
     yield "  geo:"
     yield f"    resolution: {resolution}"
     if known is not None and known.region is not None:
-        yield f"    region: {_flow(list(known.region))}"
+        yield f"    region: {_json(list(known.region))}"
     if not any(leaves):
         return
     yield f"    checksum: {leaves_checksum(leaves)}"
@@ -301,6 +301,12 @@ def _keys(keys: list[Any]) -> Iterator[str]:
             line = ""
         line += text
     yield f"        {line.rstrip(', ')}]"
+
+
+def _json(value: Any) -> str:
+    """JSON is YAML too; what does not print is escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in text)
 
 
 def _flow(value: Any) -> str:

@@ -93,6 +93,10 @@ class UsageError(KeylaneError, ValueError):
     exit_code = 2
 
 
+class UnsupportedError(UsageError, NotImplementedError):
+    """An ability that a system lacks, asked of one of its streams."""
+
+
 class LaneCountError(KeylaneError, ValueError):
     """A lane count that is zero, negative, fractional, absurd, or `live` with nobody to ask."""
 

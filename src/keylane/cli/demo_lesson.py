@@ -116,7 +116,7 @@ def _brokers(text: str) -> str:
 
     brokers = text.removeprefix("kafka://").rstrip("/")
     try:
-        return parse_address(f"kafka://{brokers}/lesson").place
+        return parse_address(f"kafka://{brokers}/lesson").authority
     except UsageError:
         raise UsageError.of("not the address of a Kafka", got=text, allowed="kafka://host:port") from None
 

@@ -1,86 +1,221 @@
-"""One form for every place a stream can be: a path, `kafka://host:port/topic`, `kinesis://region/stream`.
+"""What an address opens to: one interface for every system, and the registry of systems by address scheme.
 
-Parsing dials nothing and looks at no disk. What is done with an address is the business of the room it names:
-`folders` and `files` for paths, `kafka`, `kinesis`.
+    parse_address   text -> Address; contacts nothing and looks at no disk
+    open_endpoint   Address -> Endpoint, the one class that a system has; its module is imported on first use
+    register        another system under its own scheme
+    Endpoint        what commands and pipelines ask of a system; an ability it lacks is one error, `UnsupportedError`
+
+A system is one package: `systems.files` (and `systems.folders`, its targets), `systems.kafka`, `systems.kinesis`. No
+command and no pipeline asks for a system by its name: what differs between systems is a method or a trait of Endpoint.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NoReturn, TypeAlias
 from urllib.parse import unquote
 
-from keylane.errors import UsageError
+from keylane.errors import UnsupportedError, UsageError
 
-__all__ = ["Address", "parse_address", "path_of"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
-System: TypeAlias = Literal["files", "kafka", "kinesis"]
+    from keylane.contract.model import Contract
+    from keylane.spark.context import RunContext
+    from keylane.systems.flow import Followed, RouteTarget
 
-FORMS: Final = "a path, kafka://host:port/topic, kinesis://region/stream"
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-_BROKER = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
-_KAFKA = re.compile(rf"({_BROKER}(?:,{_BROKER})*)/([A-Za-z0-9._-]{{1,249}})")
-_KINESIS = re.compile(r"([a-z]{2}(?:-[a-z]+)+-[0-9]+)/([A-Za-z0-9._-]{1,128})")
+__all__ = [
+    "Address",
+    "Endpoint",
+    "StreamOptions",
+    "System",
+    "forms",
+    "open_endpoint",
+    "parse_address",
+    "path_of",
+    "register",
+    "unregister",
+]
+
+Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
+OnPoison: TypeAlias = Literal["dlq", "stop", "dlq-and-park-key"]
+OnGrowth: TypeAlias = Literal["stop", "keep"]
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_BROKER: Final = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a stream is: the system, the place in it (brokers, a region, nothing for files), and its name there."""
+    """Where a stream is: the system, whom to contact there (brokers, a region, nothing for files), and its name."""
 
-    system: System
-    place: str
+    system: str
+    authority: str
     name: str
 
     def __str__(self) -> str:
-        return self.name if self.system == "files" else f"{self.system}://{self.place}/{self.name}"
+        return f"{self.system}://{self.authority}/{self.name}" if self.authority else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What may be set about a stream beside its address; each system takes what it has a use for.
+
+    Files: `kind` is parquet, json or csv, by the files' endings where it is not given; `schema` gives types to columns
+    of JSON and CSV; a batch has at most `max_files` files.
+
+    Messages: `properties` are client properties (`systems.kafka.access`); `state` is the folder of a route into them;
+    `start` is where a new route begins to read; `max_records` bounds a batch. `dead_letters` is a topic, `<topic>.dlq`
+    where it is not given. `value` is the format of values, where the contract needs a field of them, `value_schema`
+    the file of its schema, and `message` the name in it. `jars` and `packages` say where Spark's connector is.
+    """
+
+    properties: tuple[tuple[str, str], ...] = ()
+    state: str | None = None
+    delivery: Delivery = "exactly-once"
+    start: str = "earliest"
+    max_records: int = 1_000_000
+    writers: int | None = None
+    dead_letters: str | None = None
+    on_poison: OnPoison = "dlq"
+    on_growth: OnGrowth = "stop"
+    create: bool = False
+    try_seconds: float = 600.0
+    value: str | None = None
+    value_schema: str | None = None
+    message: str | None = None
+    jars: str | None = None
+    packages: str | None = None
+    kind: str | None = None
+    schema: str | None = None
+    max_files: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system as the registry knows it.
+
+    `form` is how its addresses look, for errors and help. `rest` matches what follows `scheme://`, in two groups:
+    authority and name. `endpoint` is `module:class`, imported when the first such address is opened.
+    """
+
+    scheme: str
+    form: str
+    rest: re.Pattern[str]
+    endpoint: str
+
+
+#: Paths have no scheme, or `file:///`.
+PATHS: Final = "files"
+_SYSTEMS: Final[dict[str, System]] = {}
+
+
+def register(system: System) -> None:
+    """Make a system known under its scheme; a scheme that is taken is refused."""
+    if _SYSTEMS.setdefault(system.scheme, system) != system:
+        raise UsageError.of("the scheme is registered for another system", got=system.scheme)
+
+
+def unregister(scheme: str) -> None:
+    """Forget a system that was registered."""
+    _SYSTEMS.pop(scheme, None)
+
+
+register(System(PATHS, "a path", re.compile(r"()(.*)", re.DOTALL), "keylane.systems.files.endpoint:FilesEndpoint"))
+register(
+    System(
+        "kafka",
+        "kafka://host:port/topic",
+        re.compile(rf"({_BROKER}(?:,{_BROKER})*)/([A-Za-z0-9._-]{{1,249}})"),
+        "keylane.systems.kafka.endpoint:KafkaEndpoint",
+    )
+)
+register(
+    System(
+        "kinesis",
+        "kinesis://region/stream",
+        re.compile(r"([a-z]{2}(?:-[a-z]+)+-[0-9]+)/([A-Za-z0-9._-]{1,128})"),
+        "keylane.systems.kinesis.endpoint:KinesisEndpoint",
+    )
+)
 
 
 def parse_address(text: str) -> Address:
     """Read an address; `str` of the result gives it back.
 
     >>> parse_address("kafka://broker:9092/payments")
-    Address(system='kafka', place='broker:9092', name='payments')
+    Address(system='kafka', authority='broker:9092', name='payments')
     >>> str(parse_address("data/day1"))
     'data/day1'
     """
     if not text:
-        raise UsageError.of("an address is empty", allowed=FORMS)
-    found = _SCHEME.fullmatch(text)
-    if found is None:
-        return Address("files", "", text)
-    scheme, rest = found[1].lower(), found[2]
+        raise UsageError.of("an address is empty", allowed=forms())
+    split = _SCHEME.fullmatch(text)
+    if split is None:
+        return Address(PATHS, "", text)
+    scheme, rest = split[1].lower(), split[2]
     if scheme == "file":
-        return Address("files", "", _local(rest, text))
-    if scheme == "kafka":
-        return _parts("kafka", _KAFKA, rest, text, "kafka://host:port/topic")
-    if scheme == "kinesis":
-        return _parts("kinesis", _KINESIS, rest, text, "kinesis://region/stream")
-    hint = "a path to a file system that every machine sees, as a mount gives it"
-    raise UsageError.of("not a system that keylane knows", got=text, allowed=FORMS, hint=hint)
+        if not rest.startswith("/"):
+            raise UsageError.of("a file address names another machine", got=text, allowed="file:///path, or a path")
+        return Address(PATHS, "", unquote(rest))
+    system = _SYSTEMS.get(scheme)
+    if system is None or scheme == PATHS:
+        hint = "a path to a file system that every machine sees, such as a mount"
+        raise UsageError.of("not a system that keylane knows", got=text, allowed=forms(), hint=hint)
+    parts = system.rest.fullmatch(rest)
+    if parts is None:
+        raise UsageError.of(f"not a {scheme} address", got=text, allowed=system.form)
+    return Address(scheme, parts[1], parts[2])
+
+
+def forms() -> str:
+    """The forms of address there are, for help and errors."""
+    return ", ".join(system.form for system in _SYSTEMS.values())
 
 
 def path_of(address: Address, what: str) -> Path:
-    """The path of an address of files; any other system is refused, with what is coming."""
-    if address.system != "files":
-        raise UsageError.of(
-            f"{what}: {address.system} is not read or written by this version; nothing was contacted",
-            got=str(address),
-            allowed="a path",
-            hint="Kafka topics and Kinesis streams come as sources and sinks of their own",
-        )
+    """The path of an address of files, for what only files can be; any other system lacks it."""
+    if address.system != PATHS:
+        raise UnsupportedError.of(f"{what} has to be a path", got=str(address), allowed="a path")
     return Path(address.name).absolute()
 
 
-def _local(rest: str, text: str) -> str:
-    if not rest.startswith("/"):
-        raise UsageError.of("a file address names another machine", got=text, allowed="file:///path, or a path")
-    return unquote(rest)
+def open_endpoint(address: Address | str, options: StreamOptions | None = None) -> Endpoint:
+    """The endpoint of an address. Contacts nothing: an endpoint does so when it is asked for something."""
+    known = parse_address(address) if isinstance(address, str) else address
+    module, _, name = _SYSTEMS[known.system].endpoint.partition(":")
+    endpoint: Endpoint = getattr(import_module(module), name)(known, options or StreamOptions())
+    return endpoint
 
 
-def _parts(system: System, form: re.Pattern[str], rest: str, text: str, allowed: str) -> Address:
-    found = form.fullmatch(rest)
-    if found is None:
-        raise UsageError.of(f"not a {system} address", got=text, allowed=allowed)
-    return Address(system, found[1], found[2])
+class Endpoint:
+    """A stream at an address, as its system has it. A system overrides what it can do; the rest is refused.
+
+    Nothing is contacted when an endpoint is made. Without Spark: what `identify`, `check` and `verify` read. With a
+    `RunContext`: `follow` (a source of `route`) and `target` (where it writes).
+    """
+
+    #: Whether records are messages: bytes of key and value, a timestamp, headers. Otherwise they are rows of columns.
+    messages: ClassVar[bool] = False
+
+    def __init__(self, address: Address, options: StreamOptions) -> None:
+        self.address = address
+        self.options = options
+
+    def follow(self, run: RunContext, contract: Contract, known: Mapping[str, str]) -> Followed:
+        """The stream as a source of batches; `known` is what the target has on record about it from runs before."""
+        self._lacks("be the source of a route")
+
+    def target(self, run: RunContext, contract: Contract, source: Endpoint) -> AbstractContextManager[RouteTarget]:
+        """The stream as the target of a route, locked for as long as the context is open."""
+        self._lacks("be the target of a route")
+
+    def _lacks(self, ability: str) -> NoReturn:
+        """The one error for an ability that a system lacks."""
+        raise UnsupportedError.of(
+            f"{self.address.system} cannot {ability} in this version; nothing was contacted", got=str(self.address)
+        )

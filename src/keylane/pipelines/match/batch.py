@@ -278,7 +278,7 @@ def session_for(work: Work, spark: SparkSession | None, say: Say) -> Iterator[Sp
     from keylane.systems.kafka.access import kafka_access
 
     running = Running(False, spark, None, lambda: None, lambda _: None, say, no_probe)
-    access = kafka_access(topic.place, given.kafka.properties)
+    access = kafka_access(topic.authority, given.kafka.properties)
     with session_with_login(Route(master=given.master, conf=given.conf, kafka=given.kafka), running, access) as session:
         yield session
 

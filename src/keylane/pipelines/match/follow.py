@@ -155,7 +155,7 @@ def _cluster(side: Found, given: Options) -> Iterator[Cluster | None]:
     from keylane.systems.kafka.access import kafka_access
     from keylane.systems.kafka.cluster import open_cluster
 
-    with open_cluster(kafka_access(side.address.place, given.kafka.properties)) as cluster:
+    with open_cluster(kafka_access(side.address.authority, given.kafka.properties)) as cluster:
         yield cluster
 
 

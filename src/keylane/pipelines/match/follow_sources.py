@@ -82,7 +82,7 @@ def _topic(spark: SparkSession, side: Found, given: Options) -> DataFrame:
     options = {
         "kafka.isolation.level": "read_committed",
         **_SOON,
-        **kafka_access(side.address.place, said.properties).java(),
+        **kafka_access(side.address.authority, said.properties).java(),
         **starting(said.start, topic),
         "subscribe": topic,
         "failOnDataLoss": "true",

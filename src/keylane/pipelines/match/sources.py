@@ -223,13 +223,13 @@ _TYPED: Final = ("json", None)
 
 def find_topic(side: str, address: Address, columns: Columns, given: Options) -> Found:
     """A topic that is there: its lanes, and what there is of each now."""
-    ranges = ranges_of(kafka_access(address.place, given.kafka.properties), address.name, None, lambda _: None)
+    ranges = ranges_of(kafka_access(address.authority, given.kafka.properties), address.name, None, lambda _: None)
     return Found(side, address, columns, len(ranges), ranges=tuple(ranges))
 
 
 def read_topic(spark: SparkSession, found: Found, given: Options) -> DataFrame:
     """The raw frame of a topic, between the offsets that were found."""
-    access = kafka_access(found.address.place, given.kafka.properties)
+    access = kafka_access(found.address.authority, given.kafka.properties)
     frame = read_between(spark, access, found.address.name, found.ranges)
     return raw_messages(frame, found.columns, given)
 

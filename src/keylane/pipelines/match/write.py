@@ -135,12 +135,14 @@ def _check_topics(target: Address, given: Options) -> None:
     from keylane.systems.kafka.access import kafka_access
     from keylane.systems.kafka.cluster import open_cluster
 
-    with open_cluster(kafka_access(target.place, given.kafka.properties)) as cluster:
+    with open_cluster(kafka_access(target.authority, given.kafka.properties)) as cluster:
         for topic in (target.name, dead_topic(target.name)):
             if cluster.lanes([topic])[topic]:
                 continue
             if not given.kafka.create:
-                raise TargetError.of(f"no such topic at {target.place}", got=topic, hint="make it first, or --create")
+                raise TargetError.of(
+                    f"no such topic at {target.authority}", got=topic, hint="make it first, or --create"
+                )
             cluster.create(topic, given.lanes or 1)
 
 
@@ -148,7 +150,7 @@ def to_topic(frame: DataFrame, target: Address, topic: str, given: Options) -> N
     """Write messages to a topic, at least once."""
     from keylane.systems.kafka.access import kafka_access
 
-    access = kafka_access(target.place, given.kafka.properties)
+    access = kafka_access(target.authority, given.kafka.properties)
     frame.write.format("kafka").options(**access.java(), topic=topic, includeHeaders="true").save()
 
 

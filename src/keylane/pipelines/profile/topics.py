@@ -58,7 +58,7 @@ def looked_at_topic(
     """A topic, ready to be counted for as long as this is open."""
     if given.size is not None:
         raise UsageError.of("records of a topic tell their own length", got=given.size, hint="leave --bytes out")
-    access = kafka_access(address.place, given.kafka.properties)
+    access = kafka_access(address.authority, given.kafka.properties)
     ranges = ranges_of(access, address.name, given.seconds, say)
     if not any(end > start for start, end in ranges):
         hint = "nothing has arrived in this time" if given.seconds else "nothing can be said of an empty topic"

@@ -50,7 +50,7 @@ def route_to_folder(contract: Contract, source: Address, target: Address, given:
     router = Router(contract, lanes=given.lanes, stream=given.stream)
     if any(e not in {"utf8", "raw", "uuid"} for f, e in _key_parts(contract) if f == "key"):
         raise UsageError.of("a key that spells a number cannot be a column and the key at once", hint="--to a topic")
-    access = kafka_access(source.place, given.kafka.properties)
+    access = kafka_access(source.authority, given.kafka.properties)
     check_source(access, source)
     going_to = path_of(target, "the target")
     head = _head(router, source)

@@ -56,7 +56,7 @@ def route_kafka(contract: Contract, source: Address, target: Address, given: Opt
         return route_to_folder(contract, source, target, given, running)
     if source == target:
         raise UsageError.of("source and target are one topic", got=str(source))
-    access = kafka_access(target.place, given.kafka.properties)
+    access = kafka_access(target.authority, given.kafka.properties)
     if source.system == "kafka":
         check_source(access, source)
     path = _state_path(contract, target, given.kafka)
@@ -117,7 +117,7 @@ def _source(
         reading = Reading(spark, head.kind, contract, files.schema_of(given.schema), {})
         return FileSource(files.discovered(spark, head.source, head.pattern, given), Path(head.source), reading)
     fields, unread = fields_of(contract, said)
-    return KafkaSource(spark, access.at(source.place), source.name, fields, unread, said.start, said.max_records)
+    return KafkaSource(spark, access.at(source.authority), source.name, fields, unread, said.start, said.max_records)
 
 
 def _topics(
@@ -163,6 +163,6 @@ def _routed(source: Address, target: Address, before: Done, body: KafkaBatches, 
         after.batch - before.batch,
         stopped,
         str(body.state.path),
-        f"kafka://{target.place}/{dead}",
+        f"kafka://{target.authority}/{dead}",
         after.repeated - before.repeated,
     )

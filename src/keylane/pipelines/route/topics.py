@@ -86,9 +86,9 @@ def dead_topic(target: str, said: KafkaOptions) -> str:
 
 def check_source(access: KafkaAccess, source: Address) -> None:
     """Refuse a topic that is not there before anything is made for it: Spark says so late, and in Java's words."""
-    with open_cluster(access.at(source.place)) as cluster:
+    with open_cluster(access.at(source.authority)) as cluster:
         if not cluster.lanes([source.name])[source.name]:
-            raise DataError.of(f"no such topic at {source.place}", got=source.name)
+            raise DataError.of(f"no such topic at {source.authority}", got=source.name)
 
 
 def agreed_lanes(

@@ -84,7 +84,7 @@ def _read(fields: TopicFields, lot: Lot) -> list[pa.Array]:
 
 def open_topic(address: Address, contract: Contract | None, said: TopicOptions) -> TopicData:
     """Ask the cluster what there is of a topic."""
-    access = kafka_access(address.place, said.properties)
+    access = kafka_access(address.authority, said.properties)
     with open_cluster(access) as cluster:
         lanes = cluster.lanes([address.name])[address.name]
         if not lanes:

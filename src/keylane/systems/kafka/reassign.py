@@ -81,7 +81,7 @@ def cluster_access(address: str, properties: Iterable[tuple[str, str]] = ()) -> 
         raise UsageError.of("not the address of a cluster", got=address, allowed=allowed) from None
     if found.system != "kafka":
         raise UsageError.of("not the address of a cluster", got=address, allowed=allowed)
-    return kafka_access(found.place, properties)
+    return kafka_access(found.authority, properties)
 
 
 @contextmanager

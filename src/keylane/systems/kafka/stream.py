@@ -49,7 +49,7 @@ NOTHING: Final = 1 << 62
 
 def source_topic(address: Address, contract: Contract | None, said: TopicOptions) -> Stream:
     """The topic that records were taken from."""
-    access = kafka_access(address.place, said.properties)
+    access = kafka_access(address.authority, said.properties)
     with open_cluster(access) as cluster:
         found = _stretches(cluster, address.name, DataError)
         compacted = cluster.is_compacted(address.name)
@@ -73,7 +73,7 @@ def source_topic(address: Address, contract: Contract | None, said: TopicOptions
 
 def target_topic(address: Address, source: Address, contract: Contract | None, said: TopicOptions) -> Stream:
     """The topic that records were put in, with the tiers of the contract and the dead letters."""
-    access = kafka_access(address.place, said.properties)
+    access = kafka_access(address.authority, said.properties)
     begun = _begun(address, said)
     streams = _streams(address.name, contract)
     with open_cluster(access) as cluster:

@@ -105,9 +105,11 @@ picture: $(STAMP) java browser ## Take the picture of the demo's page that the R
 	scripts/picture.sh build/demo/index.html docs/images/demo.png
 
 .PHONY: schemas
-schemas: $(STAMP) ## Write the JSON Schemas of the contract
+schemas: $(STAMP) ## Write the JSON Schemas of the contract and of what commands print
 	echo "schemas: python -m keylane.contract.schema"
 	$(BIN)/python -m keylane.contract.schema
+	echo "schemas: python -m keylane.documents.schemas"
+	$(BIN)/python -m keylane.documents.schemas
 
 # Needs no finished .venv: only uv, from .venv or from the path. The new lock takes the old one's place only when it
 # names no address, so that it installs from whatever index the reader's own pip is set to.

@@ -17,6 +17,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("errors", "records"),
     ("geo",),
     ("contract",),
+    ("documents",),
     ("keys",),
     ("hashing",),
     ("placement",),
@@ -41,6 +42,7 @@ ARRAYS = {"numpy", "pyarrow"}
 SDKS = {"confluent_kafka", "kafka", "aiokafka", "boto3", "botocore", "google"}
 LIBRARIES: dict[str, set[str]] = {
     "contract": {"pydantic", "pydantic_core", "yaml"},
+    "documents": {"pydantic", "pydantic_core"},
     "keys": ARRAYS,
     "hashing": ARRAYS,
     "placement": ARRAYS,
@@ -63,6 +65,7 @@ TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS}
 
 PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batch_router", "profile", "plan"} | {
     "budget",
+    "documents",
     "history",
 }
 CHANCE = {"random", "secrets", "time"}
@@ -173,6 +176,7 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         ("keylane.history.check", "from keylane.spark.history import judged"),
         ("keylane.testing.folders", "from keylane.systems.folders.folder import read_head"),
         ("keylane.router", "from keylane.testing.golden import hash_vectors"),
+        ("keylane.documents.profile", "from keylane.profile.model import Profile"),
         ("keylane.keys.read", "from .encode import encode"),
     ],
     ids=[
@@ -187,6 +191,7 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         "testing on Spark",
         "testing of systems",
         "of testing",
+        "a shape of its maker",
         "relative",
     ],
 )
@@ -200,6 +205,7 @@ def test_a_planted_import_against_the_order_is_reported(module: str, source: str
         ("keylane.router", "import pyarrow as pa"),
         ("keylane.contract.model", "import numpy"),
         ("keylane.cli.main", "import yaml"),
+        ("keylane.documents.plan", "import numpy"),
         ("keylane.measure.skew", "from confluent_kafka import Producer"),
         ("keylane.measure.balance", "import h3"),
         ("keylane.plan.sizing", "import scipy"),

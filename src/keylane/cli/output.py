@@ -32,7 +32,8 @@ class Section:
 class Result:
     """What a command found: the JSON document, the same as sections and lines, and how the process ends."""
 
-    document: dict[str, Any]
+    #: A `documents.model.Document`; plain values of `explain`, which loads no pydantic.
+    document: Any
     sections: list[Section] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     exit_code: int = 0
@@ -53,7 +54,8 @@ def output_option(command: Any) -> Any:
 def render(result: Result, output: str, *, colour: bool = False) -> str:
     """The text of a result in one of the formats."""
     if output == "json":
-        return json.dumps(result.document, indent=2, ensure_ascii=False)
+        document = result.document if isinstance(result.document, dict) else result.document.as_json()
+        return json.dumps(document, indent=2, ensure_ascii=False)
     if output == "jsonl":
         return "\n".join(json.dumps(row, ensure_ascii=False) for row in _first(result).rows)
     if output == "csv":

@@ -1,0 +1,145 @@
+"""The document of `keylane profile`. Made by `profile.document`, drawn by `report.plan_page`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from keylane.contract.names import Encoding
+from keylane.documents.model import AtLeastOne, Count, Digest, Document, Number, Share
+
+__all__ = [
+    "Approximate",
+    "HeavyKey",
+    "Hot",
+    "HotLaneEvidence",
+    "KeyRank",
+    "KeysAlike",
+    "LanesSeen",
+    "LookalikeKeys",
+    "NoKey",
+    "ProfileDocument",
+    "ProfileWindows",
+]
+
+
+class NoKey(Document):
+    """Records that no key decides."""
+
+    null: Count
+    empty: Count
+    malformed: Count
+
+
+class ProfileWindows(Document):
+    """Where the windows lie, and what is in each."""
+
+    kind: Literal["time", "position"]
+    edges: list[str | int] = Field(min_length=2, description="One more than windows: times in UTC, or positions.")
+    records: list[Count]
+    distinct_keys: list[Count]
+    new_keys: list[Count] = Field(description="Keys that no window before had.")
+
+
+class HeavyKey(Document):
+    """One of the heaviest keys."""
+
+    rank: AtLeastOne
+    key: str = Field(description="Cut, with a salted hash, unless --show-keys.")
+    records: Count
+    share: Share
+    error: Count = Field(description="How many records may be too many.")
+    by_window: list[Count]
+    bytes: Count | None
+
+
+class KeyRank(Document):
+    """The key of one rank."""
+
+    rank: AtLeastOne
+    share: Share
+    cumulative: Annotated[Number, Field(ge=0)]
+
+
+class KeysAlike(Document):
+    """A group of keys that look the same."""
+
+    kind: Literal["case", "spaces", "unicode", "registry-id", "several"]
+    keys: list[str] = Field(min_length=2)
+    records: list[Count] = Field(min_length=2)
+
+
+class LookalikeKeys(Document):
+    """Keys that look the same and are not."""
+
+    groups: Count
+    records: Count
+    examples: list[KeysAlike] = Field(max_length=10)
+
+
+class HotLaneEvidence(Document):
+    """One hot lane, and why."""
+
+    lane: Count
+    share: Share
+    over_mean: Annotated[Number, Field(ge=0)]
+    cause: str
+    evidence: str
+    chance: Number | None
+
+
+class Hot(Document):
+    """Why lanes are hot."""
+
+    verdict: str
+    cause: Literal["fair", "one-key", "few-keys", "unlucky-hash", "mixed-writer"]
+    alarm: bool = Field(description="Whether a fair hash would fill lanes so in less than alpha of looks.")
+    alpha: Number
+    chance: Number | None
+    lanes: list[HotLaneEvidence]
+
+
+class LanesSeen(Document):
+    """Records by the lane they were found in."""
+
+    count: AtLeastOne
+    by_window: list[list[Count]]
+    misplaced: Count | None
+
+
+class Approximate(Document):
+    """What sketches leave open."""
+
+    most_over: Count
+    distinct_keys: Count
+    distinct_error: Share
+    untold: Count
+    most_under: Count
+
+
+class ProfileDocument(Document):
+    """Records of the keys of a stream, by window."""
+
+    model_config = ConfigDict(title="keylane profile -o json")
+
+    schema_: Literal["keylane.profile/1"] = "keylane.profile/1"
+    source: str = Field(min_length=1)
+    key: list[str] = Field(min_length=1, description="The fields of the key, in order.")
+    encoding: list[Encoding] = Field(min_length=1)
+    records: AtLeastOne = Field(description="All of them, those without a key too.")
+    bytes: Count | None = Field(description="Of the records where they tell their length, else of the files.")
+    distinct_keys: AtLeastOne
+    without_key: NoKey
+    windows: ProfileWindows
+    heavy: list[HeavyKey] = Field(min_length=1, max_length=20, description="The heaviest keys, heaviest first.")
+    key_ranks: list[KeyRank] = Field(min_length=1, description="Shares of keys by rank, evenly on a logarithmic scale.")
+    lookalikes: LookalikeKeys
+    hot: Hot | None
+    lanes: LanesSeen | None
+    approximate: Approximate | None
+    how: dict[Annotated[str, StringConstraints(pattern="^[a-z_]+$")], str] = Field(
+        description="How each figure was obtained, in a sentence."
+    )
+    profile: str | None = Field(description="The folder that keeps the profile; null: none does.")
+    fingerprint: Digest

@@ -1,0 +1,68 @@
+"""Everything of keylane that the net takes by an inner name. Code that moves is followed here, and nowhere else in it.
+
+The rest of the net goes through the command line and the public names of `keylane`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.history.targets import make as make_target
+from tests.history.targets import payments
+
+import keylane
+from keylane.cli.main import cli, main
+from keylane.systems import kafka_headers
+from keylane.systems.kafka_state import Done, Parked, Plan, RouteHead, open_state, state_name
+from keylane.systems.manifest import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "HEADERS",
+    "OPEN_ADMIN",
+    "POLL_SECONDS",
+    "Counts",
+    "Done",
+    "Parked",
+    "Plan",
+    "RouteHead",
+    "cli",
+    "cluster",
+    "dead_topic",
+    "followed",
+    "main",
+    "make_target",
+    "open_state",
+    "payments",
+    "state_name",
+]
+
+#: Where `budget` looks for its cluster, and how long it sleeps between two looks: replaced by tests.
+OPEN_ADMIN: Final = "keylane.systems.kafka_budget.open_admin"
+POLL_SECONDS: Final = "keylane.systems.kafka_reassign.POLL_SECONDS"
+#: Headers of the records that a route writes, by their names in the code.
+HEADERS: Final = {name: getattr(kafka_headers, name) for name in ("SOURCE", "CONTRACT", "EPOCH", "ATTEMPT", "REASON")}
+dead_topic: Final[Callable[[str], str]] = kafka_headers.dead_topic
+
+
+def cluster() -> Any:
+    """A Kafka cluster in memory with six lanes on two of three brokers."""
+    from tests.unit.clusters import Admin, on_two_brokers
+
+    return Admin(on_two_brokers())
+
+
+def followed(spark: SparkSession, drivers: Path, riders: Path, target: Path, contract: Path) -> dict[str, Any]:
+    """`match --follow` of what is there; the command itself would go on until it is stopped."""
+    from keylane.pipelines.match.options import Options
+    from keylane.pipelines.match.stream import Following, follow
+
+    given = Options(radius=3000.0, assign="greedy")
+    how = Following(max_files=1, available_now=True, tasks=2)
+    loaded = keylane.load_contract(str(contract))
+    return follow(str(drivers), str(riders), str(target), given, how, contract=loaded, spark=spark)

@@ -1,0 +1,66 @@
+"""The command line in this process, and what it prints as a snapshot."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
+
+from tests.net.internals import main
+from tests.net.snapshots import held, held_text, normalised, normalised_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["Ended", "command", "document_held", "keylane", "refusals_held", "words_held"]
+
+
+class Ended(NamedTuple):
+    """A command that has ended: its exit code, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def keylane(*arguments: object) -> Ended:
+    """Run a command as it is typed."""
+    out, err = io.StringIO(), io.StringIO()
+    with patch.object(sys, "argv", ["keylane", *map(str, arguments)]), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as left:
+            return Ended(int(left.code or 0), out.getvalue(), err.getvalue())
+    raise AssertionError("the command did not leave with a code")
+
+
+def command(arguments: Sequence[object], *places: Path) -> str:
+    """The line as it is typed, without temporary folders."""
+    return normalised_text(" ".join(["keylane", *map(str, arguments)]), *places).strip()
+
+
+def document_held(name: str, *arguments: object, places: Sequence[Path] = ()) -> dict[str, Any]:
+    """Hold the exit code and the JSON of a command; the document as it was printed."""
+    ended = keylane(*arguments, "-o", "json")
+    assert ended.out, ended.err
+    document: dict[str, Any] = json.loads(ended.out)
+    held(name, {"exit_code": ended.code, "document": normalised(document, *places)})
+    return document
+
+
+def words_held(name: str, *arguments: object, places: Sequence[Path] = ()) -> None:
+    """Hold the table that a person reads, in a file of words."""
+    ended = keylane(*arguments)
+    held_text(name, normalised_text(f"exit code {ended.code}\n{ended.out}", *places))
+
+
+def refusals_held(name: str, asked: Sequence[Sequence[object]], *places: Path) -> None:
+    """Hold the exit codes of commands that refuse, and in a file of words what they say; nothing goes to stdout."""
+    ended = [(command(arguments, *places), keylane(*arguments)) for arguments in asked]
+    held(name, {line: {"exit_code": one.code, "stdout": bool(one.out)} for line, one in ended})
+    text = "\n".join(f"$ {line}\n{one.err}" for line, one in ended)
+    held_text(name, normalised_text(text, *places))

@@ -35,11 +35,13 @@ __all__ = [
     "cluster",
     "dead_topic",
     "followed",
+    "lesson",
     "main",
     "make_target",
     "open_state",
     "payments",
     "state_name",
+    "world_of_two",
 ]
 
 #: Where `budget` looks for its cluster, and how long it sleeps between two looks: replaced by tests.
@@ -55,6 +57,20 @@ def cluster() -> Any:
     from tests.unit.clusters import Admin, on_two_brokers
 
     return Admin(on_two_brokers())
+
+
+def lesson() -> Any:
+    """The document of `demo lesson`, whose run needs a broker."""
+    from tests.unit.cli.test_demo_lesson_command import made
+
+    return made()
+
+
+def world_of_two() -> Any:
+    """Pings and requests around London, in two files each."""
+    from tests.match.streams import world
+
+    return world(files=2, drivers=20, riders=20)
 
 
 def followed(spark: SparkSession, drivers: Path, riders: Path, target: Path, contract: Path) -> dict[str, Any]:

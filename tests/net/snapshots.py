@@ -36,8 +36,14 @@ EXACT: Final = frozenset({"part", "schema"})
 MASKED: Final = re.compile(r"…[0-9a-f]{6,}")
 #: Random names: of attempts, of Spark's part files, of routes.
 RANDOM: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<=-)[0-9a-f]{12}(?=$|[./])")
+#: Differences that a failure shows.
+SHOWN: Final = 20
+#: So many words of a list are on one line of a snapshot.
+FEW: Final = 12
 #: A number of a page or table that says how long something took.
 TOOK: Final = re.compile(r"\b\d+\.\d s\b")
+#: Which Spark was used.
+USED: Final = re.compile(r"\bSpark \d+(?:\.\d+)+")
 
 
 def normalised(document: Any, *places: Path, volatile: frozenset[str] = frozenset()) -> Any:
@@ -80,9 +86,9 @@ def _fields(document: dict[Any, Any], places: tuple[Path, ...], volatile: frozen
 
 
 def normalised_text(text: str, *places: Path) -> str:
-    """Words as they are held: without temporary folders, random names and durations; runs of spaces are one space."""
+    """Words as they are held: without temporary folders, random names, durations and versions; spaces are single."""
     lines = [re.sub(r"[ \t]+", " ", line).rstrip() for line in _without(text, places).splitlines()]
-    return "\n".join(TOOK.sub("<n> s", line) for line in lines).strip() + "\n"
+    return USED.sub("Spark <version>", TOOK.sub("<n> s", "\n".join(lines))).strip() + "\n"
 
 
 def _without(text: str, places: tuple[Path, ...]) -> str:
@@ -98,7 +104,8 @@ def held(name: str, document: Any) -> None:
         path.write_text(_pretty(document) + "\n", encoding="utf-8")
     assert path.exists(), f"there is no snapshot {path.name}; hint: KEYLANE_NET_UPDATE=1"
     found = differences(json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(document)))
-    assert found == [], f"{path.name}: {len(found)} difference(s)"
+    shown = "\n  ".join([f"{path.name}: {len(found)} difference(s)", *found[:SHOWN]])
+    assert not found, shown
 
 
 def held_text(name: str, text: str) -> None:
@@ -132,11 +139,14 @@ def _of_fields(expected: dict[str, Any], got: dict[str, Any], where: str) -> lis
 
 
 def _pretty(document: Any, indent: str = "") -> str:
-    """JSON with a line for each field, and plain lists on one line."""
+    """JSON with a line for each field; a list of numbers or of a few words is on one line."""
     inner = indent + " "
     if isinstance(document, dict) and document:
         fields = (f"{inner}{json.dumps(name)}: {_pretty(value, inner)}" for name, value in document.items())
         return "{\n" + ",\n".join(fields) + f"\n{indent}}}"
-    if isinstance(document, list | tuple) and any(isinstance(one, dict | list | tuple) for one in document):
+    if isinstance(document, list | tuple) and (
+        any(isinstance(one, dict | list | tuple) for one in document)
+        or (len(document) > FEW and any(isinstance(one, str) for one in document))
+    ):
         return "[\n" + ",\n".join(f"{inner}{_pretty(one, inner)}" for one in document) + f"\n{indent}]"
     return json.dumps(document, ensure_ascii=False)

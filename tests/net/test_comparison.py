@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,25 @@ from tests.net.running import keylane
 from tests.net.snapshots import differences, held, held_text, normalised, normalised_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    Rewriting = Callable[[], AbstractContextManager[None]]
+
+
+@pytest.fixture(autouse=True)
+def rewriting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rewriting:
+    """Snapshots in a folder of the test: rewritten inside of this, and held outside, whatever the run is for."""
+    monkeypatch.setattr(snapshots, "FOLDER", tmp_path)
+    monkeypatch.setattr(snapshots, "UPDATE", "")
+
+    @contextmanager
+    def rewriting() -> Iterator[None]:
+        with monkeypatch.context() as now:
+            now.setattr(snapshots, "UPDATE", "1")
+            yield
+
+    return rewriting
 
 
 @pytest.fixture
@@ -52,9 +71,11 @@ def _reordered(document: dict[str, Any]) -> None:
         pytest.param(lambda document: document["document"].update(new=None), id="a field more"),
     ],
 )
-def test_a_change_is_told(change: Callable[[dict[str, Any]], None], printed: dict[str, Any]) -> None:
-    if snapshots.UPDATE:
-        pytest.skip("snapshots are rewritten")
+def test_a_change_is_told(
+    change: Callable[[dict[str, Any]], None], printed: dict[str, Any], rewriting: Rewriting
+) -> None:
+    with rewriting():
+        held("explain", printed)
     held("explain", printed)
     changed = deepcopy(printed)
     change(changed)
@@ -63,11 +84,10 @@ def test_a_change_is_told(change: Callable[[dict[str, Any]], None], printed: dic
         held("explain", changed)
 
 
-def test_words_are_held_apart(printed: dict[str, Any]) -> None:
-    if snapshots.UPDATE:
-        pytest.skip("snapshots are rewritten")
-    ended = keylane("explain", "TT0124", "-n", 15)
-    text = normalised_text(f"exit code {ended.code}\n{ended.out}")
+def test_words_are_held_apart(rewriting: Rewriting) -> None:
+    text = normalised_text(keylane("explain", "TT0124", "-n", 15).out)
+    with rewriting():
+        held_text("explain", text)
     held_text("explain", text)
     with pytest.raises(AssertionError, match=r"explain\.text\.txt"):
         held_text("explain", text.replace("disagree", "differ"))
@@ -89,14 +109,19 @@ def test_what_differs_from_run_to_run_is_not_held_and_all_else_is() -> None:
     assert differences(normalised(one), normalised({**one, "n": 0.31}))
 
 
-def test_a_page_is_held_by_its_elements_and_its_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "FOLDER", tmp_path)
+def test_what_has_no_snapshot_is_not_passed_over() -> None:
+    with pytest.raises(AssertionError, match="no snapshot"):
+        held("new", {})
+    with pytest.raises(AssertionError, match="no snapshot"):
+        held_text("new", "")
+
+
+def test_a_page_is_held_by_its_elements_and_its_data(tmp_path: Path, rewriting: Rewriting) -> None:
     page = tmp_path / "page.html"
     data = '<script type="application/json">{"a": [{"b": 1}]}</script>'
     right = f'<main id="m"><p class="x" data-n="1">Words</p>{data}</main>'
     page.write_text(right)
-    with monkeypatch.context() as writing:
-        writing.setattr(snapshots, "UPDATE", "1")
+    with rewriting():
         page_held("page", page)
     page_held("page", page)
     changes = {"<p ": "<b ", '"m"': '"n"', '"x"': '"y"', "data-n": "data-o", '"b"': '"c"', ": 1": ': ""'}

@@ -308,6 +308,10 @@ def test_commands_on_spark_refuse_before_it_starts(here: Path) -> None:
     refusals_held("profile-refused", [*asked, ["profile"], ["nothing"], []], here)
 
 
+def test_the_document_of_the_lesson() -> None:
+    held("demo-lesson", normalised(internals.lesson()))
+
+
 # What is written down of a route into Kafka, and the names of its headers.
 
 

@@ -26,17 +26,17 @@ def tree_held(name: str, folder: Path, *places: Path, volatile: frozenset[str] =
 
 
 def tree(folder: Path) -> dict[str, Any]:
-    """What each file of a folder holds, by its path; empty folders are there too."""
+    """What each file of a folder holds, by its path; empty folders are there too, and Spark's checksums are not."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        if CHECKPOINT in path.relative_to(folder).parts[:-1]:
+        inner = path.relative_to(folder)
+        if CHECKPOINT in inner.parts[:-1] or path.suffix == ".crc":
             continue
         if path.is_dir():
             if path.name == CHECKPOINT or not any(path.iterdir()):
-                found[name + "/"] = None
+                found[f"{inner}/"] = None
         else:
-            found[name] = READERS.get(path.suffix, _size)(path)
+            found[str(inner)] = READERS.get(path.suffix, _size)(path)
     return found
 
 
@@ -49,23 +49,37 @@ def _json(path: Path) -> Any:
 
 
 def _parquet(path: Path) -> Any:
-    return _table(pq.ParquetFile(path).read())
+    in_order = path.suffix == ".dead" or path.parent.name.startswith("lane=")
+    return _table(pq.ParquetFile(path).read(), in_order=in_order)
 
 
 def _arrow(path: Path) -> Any:
     with pa.OSFile(str(path), "rb") as source:
-        return _table(pa.ipc.open_file(source).read_all())
+        return _table(pa.ipc.open_file(source).read_all(), in_order=False)
 
 
-def _table(table: pa.Table) -> dict[str, Any]:
-    """Columns with their types, whose order is held, and a digest of the rows in theirs."""
-    rows = json.dumps(table.to_pylist(), default=repr)
-    schema = {field.name: _type(field) for field in table.schema}
-    return {"schema": schema, "rows": table.num_rows, "digest": hashlib.sha256(rows.encode()).hexdigest()[:16]}
+def _table(table: pa.Table, *, in_order: bool) -> dict[str, Any]:
+    """Columns with their types in their order, and a digest of the rows: of a lane in their order, else in any."""
+    rows = [json.dumps(_plain(row)) for row in table.to_pylist()]
+    text = "\n".join(rows if in_order else sorted(rows))
+    columns = [f"{one.name}:{one.type}{'' if one.nullable else '!'}".replace(" ", "") for one in table.schema]
+    return {"columns": columns, "rows": len(rows), "digest": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
-def _type(field: pa.Field) -> str:
-    return f"{field.type}{'' if field.nullable else '!'}".replace(" ", "")
+def _plain(value: Any) -> Any:
+    """As JSON takes it; the last digits of fractions are the processor's to choose."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return value if value is None or isinstance(value, str | int) else repr(value)
 
 
-READERS: Final[dict[str, Callable[[Path], Any]]] = {".json": _json, ".parquet": _parquet, ".arrow": _arrow}
+READERS: Final[dict[str, Callable[[Path], Any]]] = {
+    ".json": _json,
+    ".parquet": _parquet,
+    ".dead": _parquet,
+    ".arrow": _arrow,
+}

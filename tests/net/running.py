@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
@@ -13,7 +14,7 @@ from tests.net.internals import main
 from tests.net.snapshots import held, held_text, normalised, normalised_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["Ended", "command", "document_held", "keylane", "refusals_held", "words_held"]
@@ -30,12 +31,20 @@ class Ended(NamedTuple):
 def keylane(*arguments: object) -> Ended:
     """Run a command as it is typed."""
     out, err = io.StringIO(), io.StringIO()
-    with patch.object(sys, "argv", ["keylane", *map(str, arguments)]), redirect_stdout(out), redirect_stderr(err):
+    with _typed(arguments), redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as left:
             return Ended(int(left.code or 0), out.getvalue(), err.getvalue())
     raise AssertionError("the command did not leave with a code")
+
+
+@contextmanager
+def _typed(arguments: Sequence[object]) -> Iterator[None]:
+    """As if it were typed on a terminal of 80 columns: help is wrapped to its width."""
+    line = ["keylane", *map(str, arguments)]
+    with patch.object(sys, "argv", line), patch.dict(os.environ, {"COLUMNS": "80"}):
+        yield
 
 
 def command(arguments: Sequence[object], *places: Path) -> str:

@@ -12,9 +12,9 @@ from tests.history.targets import payments
 
 import keylane
 from keylane.cli.main import cli, main
-from keylane.systems import kafka_headers
-from keylane.systems.kafka_state import Done, Parked, Plan, RouteHead, open_state, state_name
-from keylane.systems.manifest import Counts
+from keylane.systems.folders.folder import Counts
+from keylane.systems.kafka import headers as kafka_headers
+from keylane.systems.kafka.state import Done, Parked, Plan, RouteHead, open_state, state_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 #: Where `budget` looks for its cluster, and how long it sleeps between two looks: replaced by tests.
-OPEN_ADMIN: Final = "keylane.systems.kafka_budget.open_admin"
-POLL_SECONDS: Final = "keylane.systems.kafka_reassign.POLL_SECONDS"
+OPEN_ADMIN: Final = "keylane.systems.kafka.reassign.open_admin"
+POLL_SECONDS: Final = "keylane.systems.kafka.reassign.POLL_SECONDS"
 #: Headers of the records that a route writes, by their names in the code.
 HEADERS: Final = {name: getattr(kafka_headers, name) for name in ("SOURCE", "CONTRACT", "EPOCH", "ATTEMPT", "REASON")}
 dead_topic: Final[Callable[[str], str]] = kafka_headers.dead_topic
@@ -75,8 +75,8 @@ def world_of_two() -> Any:
 
 def followed(spark: SparkSession, drivers: Path, riders: Path, target: Path, contract: Path) -> dict[str, Any]:
     """`match --follow` of what is there; the command itself would go on until it is stopped."""
+    from keylane.pipelines.match.follow import Following, follow
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.match.stream import Following, follow
 
     given = Options(radius=3000.0, assign="greedy")
     how = Following(max_files=1, available_now=True, tasks=2)

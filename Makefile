@@ -111,6 +111,16 @@ schemas: $(STAMP) ## Write the JSON Schemas of the contract and of what commands
 	echo "schemas: python -m keylane.documents.schemas"
 	$(BIN)/python -m keylane.documents.schemas
 
+.PHONY: map
+map: $(STAMP) ## Write the file map of docs/architecture.md from the modules' docstrings
+	echo "map: python scripts/house.py --write-map"
+	$(BIN)/python scripts/house.py --write-map
+
+.PHONY: walks
+walks: $(STAMP) java ## Trace five commands, and write the walks of docs/architecture.md; some minutes
+	echo "walks: python scripts/house.py --write-walks"
+	$(BIN)/python scripts/house.py --write-walks
+
 # Needs no finished .venv: only uv, from .venv or from the path. The new lock takes the old one's place only when it
 # names no address, so that it installs from whatever index the reader's own pip is set to.
 .PHONY: lock

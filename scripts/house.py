@@ -403,7 +403,7 @@ def _drawn(title: str, runs: list[Any]) -> str:
     count = len({step["module"] for walk in runs for step in walk["at_run_time"]})
     lines = [f"### {title}", "", f"{count} modules.", "", "```"]
     for walk in runs:
-        lines.append(f"$ {walk['command']}")
+        lines.append(walk["command"])
         lines.extend(tree_lines(walk["at_run_time"]))
     return "\n".join([*lines, "```", ""])
 
@@ -422,7 +422,7 @@ def tree_lines(steps: list[dict[str, str]]) -> list[str]:
 
     for step in below[""]:
         if lines:
-            lines.append("# in the thread that Spark calls back")
+            lines.append("(in the thread that Spark calls back)")
         draw(step, 0)
     return lines
 

@@ -1,4 +1,4 @@
-"""The figures of `scripts/house.py` on made-up trees, each with a twin that does not count; and the tracing of walks."""
+"""The figures of `scripts/house.py` on made-up trees, each with a twin that does not count; and traced walks."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_walk_is_drawn_as_a_tree_with_threads_apart() -> None:
     assert [line.split() for line in house.tree_lines(steps)] == [
         ["cli.main", "main"],
         ["late", "step"],
-        ["#", "in", "the", "thread", "that", "Spark", "calls", "back"],
+        ["(in", "the", "thread", "that", "Spark", "calls", "back)"],
         ["helper", "in_thread"],
     ]
     assert house.tree_lines(steps)[1].startswith("  late")

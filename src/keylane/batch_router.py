@@ -114,8 +114,8 @@ def _home(router: Router, keys: BatchKeys) -> NDArray[np.int32]:
     return np.where(leaf >= 0, leaf, lanes)
 
 
-def _hashed(router: Router, keys: pa.Array, lanes: int | None = None) -> NDArray[np.int32]:
-    return router.partitioner.hashed_lanes(keys, lanes or router.lane_count).astype(np.int32)
+def _hashed(router: Router, keys: pa.Array, tier: int | None = None) -> NDArray[np.int32]:
+    return router.partitioner.hashed_lanes(keys, router.key_space_of(tier)).astype(np.int32)
 
 
 def _positions(given: Any, rows: int) -> NDArray[np.int64] | None:
@@ -159,7 +159,8 @@ def _by_rule(router: Router, state: Decided, mask: NDArray[np.bool_], rule: str,
     elif rule == "hash":
         # Only null keys come here: empty ones that are hashed were never set aside.
         assert router.partitioner.hash is not None
-        state.settle(rows, router.partitioner.fold(router.partitioner.hash.of(None), router.lane_count))
+        over = router.partitioner.over(router.key_space)
+        state.settle(rows, router.partitioner.fold(router.partitioner.hash.of(None), over))
     else:
         state.keyless(rows, rule, router.lane_count)
 
@@ -201,7 +202,7 @@ def _apply(router: Router, state: Decided, rule: HotRule, rows: NDArray[np.intp]
     count = rule.lanes or router.lane_count
     if rule.stream:
         state.stream[rows] = _stream_code(state, rule.stream)
-        state.settle(rows, _hashed(router, state.keys.routing.take(pa.array(rows)), count))
+        state.settle(rows, _hashed(router, state.keys.routing.take(pa.array(rows)), rule.lanes))
     if rule.spread:
         _apply_spread(state, rule.spread, rows, count)
 

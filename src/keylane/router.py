@@ -10,7 +10,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from keylane.contract.partitioners import FACTS, key_rule
-from keylane.errors import UnplacedError, UsageError
+from keylane.errors import LaneCountError, UnplacedError, UsageError
 from keylane.geo.bits import cell_name
 from keylane.hashing.murmur2 import murmur2
 from keylane.keys.cells import cell_in, routing_key_of
@@ -20,6 +20,7 @@ from keylane.placement.keyless import RULES
 from keylane.placement.lane_count import agreed_count, lanes_exist
 from keylane.placement.overrides import compile_overrides, named_lanes
 from keylane.placement.partitioners import partitioner
+from keylane.placement.ranges import KeySpace
 from keylane.placement.spread import by_position, by_sub_key, lane_set
 from keylane.records import Placement, Position, Reason
 
@@ -40,7 +41,8 @@ class Router:
     """A contract, ready to decide.
 
     `lanes` is needed when the contract says `live`, and refused when it contradicts the contract. `stream` is
-    needed when the contract has several and the placements should name another than the first.
+    needed when the contract has several and the placements should name another than the first. `key_space` is the
+    layout of the stream's shards where they are not of equal width; a lane is then a number in its order.
 
     >>> from keylane import parse_contract
     >>> router = Router(parse_contract('''
@@ -53,10 +55,21 @@ class Router:
     10
     """
 
-    def __init__(self, contract: Contract, *, lanes: int | None = None, stream: str | None = None) -> None:
+    def __init__(
+        self,
+        contract: Contract,
+        *,
+        lanes: int | None = None,
+        stream: str | None = None,
+        key_space: KeySpace | None = None,
+    ) -> None:
         spec = contract.spec
         self.contract = contract
-        self.lane_count = agreed_count(spec.lanes, lanes)
+        self.lane_count = agreed_count(spec.lanes, len(key_space) if lanes is None and key_space else lanes)
+        self.key_space = key_space or KeySpace.equal(self.lane_count)
+        if len(self.key_space) != self.lane_count:
+            got = f"a key space of {len(self.key_space)} lanes"
+            raise LaneCountError.of("contradicts the contract", got=got, allowed=str(self.lane_count))
         self.stream = _agreed_stream(spec.streams, stream)
         self.facts = FACTS[spec.partitioner]
         self.on_null = key_rule(spec.partitioner, spec.key.on_null, "on_null")
@@ -70,6 +83,7 @@ class Router:
         self._read = record_reader(spec.key, spec.geo)
         self._hash = self.partitioner.hash.one if self.partitioner.hash else None
         self._fold = self.partitioner.fold if self._hash else None
+        self._over = self.partitioner.over(self.key_space)
         self._plain = self._hash is not None and not self.overrides.any and self.cells is None
 
     def lane(self, record: Mapping[str, Any], position: Position | None = None) -> int | None:
@@ -80,7 +94,7 @@ class Router:
         """
         base, key = self._read(record)
         if base and key and self._plain:
-            return self._fold(self._hash(key), self.lane_count)  # type: ignore[misc]  # both are set when _plain is
+            return self._fold(self._hash(key), self._over)  # type: ignore[misc]  # both are set when _plain is
         return _placed(self._place(record, base, key, position)).lane
 
     def lane_of_key(self, key: bytes | None, position: Position | None = None) -> int | None:
@@ -127,10 +141,13 @@ class Router:
 
         return decide(self, batch, positions).as_batch()
 
-    def lanes_in(self, stream: str) -> int:
-        """The lane count of the stream, or of one of its tiers."""
-        tiers = {rule.stream: rule.lanes for rule in self.overrides.hot.values()}
-        return tiers.get(stream) or self.lane_count
+    def key_space_of(self, tier: int | None) -> KeySpace:
+        """The key space of the stream (None), or of a tier of so many lanes, whose ranges are equal."""
+        return self.key_space if tier is None else KeySpace.equal(tier)
+
+    def key_space_in(self, stream: str) -> KeySpace:
+        """The same by the name of the stream."""
+        return self.key_space_of({rule.stream: rule.lanes for rule in self.overrides.hot.values()}.get(stream))
 
     def _place(
         self, record: Mapping[str, Any], base: bytes | None, key: bytes | None, position: Position | None
@@ -168,15 +185,16 @@ class Router:
         lane = RULES[rule](_whole(position), self.lane_count)
         return Placement(self.stream, lane, key, None, (*why, f"{rule}: position {position} -> lane {lane}"))
 
-    def _home(self, key: bytes | None, why: list[str], lanes: int | None = None) -> int:
-        """The lane of the hash alone."""
+    def _home(self, key: bytes | None, why: list[str], tier: int | None = None) -> int:
+        """The lane of the hash alone; `tier` is the lane count of another stream."""
         assert self.partitioner.hash is not None
-        count = lanes or self.lane_count
+        space = self.key_space_of(tier)
         number = self.partitioner.hash.of(key)
-        lane = self.partitioner.fold(number, count)
+        lane = self.partitioner.fold(number, self.partitioner.over(space))
         width = self.partitioner.hash.bits // 4
         why.append(f"hash: {self.partitioner.hash.name} -> 0x{number:0{width}x}")
-        why.append(f"placement: {self.facts.fold} over {count} lanes -> lane {lane}")
+        named = f" ({space.names[lane]})" if space.names else ""
+        why.append(f"placement: {self.facts.fold} over {len(space)} lanes -> lane {lane}{named}")
         return lane
 
     def _by_place(self, cells: CellLanes, base: bytes, key: bytes, why: list[str]) -> int:

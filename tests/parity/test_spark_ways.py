@@ -30,6 +30,8 @@ DIFFER = [
     "kafka-java",
     "pulsar-murmur3",
     "kinesis-md5",
+    "601 uneven shards",
+    "tier beside uneven shards",
     "utf8 of binary",
     "int32be",
     "int64be",

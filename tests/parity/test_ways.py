@@ -11,7 +11,7 @@ import pytest
 from tests.parity.cases import CASES
 from tests.parity.cases.case import Case, key, of, window
 from tests.parity.cases.encodings import HEADED
-from tests.parity.cases.partitioners import TEXTS
+from tests.parity.cases.partitioners import MD5, TEXTS, uneven
 from tests.parity.cases.places import EVERY, US, columns, place
 from tests.parity.ways import LAYOUTS, by_record, expected
 
@@ -52,6 +52,8 @@ PLANTED = {
     "times rounded towards zero": [
         Case(key(**window("1h")), {**of(["a"]), **of([time], name="t")}) for time in (-1, 1)
     ],
+    "equal shards for uneven ones": [Case(MD5, of(TEXTS)), Case(MD5, of(TEXTS), key_space=uneven(16))],
+    "shards cut elsewhere": [Case(MD5, of(TEXTS), key_space=uneven(16, turn=turn)) for turn in (3, 0)],
     "another lane table": [Case(place(leaves=leaves), EVERY) for leaves in (["8329b6"], ["", "8329b6"])],
     "another region": [Case(place(region=region), EVERY) for region in (US, None)],
     "latitude for longitude": [Case(place(), columns([(33.4, -45.0)])), Case(place(), columns([(-45.0, 33.4)]))],

@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from keylane.errors import UnplacedError
 from keylane.records import Reason
-from keylane.router import Router
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from tests.parity.cases.case import Case
+
+    from keylane.router import Router
 
     Way = Callable[[Case], list["Outcome"]]
 
@@ -46,7 +47,7 @@ _EXPECTED: dict[int, tuple[Case, list[Outcome]]] = {}
 
 def by_record(case: Case) -> list[Outcome]:
     """`Router.place`, record by record; `Router.lane` must say the same."""
-    router, records = Router(case.contract, lanes=case.lanes), case.table.to_pylist()
+    router, records = case.router, case.table.to_pylist()
     at = case.at if case.positions else [None] * len(records)
     placed = [router.place(record, position) for record, position in zip(records, at, strict=True)]
     lanes = [_lane_or_reason(router, record, position) for record, position in zip(records, at, strict=True)]
@@ -84,7 +85,7 @@ def by_batch(lay_out: Callable[[pa.Table], Any], times: int = 1) -> Way:
 
 def _placements(case: Case, batch: Any, positions: Sequence[int] | None) -> list[Outcome]:
     """`Router.placements`; `Router.lanes` must say the same."""
-    router = Router(case.contract, lanes=case.lanes)
+    router = case.router
     placed = router.placements(batch, positions).to_pylist()
     lanes = router.lanes(batch, positions).to_pylist()
     assert lanes == [row["lane"] for row in placed], "lanes and placements differ"
@@ -157,7 +158,10 @@ def _routed(spark: SparkSession, case: Case, number: int) -> DataFrame:
     from keylane.spark import lane, route
     from keylane.spark.keys import ADDED
 
-    given: dict[str, Any] = {"lanes": case.lanes, "position": "at" if case.positions else None}
-    frame = route(spark.createDataFrame(case.frame), case.contract, **given)
-    alone = lane(case.contract, **given) if case.asked_alone else F.lit(None)
+    given: dict[str, Any] = {"position": "at" if case.positions else None}
+    source: Any = case.contract if case.key_space is None else case.router
+    if case.key_space is None:
+        given["lanes"] = case.lanes
+    frame = route(spark.createDataFrame(case.frame), source, **given)
+    alone = lane(source, **given) if case.asked_alone else F.lit(None)
     return frame.select(F.lit(number).alias("case"), alone.cast("int").alias("alone"), *ADDED)

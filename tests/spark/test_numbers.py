@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from keylane.hashing.murmur2 import murmur2
 from keylane.hashing.murmur3 import fmix32
-from keylane.placement.ranges import SPACE, range_start
+from keylane.placement.ranges import SPACE, KeySpace, range_start
 from keylane.placement.ranges import range_lane as right_lane
 from keylane.spark.hashes import _by_halves, low32, murmur2_of_long, range_lane
 from keylane.spark.hashes import murmur2 as murmur2_column
@@ -31,7 +31,7 @@ def column_of(spark: SparkSession, values: list[Any], kind: str, made: Column) -
 
 def edges(lanes: int) -> list[int]:
     """Each boundary, the numbers beside it, and numbers that share its high half."""
-    starts = [range_start(lane, lanes) for lane in {0, 1, lanes // 2, lanes - 1}]
+    starts = [range_start(lane, lanes) for lane in {0, min(1, lanes - 1), lanes // 2, lanes - 1}]
     near = [start + step for start in starts for step in (-1, 0, 1, 2**63, -(2**63), 2**64, -(2**64))]
     return [number for number in (*near, 0, SPACE - 1, SPACE // 2) if 0 <= number < SPACE]
 
@@ -53,6 +53,28 @@ def test_ranges_cut_by_the_other_rule_would_be_caught(spark: SparkSession) -> No
     digests = [number.to_bytes(16, "big") for number in edges(lanes)]
     found = column_of(spark, digests, "binary", _by_halves(F.col("x"), ideal, lanes))
     assert found != [right_lane(number, lanes) for number in edges(lanes)]
+
+
+#: Ranges of one number, of two, several in one high half of 64 bits; and thousands that widen.
+UNEVEN = [
+    KeySpace((0, 1, 3, 2**63, 2**64 - 1, 2**64, 2**64 + 3, 2**100, 2**127, SPACE - 2**64, SPACE - 1)),
+    KeySpace(tuple(SPACE * i**2 // 3000**2 for i in range(3000))),
+]
+
+
+@pytest.mark.parametrize("space", UNEVEN, ids=len)
+@pytest.mark.parametrize(("way", "kind"), [("static", "binary"), ("reflect", "string")])
+def test_uneven_ranges_begin_where_the_key_space_says(
+    spark: SparkSession, space: KeySpace, way: JavaWay, kind: str
+) -> None:
+    near = [start + step for start in space.starts for step in (-1, 0, 1)]
+    numbers = [number for number in (*near, SPACE // 3) if 0 <= number < SPACE]
+    digests: list[Any] = [number.to_bytes(16, "big") for number in numbers]
+    given = [*(digests if kind == "binary" else [digest.hex() for digest in digests]), None]
+    placed = column_of(spark, given, kind, range_lane(F.col("x"), space, way))
+    assert placed == [*map(space.lane_of, numbers), None]
+    # The twin: equal ranges place them elsewhere.
+    assert placed[:-1] != [right_lane(number, len(space)) for number in numbers]
 
 
 @pytest.mark.parametrize("way", ["static", "reflect"])

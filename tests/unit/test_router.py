@@ -8,6 +8,7 @@ from keylane.contract.names import PARTITIONERS
 from keylane.errors import ContractError, LaneCountError, UnplacedError, UsageError
 from keylane.placement.keyless import sticky_at
 from keylane.placement.partitioners import partitioner
+from keylane.placement.ranges import KeySpace
 from keylane.records import Placement, Reason
 from keylane.router import Router
 
@@ -54,6 +55,18 @@ def test_a_lane_count_may_be_repeated_but_not_contradicted(contract: Make) -> No
     assert Router(contract(lanes=15), lanes=15).lane_count == 15
     with pytest.raises(LaneCountError, match="contradicts the contract: got 12; allowed: 15"):
         Router(contract(lanes=15), lanes=12)
+
+
+def test_a_key_space_says_the_count_and_may_not_contradict_it(contract: Make) -> None:
+    shards = KeySpace((0, 2**100, 2**127), ("s-2", "s-3", "s-1"))
+    router = Router(contract(lanes="live", partitioner="kinesis-md5"), key_space=shards)
+    assert router.lane_count == 3
+    assert router.place({"k": "TT0124"}).why[-1] == "placement: ranges over 3 lanes -> lane 1 (s-3)"
+    assert Router(contract(lanes=3), lanes=3, key_space=shards).key_space is shards
+    with pytest.raises(LaneCountError, match="contradicts the contract"):
+        Router(contract(lanes=4), key_space=shards)
+    with pytest.raises(LaneCountError, match="contradicts the contract"):
+        Router(contract(lanes="live"), lanes=4, key_space=shards)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ def signed_remainder(h: int, lanes: int) -> int:
 
 def signed_ranges(number: int, lanes: int) -> int:
     """`new BigInteger(digest)` without a sign: the upper half of the space is negative."""
-    return range_lane(number - 2**128 if number >= 2**127 else number, lanes)
+    signed = number - 2**128 if number >= 2**127 else number
+    return min(signed // (2**128 // lanes), lanes - 1)
 
 
 PLANTED: list[tuple[str, Callable[[int, int], int], Callable[[int, int], int]]] = [

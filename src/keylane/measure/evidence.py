@@ -19,9 +19,7 @@ from keylane.errors import DataError, LaneCountError
 from keylane.hashing.batch import hash_batch
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.columns import encode_column, strip_registry_headers
-from keylane.placement.fold import FOLDS
 from keylane.placement.partitioners import Partitioner, partitioner
-from keylane.placement.ranges import range_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,15 +82,10 @@ class Candidate:
         fits = routing.is_valid().to_numpy(zero_copy_only=False)
         return hash_batch(self.partitioner.hash, routing), fits
 
-    def fold(self, hashed: NDArray[Any], lanes: int) -> NDArray[Any]:
-        """Hashes to lanes."""
-        kind = self.partitioner.facts.fold
-        return range_lanes(hashed, lanes) if kind == "ranges" else FOLDS[kind](hashed, lanes)
-
     def lanes(self, keys: pa.Array, lanes: int) -> NDArray[np.int32]:
         """Predicted lanes; -1 where the key does not fit."""
         hashed, fits = self.hashed(keys)
-        predicted = self.fold(hashed, lanes).astype(np.int32)
+        predicted = self.partitioner.fold_batch(hashed, lanes).astype(np.int32)
         return predicted if fits.all() else np.where(fits, predicted, np.int32(-1))
 
 
@@ -434,7 +427,7 @@ def _best_count(candidate: Candidate, keys: pa.Array, at: NDArray[np.int32], see
     numbers, fits = candidate.hashed(keys)
     best = (0.0, seen)
     for count in _counts_to_try(candidate, seen):
-        predicted = np.where(fits, candidate.fold(numbers, count).astype(np.int32), -1)
+        predicted = np.where(fits, candidate.partitioner.fold_batch(numbers, count).astype(np.int32), -1)
         # Counts that fit no more than twice what chance gives are not worth the exact sum.
         if np.count_nonzero(predicted == at) * count > 2 * len(at):
             best = min(best, (_unlikely(predicted, at, count), count))

@@ -14,7 +14,7 @@ from keylane.hashing import HASHES, Hash
 from keylane.hashing.murmur3 import SPARK_SEED, spark_int, spark_long, spark_words_rows
 from keylane.placement.fold import FOLDS
 from keylane.placement.lane_count import lane_count
-from keylane.placement.ranges import range_lane
+from keylane.placement.ranges import KeySpace, range_lane, range_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.contract.names import Encoding
+    from keylane.placement.ranges import Lanes
 
 __all__ = ["Partitioner", "all_partitioners", "partitioner"]
 
@@ -48,31 +49,36 @@ class Partitioner:
         """The contract name."""
         return self.facts.name
 
-    def lane(self, key: bytes | None, lanes: int) -> int | None:
+    def lane(self, key: bytes | None, lanes: Lanes) -> int | None:
         """The lane of one routing key, null and empty keys as this client treats them."""
-        lanes = lane_count(lanes)
+        lanes = lanes if isinstance(lanes, KeySpace) else lane_count(lanes)
         rule = self.facts.on_null if key is None else self.facts.on_empty if not key else "hash"
         if self.hash is None or rule != "hash":
             return None
-        return self.fold(self.hash.of(key), lanes) if self._holds(key) else None
+        if self.facts.hash == "java-long" and (key is None or len(key) != 8):
+            return None  # This client cannot have such a key: a Long has eight bytes.
+        return self.fold(self.hash.of(key), self.over(lanes))
 
-    def _holds(self, key: bytes | None) -> bool:
-        """Whether this client could have such a key at all: a Long has eight bytes."""
-        return self.facts.hash != "java-long" or (key is not None and len(key) == 8)
+    def over(self, lanes: Lanes) -> Lanes:
+        """What this client's fold runs over: the key space itself for ranges, its lane count for every other rule."""
+        return lanes if self.facts.fold == "ranges" or isinstance(lanes, int) else len(lanes)
 
     @property
-    def fold(self) -> Callable[[int, int], int]:
-        """Hash and trusted lane count -> lane."""
+    def fold(self) -> Callable[[int, Any], int]:
+        """Hash, and trusted lane count (for ranges: or key space) -> lane."""
         return range_lane if self.facts.fold == "ranges" else FOLDS[self.facts.fold]
 
-    def hashed_lanes(self, keys: pa.Array, lanes: int) -> NDArray[Any]:
+    def fold_batch(self, hashed: NDArray[Any], lanes: Lanes) -> NDArray[Any]:
+        """The same for the hashes of a batch, as `hash_batch` gives them."""
+        fold: Callable[[Any, Any], Any] = range_lanes if self.facts.fold == "ranges" else FOLDS[self.facts.fold]
+        return fold(hashed, self.over(lanes))
+
+    def hashed_lanes(self, keys: pa.Array, lanes: Lanes) -> NDArray[Any]:
         """Lanes of a batch as uint32, every key hashed, null as empty; who is hashed at all is the router's to say."""
         from keylane.hashing.batch import hash_batch
-        from keylane.placement.ranges import range_lanes
 
         assert self.hash is not None
-        hashed = hash_batch(self.hash, keys)
-        return range_lanes(hashed, lanes) if self.facts.fold == "ranges" else FOLDS[self.facts.fold](hashed, lanes)
+        return self.fold_batch(hash_batch(self.hash, keys), lanes)
 
 
 def partitioner(name: str, encoding: Encoding = "utf8") -> Partitioner:

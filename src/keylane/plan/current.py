@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract, Key
     from keylane.placement.cell_lanes import CellLanes
     from keylane.placement.overrides import HotRule
+    from keylane.placement.ranges import KeySpace
     from keylane.plan.candidates import Candidate
     from keylane.plan.hashed_keys import Moves, Places, Stream
     from keylane.profile.model import Profile
@@ -58,8 +59,8 @@ class Today:
         return self._same[name, lanes]
 
 
-def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
-    """Where today's contract has every key of the profile.
+def today_of(stream: Stream, contract: Contract, lanes: int, key_space: KeySpace | None = None) -> Today:
+    """Where today's contract has every key of the profile; `key_space` where its ranges are not equal.
 
     A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1. One of another
     key says nothing of these, and is refused.
@@ -67,11 +68,11 @@ def today_of(stream: Stream, contract: Contract, lanes: int) -> Today:
     _check_key(stream.profile, contract.spec.key)
     if contract.spec.geo is not None and stream.places is not None:
         return _by_place(stream.places, contract, lanes)
-    router = Router(contract, lanes=lanes)
+    router = Router(contract, lanes=lanes, key_space=key_space)
     keys = stream.profile.keys.num_rows
     if router.partitioner.hash is None or contract.spec.key.window is not None:
         return Today(contract, lanes, np.full(keys, -1, np.int32), Fitted())
-    hashed = stream.hashed(contract.spec.partitioner, lanes)
+    hashed = stream.hashed(contract.spec.partitioner, key_space or lanes)
     if router.cells is not None:
         return _cells_among_others(stream, router, hashed.home)
     if not router.overrides.any:

@@ -17,9 +17,7 @@ from keylane.geo.bits import HOME_RESOLUTION, ancestor, curve_end, resolution
 from keylane.hashing.batch import hash_batch
 from keylane.keys.cells import NO_CELL, cells_in
 from keylane.keys.read import read_batch
-from keylane.placement.fold import FOLDS
 from keylane.placement.partitioners import partitioner
-from keylane.placement.ranges import range_lanes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.placement.cell_lanes import CellLanes
     from keylane.placement.partitioners import Partitioner
+    from keylane.placement.ranges import Lanes
     from keylane.profile.model import Profile, Windows
 
 __all__ = [
@@ -256,18 +255,23 @@ class Hashed:
     """One hash, one lane count: what tells the lane of each key, and (lanes, windows) records on the lanes."""
 
     rule: Partitioner
-    lanes: int
+    space: Lanes
     numbers: NDArray[Any]
     loads: NDArray[np.float64]
 
+    @property
+    def lanes(self) -> int:
+        """The lane count."""
+        return len(self.loads)
+
     def fold(self, ranks: NDArray[np.int64], lanes: int | None = None) -> NDArray[np.int32]:
         """The lanes of some keys, also under another lane count."""
-        return _folded(self.rule, self.numbers[ranks], lanes or self.lanes)
+        return self.rule.fold_batch(self.numbers[ranks], lanes or self.space).astype(np.int32)
 
     @cached_property
     def home(self) -> NDArray[np.int32]:
         """The lane of every key: only whoever counts all of them needs it."""
-        return _folded(self.rule, self.numbers, self.lanes)
+        return self.rule.fold_batch(self.numbers, self.space).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -281,7 +285,7 @@ class Stream:
     profile: Profile
     counts: tuple[int, ...] = ()
     _numbers: dict[str, Any] = field(default_factory=dict)
-    _hashed: dict[tuple[str, int], Hashed] = field(default_factory=dict)
+    _hashed: dict[tuple[str, Lanes], Hashed] = field(default_factory=dict)
 
     @cached_property
     def whole(self) -> Seen:
@@ -319,19 +323,20 @@ class Stream:
         """The keys as places; None where they are none."""
         return places_of(self.profile, self.base_keys) if may_be_places(self.profile) else None
 
-    def hashed(self, name: str, lanes: int) -> Hashed:
-        """The keys under a partitioner and a lane count."""
+    def hashed(self, name: str, lanes: Lanes) -> Hashed:
+        """The keys under a partitioner and a lane count, or the key space of a stream whose ranges are not equal."""
         if (name, lanes) not in self._hashed:
             rule, numbers = self._numbered(name)
             self._hashed[name, lanes] = Hashed(rule, lanes, numbers, self._loads(name, rule, numbers, lanes))
         return self._hashed[name, lanes]
 
-    def _loads(self, name: str, rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.float64]:
-        common = lcm(*self.counts) if lanes in self.counts and rule.facts.fold != "ranges" else lanes
-        if common == lanes or common > MOST_COMMON:
-            return lane_loads(_folded(rule, numbers, lanes), self._columns, lanes)
+    def _loads(self, name: str, rule: Partitioner, numbers: NDArray[Any], lanes: Lanes) -> NDArray[np.float64]:
+        count = lanes if isinstance(lanes, int) else len(lanes)
+        common = lcm(*self.counts) if count in self.counts and rule.facts.fold != "ranges" else count
+        if common == count or common > MOST_COMMON:
+            return lane_loads(rule.fold_batch(numbers, lanes).astype(np.int32), self._columns, count)
         whole = self.hashed(name, common).loads
-        return whole.reshape(common // lanes, lanes, -1).sum(axis=0)
+        return whole.reshape(common // count, count, -1).sum(axis=0)
 
     @cached_property
     def _columns(self) -> NDArray[np.int32]:
@@ -346,11 +351,6 @@ class Stream:
         if rule.hash.name not in self._numbers:
             self._numbers[rule.hash.name] = hash_batch(rule.hash, self.base_keys)
         return rule, self._numbers[rule.hash.name]
-
-
-def _folded(rule: Partitioner, numbers: NDArray[Any], lanes: int) -> NDArray[np.int32]:
-    folded = range_lanes(numbers, lanes) if rule.facts.fold == "ranges" else FOLDS[rule.facts.fold](numbers, lanes)
-    return np.asarray(folded).astype(np.int32)
 
 
 def lane_loads(home: NDArray[np.int32], windows: NDArray[Any], lanes: int) -> NDArray[np.float64]:

@@ -117,7 +117,7 @@ def decide(given: Given) -> Decision:
         return Decision(router.stream, tuple(branches), _keyless(given, router.facts.on_null), by_key=False)
     branches += [*_hot(given), *_tabled(given)]
     rejects = router.overrides.table is not None and router.overrides.table_rejects
-    otherwise = _refused(Reason.NOT_IN_TABLE) if rejects else Outcome(_home(given, router.lane_count))
+    otherwise = _refused(Reason.NOT_IN_TABLE) if rejects else Outcome(_home(given))
     return Decision(router.stream, tuple(branches), otherwise, by_key=True)
 
 
@@ -125,11 +125,11 @@ def _refused(reason: Reason) -> Outcome:
     return Outcome(reason=F.lit(str(reason)))
 
 
-def _home(given: Given, lanes: int) -> Column:
-    """The lane of the hash alone."""
+def _home(given: Given, tier: int | None = None) -> Column:
+    """The lane of the hash alone; `tier` is the lane count of another stream."""
     assert given.hash is not None
-    rule = given.router.facts.fold
-    return range_lane(given.hash, lanes, given.way) if rule == "ranges" else fold(rule, given.hash, lanes)
+    rule, space = given.router.facts.fold, given.router.key_space_of(tier)
+    return range_lane(given.hash, space, given.way) if rule == "ranges" else fold(rule, given.hash, len(space))
 
 
 def _without_key(given: Given) -> Iterator[Branch]:
@@ -154,7 +154,8 @@ def _by_rule(given: Given, rule: str, reason: Reason) -> Outcome:
     # Only null keys come here: empty ones that are hashed go the way of all others.
     partitioner = given.router.partitioner
     assert partitioner.hash is not None
-    return Outcome(F.lit(int(partitioner.fold(partitioner.hash.of(None), given.router.lane_count))))
+    over = partitioner.over(given.router.key_space)
+    return Outcome(F.lit(int(partitioner.fold(partitioner.hash.of(None), over))))
 
 
 def _keyless(given: Given, rule: str) -> Outcome:
@@ -178,7 +179,7 @@ def _hot(given: Given) -> Iterator[Branch]:
 def _behave(given: Given, rule: HotRule) -> Outcome:
     """A tier, a spread, or a spread inside a tier."""
     lanes = rule.lanes or given.router.lane_count
-    home = _home(given, lanes)
+    home = _home(given, rule.lanes)
     spread = rule.spread
     if spread is None:
         return Outcome(home, stream=rule.stream)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from keylane.errors import UsageError
 from keylane.router import Router
 from keylane.spark.cells import placed_natively, routed_places
 from keylane.spark.decide import Given, SubKey, decide, divided_by, sub_keys
@@ -34,20 +35,21 @@ if TYPE_CHECKING:
 __all__ = ["lane", "route"]
 
 
-def lane(contract: Contract, *, lanes: int | None = None, position: str | None = None) -> Column:
+def lane(contract: Contract | Router, *, lanes: int | None = None, position: str | None = None) -> Column:
     """The lane of each row as an int column; null where there is none, and only `route` says why.
 
-    `lanes` as in `Router`; `position` names an integer column with the record's place in the source, which keyless
-    rules and position spreads read. Needs an active session. A column alone cannot know the frame: one that lacks a
-    field is Spark's own error, and a window over a `timestamp_ntz` column needs `route`.
+    Takes a contract, with `lanes` as in `Router`, or a router. `position` names an integer column with the record's
+    position in the source, which keyless rules and position spreads read. Needs an active session. A column alone
+    cannot know the frame: one that lacks a field is Spark's own error, and a window over a `timestamp_ntz` column needs
+    `route`.
     """
-    router = Router(contract, lanes=lanes)
+    router = _router(contract, lanes)
     at = None if position is None else column_named(position).cast("bigint")
     if router.cells is not None or not few_enough(router.overrides, joins=False):
-        fields = needed(contract)
+        fields = needed(router.contract)
         return placed(router, fields, [column_named(name) for name in fields], at)["lane"].alias("lane")
     way = java_way(SparkSession.active())
-    keys = read_keys(contract.spec.key, None, way, checked=_checked(router, way))
+    keys = read_keys(router.contract.spec.key, None, way, checked=_checked(router, way))
     found = by_literals(router.overrides, keys.base)
     subs = sub_keys(router.overrides, None, way)
     given = Given(router, keys, _hash(router, keys, way), found, subs, at, way, written_out=False)
@@ -56,7 +58,7 @@ def lane(contract: Contract, *, lanes: int | None = None, position: str | None =
 
 def route(
     df: DataFrame,
-    contract: Contract,
+    contract: Contract | Router,
     *,
     lanes: int | None = None,
     stream: str | None = None,
@@ -64,18 +66,19 @@ def route(
 ) -> DataFrame:
     """The frame with `stream`, `lane`, `routing_key` and `reason`; no row more or less, and in the same order.
 
+    Takes a contract, with `lanes` and `stream` as in `Router`, or a router: for many frames, or for a key space.
     `reason` is null where there is a lane, else one of `keylane.Reason`. `position` names an integer column with the
     record's place in the source; rows that need it and have none get the reason `no-position`.
     """
-    router = Router(contract, lanes=lanes, stream=stream)
-    check_frame(df, contract, position)
+    router = _router(contract, lanes, stream)
+    check_frame(df, router.contract, position)
     at = None if position is None else column_named(position).cast("bigint")
     if placed_natively(router):
         return _with_added(*routed_places(df, router))
     if router.cells is not None or not few_enough(router.overrides, joins=True):
         return _over_arrow(df, router, at)
     way, schema = java_way(df.sparkSession), df.schema
-    keys = read_keys(contract.spec.key, schema, way, checked=_checked(router, way))
+    keys = read_keys(router.contract.spec.key, schema, way, checked=_checked(router, way))
     frame, keys = _staged(df, keys)
     frame, found = by_joins(frame, router.overrides, keys.base)
     frame, hashed = _hash_staged(frame, _hash(router, keys, way))
@@ -84,6 +87,14 @@ def route(
     decision = decide(Given(router, keys, hashed, found, subs, at, way, written_out=few))
     added = (decision.stream_column(), decision.lane_column(), keys.routing.binary, decision.reason_column())
     return _with_added(frame, added)
+
+
+def _router(given: Contract | Router, lanes: int | None, stream: str | None = None) -> Router:
+    if not isinstance(given, Router):
+        return Router(given, lanes=lanes, stream=stream)
+    if lanes is not None or stream is not None:
+        raise UsageError.of("a router has its lanes and its stream", hint="give them to Router, or give the contract")
+    return given
 
 
 def _hash(router: Router, keys: Keys, way: JavaWay) -> Column | None:

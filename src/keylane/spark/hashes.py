@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas import functions as python
 
 from keylane.hashing.murmur2 import SEED, M
-from keylane.placement.ranges import range_start
+from keylane.placement.ranges import key_space
 from keylane.spark.java_calls import MURMUR2, reflected, static_call
 from keylane.spark.keys import big_endian
 
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
+    from keylane.placement.ranges import KeySpace, Lanes
     from keylane.router import Router
     from keylane.spark.java_calls import JavaWay
     from keylane.spark.keys import Bytes
 
 __all__ = [
+    "bisected",
     "bound",
     "constant_texts",
     "digest",
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 
-# MD5 digest -> one of n equal ranges of its 128-bit space, as a column: what `placement.ranges` does.
+# MD5 digest -> a range of its 128-bit space, as a column: what `placement.ranges` does.
 
 DIGEST: Final = "org.apache.commons.codec.digest.DigestUtils"
 LONGS: Final = "com.google.common.primitives.Longs"
@@ -63,12 +65,30 @@ def digest(key: Column, way: JavaWay) -> Column:
     return static_call(DIGEST, "md5", "binary", key) if way == "static" else F.md5(key)
 
 
-def range_lane(digest: Column, lanes: int, way: JavaWay) -> Column:
-    """The range that a digest lies in."""
-    if lanes == 1:
+def range_lane(digest: Column, lanes: Lanes, way: JavaWay) -> Column:
+    """The range that a digest lies in. Equal ranges are reckoned, others are searched for."""
+    space = key_space(lanes)
+    if len(space) == 1:
         return F.when(digest.isNotNull(), F.lit(0))
-    starts = [range_start(lane, lanes) for lane in range(1, lanes)]
-    return (_by_halves if way == "static" else _by_text)(digest, starts, lanes)
+    if not space.is_equal:
+        return _searched(F.lower(F.hex(digest)) if way == "static" else digest, space)
+    return (_by_halves if way == "static" else _by_text)(digest, list(space.starts[1:]), len(space))
+
+
+def _searched(digest: Column, space: KeySpace) -> Column:
+    """By bisection over constant texts, whose order is that of the numbers: 4,096 ranges are 13 steps."""
+    starts = constant_texts(f"{start:032x}" for start in space.starts)
+    return bound(digest, lambda text: F.when(text.isNotNull(), bisected(text, starts, len(space)) - 1))
+
+
+def bisected(key: Column, starts: Column, count: int) -> Column:
+    """How many starts are not above the key: halving steps, each taken if the start it leads to is not above it."""
+    steps = F.array(*(F.lit(1 << bit) for bit in reversed(range(count.bit_length()))))
+
+    def step(passed: Column, width: Column) -> Column:
+        return F.when(key >= F.get(starts, passed + width - 1), passed + width).otherwise(passed)
+
+    return F.aggregate(steps, F.lit(0), step)
 
 
 def _by_halves(digest: Column, starts: list[int], lanes: int) -> Column:
@@ -134,7 +154,7 @@ def hashed(name: str, keys: Column) -> Column:
 
 def placed(router: Router, fields: Sequence[str], columns: Sequence[Column], position: Column | None) -> Column:
     """The placement of every row as one struct; `columns` are the fields of these names."""
-    contract, lanes, stream, names = router.contract, router.lane_count, router.stream, list(fields)
+    contract, stream, space, names = router.contract, router.stream, router.key_space, list(fields)
     # One for all batches of a task: a lane table takes a while to read.
     at_work: list[Router] = []
 
@@ -142,7 +162,7 @@ def placed(router: Router, fields: Sequence[str], columns: Sequence[Column], pos
         from keylane.router import Router
 
         if not at_work:
-            at_work.append(Router(contract, lanes=lanes, stream=stream))
+            at_work.append(Router(contract, stream=stream, key_space=space))
         batch = pa.RecordBatch.from_arrays(list(given[: len(names)]), names=names)
         return placements(at_work[0], batch, given[len(names)] if len(given) > len(names) else None)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from keylane.spark.hashes import constant_texts
+from keylane.spark.hashes import bisected, constant_texts
 from keylane.spark.keys import PREFIX
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _range_of(table: LaneTable | None, base: Bytes) -> Column | None:
     key = _comparable(table, base)
     starts = constant_texts("" if start is None else _as_text(start) for start in table.starts)
     ends = constant_texts("g" if end is None else _as_text(end) for end in table.ends)
-    at = _bisected(key, starts, len(table.starts)) - 1
+    at = bisected(key, starts, len(table.starts)) - 1
     return F.when(key < F.get(ends, at), F.get(constant_texts(map(str, table.range_lanes)), at).cast("int"))
 
 
@@ -146,13 +146,3 @@ def _comparable(table: LaneTable, base: Bytes) -> Column:
 
 def _as_text(bound: bytes | int) -> str:
     return bound.hex().upper() if isinstance(bound, bytes) else f"{bound + 2**63:016X}"
-
-
-def _bisected(key: Column, starts: Column, count: int) -> Column:
-    """How many starts are not above the key: halving steps, each taken if the start it leads to is not above it."""
-    steps = F.array(*(F.lit(1 << bit) for bit in reversed(range(count.bit_length()))))
-
-    def step(found: Column, width: Column) -> Column:
-        return F.when(key >= F.get(starts, found + width - 1), found + width).otherwise(found)
-
-    return F.aggregate(steps, F.lit(0), step)

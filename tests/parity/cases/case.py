@@ -13,9 +13,11 @@ import pyarrow as pa
 import yaml
 
 from keylane.contract.parse import parse_contract
+from keylane.router import Router
 
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
+    from keylane.placement.ranges import KeySpace
 
 Columns = dict[str, pa.Array]
 Spec = dict[str, Any]
@@ -29,6 +31,7 @@ class Case:
     `alone`: whether Spark's `lane(contract)` is asked beside `route`. With overrides, which take long to compile twice,
     a few cases of each kind do.
     `by_record`: False where a column holds what no Python value can.
+    `key_space`: the layout of the shards, where they are not of equal width.
     """
 
     spec: Spec
@@ -37,6 +40,7 @@ class Case:
     lanes: int | None = None
     alone: bool | None = None
     by_record: bool = True
+    key_space: KeySpace | None = None
 
     @property
     def asked_alone(self) -> bool:
@@ -57,6 +61,10 @@ class Case:
             "spec": {**usual, **self.spec},
         }
         return parse_contract(yaml.safe_dump(document, allow_unicode=True))
+
+    @property
+    def router(self) -> Router:
+        return Router(self.contract, lanes=self.lanes, key_space=self.key_space)
 
     @property
     def table(self) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.parity.cases.case import Case, Spec, crossed, hot, key, many, of
-from tests.parity.cases.partitioners import LONGS
+from tests.parity.cases.partitioners import LONGS, MD5, uneven
 
 ORDERS = [None, "", "o-1", "o-2", "o-3", "Zoë", "😀"]
 OVERRIDDEN = crossed(k=["a", "b", "c", "d", "", None], order=ORDERS)
@@ -13,6 +13,7 @@ TIER = {"stream": "vip", "lanes": 5}
 BY = {"over": 3, "by": "order"}
 TURN = {"over": 5, "by_position": True}
 LISTED = [9, 2, 15]
+CUT = uneven(5)
 
 HOT = {
     "pins": Case({"hot_keys": [{"keys": ["a", "b", ""], "pin": {"lanes": [3, 0, 15]}}]}, OVERRIDDEN),
@@ -40,6 +41,8 @@ HOT = {
     ),
     "tier": Case(hot(tier=TIER), OVERRIDDEN),
     "tier of shards": Case({"partitioner": "kinesis-md5", **hot(tier=TIER)}, OVERRIDDEN),
+    "tier beside uneven shards": Case({**MD5, "lanes": TIER["lanes"], **hot(tier=TIER)}, OVERRIDDEN, key_space=CUT),
+    "spread over uneven shards": Case({**MD5, "lanes": TIER["lanes"], **hot(spread=BY)}, OVERRIDDEN, key_space=CUT),
     "tier with a spread by sub-key": Case(hot(tier={**TIER, "spread": BY}), OVERRIDDEN),
     "tier with a spread by position": Case(hot(tier={**TIER, "spread": TURN}), OVERRIDDEN),
     "tier with listed lanes": Case(hot(tier={**TIER, "spread": {"lanes": [4, 1], "by": "order"}}), OVERRIDDEN),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.parity.cases.case import Case, key, of
 
 from keylane.contract.names import PARTITIONERS
 from keylane.contract.partitioners import FACTS
+from keylane.hashing.md5 import md5_128
+from keylane.placement.ranges import SPACE, KeySpace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TEXTS = [
     *("", None, "a", "abc", "abcd", "TT0124", "polygenelubricants", "1468509572224", "merchant_000042", "x" * 37),
@@ -54,4 +59,26 @@ SHARDS = {
 }
 SHARDS["100000 shards"] = Case({"partitioner": "kinesis-md5", "lanes": 100_000}, of(["a", "b", "Zoë", "", None]))
 
-CASES = {**_every(), **LONG_KEYS, **SHARDS}
+
+def uneven(count: int, *, at: Sequence[str] = (), turn: int = 0) -> KeySpace:
+    """A layout of so many shards, wide and narrow; one begins at the digest of each key in `at`, the next after it."""
+    edges = {md5_128(text.encode()) + step for text in at for step in (0, 1)}
+    edges |= {SPACE * (i + turn) ** 2 // (count + turn) ** 2 for i in range(1, count - len(edges))}
+    starts = (0, *sorted(edges))
+    ends = (*(start - 1 for start in starts[1:]), SPACE - 1)
+    names = (f"shardId-{count - i:012d}" for i in range(count))
+    return KeySpace.from_ranges(zip(names, starts, ends, strict=True))
+
+
+DIGITS = [*map(str, range(300))]
+MD5 = {"partitioner": "kinesis-md5"}
+UNEVEN = {
+    f"{space} uneven shards": Case(
+        {**MD5, "lanes": space}, of([*DIGITS, "Zoë", "", None]), key_space=uneven(space, at=at)
+    )
+    for space, at in ((2, []), (3, ["0"]), (17, ["7", "8"]), (601, DIGITS), (4096, DIGITS))
+}
+UNEVEN["as many live shards as there are"] = Case({**MD5, "lanes": "live"}, of(DIGITS), key_space=uneven(11))
+UNEVEN["uneven shards of a client that folds"] = Case({"lanes": 11}, of([*DIGITS, None]), key_space=uneven(11))
+
+CASES = {**_every(), **LONG_KEYS, **SHARDS, **UNEVEN}

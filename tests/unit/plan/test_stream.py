@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from keylane.placement.ranges import KeySpace
+from keylane.plan.current import today_of
 from keylane.plan.hashed_keys import Stream, moved_loads
 from keylane.router import Router
 
@@ -23,6 +25,20 @@ NAMES = ("kafka-java", "librdkafka-consistent-random", "sarama-hash", "pulsar-mu
 def test_keys_are_where_the_router_puts_them(name: str, steady: Profile, contract: Callable[..., Contract]) -> None:
     router = Router(contract(partitioner=name, lanes=24))
     assert Stream(steady).hashed(name, 24).home.tolist() == router.lanes(steady.keys).to_pylist()
+
+
+@pytest.mark.parametrize("name", ["kafka-java", "kinesis-md5"])
+def test_keys_are_there_also_where_shards_are_uneven(
+    name: str, steady: Profile, contract: Callable[..., Contract]
+) -> None:
+    space, promised = KeySpace((0, 2**99, 2**126, 2**127, 2**127 + 1)), contract(partitioner=name, lanes=5)
+    stream, router = Stream(steady, (5, 10)), Router(promised, key_space=space)
+    right = router.lanes(steady.keys).to_pylist()
+    hashed = stream.hashed(name, space)
+    assert hashed.home.tolist() == today_of(stream, promised, 5, space).home.tolist() == right
+    assert hashed.loads.sum(axis=1).tolist() == np.bincount(right, steady.records, minlength=5).tolist()
+    # The twin: equal ranges have them elsewhere, unless the client folds by the count alone.
+    assert (stream.hashed(name, 5).home.tolist() == right) == (name == "kafka-java")
 
 
 @pytest.mark.parametrize("name", NAMES)

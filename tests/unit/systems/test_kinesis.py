@@ -9,7 +9,7 @@ from botocore.validate import ParamValidator
 
 from keylane.errors import UnplacedError, UsageError
 from keylane.hashing.md5 import md5_128
-from keylane.placement.ranges import SPACE
+from keylane.placement.ranges import SPACE, KeySpace
 from keylane.records import Reason
 from keylane.router import Router
 from keylane.systems.kinesis.put import put_arguments
@@ -88,6 +88,24 @@ def test_a_tier_is_cut_by_its_own_count_of_shards(name: str, contract: Make) -> 
         arguments = put_arguments(router, {"k": key}, b"")
         assert arguments["StreamName"] == "t.vip"
         assert shard(arguments, 4) == router.place({"k": key}).lane
+
+
+@pytest.mark.parametrize("name", ["kafka-java", "kinesis-md5"])
+def test_shards_of_a_given_key_space_are_met_also_where_they_are_uneven(name: str, contract: Make) -> None:
+    shards = KeySpace((0, 2**100, 2**126, 2**127, 2**127 + 2, SPACE - 2**120))
+    uneven = Router(contract(lanes=6, partitioner=name), key_space=shards)
+    equal = Router(contract(lanes=6, partitioner=name))
+    sent = {router: [put_arguments(router, {"k": f"m-{i}"}, b"") for i in range(200)] for router in (uneven, equal)}
+
+    def reached(arguments: dict[str, Any]) -> int:
+        explicit = arguments.get("ExplicitHashKey")
+        return shards.lane_of(md5_128(arguments["PartitionKey"].encode()) if explicit is None else int(explicit))
+
+    right = [uneven.lane({"k": f"m-{i}"}) for i in range(200)]
+    assert [reached(arguments) for arguments in sent[uneven]] == right
+    assert len(set(right)) == (6 if name == "kafka-java" else 4)
+    # The twin: what was made for equal shards misses these.
+    assert [reached(arguments) for arguments in sent[equal]] != [equal.lane({"k": f"m-{i}"}) for i in range(200)]
 
 
 @pytest.mark.parametrize("name", ["kafka-java", "librdkafka-consistent", "kinesis-md5"])

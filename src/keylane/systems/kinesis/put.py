@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keylane.errors import UnplacedError, UsageError
-from keylane.placement.ranges import range_start
 from keylane.records import Reason
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def put_arguments(
     """`StreamName`, `Data`, `PartitionKey` and, where the key's own hash would land elsewhere, `ExplicitHashKey`.
 
     The explicit hash key is the first of the lane's range, as decimal text without leading zeros: the form the service
-    takes. It assumes shards of equal width, as a new stream has them; after splits and merges ask the key space.
+    takes. Shards are those of the router's key space: of equal width, as a new stream has them, unless it has another.
     """
     placement = router.placed(record, position)
     lane = placement.lane
@@ -37,10 +36,10 @@ def put_arguments(
     if lane is None:
         raise UnplacedError(f"no lane: {placement.why[-1]}", Reason.NO_POSITION)
     arguments = {"StreamName": placement.stream, "Data": data, "PartitionKey": _partition_key(placement.routing_key)}
-    lanes = router.lanes_in(placement.stream)
-    if router.facts.name == "kinesis-md5" and lane == router.partitioner.lane(placement.routing_key, lanes):
+    shards = router.key_space_in(placement.stream)
+    if router.facts.name == "kinesis-md5" and lane == router.partitioner.lane(placement.routing_key, shards):
         return arguments
-    return {**arguments, "ExplicitHashKey": str(range_start(lane, lanes))}
+    return {**arguments, "ExplicitHashKey": str(shards.range_of(lane)[0])}
 
 
 def _partition_key(key: bytes) -> str:

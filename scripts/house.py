@@ -431,7 +431,19 @@ def tree_lines(steps: list[dict[str, str]]) -> list[str]:
 
 #: Packages in the order of a record; a package imports from those above it (tests/architecture).
 ORDER: Final = (
-    *("errors", "records", "geo", "contract", "keys", "hashing", "placement", "router", "batch_router", "matching"),
+    *(
+        "moved",
+        "errors",
+        "records",
+        "geo",
+        "contract",
+        "keys",
+        "hashing",
+        "placement",
+        "router",
+        "batch_router",
+        "matching",
+    ),
     *("profile", "measure", "plan", "budget", "history", "documents", "testing", "spark", "systems", "pipelines"),
     *("report", "cli"),
 )

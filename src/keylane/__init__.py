@@ -25,8 +25,11 @@ The public names below load on first use, so that `keylane explain` never pays f
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from keylane.moved import Moved
 
 if TYPE_CHECKING:
     from keylane.contract.answers import Answers, answers
@@ -77,6 +80,9 @@ _HOME = {
     "parse_contract": "contract.parse",
     "partitioner": "placement.partitioners",
 }
+
+if Moved not in sys.meta_path:
+    sys.meta_path.append(Moved)
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ signal.signal(signal.SIGTERM, lambda *_: stop.set())
 from pathlib import Path
 from tests.integration.routed import contract
 from tests.route.worlds import quick_conf
-from keylane.pipelines.kafka import KafkaOptions
+from keylane.pipelines.route import KafkaOptions
 from keylane.pipelines.route.run import Options, route
 
 asked = json.loads(sys.argv[1])

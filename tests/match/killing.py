@@ -18,7 +18,7 @@ SCRIPT = """
 import json, os, signal, sys
 from tests.match.worlds import geo_contract
 from tests.route.worlds import quick_conf
-from keylane.pipelines.kafka import KafkaOptions
+from keylane.pipelines.route import KafkaOptions
 from keylane.pipelines.match.options import Options
 from keylane.pipelines.match.follow import Following, follow
 

@@ -1,24 +1,29 @@
 """keylane: every key in its lane.
 
-The file map, in the order a record travels. A package imports only from those above it, and
-`tests/architecture` reads the imports to hold that:
+The packages, in the order a record travels. A package imports only from those above it, and `tests/architecture` reads
+the imports to hold that. Every module with its purpose: the file map in docs/architecture.md.
 
-    errors, records     values that everything speaks of: the error root, Placement, Finding
-    geo                 places on the earth as cells, and tables of cells: the only room that knows H3
-    contract            the promise: names, model, parse, answers, fingerprint, evolve
-    keys                record -> routing key: fields, encodings, windows, the registry header
-    hashing             routing key -> number: one algorithm a file, for one key and for a batch
-    placement           number -> lane: folds, ranges, keyless, tables, hot keys, the named partitioners
-    router, batches     the four steps on one page, for a record; the same over an Arrow batch
-    matching            who is near whom, exactly: covers, timelines, offers
-    measure             what data says: who wrote it (identify), whether it keeps its promise (check), who is heavy
-    plan                strategies compared, a change priced, the budget of a cluster: from figures alone
-    testing             shipped test kit: history checker, auditor of folders, golden vectors
-    spark               the same decision as columns of a frame; a session that is right by itself
-    systems             files, kafka, kinesis: the only rooms that know an SDK
-    pipelines           read -> steps -> write: one module for each verb that runs on Spark
-    report              what a person looks at: one HTML file that asks nothing of the network
-    cli                 one file for each command; each returns data, one printer shows it
+    errors, records       values that everything uses: the error root, Placement, Reason, Finding
+    geo                   locations as H3 cells, and tables of cells; the only package that imports H3
+    contract              the promise: model, parser, validation, fingerprint, evolution
+    documents             what commands print with `-o json`, as models; the JSON Schemas come from them
+    keys                  record -> routing key: fields, encodings, windows
+    hashing               routing key -> number: one algorithm a file, for one key and for a batch
+    placement             number -> lane: folds, ranges, keyless rules, tables, hot keys, the named partitioners
+    router, batch_router  the four steps on one page, for a record; the same over an Arrow batch
+    matching              which drivers are near which riders, exactly
+    profile               every key of a stream with its records by window, as values
+    measure               what data shows: its writers, conformance, co-partitioning, balance, hot lanes
+    plan                  strategies compared and a change priced, from a profile alone
+    budget                what the brokers of a cluster carry, and the least that has to move
+    history               the history checker: the rules that `verify` judges by
+    testing               the test kit that ships: history checker, auditor of folders, golden vectors
+    spark                 the same decision as columns of a frame; session, readers, writers, counters
+    systems               files, folders, Kafka, Kinesis behind one endpoint; the only package that imports SDKs
+    pipelines             read -> steps -> write: one package or module for each verb that runs on Spark
+    report                HTML pages and charts: one file each, no network
+    cli                   one file for each command; each returns data, one printer shows it
+    moved                 old names of modules, for imports written for earlier versions
 
 The public names below load on first use, so that `keylane explain` never pays for Arrow or pydantic.
 """

@@ -1,12 +1,10 @@
-"""Places on the earth and their H3 cells: the only room that imports H3. Needs the extra `geo`.
+"""Locations on the earth and their H3 cells: the only package that imports H3. Needs the extra `geo`.
 
-bits     what can be read off a cell's number: resolution, ancestors, order along the curve; needs no library
-places   which latitudes and longitudes are a place, and the reason when they are none
-cells    a place -> the cell it is in
-disks    the cells around a cell
-children the cells under a cell
-shapes   the outline of a cell
-split, pack, rebalance   counted cells -> leaves, leaves -> lanes, and a table in use made even by few moves
+    coordinates  which latitudes and longitudes are a location, and the reason when they are not; needs no library
+    bits         what a cell's number contains: resolution, ancestors, children, order along the curve; needs no library
+    cells        a location -> its cell; the cells around a cell
+    lane_tables  counted cells -> leaves, leaves -> lanes, and a table in use evened out by few moves
+    shapes       the outline of a cell on a flat map, and the borders between lanes
 
 Which lane a cell has: `keylane.placement.cell_lanes`. Who is near whom: `keylane.matching`.
 """

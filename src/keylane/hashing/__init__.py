@@ -1,7 +1,11 @@
 """Routing key -> number: one algorithm a file, each for one key and for a batch. Pure.
 
-`HASHES` is the table of all of them. `hash_batch` in `batch.py` runs one over an Arrow array.
-What a number becomes is not decided here: see `placement.fold` and `placement.ranges`.
+    murmur2, kafkajs_legacy, crc32, fnv1a, murmur3, md5, java   the algorithms
+    row_words   rows of bytes as columns of 32-bit words, for their kernels
+    batch       one of them over an Arrow array of keys
+
+`HASHES` is the table of all of them. What a number becomes is not decided here: see `placement.fold` and
+`placement.ranges`.
 """
 
 from __future__ import annotations

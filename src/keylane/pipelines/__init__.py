@@ -1,11 +1,14 @@
-"""Read -> steps -> write: one short module for each verb that runs on Spark, or can.
+"""Read -> steps -> write: one package or module for each verb that runs on Spark, or can.
 
-route, batch   every record of a source in its lane: the run, and one batch of it
-verify, sides  a target held against its source; and both as rows of a history
-profile        every key of a source counted by window, in one pass; looking: the source before it
-geo_table      a lane table from the places of a source, counted in one pass
-demo           a seeded day, routed under several contracts, and its figures
-lesson         H3 cells as Kafka keys on a real broker: two hashes, each figure beside what is asked
+    context    the session of a pipeline, and errors of Spark, Java and the file system in plain words
+    route      every record of a source in its lane
+    verify     a target compared with its source
+    profile    every key of a source counted by window, in one pass
+    geo_table  a lane table from the locations of a source
+    match      drivers near riders, as a batch or following two streams
+    demo       a seeded day routed under several contracts, and its figures; `demo lesson`
+
+The rules that they carry out are in the pure packages above; systems are opened by `keylane.systems.endpoint`.
 """
 
 from __future__ import annotations

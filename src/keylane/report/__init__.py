@@ -1,12 +1,15 @@
-"""What a person looks at: one HTML file that asks nothing of the network.
+"""HTML pages and charts from documents: one file each that asks nothing of the network.
 
-markup   tags whose text is escaped unless it was made here
-page     the shell: styles, script and data in one file, with a policy that forbids every request
-draw     small pictures as SVG
-words    numbers and keys as a reader wants them
-demo     the page of `keylane demo`, from its figures; `case` is its part on one stream
-plan     the pages of `keylane plan` and `keylane profile`, from their documents
-           lanes, traffic, compared, balance, cost: its sections; `parts` is what those are built from
-           axes, curves, dots, heat, matrix: its charts; `when` is the names of windows
-charts   the same charts as objects, for notebooks
+    html           tags whose text is escaped; the shell of a page, with a policy that forbids every request
+    numbers        numbers, keys and windows as text
+    sections       what sections are built from: headings, figures, tables, charts for two widths
+    plan_page      the pages of `keylane plan` and `keylane profile`; plan_sections: their sections
+    demo_page      the page of `keylane demo`
+    geo_pages      the pages of `keylane geo table` and `keylane match`
+    svg_charts     charts as SVG: scales, axes, curves, bars, dots
+    heatmap        lanes over time
+    charts         the charts as objects, for notebooks
+    map            the data that a map is drawn from; land: outlines of land
+
+The documents: `keylane.documents`.
 """

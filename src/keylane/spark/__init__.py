@@ -1,24 +1,25 @@
-"""Lanes on Spark: the router's decision as columns of a frame, and a local session that is right by itself.
+"""Lanes on Spark: the router's decision as columns of a frame, and a local session with the right settings.
 
-session     a local session, and what a session of the user's own lacks; `java`, `archive` and `cache` are its parts
-frames      `route` and `lane`: where a frame meets a contract; `checks` says what it must be
-keys        the key fields as columns; `kinds` and `windows` are its parts
-hashes      routing key -> number; `calls` are the Java methods behind some of them
-lanes       number -> lane; `ranges` for 128-bit digests, `spread` for one key over several lanes
-cells       places, cells and their lanes; `cells_java` where the session has H3
-overrides   hot keys and tables as look-ups
-decide      the steps in a row, as branches
-arrow       what has no native form
-places      the decision for keys that are places; `cells` are its parts
-geo_counts  places of a frame by home cell and hour
-place_keys  home cells of places as the keys of a profile
-lines, schemas, files   sources as frames with the place of each record; what they hold, and what is new
-writing     one batch into the lanes of a folder
-messages    Kafka records as frames; `decoding` for the fields of their values
-history     rows of a history, judged bucket by bucket
-stopping    the end between two batches
+    session         a local session, and what a session of the user's own lacks; `jvm` finds Java and compiles sources
+    context         how a pipeline is run: session, stop, progress; the one argument of every pipeline
+    read_parquet    files of a batch as frames, each record with its position; read_lines: JSON lines and CSV
+    scan            some columns of many files, for `profile`
+    messages        Kafka records as frames, and back
+    frames          `route` and `lane`: where a frame meets a contract
+    keys            the key fields as columns
+    hashes          routing key -> number; `java_calls` are the Java methods behind some of them
+    lanes           number -> lane
+    cells           locations, cells and their lanes
+    overrides       hot keys and tables as look-ups
+    decide          the steps in a row, as branches
+    write_lanes     one batch into the lanes of a folder
+    streaming       a streaming query that stops between two batches
+    count_keys      records of each key by window; count_cells: of each home cell by hour
+    history         rows of a history, judged bucket by bucket
+    prepartitioned  a frame declared to be in lanes already
 
-The only room that imports pyspark. The decision itself is `keylane.router`; this room is held equal to it by tests.
+Only here and in `pipelines` is pyspark imported. The decision itself is `keylane.router`; tests hold this package equal
+to it.
 """
 
 from __future__ import annotations

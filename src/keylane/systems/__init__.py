@@ -1,10 +1,17 @@
-"""The only rooms that know a file format's reader or an SDK. Each names its extra when that is missing.
+"""Where streams are: one package for each system, behind one endpoint. The only package that imports SDKs.
 
-files    folders and files of Parquet, CSV and JSON lines, as Arrow batches
-kafka    a contract in producers: confluent-kafka, kafka-python; `kafka_measured`: errors, batches, lag;
-         `kafka_budget`: what brokers carry; `kafka_reassign`: moves it
-kinesis  a contract in boto3: the explicit hash key
-broker   a real Kafka of our own on this machine, for development and tests; `process` tells one process from another
-jars     Java archives that are pinned; `ivy` fetches them
-doctor   what of all this is here, and what is missing
+    endpoint  address -> endpoint: the interface of every system, and the registry by address scheme
+    flow      what passes between the source and the target of a route
+    streams   a stream as `verify` reads it, part by part
+    files     files and folders of Parquet, JSON lines and CSV
+    folders   a stream as a folder of lanes: the target of `route`
+    kafka     clusters, topics, producers
+    kinesis   a contract in boto3
+    profiles  a profile on disk
+    atomic    atomic writes, locks, and which process a pid is
+    broker    a real Kafka on this machine, for development and tests
+    jars      pinned Java archives, and how they are fetched
+    doctor    which of all this is installed, and what is missing
+
+A system names its extra when a library is missing.
 """

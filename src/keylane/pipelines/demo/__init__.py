@@ -1,11 +1,10 @@
 """The demo: a seeded day, routed under several contracts, and what became of its lanes.
 
-traffic    the day: payments, rides, standing queries, as Arrow tables
-cities     data for it
-choose     the contracts compared: files in `contracts/`, and those made from the morning or from population
-counts     Spark: records of each lane and half hour, keys that parted
-figures    pure: counts -> max/mean, order kept or given up, hot keys, drift
-run        the steps in a row
+    traffic    the day: payments, rides, standing queries, as Arrow tables
+    contracts  the contracts compared: files in `contracts/`, and those made from the morning or from population
+    run        the steps in a row
+    figures    counts -> max/mean, order kept or given up, hot keys, drift
+    lesson     `demo lesson`: H3 cells as Kafka keys on a real broker, with two hashes
 
-What a person looks at: `keylane.report`.
+The page: `keylane.report.demo_page`.
 """

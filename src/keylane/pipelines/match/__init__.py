@@ -1,14 +1,20 @@
-"""`match`: every available driver within so many metres of a rider, exactly; a batch of two sources, or two streams.
+"""`match`: every available driver within a radius of a rider, exactly; a batch of two sources, or two streams.
 
-options      what may be said of a match
-sources      a file, a folder, a routed folder or a topic -> a frame of raw records with their places
-reading      raw records -> pings and requests, and dead letters; for frames of batches and of streams alike
-copartition  what is refused before it starts: lanes that differ, another contract
-fanout       requests -> a copy for each lane that can hold a driver near them
-joined       pings and copies, lane by lane -> pairs; without ghosts; each rider's drivers in order
-batch        the whole of it, into a folder that is there whole or not at all, or into a topic
-verified     the same by brute force, and what differs
-picture      what a page shows of it
+    options         what may be set about a match, and what is refused before it starts
+    sources         a file, a folder, a routed folder or a topic -> a frame of raw records with their positions
+    records         raw records -> pings and requests, and dead letters
+    lanes           requests -> a copy for each lane that can hold a driver near them; pings and copies -> pairs
+    offers          matches -> offers, time window by time window
+    write           the target: a folder that is there whole or not at all, or a topic
+    document        the document that a match ends with
+    batch           a match of everything that is there
+    follow          `--follow`: matches as records arrive
+    follow_sources  the two sources as one stream
+    follow_batch    one batch of it
+    follow_lanes    its steps by driver and by lane
+    watermark       how far time has advanced in the sources
+    follow_state    its state on disk
+    follow_metrics  its figures
 
 Who is near whom is decided in `keylane.matching`, which knows no Spark.
 """

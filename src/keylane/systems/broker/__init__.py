@@ -4,14 +4,13 @@
         print(cluster.bootstrap)
     cluster, is_new = up(folder)            # detached, as `keylane dev kafka up` has it; `down(folder)` ends it
 
-layout   what a cluster is: nodes, ports, folders, and the settings each node starts with
-tls      certificates and passwords of a cluster that asks for them, and the settings of clients that have them
-nodes    one process a node: format, start, signals
-ready    whether a node answers
-state    which cluster a folder holds, and whose folder it is
-cluster  all of it together: up, down, running
+    layout   what a cluster is: nodes, ports, folders, and the settings each node starts with
+    tls      certificates and passwords of a cluster that asks for them, and the settings of clients that have them
+    nodes    one process a node: format, start, signals
+    cluster  all of it: up, down, running; which cluster a folder holds, and whether its nodes answer
+    faults   nodes killed, paused and restarted, for tests
 
-To stop, pause and kill nodes in tests: `keylane.systems.broker.faults`. For a broker that is not ours: `kafka`.
+For a broker that is not ours: `keylane.systems.kafka`.
 """
 
 from __future__ import annotations

@@ -316,7 +316,7 @@ def test_cells_are_on_both_ends_of_the_map(browser: Browser, pages: Pages) -> No
 def test_without_a_place_it_is_a_page_all_the_same(browser: Browser, pages: Pages) -> None:
     browser.open(pages("nobody")).drawn().loaded()
     assert complaints(browser, pages("nobody"), mapped=False) == []
-    assert "There is no cell to show." in browser.run('return document.querySelector("#map").innerText')
+    assert "no cell" in browser.run('return document.querySelector("#map").innerText')
 
 
 def test_ten_thousand_leaves_are_drawn_from_a_page_of_a_moderate_size(browser: Browser, pages: Pages) -> None:
@@ -353,7 +353,7 @@ def test_what_the_map_shows_can_be_read_in_tables_without_it(browser: Browser, p
     assert len(tables) == 2
     assert all(1 <= rows <= 50 for rows in tables)
     label = browser.run('return document.querySelector(".stage canvas").getAttribute("aria-label")')
-    assert re.match(r"Map: [\d,]+ cells on 12 lanes, [\d,]+ borders between lanes\.", label)
+    assert re.match(r"Map: [\d,]+ cells on 12 lanes, [\d,]+ borders", label)
 
 
 def test_it_prints(browser: Browser, pages: Pages) -> None:

@@ -206,9 +206,7 @@ def test_both_maps_have_one_scale(browser: Browser, pages: Pages, tmp_path: Path
 def test_cells_can_be_read_by_keys_and_by_pointer(browser: Browser, pages: Pages) -> None:
     browser.open(pages("plan")).drawn()
     browser.run('document.querySelector("canvas").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowDown"}))')
-    assert re.match(
-        r"lane 1, 12 Nov 00:00–02:00\s+[\d,]+ records, [\d.]+× the mean lane of this window", browser.run(TIP)
-    )
+    assert re.match(r"lane 1, 12 Nov 00:00–02:00\s+[\d,]+ records, [\d.]+×", browser.run(TIP))
     browser.run("""const canvas = document.querySelectorAll("canvas")[1], box = canvas.getBoundingClientRect();
     canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: box.right - 2, clientY: box.bottom - 2}));""")
     cells = plan_document()["over_time"]["after"]["cells"]

@@ -108,4 +108,4 @@ def test_under_spark_submit_with_python_workers(cluster: Cluster, tmp_path: Path
     assert sum(len(table) for _, _, table in lanes_of(target)) == found["out"]
     assert problems_by_executor(log) == []
     assert "ArrowEvalPython" in plans(log)
-    assert "route: time zone is Asia/Kolkata; route reads and writes times in UTC all the same" in said
+    assert "Asia/Kolkata" in said

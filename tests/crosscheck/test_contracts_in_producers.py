@@ -63,7 +63,7 @@ def test_a_registry_header_is_no_part_of_the_key_in_kafka_python_either(contract
 
 def test_a_spread_by_position_needs_more_than_the_key_and_is_refused(contract: Make) -> None:
     router = Router(contract(hot_keys=[{"keys": ["a"], "spread": {"over": 2, "by_position": True}}]))
-    with pytest.raises(UsageError, match="more than the key's bytes"):
+    with pytest.raises(UsageError, match="key's bytes"):
         kafka_python_partitioner(router)
 
 

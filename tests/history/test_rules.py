@@ -87,7 +87,8 @@ def test_scopes_in_place_of_keys() -> None:
 
 def test_a_record_that_has_no_lane_by_contract_is_misrouted() -> None:
     found = check([sent(1), read(1, expected_lane=-1)])
-    assert [violation.detail for violation in found.violations] == ["the contract says no lane"]
+    (violation,) = found.violations
+    assert "no lane" in violation.detail
 
 
 def test_the_first_violations_are_kept_and_all_are_counted() -> None:

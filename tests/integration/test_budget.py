@@ -139,7 +139,7 @@ def test_a_plan_of_a_cluster_that_has_changed_is_refused(cluster: Cluster, topic
         before = seen(cluster)
         code, found, said = budget(cluster, "--plan", "r.plan.json", "--apply", "--yes", folder=tmp_path)
         assert (code, found) == (1, {})
-        assert "the cluster has changed since the plan was made; nothing was changed" in said
+        assert "changed since" in said
         assert seen(cluster) == before
     finally:
         client.delete_topics(["other"], operation_timeout=30)["other"].result(30)
@@ -169,7 +169,7 @@ def test_an_interrupt_removes_the_throttle_and_the_same_plan_again_finishes(
     assert status["under_way"]
     assert len(status["throttles"]) == 8
     assert other[0] == 1
-    assert "another reassignment is under way" in other[2]
+    assert "another reassignment" in other[2]
     assert seen(cluster)[1] == {"broker": {}, "topic": {}}
 
     code, done, said = budget(cluster, "--plan", "reassignment.plan.json", *options[:2], folder=tmp_path)

@@ -90,7 +90,7 @@ def test_the_lesson_cannot_be_kept_and_says_why(lesson: Lesson) -> None:
     assert [trial.active_lanes for trial in lesson.trials] == [4, 6]
     assert [trial.checks[0].kept for trial in lesson.trials] == [False, False]
     assert lesson.trials[1].cv == pytest.approx(lesson.least_cv)
-    assert "6 cells fill at most 6 of 60 lanes" in lesson.why
+    assert "6 of 60 lanes" in lesson.why
 
 
 def test_every_record_was_delivered_batched_and_read(lesson: Lesson) -> None:
@@ -157,7 +157,7 @@ def test_records_elsewhere_are_an_error(broker: Cluster, monkeypatch: pytest.Mon
     chicago = {"cell": int("832664fffffffff", 16)}
     monkeypatch.setattr(Router, "placed", lambda self, _record, position=None: placed(self, chicago, position))
     settings = Settings("astray", traffic=Traffic(10, 5))
-    with pytest.raises(CountError, match="the broker does not hold what was placed"):
+    with pytest.raises(CountError, match="not hold"):
         run_lesson(kafka_access(broker.bootstrap), settings, lambda _: None, own=True)
     assert [name for name in topics_and_groups(broker) if "keylane-lesson" in name] == []
 
@@ -202,7 +202,7 @@ def test_the_command_on_a_cluster_that_is_named(
     assert _run() == 0
     shown = capsys.readouterr().out
     assert shown.startswith("CV < 5 %: broken by both (")
-    assert "6 cells fill at most 6 of 12 lanes" in shown.splitlines()[1]
+    assert "6 of 12 lanes" in shown.splitlines()[1]
     validator().validate(json.loads((tmp_path / "lesson" / "figures.json").read_text()))
     assert sorted(path.name for path in (tmp_path / "lesson" / "contracts").iterdir()) == [
         "formula.yaml",

@@ -90,7 +90,7 @@ def test_up_again_says_where_it_is_and_starts_nothing(begun: Ended, cluster: Clu
     assert again.document == {**begun.document, "new": False}
     other = kafka("up", folder)
     assert (other.code, other.out) == (1, "")
-    assert "another cluster runs in this folder" in other.err
+    assert "another cluster" in other.err
 
 
 def test_records_come_and_go_by_password_and_by_certificate(cluster: Cluster) -> None:
@@ -128,10 +128,10 @@ def test_no_password_is_in_any_output_log_or_argument(begun: Ended, cluster: Clu
 
 @pytest.mark.faults
 def test_a_node_that_does_not_start_says_why_and_leaves_only_its_log(tmp_path: Path) -> None:
-    with pytest.raises(BrokerError, match=r"node 1 ended while it started: .*[Hh]eap.*; its log is .*node-1\.log"):
+    with pytest.raises(BrokerError, match=r"node 1 .*[Hh]eap.*node-1\.log"):
         up(tmp_path / "k", heap="1k")
     assert sorted(path.name for path in (tmp_path / "k").iterdir()) == [".keylane-kafka", "logs"]
-    with pytest.raises(BrokerError, match=r"could not format its folder: .*Invalid value x for configuration"):
+    with pytest.raises(BrokerError, match="Invalid value x for configuration"):
         up(tmp_path / "k", extra={"node.id": "x"})
 
 

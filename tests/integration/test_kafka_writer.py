@@ -277,5 +277,5 @@ def test_a_broker_that_is_not_there_is_said(
     short: dict[str, Any] = {"max.block.ms": "2000", "delivery.timeout.ms": "2000", "request.timeout.ms": "1000"}
     monkeypatch.setattr(kafka_writer, "NEEDED", {**kafka_writer.NEEDED, **short, "linger.ms": "0"})
     away = Division(KafkaAccess("127.0.0.1:1"), "away", 0, (("t", 1),), 1, exactly_once=exactly_once)
-    with pytest.raises(Exception, match=rf"{WRITE_ERROR}writer 0 of batch 0: no broker answers at 127\.0\.0\.1:1"):
+    with pytest.raises(Exception, match=rf"{WRITE_ERROR}.*batch 0.*127\.0\.0\.1:1"):
         written(away, rows([0], [1]))

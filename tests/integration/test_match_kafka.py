@@ -96,9 +96,9 @@ def test_the_topic_with_other_lanes_is_named_before_anything_is_read(
 ) -> None:
     odd = topic(5, "rider-requests")
     options = Options(RADIUS, co_partitioned=True)
-    with pytest.raises(DataError, match=f"the riders are not co-partitioned.*{odd}: 5 lanes.*8 lanes"):
+    with pytest.raises(DataError, match=f"riders.*co-partitioned.*{odd}: 5 lanes.*8 lanes"):
         match(at(broker, topics[0]), at(broker, odd), str(tmp_path / "out"), options, contract=geo_contract(LANES))
-    with pytest.raises(DataError, match=f"no such topic at .*got '{odd}-gone'"):
+    with pytest.raises(DataError, match=f"topic.*got '{odd}-gone'"):
         match(at(broker, topics[0]), at(broker, f"{odd}-gone"), str(tmp_path / "out"), options)
-    with pytest.raises(TargetError, match=r"no such topic at .*--create"):
+    with pytest.raises(TargetError, match="--create"):
         match(at(broker, topics[0]), at(broker, topics[1]), at(broker, f"{odd}-gone"), options)

@@ -125,7 +125,7 @@ def test_a_record_without_a_lane_is_a_dead_letter(world: World) -> None:
     told = {name: letter.header(f"__keylane.errors.{name}") for name in ("reason", "topic", "partition", "offset")}
     assert told == {"reason": "null-key", "topic": world.source, "partition": "1", "offset": letter_offset(letter)}
     assert letter.header("__keylane.errors.fingerprint") == contract(world.target).fingerprint
-    assert "the contract rejects null keys" in letter.header("__keylane.errors.message")
+    assert "null keys" in letter.header("__keylane.errors.message")
     assert (letter.header("__keylane.errors.contract"), letter.header("__keylane.errors.epoch")) == ("orders", "1")
 
 
@@ -196,7 +196,7 @@ def test_a_batch_that_has_the_number_of_another_is_refused(world: World) -> None
     send(world.broker, world.source, numbered(80, 40))
     shutil.rmtree(checkpoint)
     shutil.copytree(kept, checkpoint)
-    with pytest.raises(TargetError, match="was written before, with other records"):
+    with pytest.raises(TargetError, match="other records"):
         world.route()
     assert len(read_committed(world.broker, world.target)) == 80
 
@@ -322,7 +322,7 @@ def test_a_topic_that_grows_while_a_batch_is_open(world: World) -> None:
             grown.append(batch)
             world.grow(world.target, 6)
 
-    with pytest.raises(LaneCountError, match=r"have changed while the route ran.*got 6; allowed: 4.*--on-growth keep"):
+    with pytest.raises(LaneCountError, match=r"got 6; allowed: 4.*--on-growth"):
         world.route(probe=grow, max_records=50)
     assert len(read_committed(world.broker, world.target)) == 50, "the batch that was open is whole"
     with pytest.raises(LaneCountError, match="another lane count"):
@@ -369,13 +369,13 @@ def test_refusals_come_before_anything_is_written(world: World, monkeypatch: pyt
     with pytest.raises(TargetError, match=r"no such topic.*missing.*--create"):
         run(given, world.address(world.source), world.address("missing"), options=Options(), spark=world.spark)
     for target in (world.address("missing"), str(world.folder / "lanes")):
-        with pytest.raises(DataError, match=r"no such topic .* got 'nowhere'"):
+        with pytest.raises(DataError, match=r"topic .*got 'nowhere'"):
             run(given, world.address("nowhere"), target, options=Options(kafka=KafkaOptions(create=True)))
     with pytest.raises(UsageError, match="one topic"):
         run(given, world.address(world.source), world.address(world.source), spark=world.spark)
     with pytest.raises(LaneCountError, match="got 4; allowed: 3"):
         world.route(contract(world.target, 3))
-    with pytest.raises(UsageError, match="nothing says how values are written"):
+    with pytest.raises(UsageError, match="values"):
         world.route(contract(world.target, **{"fields: [key]": "fields: [k]"}))
     assert read_committed(world.broker, world.target) == []
 

@@ -115,4 +115,4 @@ def test_a_wrong_authority_is_said(guarded: Cluster, tmp_path: Path) -> None:
     process = keylane(tmp_path, guarded, "--kafka", f"ssl.ca.location={other}", KAFKA_PASSWORD="x")
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "do not trust each other" in err
+    assert "trust" in err

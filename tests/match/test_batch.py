@@ -189,7 +189,8 @@ def test_a_sample_is_judged_by_itself_and_a_planted_fault_is_found(
     matches = latest.withColumn("driver_ts", F.timestamp_micros("at")).cache()
     counts, given = (2400, 160), work.given
     found, recall, notes = verified(sides.pings, sides.tellings, matches, counts, given, None)
-    assert notes == ["verified on a sample: 1 rider in 3 and 1 driver in 3, by the hash of their ids"]
+    (note,) = notes
+    assert "1 rider in 3 and 1 driver in 3" in note
     assert (found["missing"], found["extra"], recall) == (0, 0, 1.0)
     assert 0 < found["pairs"] < len(truth) / 4
     chosen = (F.pmod(F.xxhash64("rider_id"), F.lit(3)) == 0) & (F.pmod(F.xxhash64("driver_id"), F.lit(3)) == 0)
@@ -200,7 +201,7 @@ def test_a_sample_is_judged_by_itself_and_a_planted_fault_is_found(
     )
     assert wrong["missing"] > 0
     assert recall < 1.0
-    with pytest.raises(DataError, match="too many pings to verify the nearest"):
+    with pytest.raises(DataError, match="too many pings"):
         verified(sides.pings, sides.tellings, matches, counts, Options(RADIUS, nearest=1), None)
 
 

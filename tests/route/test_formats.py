@@ -198,7 +198,7 @@ def test_parquet_columns_may_be_added_and_not_changed(spark: SparkSession, tmp_p
     route(contract(), str(source), str(target), spark=spark)
     assert [(row["n"], row.get("new")) for row in records(target)] == [(1, None), (2, 2.5)]
     pq.write_table(pa.table({"k": ["c"], "n": ["three"]}), source / "c.parquet")
-    with pytest.raises(DataError, match=r"c.parquet: column 'n' has changed its type: got 'string'; allowed: bigint"):
+    with pytest.raises(DataError, match=r"c.parquet: column 'n' .*got 'string'; allowed: bigint"):
         route(contract(), str(source), str(target), spark=spark)
     assert len(records(target)) == 2
 
@@ -278,7 +278,7 @@ def test_of_two_values_under_one_name_the_last_counts(spark: SparkSession, tmp_p
         ("a.csv", b"\nk,n\na,1\n", "no usable header line"),
         ("a.csv", b'k,"n\nx,1\n', "no usable header line"),
         ("a.csv", b"k,k\nx,1\n", "no usable header line"),
-        ("a.csv", b"z\n1\n", "lacks a column that the key is made of: got 'k'; allowed: z"),
+        ("a.csv", b"z\n1\n", "got 'k'; allowed: z"),
         ("a.jsonl.gz", gzip.compress(b'{"k":"a"}\n' * 5000)[:-30], r"a\.jsonl\.gz cannot be read"),
     ],
 )

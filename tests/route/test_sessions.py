@@ -59,27 +59,26 @@ def test_the_active_session_stays_the_users(spark: SparkSession, tmp_path: Path)
 @pytest.mark.parametrize("schema", ["n banana", "bigint"])
 def test_a_schema_that_is_none(spark: SparkSession, tmp_path: Path, schema: str) -> None:
     (tmp_path / "in.csv").write_text("k,n\na,1\n")
-    with pytest.raises(UsageError, match="not a list of columns and types"):
+    with pytest.raises(UsageError, match="columns and types"):
         route(contract(), str(tmp_path / "in.csv"), str(tmp_path / "o"), options=Options(schema=schema), spark=spark)
 
 
 def test_its_python_is_said(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "/elsewhere/python")
     (told,) = said(spark)
-    assert told.startswith("Python workers run '/elsewhere/python', and not this Python; set PYSPARK_PYTHON=")
+    assert "'/elsewhere/python'" in told
     assert sys.executable in told
 
 
 def test_options_that_come_too_late_are_said(spark: SparkSession) -> None:
     master, memory = said(spark, "spark://elsewhere:1", spark__executor__memory="4g")
-    assert master.startswith("master spark://elsewhere:1 is not used")
-    assert memory.startswith("spark.executor.memory=4g is not used: it is set when a session is made")
+    assert "spark://elsewhere:1" in master
+    assert "spark.executor.memory=4g" in memory
 
 
 def test_options_against_what_the_records_need_are_said(spark: SparkSession) -> None:
-    assert said(spark, spark__sql__adaptive__enabled="true") == [
-        "spark.sql.adaptive.enabled=true is not used: route needs false"
-    ]
+    (note,) = said(spark, spark__sql__adaptive__enabled="true")
+    assert "spark.sql.adaptive.enabled=true" in note
     own = session_beside(spark, None, {"spark.sql.files.maxPartitionBytes": "12345"})
     assert own.conf.get("spark.sql.files.maxPartitionBytes") == "12345"
     assert spark.conf.get("spark.sql.files.maxPartitionBytes") != "12345"
@@ -104,7 +103,7 @@ def test_a_file_that_changes_while_it_is_read(spark: SparkSession, tmp_path: Pat
             with (source / "a.jsonl").open("a") as file:
                 file.write('{"k":"b"}\n')
 
-    with pytest.raises(DataError, match=r"a.jsonl has changed while it was read: got '20 bytes .*; allowed: 10 bytes"):
+    with pytest.raises(DataError, match=r"a.jsonl .*got '20 bytes .*allowed: 10 bytes"):
         route(contract(), str(source), str(target), spark=spark, probe=grow)
     assert seen(target) == set(), "the batch has not happened"
     assert route(contract(), str(source), str(target), spark=spark).counts.out == 2
@@ -121,7 +120,7 @@ def test_a_file_that_has_changed_since_is_named(spark: SparkSession, tmp_path: P
     (source / "f001.parquet").unlink()
     route(contract(), str(source), str(target), spark=spark, say=told.append)
     (line,) = told
-    assert line.startswith("changed since they were routed, and not read again: f000.parquet (")
+    assert "f000.parquet (" in line
     assert "f001" not in line, "one that is gone has done its work"
 
 

@@ -113,9 +113,7 @@ def test_it_fails_when_none_could_be_installed(machine: Machine, installing: str
     machine.apt(installing)
     done = machine.run("java.sh", str(machine.jvm))
     assert done.returncode == 1
-    assert (
-        "Spark needs Java 17 or later; install one (Debian: openjdk-17-jre-headless), or set JAVA_HOME" in done.stderr
-    )
+    assert "openjdk-17-jre-headless" in done.stderr
     assert ("E: disk full" in done.stderr) == ("E:" in installing)
 
 

@@ -203,7 +203,7 @@ def test_a_sticky_change_of_another_lane_count_is_refused(run: Run, source: Path
     assert run(source, "-n", 6, "--write", old)[0] == 0
     assert "keeps the lanes" in run(source, "-n", 7, "--sticky", old)[2]
     assert "no ranges" in run(source, "--strategy", "curve", "--sticky", old)[2]
-    assert "--name and --stream are for a new contract" in run(source, "--sticky", old, "--name", "x")[2]
+    assert "--name and --stream" in run(source, "--sticky", old, "--name", "x")[2]
 
 
 def test_a_source_without_a_place_is_refused(run: Run, tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ def test_what_no_table_can_be_written_for_is_refused_before_anything_is_read(run
     nowhere = tmp_path / "nowhere.parquet"
     code, _, err = run(nowhere, "--contract", base)
     assert code == 2
-    assert "users with lanes by place" in err
-    assert "lanes by place need cells: got 'utf8'" in err
+    assert "users" in err
+    assert "got 'utf8'" in err
     assert "tau above 0" in run(nowhere, "-n", 4, "--tau", "nan")[2]
     assert "not a radius" in run(nowhere, "-n", 4, "--radius", "nan")[2]
 
@@ -243,7 +243,7 @@ def test_one_record_is_not_called_even(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     code, out, _ = run(tmp_path / "one.parquet", "-n", 6, "--report", page)
     assert code == 0
-    assert out.startswith("the records it was fitted on")
+    assert "fitted on" in out
     assert "1 place in" in out
-    assert "too few records to hold half of them out" in out
+    assert "too few records" in out
     assert "as fitted" in page.read_text()

@@ -83,7 +83,7 @@ def test_positions_may_come_in_any_form(contract: Make, positions: Any) -> None:
 
 @pytest.mark.parametrize("positions", [[1], [1, 2, 3], [1.0, 2.0], [None, 2], pa.array([1, None]), ["1", "2"]], ids=str)
 def test_positions_that_do_not_fit_are_refused(contract: Make, positions: Any) -> None:
-    with pytest.raises(DataError, match=r"positions do not fit the batch: .*; allowed: 2 whole numbers"):
+    with pytest.raises(DataError, match=r"positions .*allowed: 2"):
         Router(contract()).lanes(batch(k=["a", "b"]), positions)
 
 

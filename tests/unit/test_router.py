@@ -53,7 +53,7 @@ def test_live_lanes_must_be_told(contract: Make) -> None:
 
 def test_a_lane_count_may_be_repeated_but_not_contradicted(contract: Make) -> None:
     assert Router(contract(lanes=15), lanes=15).lane_count == 15
-    with pytest.raises(LaneCountError, match="contradicts the contract: got 12; allowed: 15"):
+    with pytest.raises(LaneCountError, match="got 12; allowed: 15"):
         Router(contract(lanes=15), lanes=12)
 
 
@@ -118,7 +118,7 @@ def test_a_record_without_a_lane_raises_in_lane_and_is_told_in_place(
 def test_placed_tells_every_step_and_raises_where_lane_does(contract: Make) -> None:
     router = Router(contract(key={"fields": ["k"], "on_null": "reject"}))
     assert router.placed({"k": "a"}) == router.place({"k": "a"})
-    with pytest.raises(UnplacedError, match="null key: the contract rejects it"):
+    with pytest.raises(UnplacedError, match="null key"):
         router.placed({"k": None})
 
 

@@ -52,8 +52,8 @@ def test_a_table_is_for_people(run: Run) -> None:
     first, *rest = out.splitlines()
     assert first.split() == ["PARTITIONER", "LANE", "CLIENT", "NOTE"]
     assert any(line.startswith("kafka-java ") and " 10 " in line for line in rest)
-    assert "The clients disagree: 6 different lanes." in rest
-    assert "To place as kafka-java does:" in rest
+    assert any("6 different lanes" in line for line in rest)
+    assert any("as kafka-java does" in line for line in rest)
     assert any(line.split()[:2] == ["librdkafka", "partitioner=murmur2_random"] for line in rest)
 
 
@@ -83,7 +83,7 @@ def test_the_null_key_is_hashed_by_those_who_hash_it(run: Run) -> None:
     decided = {name for name, lane in lanes(found).items() if lane is not None}
     assert decided == {"librdkafka-consistent", "librdkafka-murmur2", "librdkafka-fnv1a", "spark-hash"}
     notes = {row["partitioner"]: row["note"] for row in found["placements"]}
-    assert notes["kafka-java"] == "places null keys without the key: sticky"
+    assert "sticky" in notes["kafka-java"]
     assert notes["kinesis-md5"] == "refuses null keys"
     assert notes["librdkafka-random"] == "ignores the key"
 
@@ -130,10 +130,10 @@ def test_an_h3_cell_reaches_the_teaching_code_as_its_number(encoding: str, run: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["a"], "--lanes is needed: the lane count is never guessed", id="no lane count"),
-        pytest.param(["-n", 15], "KEY is needed (or --null)", id="no key"),
-        pytest.param(["a", "--null", "-n", 15], "KEY or --null is needed, not both", id="key and null"),
-        pytest.param(["a", "-n", 0], "not a lane count: got 0; allowed: a whole number from 1 to 100000", id="zero"),
+        pytest.param(["a"], "--lanes is needed", id="no lane count"),
+        pytest.param(["-n", 15], "KEY is needed", id="no key"),
+        pytest.param(["a", "--null", "-n", 15], "not both", id="key and null"),
+        pytest.param(["a", "-n", 0], "got 0", id="zero"),
         pytest.param(["a", "-n", -1], "not a lane count: got -1", id="negative"),
         pytest.param(["a", "-n", 1.5], "'1.5' is not a valid integer", id="a fraction"),
         pytest.param(["a", "-n", 10**9], "not a lane count: got 1000000000", id="absurd"),
@@ -198,7 +198,7 @@ def test_groups_hold_every_decided_partitioner_once_largest_first(run: Run) -> N
 
 def test_on_one_lane_all_clients_agree(run: Run) -> None:
     assert document(run, "TT0124", "-n", 1)["agree"] is True
-    assert "All clients that look at the key agree: lane 0." in run("explain", "TT0124", "-n", 1)[1]
+    assert "agree: lane 0" in run("explain", "TT0124", "-n", 1)[1]
 
 
 def test_a_contract_is_asked_first(run: Run, contract_file: ContractFile) -> None:
@@ -230,7 +230,7 @@ def test_a_key_of_several_fields_is_given_by_fields(run: Run, contract_file: Con
     assert bytes.fromhex(found["routing_key"]) == b"x|" + (7).to_bytes(8, "big")
     code, _, err = run("explain", "x", "-c", two)
     assert code == 2
-    assert "this contract's key has several fields: give -f a=… -f b=…" in err
+    assert "-f a=… -f b=…" in err
 
 
 def test_a_spread_takes_its_sub_key_or_its_position(run: Run, contract_file: ContractFile) -> None:
@@ -253,14 +253,14 @@ def test_live_lanes_must_be_told(run: Run, contract_file: ContractFile) -> None:
     live = contract_file(lanes="live")
     code, out, err = run("explain", "TT0124", "-c", live)
     assert (code, out) == (2, "")
-    assert "the contract asks the cluster: got 'lanes: live'" in err
+    assert "got 'lanes: live'" in err
     assert document(run, "TT0124", "-c", live, "-n", 15)["contract"]["lane"] == 10
 
 
 def test_a_lane_count_that_contradicts_the_contract_is_refused(run: Run, contract_file: ContractFile) -> None:
     code, _, err = run("explain", "a", "-c", contract_file(), "-n", 12)
     assert code == 2
-    assert "contradicts the contract: got 12; allowed: 15" in err
+    assert "got 12; allowed: 15" in err
 
 
 @pytest.mark.parametrize(

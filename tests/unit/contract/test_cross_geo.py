@@ -35,13 +35,13 @@ CONTRADICTIONS = {
     "a place without geo": (
         PLACE,
         "spec.key.encoding",
-        "a place needs geo, which says its lane: got none",
+        "needs geo",
         PLACE + GEO,
     ),
     "a place of one field": (
         "key: {fields: [at], encoding: place}\n" + GEO,
         "spec.key.fields",
-        "a place has two fields: got ['at']; allowed: [latitude, longitude]",
+        "got ['at']; allowed: [latitude, longitude]",
         PLACE + GEO,
     ),
     "a place of three fields": (
@@ -53,7 +53,7 @@ CONTRADICTIONS = {
     "a place beside another encoding": (
         "key: {fields: [lat, lng], encoding: [place, utf8]}\n" + GEO,
         "spec.key.encoding",
-        "a place is the whole key: got ['place', 'utf8']; allowed: encoding: place",
+        "got ['place', 'utf8']; allowed: encoding: place",
         "key: {fields: [lat, lng], encoding: [place, place]}\n" + GEO,
     ),
     "a place that is joined": (
@@ -62,53 +62,53 @@ CONTRADICTIONS = {
         "nothing to join: got '-'",
         PLACE + GEO,
     ),
-    "lanes by place for text": (GEO, "spec.key.encoding", "need cells: got 'utf8'; allowed: place for two", CELL + GEO),
+    "lanes by place for text": (GEO, "spec.key.encoding", "got 'utf8'; allowed: place", CELL + GEO),
     "lanes by place for two cells": (
         "key: {fields: [a, b], encoding: h3}\n" + GEO,
         "spec.key.fields",
-        "one field holds the cell: got ['a', 'b']",
+        "got ['a', 'b']",
         CELL + GEO,
     ),
     "a window": (
         "key: {fields: [cell], encoding: h3, window: {field: at, size: 1h}}\n" + GEO,
         "spec.key.window",
-        "a cell has one lane at all times",
+        "one lane",
         "key: {fields: [cell], encoding: h3, window: {field: at, size: 1h}}",
     ),
     "a table too": (
         CELL + GEO + "\ntable: {values: {8929b6d357bffff: 1}}",
         "spec.table",
-        "both say the lane; hint: leave one of them out",
+        "hint: leave one",
         CELL + "table: {values: {8929b6d357bffff: 1}}",
     ),
     "hot keys too": (
         CELL + GEO + "\nhot_keys: [{keys: [8929b6d357bffff], pin: {lanes: [1]}}]",
         "spec.hot_keys",
-        "a hot one too; hint: give it a leaf of its own in geo.leaves",
+        "geo.leaves",
         CELL + "hot_keys: [{keys: [8929b6d357bffff], pin: {lanes: [1]}}]",
     ),
     "a client that ignores keys": (
         "partitioner: librdkafka-random\n" + PLACE + GEO,
         "spec.geo",
-        "ignores keys, so no place can have a lane",
+        "ignores keys",
         "partitioner: librdkafka-murmur2\n" + PLACE + GEO,
     ),
     "a client of text": (
         "partitioner: kinesis-md5\n" + PLACE + GEO,
         "spec.key.encoding",
-        "kinesis-md5 cannot hold it: got 'place'; allowed: utf8",
+        "got 'place'; allowed: utf8",
         "partitioner: abs-long-hashcode\n" + PLACE + GEO,
     ),
     "a leaf that is no cell": (
         leaves("8329b6", "8329bz"),
         "spec.geo.leaves[1]",
-        "no cell: got '8329bz'; allowed: H3 cells in hexadecimal",
+        "got '8329bz'",
         leaves("8329b6", "8329b0"),
     ),
     "a leaf too coarse": (
         leaves("8229b7"),
         "spec.geo.leaves[0]",
-        "a leaf of resolution 2: got '8229b7'; allowed: geo.resolution, 3, to 9",
+        "got '8229b7'; allowed: geo.resolution, 3",
         leaves("8229b7", resolution=2),
     ),
     "a leaf too fine": (
@@ -120,7 +120,7 @@ CONTRADICTIONS = {
     "a leaf inside another": (
         leaves("8329b6", "8429b6d"),
         "spec.geo.leaves[1]",
-        "got 8429b6d, which lies in 8329b6, which is a leaf too (lane 0); allowed: leaves of which none holds another",
+        "got 8429b6d, which lies in 8329b6",
         leaves("8329b6", "8428309"),
     ),
     "a leaf inside another of its lane": (
@@ -132,38 +132,38 @@ CONTRADICTIONS = {
     "a leaf twice": (
         leaves("8329b6", "", "8329b6fffffffff"),
         "spec.geo.leaves[2]",
-        "got 8329b6, which is given twice (lane 0)",
+        "got 8329b6",
         leaves("8329b6", "", "8329b0"),
     ),
     "leaves of lanes that there are not": (
         leaves("8329b6", *[""] * 11, "8329b0"),
         "spec.geo.leaves[12]",
-        "leaves of lanes that there are not: got 13 texts; allowed: up to 12",
+        "got 13 texts; allowed: up to 12",
         leaves("8329b6", *[""] * 10, "8329b0"),
     ),
     "another table's checksum": (
         leaves("8329b0", more=f", checksum: {SUM}"),
         "spec.geo.checksum",
-        f"got {SUM[:16]}…; allowed: {leaves_checksum(['8329b0'])}; hint: the leaves were changed",
+        f"got {SUM[:16]}…; allowed: {leaves_checksum(['8329b0'])}",
         leaves("8329b6", more=f", checksum: {SUM}"),
     ),
     "a checksum without leaves": (
         PLACE + f"geo: {{resolution: 3, checksum: {SUM}}}",
         "spec.geo.checksum",
-        "not that of the leaves",
+        "leaves",
         leaves("8329b6fff", more=f", checksum: {SUM}"),
     ),
     "a region upside down": (
         region("[50, -125, 24, -66]"),
         "spec.geo.region",
-        "no latitudes: got 50 to 24; allowed: south below north, from -90 to 90",
+        "got 50 to 24",
         region("[24, -125, 50, -66]"),
     ),
     "a region beyond the pole": (region("[24, 0, 91, 5]"), "spec.geo.region", "no latitudes", region("[24, 0, 90, 5]")),
     "a region beyond the date line": (
         region("[24, 170, 50, 190]"),
         "spec.geo.region",
-        "no longitudes: got 170 to 190; allowed: two different ones, from -180 to 180",
+        "got 170 to 190",
         region("[24, 170, 50, -170]"),
     ),
     "a region without width": (region("[1, 5, 2, 5]"), "spec.geo.region", "no longitudes", region("[1, 5, 2, 5.5]")),
@@ -176,7 +176,7 @@ CONTRADICTIONS = {
     "a float that is no place": (
         "golden: [{record: {merchant: 1.5}, lane: 0}]",
         "spec.golden[0].record.merchant",
-        "got 1.5; allowed: text or a whole number; hint: quote it",
+        "got 1.5",
         PLACE + GEO + "\ngolden: [{record: {lat: 1.5, lng: -2}, lane: 0}]",
     ),
 }
@@ -215,7 +215,7 @@ def test_leaves_of_another_type_are_the_models_to_refuse(leaf: str, findings: Ca
 @pytest.mark.parametrize("leaf", ["838e06", "832830"])
 def test_a_cell_that_reads_as_a_number_needs_quotes(leaf: str, findings: Callable[..., list[Finding]]) -> None:
     bare = findings(PLACE + f"geo: {{resolution: 3, leaves: [{leaf}]}}")
-    assert any("hint: put them in quotes" in finding.message for finding in bare)
+    assert any("quotes" in finding.message for finding in bare)
     assert findings(leaves(leaf)) == []
 
 

@@ -115,7 +115,7 @@ def test_leaves_that_move_are_counted(old: list[str], new: list[str], moved: Mov
 def test_a_rebalance_says_how_many_leaves_move(contract: Callable[..., Contract]) -> None:
     old, new = contract(PLACE + geo("8329b6 8329b0", "8329b1")), contract(PLACE + geo("8329b6", "8329b0 8329b2"))
     (change,) = evolve(old, new).changes
-    assert change.message == "another lane table: 1 of 3 leaves change lane (33.3%); 1 were hashed; 1 are hashed now"
+    assert "1 of 3 leaves change lane (33.3%)" in change.message
     assert change.moved_share is None
 
 

@@ -28,7 +28,7 @@ def test_swapped_places_are_other_cells() -> None:
     ids=str,
 )
 def test_what_is_no_place_is_refused(latitude: float, longitude: float) -> None:
-    with pytest.raises(DataError, match="not a place on the earth"):
+    with pytest.raises(DataError, match="on the earth"):
         cell_of(latitude, longitude, 3)
 
 
@@ -45,4 +45,4 @@ def test_the_edges_are_places() -> None:
 def test_without_the_library_the_extra_is_named() -> None:
     code = "import sys; sys.modules['h3'] = None\nfrom keylane.geo.cells import cell_of"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "h3 is not installed: hint: pip install 'keylane[geo]'" in done.stderr
+    assert "keylane[geo]" in done.stderr

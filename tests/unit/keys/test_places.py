@@ -110,7 +110,7 @@ def test_one_bad_row_stops_no_other() -> None:
 @pytest.mark.parametrize("kind", [pa.string(), pa.bool_(), pa.binary(), pa.timestamp("us")], ids=str)
 def test_a_column_that_can_hold_no_place_is_a_wrong_file(kind: pa.DataType) -> None:
     batch = pa.table({"lat": pa.nulls(2, kind), "lng": pa.array([1.0, 2.0])})
-    with pytest.raises(DataError, match=r"column 'lat' holds no places: got .* allowed: integer, floating, decimal"):
+    with pytest.raises(DataError, match=r"column 'lat' .*allowed: integer, floating, decimal"):
         read_batch(batch, PLACE, GEO)
 
 
@@ -162,4 +162,5 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     lane, said = done.stdout.splitlines()
     assert int(lane) in range(60)
-    assert said == "MissingExtraError h3 is not installed: hint: pip install 'keylane[geo]'"
+    assert said.startswith("MissingExtraError h3 ")
+    assert "keylane[geo]" in said

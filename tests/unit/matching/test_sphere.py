@@ -47,7 +47,7 @@ def test_an_outline_is_as_far_as_its_nearest_edge() -> None:
 
 @pytest.mark.parametrize("radius", [0, -1, 50_001, float("nan"), float("inf")])
 def test_a_radius_that_cannot_be_matched_is_refused(radius: float) -> None:
-    with pytest.raises(UsageError, match="more than 0 and at most 50,000 metres"):
+    with pytest.raises(UsageError, match="50,000 metres"):
         checked_radius(radius)
 
 

@@ -49,7 +49,7 @@ def test_the_encodings_tried_are_those_the_values_could_have(keys: pa.Array, enc
     ],
 )
 def test_a_column_that_holds_no_keys_is_refused(keys: pa.Array) -> None:
-    with pytest.raises(DataError, match="a key column holds text, bytes or whole numbers: got"):
+    with pytest.raises(DataError, match="whole numbers"):
         candidates_for(keys)
 
 

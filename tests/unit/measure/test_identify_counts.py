@@ -69,7 +69,7 @@ def test_rows_without_a_lane_are_left_out_and_counted() -> None:
     )
     found = identify([batch])
     assert found.verdict == "one-writer"
-    assert "1 row(s) without a lane were left out" in found.notes
+    assert any("1 row(s) without a lane" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("width", [4, 8], ids=["int32be", "int64be"])

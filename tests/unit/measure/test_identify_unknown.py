@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +33,8 @@ def test_too_few_keys_are_unknown_and_the_number_that_would_do_is_said(
     few, enough = merchants[: needed // 3], merchants[:needed]
     found = identify([batch(few, lanes_by("kafka-java", few, lanes))], lanes)
     assert (found.verdict, found.writers) == ("unknown", ())
-    assert found.notes == (
-        f"too few keys to tell: {needed // 3} distinct in the sample; {needed} would do on {lanes} lanes",
-    )
+    (note,) = found.notes
+    assert re.findall(r"\d+", note) == [str(needed // 3), str(needed), str(lanes)]
     found = identify([batch(enough, lanes_by("kafka-java", enough, lanes))], lanes)
     assert found.verdict == "one-writer", "the promised number did not do"
 
@@ -55,7 +55,8 @@ def test_a_few_random_rows_are_never_believed(rows: int, merchants: list[str], b
 def test_one_lane_says_nothing(given: int | None, merchants: list[str], batch: Batch) -> None:
     found = identify([batch(merchants, [0] * len(merchants))], given)
     assert (found.verdict, found.lanes) == ("unknown", 1)
-    assert found.notes == ("one lane: every partitioner puts every key there",)
+    (note,) = found.notes
+    assert "every partitioner" in note
 
 
 def test_lanes_that_most_keys_share_prove_nothing(merchants: list[str], batch: Batch) -> None:
@@ -68,7 +69,7 @@ def test_lanes_that_most_keys_share_prove_nothing(merchants: list[str], batch: B
 def test_keys_that_stand_in_several_lanes_are_said_to(merchants: list[str], batch: Batch) -> None:
     found = identify([batch(merchants[:50] * 40, randomly(2_000))], 12)
     assert found.verdict == "unknown"
-    assert found.notes[0].startswith("keys stand in several lanes: round robin, random or a spread")
+    assert "several lanes" in found.notes[0]
 
 
 @pytest.mark.parametrize("rows", [2_000, 100_000], ids=["few", "more than the sample"])
@@ -83,17 +84,16 @@ def test_keys_seen_once_prove_no_rule_of_the_key(merchants: list[str], batch: Ba
     """Round robin over keys that never repeat: each keeps one lane only because it came once."""
     found = identify([batch(merchants, randomly(2_000))], 12)
     assert found.verdict == "unknown"
-    assert "some rule of the key does" not in found.notes[0]
+    assert "some rule" not in found.notes[0]
 
 
 def test_a_rule_nobody_knows_is_said_to_be_one(merchants: list[str], batch: Batch) -> None:
     lanes = [sum(key.encode()) % 12 for key in merchants] * 2
     found = identify([batch(merchants * 2, lanes)], 12)
     assert found.verdict == "unknown"
-    assert found.notes == (
-        "each key keeps one lane, so some rule of the key does",
-        "no known partitioner explains the lanes",
-    )
+    rule, unexplained = found.notes
+    assert "some rule" in rule
+    assert "no known partitioner" in unexplained
 
 
 def test_an_unproven_lane_count_is_the_highest_lane_seen_plus_one(merchants: list[str], batch: Batch) -> None:
@@ -101,7 +101,7 @@ def test_an_unproven_lane_count_is_the_highest_lane_seen_plus_one(merchants: lis
         at = np.random.default_rng(seed).integers(0, 12, len(merchants))
         found = identify([batch(merchants, at)])
         assert (found.lanes, found.lanes_from) == (12, "seen")
-        assert "on 12 lanes (the highest seen, plus one); hint: --lanes N" in found.notes[1]
+        assert "the highest seen" in found.notes[1]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,8 @@ def test_an_unproven_lane_count_is_the_highest_lane_seen_plus_one(merchants: lis
 def test_data_without_keys_is_unknown(keys: pa.Array, batch: Batch) -> None:
     found = identify([batch(keys, [0] * len(keys))], 12)
     assert (found.verdict, found.writers, found.rows) == ("unknown", (), len(keys))
-    assert found.notes == ("no row has a key and a lane",)
+    (note,) = found.notes
+    assert "no row" in note
 
 
 def test_no_batches_at_all_are_unknown() -> None:
@@ -136,12 +137,12 @@ def test_a_batch_without_rows_among_others_does_no_harm(merchants: list[str], la
 @pytest.mark.parametrize(
     ("lanes", "kind", "message"),
     [
-        pytest.param([0, -1], pa.int32(), r"'lane' holds no lanes: got -1; allowed: 0 to 99999", id="negative"),
-        pytest.param([0, 200_000], pa.int32(), r"'lane' holds no lanes: got 200000; allowed: 0 to 99999", id="huge"),
-        pytest.param([0, 2**63], pa.uint64(), r"'lane' holds no lanes: got 9223372036854775808", id="past 63 bits"),
-        pytest.param([0.0, 1.0], pa.float64(), r"'lane' holds no lanes: got 'double'; allowed: whole", id="float"),
-        pytest.param(["0", "1"], pa.string(), r"'lane' holds no lanes: got 'string'", id="text"),
-        pytest.param([None, None], pa.null(), r"'lane' holds no lanes: got 'null'", id="nothing"),
+        pytest.param([0, -1], pa.int32(), "got -1; allowed: 0 to 99999", id="negative"),
+        pytest.param([0, 200_000], pa.int32(), "got 200000; allowed: 0 to 99999", id="huge"),
+        pytest.param([0, 2**63], pa.uint64(), "got 9223372036854775808", id="past 63 bits"),
+        pytest.param([0.0, 1.0], pa.float64(), "got 'double'", id="float"),
+        pytest.param(["0", "1"], pa.string(), "got 'string'", id="text"),
+        pytest.param([None, None], pa.null(), "got 'null'", id="nothing"),
     ],
 )
 def test_a_lane_column_that_holds_no_lanes_is_refused(
@@ -152,7 +153,7 @@ def test_a_lane_column_that_holds_no_lanes_is_refused(
 
 
 def test_a_lane_beyond_the_given_count_is_refused(batch: Batch) -> None:
-    with pytest.raises(LaneCountError, match="a lane beyond the count was seen: got 12; allowed: 0 to 11"):
+    with pytest.raises(LaneCountError, match="got 12; allowed: 0 to 11"):
         identify([batch(["a", "b"], [0, 12])], 12)
 
 
@@ -168,5 +169,5 @@ def test_an_absurd_lane_count_is_refused(lanes: int, batch: Batch) -> None:
     ids=["float", "bool", "list", "timestamp"],
 )
 def test_a_key_column_that_holds_no_keys_is_refused(keys: pa.Array, batch: Batch) -> None:
-    with pytest.raises(DataError, match="a key column holds text, bytes or whole numbers"):
+    with pytest.raises(DataError, match="whole numbers"):
         identify([batch(keys, [0, 1])])

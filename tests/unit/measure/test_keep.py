@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,12 @@ def said(contract: Contract, *batches: pa.RecordBatch, lane: str | None = "lane"
     return [str(finding) for finding in keeps(Router(contract), batches, lane)[1]]
 
 
+def parts(finding: str) -> tuple[str, str, str]:
+    """Where it is, how many rows, and the reason."""
+    where, rows, reason = re.findall(r"^(\w+: \w+): (\d+ of \d+ rows) .*: ([\w-]+)$", finding)[0]
+    return where, rows, reason
+
+
 def test_data_that_keeps_its_contract_says_nothing(
     merchants: list[str], contract: Make, lanes_by: Lanes, batch: Batch
 ) -> None:
@@ -48,9 +55,9 @@ def test_one_misplaced_row_is_found_and_named(
     at[1_234] = wrong = (promised + 1) % 16
     example = f"(row 1234: lane {wrong}, promised {promised})"
     whole = batch(merchants, at)
-    assert said(contract(), *(whole.slice(i, size) for i in range(0, 2_000, size))) == [
-        f"error: data: 1 of 2000 rows are not in the lane the contract promises {example}; hint: keylane identify"
-    ]
+    (text,) = said(contract(), *(whole.slice(i, size) for i in range(0, 2_000, size)))
+    assert text.startswith("error: data: 1 of 2000 rows ")
+    assert f"{example}; hint: keylane identify" in text
 
 
 def test_three_examples_of_misplaced_rows_are_enough(
@@ -65,7 +72,7 @@ def test_three_examples_of_misplaced_rows_are_enough(
 
 def test_a_row_without_a_lane_is_misplaced(contract: Make, batch: Batch) -> None:
     (finding, *_) = said(contract(**FOUR), batch(["a", "b"], [0, None]))
-    assert "rows are not in the lane the contract promises" in finding
+    assert "the contract promises" in finding
 
 
 def test_without_a_lane_column_nothing_is_held_against_it(contract: Make, batch: Batch) -> None:
@@ -125,28 +132,28 @@ TEN = [*"aaaaaaabcd"]
         pytest.param(
             {"max_over_mean": 2.7},
             TEN,
-            "error: spec.expect.max_over_mean: the fullest lane holds 2.800 times the mean; allowed: at most 2.7",
+            ("max_over_mean", "2.800", "2.7"),
             id="skew broken",
         ),
         pytest.param({"max_over_mean": 2.8}, TEN, None, id="skew kept"),
         pytest.param(
             {"max_key_share": 0.69},
             TEN,
-            "error: spec.expect.max_key_share: the heaviest key has 0.7000 of all rows; allowed: at most 0.69",
+            ("max_key_share", "0.7000", "0.69"),
             id="key share broken",
         ),
         pytest.param({"max_key_share": 0.7}, TEN, None, id="key share kept"),
         pytest.param(
             {"min_distinct_keys": 5},
             TEN,
-            "error: spec.expect.min_distinct_keys: got 4 distinct keys; allowed: at least 5",
+            ("min_distinct_keys", "4", "5"),
             id="distinct broken",
         ),
         pytest.param({"min_distinct_keys": 4}, TEN, None, id="distinct kept"),
         pytest.param(
             {"max_null_share": 0.1},
             [*"aabbccdd", None, ""],
-            "error: spec.expect.max_null_share: 0.2000 of all rows have no key; allowed: at most 0.1",
+            ("max_null_share", "0.2000", "0.1"),
             id="null share broken",
         ),
         pytest.param({"max_null_share": 0.2}, [*"aabbccdd", None, ""], None, id="null share kept"),
@@ -155,12 +162,14 @@ TEN = [*"aaaaaaabcd"]
 )
 @pytest.mark.parametrize("size", [10, 3], ids=["one batch", "batches"])
 def test_an_expectation_is_broken_or_kept(
-    expect: dict[str, Any], keys: list[str | None], broken: str | None, size: int, contract: Make
+    expect: dict[str, Any], keys: list[str | None], broken: tuple[str, str, str] | None, size: int, contract: Make
 ) -> None:
     rows = pa.record_batch([pa.array(keys, pa.string())], names=["k"])
     batches = [rows.slice(i, size) for i in range(0, 10, size)]
     expected = contract(**FOUR, expect=expect)
-    assert said(expected, *batches, lane=None) == ([broken] if broken else [])
+    found = said(expected, *batches, lane=None)
+    expectation = re.compile(r"error: spec\.expect\.(\w+): \D*([\d.]+).*allowed: \D*([\d.]+)")
+    assert [expectation.findall(text) for text in found] == ([[broken]] if broken else [])
 
 
 def test_every_broken_expectation_is_said_at_once(contract: Make, batch: Batch) -> None:
@@ -187,28 +196,29 @@ def test_malformed_rows_are_an_error_and_counted(contract: Make, batch: Batch) -
     numbers = contract(key={"fields": ["k"], "encoding": "int32be"})
     kept, findings = keeps(Router(numbers), [batch([1, 2**40, 3], [0, 0, 0], pa.int64())])
     assert kept.unplaced == {"malformed-key": 1}
-    assert [str(f) for f in findings] == ["error: data: 1 of 3 rows cannot be placed: malformed-key"]
+    (finding,) = findings
+    assert parts(str(finding)) == ("error: data", "1 of 3 rows", "malformed-key")
 
 
 def test_rejected_null_keys_are_a_warning(contract: Make, batch: Batch) -> None:
     strict = contract(key={"fields": ["k"], "on_null": "reject", "on_empty": "reject"})
-    assert said(strict, batch(["a", "b", "c", None, ""], [0] * 5), lane=None) == [
-        "warning: data: 1 of 5 rows cannot be placed: empty-key",
-        "warning: data: 1 of 5 rows cannot be placed: null-key",
+    assert [parts(text) for text in said(strict, batch(["a", "b", "c", None, ""], [0] * 5), lane=None)] == [
+        ("warning: data", "1 of 5 rows", "empty-key"),
+        ("warning: data", "1 of 5 rows", "null-key"),
     ]
 
 
 def test_keys_outside_a_closed_table_are_an_error(contract: Make, batch: Batch) -> None:
     closed = contract(lanes=4, table={"values": {"a": 0}, "otherwise": "reject"})
-    assert said(closed, batch(["a", "x"], [0, 0])) == ["error: data: 1 of 2 rows cannot be placed: not-in-table"]
+    (text,) = said(closed, batch(["a", "x"], [0, 0]))
+    assert parts(text) == ("error: data", "1 of 2 rows", "not-in-table")
 
 
 @pytest.mark.parametrize("batches", [0, 1], ids=["no batch", "a batch without rows"])
 def test_an_empty_sample_is_an_error(batches: int, contract: Make, batch: Batch) -> None:
     empty = batch([], [], pa.string())
-    assert said(contract(), *[empty] * batches) == [
-        "error: data: no rows; hint: nothing can be said of an empty sample"
-    ]
+    (text,) = said(contract(), *[empty] * batches)
+    assert text.startswith("error: data: no rows")
 
 
 def test_keys_that_collapse_in_the_data_are_a_warning(contract: Make) -> None:
@@ -237,7 +247,7 @@ def test_malformed_times_do_not_hide_null_keys(contract: Make) -> None:
     strict = contract(key=HOURLY, expect={"max_null_share": 0.4})
     rows = windowed([None, None, "c", "d"], [1, 1, 2**62, 2**62])
     findings = said(strict, rows, lane=None)
-    assert any("2 of 4 rows cannot be placed: malformed-key" in finding for finding in findings)
+    assert any("2 of 4 rows" in finding for finding in findings)
     assert any("max_null_share: 0.5000" in finding for finding in findings)
 
 

@@ -70,7 +70,7 @@ def test_another_lane_count_is_found(merchants: list[str], lanes_by: Lanes, batc
         b=batch(merchants, lanes_by("kafka-java", merchants, 24)),
     )
     assert said(found) == [("lanes", "error"), ("keys", "error")]
-    assert found.findings[0].message == "not the same lane count: a has 12, b has 24"
+    assert "a has 12, b has 24" in found.findings[0].message
 
 
 def test_of_three_data_sets_the_odd_one_is_named(merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:
@@ -96,7 +96,7 @@ def test_a_single_key_in_another_lane_is_found(merchants: list[str], lanes_by: L
     moved[77] = (moved[77] + 1) % 12
     found = compared(a=batch(merchants, at), b=batch(merchants, moved))
     assert said(found) == [("keys", "error")]
-    assert found.findings[0].message == "1 of 2000 shared keys are in different lanes"
+    assert "1 of 2000 shared keys" in found.findings[0].message
 
 
 def test_keys_are_compared_by_their_bytes_whatever_the_columns_type(lanes_by: Lanes, batch: Batch) -> None:

@@ -36,9 +36,7 @@ def test_one_that_is_not(file: SourceFile, tmp_path: Path, change: str) -> None:
         path.unlink()
     else:
         path.write_text("k\n" if change == "touched" else "k\na\n")
-    with pytest.raises(
-        DataError, match=r"has changed while it was read.*allowed: 2 bytes of 1700000000.123; hint: write"
-    ):
+    with pytest.raises(DataError, match=r"allowed: 2 bytes of 1700000000.123"):
         check_unchanged([file])
 
 
@@ -51,8 +49,6 @@ def test_what_was_taken_and_has_changed_is_told(file: SourceFile, tmp_path: Path
     assert list(changed_since(target(same, gone), tmp_path)) == []
     other = Taken("a.csv", 1, file.modified, 1)
     (told,) = changed_since(target(same, other, other, other, other), tmp_path)
-    assert told.startswith(
-        "changed since they were routed, and not read again: a.csv (1 bytes of 1700000000.123 then, 2"
-    )
-    assert "and 1 more; write a file elsewhere" in told
+    assert "a.csv (1 bytes of 1700000000.123 then, 2" in told
+    assert "1 more" in told
     assert list(changed_since(target(same), tmp_path / "a.csv")) == [], "a source that is one file"

@@ -95,7 +95,7 @@ def test_a_target_that_holds_something_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "mine"):
         with pytest.raises(TargetError, match="holds something already"):
             check_target(parse_address(str(path)), Options(1.0))
-    with pytest.raises(UsageError, match="offers are written to a folder"):
+    with pytest.raises(UsageError, match="to a folder"):
         check_target(parse_address("kafka://nowhere:1/t"), Options(1.0, assign="greedy"))
 
 

@@ -115,8 +115,8 @@ def test_an_old_contract_is_in_use_while_a_ping_that_it_placed_can_be_seen() -> 
     ("dead", "said"),
     [
         ({"drivers": {"place-zero": 2}, "riders": {"late-request": 1}}, None),
-        ({"drivers": {"place-zero": 1}, "riders": {"late-request": 1}}, "of the drivers do not add up: got '8 good, 1"),
-        ({"drivers": {"place-zero": 2}, "riders": {}}, "of the riders do not add up: got '4 good, 0 dead'; allowed: 5"),
+        ({"drivers": {"place-zero": 1}, "riders": {"late-request": 1}}, "drivers .*got '8 good, 1"),
+        ({"drivers": {"place-zero": 2}, "riders": {}}, "riders .*got '4 good, 0 dead'; allowed: 5"),
     ],
     ids=["all there", "twin: a ping is lost", "twin: a late request is lost"],
 )

@@ -21,5 +21,5 @@ def test_lane_ids_as_keys_would_leave_partitions_empty() -> None:
 
 
 def test_a_lane_count_that_is_none_is_refused() -> None:
-    with pytest.raises(LaneCountError, match="no such lane count: got 0; allowed: 1 to 100,000"):
+    with pytest.raises(LaneCountError, match="got 0; allowed: 1 to 100,000"):
         lane_keys(0)

@@ -94,8 +94,8 @@ def test_more_than_the_useful_lanes_make_no_lane_smaller() -> None:
 def test_it_says_what_would_help_when_no_lane_count_does() -> None:
     found = ceiling(0.083, 64)
     assert (found.useful_lanes, found.helps) == (12, False)
-    assert "alone makes its lane 5.31 times the mean of 64 lanes" in found.says
-    assert "spread this key over 5 lanes or more by a sub-key" in found.says
+    assert "5.31 times" in found.says
+    assert "over 5 lanes" in found.says
     assert "tier" in found.says
 
 

@@ -129,7 +129,8 @@ def test_a_key_that_had_several_lanes_makes_its_new_lane_wait_for_all() -> None:
 def test_streams_joined_with_it_stay_behind() -> None:
     refunds = contract(12, name="refunds")
     found = changed(contract(12), contract(24), 12, 24, others=[refunds, contract(7, name="others")])
-    assert found.breaks == ("refunds (contract refunds) would stay behind",)
+    (broken,) = found.breaks
+    assert "refunds (contract refunds)" in broken
     assert changed(contract(12), contract(12), 12, 12, others=[refunds]).breaks == ()
 
 

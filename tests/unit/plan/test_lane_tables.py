@@ -120,7 +120,7 @@ def test_one_home_cell_above_a_lanes_share_is_said() -> None:
     heavy = counted.fit.copy()
     heavy[0] += heavy.sum()
     found = document(replace(counted, fit=heavy), Wish(12))
-    assert any("of the home cells 1 is alone above" in note for note in found["notes"])
+    assert any("home cells 1 is" in note for note in found["notes"])
     assert not any("home cells" in note for note in document(counted, Wish(12))["notes"])
 
 
@@ -233,7 +233,7 @@ def test_where_one_half_is_empty_nothing_is_said_to_be_even() -> None:
         found = document(Counted(cell, *halves), Wish(6), timed=False)
         assert found["balance"]["held_out"] is None
         assert found["balance"]["cv"] == found["beside"][0]["cv"] > 2
-        assert any("too few records to hold half of them out" in note for note in found["notes"])
+        assert any("too few records" in note for note in found["notes"])
         assert any(note.startswith("1 cell cannot fill 6 lanes") for note in found["notes"])
 
 
@@ -256,7 +256,7 @@ def test_many_lanes_for_one_city_are_called_dear() -> None:
     (note,) = [note for note in document(counted, Wish(60), radii=(1000.0,))["notes"] if "ranges of the curve" in note]
     assert note.startswith("within 1000 m of a record are ")
     ranges = document(counted, Wish(60, "curve"), radii=(1000.0,))["notes"]
-    assert any(note.endswith("lanes on average; fewer lanes help") for note in ranges)
+    assert any("fewer lanes help" in note for note in ranges)
     cheap = document(traffic(), Wish(7), radii=(500.0,))["notes"]
     assert not any("ranges of the curve" in note for note in cheap)
 
@@ -264,6 +264,6 @@ def test_many_lanes_for_one_city_are_called_dear() -> None:
 def test_a_change_that_was_held_back_says_by_what() -> None:
     old, grown = chosen(traffic(), Wish(12))[0], traffic(seed=5, shift=0.9)
     held = document(grown, Wish(12, old=old.lanes, most_moved=0.01))["notes"]
-    assert any("no more than 1.0% of the load may change lane" in note for note in held)
+    assert any("1.0% of the load" in note for note in held)
     free = document(grown, Wish(12, old=old.lanes, most_moved=1.0))["notes"]
     assert not any("may change lane" in note for note in free)

@@ -36,9 +36,7 @@ def test_the_peak_over_what_a_lane_carries() -> None:
     assert (found.lanes, found.suggested, found.binding) == (14, 16, "writing")
     assert found.fullest_lane_mb_s == 6
     assert "one lane takes 10 MB/s" in found.assumptions[0]
-    assert found.says == (
-        "14 lane(s) are needed, and writing decides: the fullest of 14 lanes carries 6.857 of 7 MB/s; suggested: 16."
-    )
+    assert "6.857 of 7 MB/s; suggested: 16" in found.says
 
 
 def test_skew_is_counted() -> None:
@@ -81,7 +79,7 @@ def test_a_key_that_overruns_a_lane_alone_has_no_lane_count(known: float | None)
     found = sized(Demand(96), one_key(0.1), hottest_share=known)
     assert (found.lanes, found.suggested, found.parallelism, found.limits) == (None, None, None, ())
     assert found.needs[-1].lanes == 1
-    assert found.says.startswith("No lane count was found, and writing decides")
+    assert "No lane count" in found.says
     assert ("spread that key" in found.says) == (known is not None)
 
 

@@ -89,7 +89,7 @@ def test_hashes_of_keys_differ_from_page_to_page(document: Document) -> None:
 def test_the_verdict_comes_first_and_every_part_is_there(document: Document) -> None:
     text = demo_page(document())
     headings = re.findall(r"<h[12]>(.*?)</h[12]>", text)
-    assert headings[0].startswith("Same records, same lanes: the fullest lane held up to")
+    assert "Same records, same lanes" in headings[0]
     assert [found["id"] for tag, found in read(text).elements if tag == "section"] == [
         "payments",
         "rides",
@@ -105,9 +105,7 @@ def test_what_was_learned_is_marked_as_in_or_out_of_sample(document: Document) -
     assert text.count("<small>in sample</small>") == text.count("<small>out of sample</small>") == 3
 
 
-@pytest.mark.parametrize(
-    ("unplaced", "said"), [(0, "Every one of them got a lane."), (3, "3 placements found no lane.")]
-)
+@pytest.mark.parametrize(("unplaced", "said"), [(0, "got a lane"), (3, "3 placements found no lane.")])
 def test_records_without_a_lane_are_said(document: Document, unplaced: int, said: str) -> None:
     one = document()
     one["cases"][1]["trials"][2]["unplaced"] = unplaced

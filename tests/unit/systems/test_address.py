@@ -41,8 +41,8 @@ def test_an_address_and_its_parts(text: str, address: Address) -> None:
         ("kafka://u:p@h:1/t", "not a kafka address"),
         (f"kafka://h:1/{'t' * 250}", "not a kafka address"),
         ("kinesis://mars/s", "not a kinesis address"),
-        ("s3://bucket/x", "not a system that keylane knows"),
-        ("hdfs://h/x", "not a system that keylane knows"),
+        ("s3://bucket/x", "not a system"),
+        ("hdfs://h/x", "not a system"),
     ],
 )
 def test_what_is_no_address(text: str, words: str) -> None:
@@ -52,5 +52,5 @@ def test_what_is_no_address(text: str, words: str) -> None:
 
 def test_only_files_have_a_path() -> None:
     assert path_of(parse_address("x"), "the source") == Path.cwd() / "x"
-    with pytest.raises(UsageError, match="the source: kafka is not read or written by this version; nothing was"):
+    with pytest.raises(UsageError, match=r"the source .*got 'kafka://h:1/t'"):
         path_of(parse_address("kafka://h:1/t"), "the source")

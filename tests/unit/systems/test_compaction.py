@@ -118,14 +118,14 @@ def test_a_file_system_that_cannot_exchange(target: Path, monkeypatch: pytest.Mo
         def __init__(self, *_: object, **__: object) -> None: ...
 
     monkeypatch.setattr(ctypes, "CDLL", Library)
-    with pytest.raises(TargetError, match="cannot exchange two folders in one step"):
+    with pytest.raises(TargetError, match="exchange two"):
         compact(target)
     assert (seen(target), files_of(target)) == (before, files)
 
 
 def test_a_file_of_somebody_elses(target: Path) -> None:
     (files_of(target)[0].parent / "mine.parquet").write_bytes(b"?")
-    with pytest.raises(TargetError, match=r"did not write: got 'mine\.parquet'"):
+    with pytest.raises(TargetError, match=r"got 'mine\.parquet'"):
         compact(target)
 
 
@@ -133,7 +133,7 @@ def test_records_that_do_not_add_up(target: Path, monkeypatch: pytest.MonkeyPatc
     whole = compaction._merge
     monkeypatch.setattr(compaction, "_merge", lambda files, folder: whole(files[1:], folder))
     before = seen(target)
-    with pytest.raises(ArithmeticError, match="do not add up: got 180; allowed: 210"):
+    with pytest.raises(ArithmeticError, match="got 180; allowed: 210"):
         compact(target)
     assert seen(target) == before
 

@@ -76,5 +76,5 @@ def test_where_they_cannot_it_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(ctypes, "CDLL", Library)
     monkeypatch.setattr(ctypes, "get_errno", lambda: errno.EINVAL)
-    with pytest.raises(TargetError, match="cannot exchange two folders in one step"):
+    with pytest.raises(TargetError, match="exchange two"):
         exchange(tmp_path / "one", tmp_path / "other")

@@ -56,5 +56,5 @@ def test_footers_without_statistics_tell_nothing(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"no")
-    with pytest.raises(DataError, match=r"x\.parquet cannot be read as Parquet"):
+    with pytest.raises(DataError, match=r"x\.parquet .*Parquet"):
         read_footers([str(tmp_path / "x.parquet")])

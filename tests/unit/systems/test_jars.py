@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import time
 from importlib.resources import files
@@ -85,7 +86,8 @@ def test_jars_are_fetched_once_and_found_from_then_on(world: Path, folder: Path)
     told: list[str] = []
     first = jars.fetched("broker", tell=told.append)
     assert first == [folder / "a-1.0.jar", folder / "b-1.0.jar"]
-    assert told == [f"fetching 2 jar(s) of the kit broker, once, into {folder}"]
+    (note,) = told
+    assert re.search(rf"2 jar\(s\) of the kit broker.*{folder}", note)
     assert jars.fetched("broker", tell=told.append) == first
     assert (times_asked(world), len(told)) == (1, 1)
     assert names(folder) == ["a-1.0.jar", "b-1.0.jar"]
@@ -102,7 +104,7 @@ def test_another_folder_gets_what_the_cache_has_without_a_fetch(world: Path, fol
     assert names(jars.fetched("broker", tmp_path / "site" / "jars")[0].parent) == ["a-1.0.jar", "b-1.0.jar"]
     assert times_asked(world) == 0
     (folder / "a-1.0.jar").write_bytes(b"another")
-    with pytest.raises(JarError, match=r"a-1\.0\.jar is not the pinned one"):
+    with pytest.raises(JarError, match=r"a-1\.0\.jar .*pinned"):
         jars.fetched("broker", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
@@ -110,7 +112,7 @@ def test_another_folder_gets_what_the_cache_has_without_a_fetch(world: Path, fol
 def test_a_broken_download_leaves_nothing(world: Path, folder: Path) -> None:
     put(world, jar("a"), jar("b"))
     (world / "b-1.0.jar").write_bytes(b"half an arch")
-    with pytest.raises(JarError, match=r"b-1\.0\.jar is not the pinned one: got 'SHA-256 [0-9a-f]{64}'; allowed: "):
+    with pytest.raises(JarError, match=r"b-1\.0\.jar .*got 'SHA-256 [0-9a-f]{64}'"):
         jars.fetched("broker")
     assert names(folder) == []
 
@@ -119,9 +121,7 @@ def test_no_network_says_so_and_leaves_nothing(world: Path, folder: Path, monkey
     monkeypatch.setenv(
         "COMPLAINT", "Server access error (java.net.ConnectException: refused) module not found: a#a;1.0"
     )
-    with pytest.raises(
-        JarError, match=r"a-1\.0\.jar, b-1\.0\.jar could not be fetched; nothing was changed: got "
-    ) as info:
+    with pytest.raises(JarError, match=r"a-1\.0\.jar, b-1\.0\.jar .*fetched") as info:
         jars.fetched("broker")
     assert "got 'java.net.ConnectException: refused; not found: a#a;1.0'" in str(info.value)
     assert "hint: is there a network?" in str(info.value)
@@ -130,7 +130,7 @@ def test_no_network_says_so_and_leaves_nothing(world: Path, folder: Path, monkey
 
 def test_a_jar_that_nobody_has_is_named_and_the_others_are_not_kept(world: Path, folder: Path) -> None:
     put(world, jar("a"))
-    with pytest.raises(JarError, match=r"^b-1\.0\.jar could not be fetched; nothing was changed"):
+    with pytest.raises(JarError, match=r"^b-1\.0\.jar .*fetched"):
         jars.fetched("broker")
     assert names(folder) == []
 
@@ -138,7 +138,7 @@ def test_a_jar_that_nobody_has_is_named_and_the_others_are_not_kept(world: Path,
 def test_a_jar_in_the_cache_that_is_not_the_pinned_one_is_refused(folder: Path) -> None:
     put(folder, jar("a"), jar("b"))
     (folder / "a-1.0.jar").write_bytes(b"another")
-    with pytest.raises(JarError, match=r"a-1\.0\.jar is not the pinned one.*hint: remove .*a-1\.0\.jar"):
+    with pytest.raises(JarError, match=r"a-1\.0\.jar .*pinned.*hint: remove .*a-1\.0\.jar"):
         jars.fetched("broker")
 
 
@@ -226,7 +226,7 @@ def test_what_a_site_lacks_is_named_all_of_it(site: Path) -> None:
 
 def test_a_file_with_a_pinned_name_must_be_the_pinned_archive(site: Path) -> None:
     (site / CONNECTOR[1].file).write_bytes(b"another")
-    with pytest.raises(JarError, match=r"kafka-clients-3\.9\.2\.jar is not the pinned one"):
+    with pytest.raises(JarError, match=r"kafka-clients-3\.9\.2\.jar .*pinned"):
         jars.connector_in(site)
 
 
@@ -234,19 +234,20 @@ def test_a_later_version_will_do_and_is_told_except_for_the_connector(site: Path
     (site / CONNECTOR[1].file).rename(site / "kafka-clients-4.3.1.jar")
     told: list[str] = []
     assert site / "kafka-clients-4.3.1.jar" in jars.connector_in(site, told.append)
-    assert told == ["kafka-clients-4.3.1.jar is used as it is: keylane has pinned 3.9.2"]
+    (note,) = told
+    assert re.search(r"kafka-clients-4\.3\.1\.jar .*3\.9\.2", note)
     (site / "kafka-clients-4.0.0.jar").touch()
-    with pytest.raises(JarError, match=r"several versions of kafka-clients: got '4\.0\.0, 4\.3\.1'"):
+    with pytest.raises(JarError, match=r"kafka-clients: got '4\.0\.0, 4\.3\.1'"):
         jars.connector_in(site)
     (site / "kafka-clients-4.0.0.jar").unlink()
     (site / CONNECTOR[0].file).rename(site / "spark-sql-kafka-0-10_2.13-4.1.0.jar")
-    with pytest.raises(JarError, match=r"not that of the installed pyspark: got '4\.1\.0'; allowed: 4\.2\.0"):
+    with pytest.raises(JarError, match=r"got '4\.1\.0'; allowed: 4\.2\.0"):
         jars.connector_in(site)
 
 
 def test_coordinates_are_passed_through_and_not_beside_a_folder(site: Path) -> None:
     assert jars.connector_settings(packages="a:b:1") == {"spark.jars.packages": "a:b:1"}
-    with pytest.raises(UsageError, match="two ways to the same jars"):
+    with pytest.raises(UsageError, match="same jars"):
         jars.connector_settings(str(site), "a:b:1")
 
 
@@ -257,7 +258,7 @@ def test_h3_for_java_is_fetched_when_it_can_be_and_else_it_is_told(
     monkeypatch.setattr(jars, "_pinned", lambda: (pinned,))
     told: list[str] = []
     assert not jars.has_geo(told.append)
-    assert told[-1].startswith("cells are found in Python workers, at half the speed: h3-1.0.jar could not be fetched")
+    assert "h3-1.0.jar" in told[-1]
     put(world, pinned)
     assert jars.has_geo()
     assert names(folder) == ["h3-1.0.jar"]
@@ -277,7 +278,7 @@ def test_what_nothing_fails_without_is_not_waited_for_long_and_a_locked_cache_st
     told: list[str] = []
     assert not jars.has_geo(told.append)
     assert waited[0] <= 60
-    assert told[-1] == "cells are found in Python workers, at half the speed: read-only"
+    assert told[-1].endswith(": read-only")
 
 
 def test_spark_looks_for_the_h3_that_is_pinned() -> None:

@@ -30,8 +30,8 @@ def _password(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("minPartitions", "the order of its keys"),
-        ("maxRecordsPerPartition", "the order of its keys"),
+        ("minPartitions", "order"),
+        ("maxRecordsPerPartition", "order"),
         ("sasl.jaas.config", "names Java classes"),
         ("interceptor.classes", "loads code"),
         ("key.serializer", "loads code"),

@@ -148,13 +148,13 @@ def test_a_key_within_the_limits_is_taken(key: str, contract: Make, accepts: Cal
     ],
 )
 def test_a_key_beyond_the_limits_is_refused(key: str, contract: Make) -> None:
-    with pytest.raises(UsageError, match="a Kinesis partition key has 1 to 256 characters"):
+    with pytest.raises(UsageError, match="1 to 256"):
         put_arguments(Router(contract()), {"k": key}, b"")
 
 
 def test_a_key_that_is_no_text_is_refused(contract: Make) -> None:
     numbers = Router(contract(key={"fields": ["k"], "encoding": "int64be"}))
-    with pytest.raises(UsageError, match=r"a Kinesis partition key is text: got .*; hint: encoding: utf8"):
+    with pytest.raises(UsageError, match=r"got .*hint: encoding: utf8"):
         put_arguments(numbers, {"k": 2**62 + 255}, b"")
 
 

@@ -101,9 +101,9 @@ def test_text_that_is_none_is_null() -> None:
 
 
 def test_nobody_guesses_how_values_are_written() -> None:
-    with pytest.raises(UsageError, match="merchant has to come from the value"):
+    with pytest.raises(UsageError, match=r"merchant .*value"):
         fields_for(["merchant"], None, ValueOptions())
-    with pytest.raises(UsageError, match="a value that is text has one field"):
+    with pytest.raises(UsageError, match="one field"):
         fields_for(["merchant"], None, ValueOptions("utf8"))
-    with pytest.raises(UsageError, match="avro values need their schema"):
+    with pytest.raises(UsageError, match="schema"):
         fields_for(["merchant"], None, ValueOptions("avro"))

@@ -20,13 +20,11 @@ from keylane import Router, parse_contract
 from keylane.cli.demo_lesson import as_result
 from keylane.cli.main import _run
 from keylane.cli.output import render
+from keylane.documents.lesson import LessonProducer
 from keylane.errors import BrokerError, CountError
 from keylane.pipelines.demo import lesson as lesson_run
-from keylane.pipelines.demo.figures import as_document
 from keylane.pipelines.demo.lesson import (
     RULES,
-    Lesson,
-    Producer,
     Settings,
     Traffic,
     contract_text,
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from keylane.documents.lesson import LessonDocument
     from keylane.systems.broker import Cluster
 
 
@@ -60,7 +59,7 @@ INDEPENDENT = {"formula": java_long_lane, "murmur2": murmur2_lane}
 
 
 @pytest.fixture(scope="module")
-def lesson(broker: Cluster) -> Lesson:
+def lesson(broker: Cluster) -> LessonDocument:
     return run_lesson(kafka_access(broker.bootstrap), Settings("whole"), lambda _: None, own=True)
 
 
@@ -75,7 +74,7 @@ def topics_and_groups(broker: Cluster) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["formula", "murmur2"])
-def test_the_figures_are_those_of_lanes_reckoned_by_other_means(lesson: Lesson, name: str) -> None:
+def test_the_figures_are_those_of_lanes_reckoned_by_other_means(lesson: LessonDocument, name: str) -> None:
     (found,) = (trial for trial in lesson.trials if trial.name == name)
     cells = updates(np.random.default_rng(2026), Traffic())["cell"].to_pylist()
     wanted = Counter(INDEPENDENT[name](cell, 60) for cell in cells)
@@ -86,14 +85,14 @@ def test_the_figures_are_those_of_lanes_reckoned_by_other_means(lesson: Lesson, 
     assert found.max_over_mean == pytest.approx(max(lanes) / 100)
 
 
-def test_the_lesson_cannot_be_kept_and_says_why(lesson: Lesson) -> None:
+def test_the_lesson_cannot_be_kept_and_says_why(lesson: LessonDocument) -> None:
     assert [trial.active_lanes for trial in lesson.trials] == [4, 6]
     assert [trial.checks[0].kept for trial in lesson.trials] == [False, False]
     assert lesson.trials[1].cv == pytest.approx(lesson.least_cv)
     assert "6 of 60 lanes" in lesson.why
 
 
-def test_every_record_was_delivered_batched_and_read(lesson: Lesson) -> None:
+def test_every_record_was_delivered_batched_and_read(lesson: LessonDocument) -> None:
     for trial in lesson.trials:
         assert (trial.sent, trial.failed, trial.read, trial.end_lag) == (6_000, 0, 6_000, 0)
         assert trial.mean_batch_records == pytest.approx(6_000 / trial.batches)
@@ -102,14 +101,13 @@ def test_every_record_was_delivered_batched_and_read(lesson: Lesson) -> None:
         assert trial.lag_samples > 1
 
 
-def test_nothing_is_left_on_the_cluster(lesson: Lesson, broker: Cluster) -> None:
+def test_nothing_is_left_on_the_cluster(lesson: LessonDocument, broker: Cluster) -> None:
     assert [name for name in topics_and_groups(broker) if "keylane-lesson" in name] == []
 
 
-def test_the_document_is_valid(lesson: Lesson) -> None:
-    document = as_document(lesson)
-    validator().validate(document)
-    assert '"cv": 3.00133' in render(as_result(document), "json")
+def test_the_document_is_valid(lesson: LessonDocument) -> None:
+    validator().validate(lesson.as_json())
+    assert '"cv": 3.00133' in render(as_result(lesson), "json")
 
 
 @pytest.mark.parametrize(
@@ -124,12 +122,12 @@ def test_the_document_is_valid(lesson: Lesson) -> None:
     ],
     ids=["kept with something broken", "unknown", "no trials", "no cells", "no lanes", "another resolution"],
 )
-def test_a_document_that_says_something_else_is_not_valid(lesson: Lesson, change: dict[str, Any]) -> None:
-    assert not validator().is_valid({**as_document(lesson), **change})
+def test_a_document_that_says_something_else_is_not_valid(lesson: LessonDocument, change: dict[str, Any]) -> None:
+    assert not validator().is_valid({**lesson.as_json(), **change})
 
 
-def test_each_field_is_required(lesson: Lesson) -> None:
-    document = as_document(lesson)
+def test_each_field_is_required(lesson: LessonDocument) -> None:
+    document = lesson.as_json()
     for name in document:
         assert not validator().is_valid({key: value for key, value in document.items() if key != name}), name
 
@@ -212,7 +210,7 @@ def test_the_command_on_a_cluster_that_is_named(
 
 @pytest.mark.faults
 def test_a_pace_makes_batches_small(broker: Cluster) -> None:
-    settings = Settings("paced", traffic=Traffic(12, 5), producer=Producer(linger_ms=0, every=0.2))
+    settings = Settings("paced", traffic=Traffic(12, 5), producer=LessonProducer(linger_ms=0, every=0.2))
     found = run_lesson(kafka_access(broker.bootstrap), settings, lambda _: None, own=True)
     assert all(trial.seconds >= 0.8 for trial in found.trials)
     assert all((trial.mean_batch_records or 99) <= 12 for trial in found.trials)

@@ -63,7 +63,7 @@ def lesson() -> Any:
     """The document of `demo lesson`, whose run needs a broker."""
     from tests.unit.cli.test_demo_lesson_command import made
 
-    return made()
+    return made(lag_samples=0).as_json()
 
 
 def world_of_two() -> Any:

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from keylane.budget.layout import Figures, Spread
     from keylane.budget.plan_file import UnderWay
     from keylane.budget.rebalance import Change
+    from keylane.documents.budget import BrokerLoad, BrokerSpread, BudgetFiles, BudgetPlan
     from keylane.systems.kafka.reassign import Applied
 
 __all__ = ["as_result", "budget", "question", "status_result"]
@@ -153,10 +153,11 @@ def _refuse(change: Change, layout: Layout, busy: dict[tuple[str, int], UnderWay
         raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
 
 
-def _write(change: Change, address: str, options: dict[str, Any]) -> dict[str, str | None] | None:
+def _write(change: Change, address: str, options: dict[str, Any]) -> BudgetFiles | None:
     """Write the plan, the file for Kafka's own tool, and the way back; the paths. A way back is never overwritten."""
     from keylane.budget.plan_file import document_of
     from keylane.budget.rebalance import kafka_json
+    from keylane.documents.budget import BudgetFiles
     from keylane.systems.atomic import write_json
 
     given = options["out"] or ("reassignment.json" if options["apply_"] else None)
@@ -167,10 +168,12 @@ def _write(change: Change, address: str, options: dict[str, Any]) -> dict[str, s
     _check_free(paths, change.fingerprint)
     write_json(paths["plan"], document_of(change, address))
     if not change.moves:
-        return {"reassignment": None, "rollback": None, "plan": str(paths["plan"])}
+        return BudgetFiles(reassignment=None, rollback=None, plan=str(paths["plan"]))
     write_json(paths["rollback"], kafka_json((*move.place, move.before) for move in change.moves))
     write_json(paths["reassignment"], kafka_json((*move.place, move.replicas) for move in change.moves))
-    return {kind: str(path) for kind, path in paths.items()}
+    return BudgetFiles(
+        reassignment=str(paths["reassignment"]), rollback=str(paths["rollback"]), plan=str(paths["plan"])
+    )
 
 
 def _check_free(paths: dict[str, Path], fingerprint: str) -> None:
@@ -186,14 +189,14 @@ def _check_free(paths: dict[str, Path], fingerprint: str) -> None:
 
 
 def _apply(
-    client: Any, address: str, change: Change, options: dict[str, Any], files: dict[str, str | None] | None
+    client: Any, address: str, change: Change, options: dict[str, Any], files: BudgetFiles | None
 ) -> Applied | None:
     """Ask, carry out, and wait; None when the answer was no."""
     from keylane.systems.kafka.reassign import applied
 
     if not options["yes"] and not click.confirm(question(change, options["rate"]), err=True):
         return None
-    plan = options["plan"] or (files or {})["plan"]
+    plan = options["plan"] or (files and files.plan)
     with _interruptible(), _told() as tell:
         try:
             return applied(client, change, options["rate"], tell)
@@ -264,36 +267,44 @@ def as_result(
     change: Change,
     options: Mapping[str, Any],
     *,
-    files: Mapping[str, str | None] | None,
+    files: BudgetFiles | None,
     done: Applied | None,
     busy: int,
 ) -> Result:
     """The budget of a cluster as it is, what is proposed, and what was done. 3: proposed; 4: wrong, and not mended."""
+    from keylane.documents.budget import AppliedChange, BudgetDocument
+
     found = figures(layout, limit=options["limit"])
     after = figures(Layout(layout.brokers, change.after), limit=options["limit"])
     proposed = not change.is_empty and done is None
     findings = _findings(found, options["limit"], 0 if done else busy, done)
     rows = _rows(layout, found, after, change)
-    document = {
-        "schema": "keylane.budget/1",
-        "cluster": address,
-        "fingerprint": change.fingerprint,
-        "ok": not findings,
-        "alert": ALERT,
-        "limit": options["limit"],
-        "lanes": len(layout.lanes),
-        "replicas": _spread(found.replicas),
-        "leaders": _spread(found.leaders),
-        **{name: getattr(found, name) for name in WRONG},
-        "not_preferred": found.not_preferred,
-        "over_limit": list(found.over_limit),
-        "under_way": 0 if done else busy,
-        "brokers": rows,
-        "findings": findings,
-        "plan": None if change.is_empty else _plan(change, after, options["rate"]),
-        "files": None if files is None else dict(files),
-        "applied": None if done is None else asdict(done),
-    }
+    document = BudgetDocument(
+        cluster=address,
+        fingerprint=change.fingerprint,
+        ok=not findings,
+        alert=ALERT,
+        limit=options["limit"],
+        lanes=len(layout.lanes),
+        replicas=_spread(found.replicas),
+        leaders=_spread(found.leaders),
+        under_replicated=found.under_replicated,
+        offline=found.offline,
+        below_min_isr=found.below_min_isr,
+        rack_violations=found.rack_violations,
+        not_preferred=found.not_preferred,
+        over_limit=list(found.over_limit),
+        under_way=0 if done else busy,
+        brokers=rows,
+        findings=findings,
+        plan=None if change.is_empty else _plan(change, after, options["rate"]),
+        files=files,
+        applied=AppliedChange(
+            lanes=done.lanes, elected=done.elected, not_elected=done.not_elected, seconds=done.seconds
+        )
+        if done
+        else None,
+    )
     code = 3 if proposed else 4 if findings else 0
     lines = [*findings, *_said(change, options, files, done), *([] if findings or proposed else ["in balance"])]
     return Result(document, [Section(COLUMNS, rows)], lines, code)
@@ -324,58 +335,65 @@ def _uneven(name: str, one: Spread) -> str:
     return f"{name} per broker: {shown}, over the alert of {ALERT}"
 
 
-def _spread(one: Spread) -> dict[str, Any]:
-    most, least = max(one.counts, default=0), min(one.counts, default=0)
-    ratios = {"max_over_min": one.over_min, "max_over_mean": one.over_mean}
-    return {"total": sum(one.counts), "max": most, "min": least, **ratios, "even": one.even}
+def _spread(one: Spread) -> BrokerSpread:
+    from keylane.documents.budget import BrokerSpread
+
+    return BrokerSpread(
+        total=sum(one.counts),
+        max=max(one.counts, default=0),
+        min=min(one.counts, default=0),
+        max_over_min=one.over_min,
+        max_over_mean=one.over_mean,
+        even=one.even,
+    )
 
 
-def _rows(layout: Layout, found: Figures, after: Figures, change: Change) -> list[dict[str, Any]]:
+def _rows(layout: Layout, found: Figures, after: Figures, change: Change) -> list[BrokerLoad]:
+    from keylane.documents.budget import BrokerLoad
+
     received, sent = change.received(), change.sent()
     return [
-        {
-            "broker": broker.id,
-            "rack": broker.rack,
-            "replicas": found.replicas.counts[i],
-            "leaders": found.leaders.counts[i],
-            "bytes": found.bytes[i] if found.bytes is not None else None,
-            "receives": received.get(broker.id, 0) if received is not None else None,
-            "sends": sent.get(broker.id, 0) if sent is not None else None,
-            "replicas_after": after.replicas.counts[i],
-            "leaders_after": after.leaders.counts[i],
-        }
+        BrokerLoad(
+            broker=broker.id,
+            rack=broker.rack,
+            replicas=found.replicas.counts[i],
+            leaders=found.leaders.counts[i],
+            bytes=found.bytes[i] if found.bytes is not None else None,
+            receives=received.get(broker.id, 0) if received is not None else None,
+            sends=sent.get(broker.id, 0) if sent is not None else None,
+            replicas_after=after.replicas.counts[i],
+            leaders_after=after.leaders.counts[i],
+        )
         for i, broker in enumerate(layout.brokers)
     ]
 
 
-def _plan(change: Change, after: Figures, rate: int | None) -> dict[str, Any]:
-    return {
-        "partitions": [
-            {
-                "topic": move.topic,
-                "partition": move.partition,
-                "before": list(move.before),
-                "replicas": list(move.replicas),
-            }
+def _plan(change: Change, after: Figures, rate: int | None) -> BudgetPlan:
+    from keylane.documents.budget import BrokerElection, BudgetPlan, MovedLane
+
+    return BudgetPlan(
+        partitions=[
+            MovedLane(
+                topic=move.topic, partition=move.partition, before=list(move.before), replicas=list(move.replicas)
+            )
             for move in change.moves
         ],
-        "elections": [{"topic": topic, "partition": partition} for topic, partition in change.elections],
-        "moved_replicas": change.copies,
-        "leader_changes": change.leaders,
-        "moved_bytes": change.bytes,
-        "throttle": rate,
-        "seconds": change.seconds(rate),
-        "replicas": _spread(after.replicas),
-        "leaders": _spread(after.leaders),
-    }
+        elections=[BrokerElection(topic=topic, partition=partition) for topic, partition in change.elections],
+        moved_replicas=change.copies,
+        leader_changes=change.leaders,
+        moved_bytes=change.bytes,
+        throttle=rate,
+        seconds=change.seconds(rate),
+        replicas=_spread(after.replicas),
+        leaders=_spread(after.leaders),
+    )
 
 
-def _said(
-    change: Change, options: Mapping[str, Any], files: Mapping[str, str | None] | None, done: Applied | None
-) -> list[str]:
+def _said(change: Change, options: Mapping[str, Any], files: BudgetFiles | None, done: Applied | None) -> list[str]:
     if change.is_empty:
         return []
-    written = ", ".join(path for path in (files or {}).values() if path)
+    paths = (files.reassignment, files.rollback, files.plan) if files else ()
+    written = ", ".join(path for path in paths if path)
     wrote = [f"written: {written}"] if written else []
     if done:
         lists = f"{done.lanes:,} lane(s) have their new replica list, {done.elected:,} leader(s) changed"
@@ -403,17 +421,19 @@ def status_result(
     address: str, busy: Mapping[tuple[str, int], UnderWay], set_now: Mapping[str, Mapping[str, Mapping[str, str]]]
 ) -> Result:
     """What is under way, and which throttles are set."""
+    from keylane.documents.budget import BudgetStatusDocument, MovingLane, ThrottleSetting
+
     rows = [
-        {"topic": topic, "partition": partition, "adding": list(one.adding), "removing": list(one.removing)}
+        MovingLane(topic=topic, partition=partition, adding=list(one.adding), removing=list(one.removing))
         for (topic, partition), one in sorted(busy.items())
     ]
-    told = [
-        {"kind": kind, "name": name, "setting": setting, "value": value}
+    throttles = [
+        ThrottleSetting(kind="broker" if kind == "broker" else "topic", name=name, setting=setting, value=value)
         for kind, names in set_now.items()
         for name, settings in names.items()
         for setting, value in settings.items()
     ]
-    document = {"schema": "keylane.budget-status/1", "cluster": address, "under_way": rows, "throttles": told}
+    document = BudgetStatusDocument(cluster=address, under_way=rows, throttles=throttles)
     lines = [] if rows else ["nothing is under way"]
-    lines += [f"throttle on {one['kind']} {one['name']}: {one['setting']} = {one['value']}" for one in told]
+    lines += [f"throttle on {one.kind} {one.name}: {one.setting} = {one.value}" for one in throttles]
     return Result(document, [Section(("topic", "partition", "adding", "removing"), rows)], lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from keylane.contract.model import Contract
+    from keylane.documents.check import CheckedFindings, CheckedRows, FindingRow
     from keylane.records import Finding
     from keylane.systems.files.data import Data
     from keylane.systems.kafka.data import TopicData
@@ -110,30 +110,38 @@ def check(
 
 
 def _one(path: str, data: str | None, lane: str | None, lanes: int | None, said: TopicOptions) -> Result:
+    from keylane.contract.answers import answers
     from keylane.contract.parse import examine_file, located
+    from keylane.documents.check import CheckedContract, CheckedData, RuleAnswers
     from keylane.measure.self_test import contract_findings
 
     contract, findings = examine_file(path)
     if contract is None:
-        return _result(findings, exit_code=INVALID)
-    facts = {"contract": contract.metadata.name, "fingerprint": contract.fingerprint, "answers": _answers(contract)}
+        return _invalid(findings)
     findings = located(contract_findings(contract), path)
+    kept = [
+        RuleAnswers(
+            rule=one.rule,
+            order_scope=one.order_scope,
+            lanes_per_key=one.lanes_per_key,
+            readers_merge=one.readers_merge,
+        )
+        for one in answers(contract)
+    ]
+    name, fingerprint = contract.metadata.name, contract.fingerprint
     if data is None:
-        return _result(findings, facts)
+        ok, rows = _judged(findings)
+        return _result(CheckedContract(ok=ok, findings=rows, contract=name, fingerprint=fingerprint, answers=kept))
     counts, more = _against(contract, opened(data, said, _text_fields(contract), contract), lane, lanes)
-    return _result([*findings, *located(more, path)], {**facts, "data": counts})
-
-
-def _answers(contract: Contract) -> list[dict[str, Any]]:
-    from keylane.contract.answers import answers
-
-    return [asdict(one) for one in answers(contract)]
+    ok, rows = _judged([*findings, *located(more, path)])
+    return _result(CheckedData(ok=ok, findings=rows, contract=name, fingerprint=fingerprint, answers=kept, data=counts))
 
 
 def _against(
     contract: Contract, data: Data | TopicData, lane: str | None, lanes: int | None
-) -> tuple[dict[str, Any], list[Finding]]:
+) -> tuple[CheckedRows, list[Finding]]:
     from keylane.cli.progress import counted
+    from keylane.documents.check import CheckedLane, CheckedRows
     from keylane.measure.conformance import fields_of, keeps
     from keylane.records import Finding
     from keylane.router import Router
@@ -147,12 +155,12 @@ def _against(
     if column is None:
         text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
         findings.append(Finding("info", "data", text))
-    counts = {
-        "rows": kept.rows,
-        "misplaced": kept.misplaced if column else None,
-        "unplaced": kept.unplaced,
-        "lanes": [{"lane": i, "records": int(n)} for i, n in enumerate(kept.per_lane)],
-    }
+    counts = CheckedRows(
+        rows=kept.rows,
+        misplaced=kept.misplaced if column else None,
+        unplaced=kept.unplaced,
+        lanes=[CheckedLane(lane=i, records=int(n)) for i, n in enumerate(kept.per_lane)],
+    )
     return counts, findings
 
 
@@ -168,6 +176,7 @@ def _text_fields(contract: Contract) -> list[str]:
 
 def _contracts_together(paths: Sequence[str]) -> Result:
     from keylane.contract.parse import examine_file
+    from keylane.documents.check import ComparedContracts
     from keylane.measure.copartition import compare_contracts
     from keylane.records import Finding
 
@@ -179,14 +188,16 @@ def _contracts_together(paths: Sequence[str]) -> Result:
         for f in findings
     ]
     if broken:
-        return _result(broken, exit_code=INVALID)
-    findings = compare_contracts({path: contract for path, (contract, _) in examined.items() if contract is not None})
-    return _result(findings, {"compared": list(paths)})
+        return _invalid(broken)
+    contracts = {path: contract for path, (contract, _) in examined.items() if contract is not None}
+    ok, rows = _judged(compare_contracts(contracts))
+    return _result(ComparedContracts(ok=ok, findings=rows, compared=list(paths)))
 
 
 def _data_together(
     paths: Sequence[str], key: str | None, lane: str | None, lanes: int | None, said: TopicOptions
 ) -> Result:
+    from keylane.documents.check import ComparedData
     from keylane.measure.copartition import compare_data
 
     if len(paths) < 2 or (key is None and not all(is_topic(path) for path in paths)):
@@ -197,18 +208,21 @@ def _data_together(
     if lanes is None and len(counts) == 1:
         lanes = counts.pop()
     found = compare_data(readers, lanes)
-    facts = {
-        "compared": list(paths),
-        "shared_keys": found.shared_keys,
-        "disagreeing_keys": found.disagreeing_keys,
-        "at_most": found.at_most,
-        "writers": {path: [w.partitioner for w in one.writers] for path, one in found.writers.items()},
-    }
+    ok, rows = _judged(found.findings)
+    document = ComparedData(
+        ok=ok,
+        findings=rows,
+        compared=list(paths),
+        shared_keys=found.shared_keys,
+        disagreeing_keys=found.disagreeing_keys,
+        at_most=found.at_most,
+        writers={path: [w.partitioner for w in one.writers] for path, one in found.writers.items()},
+    )
     lines = []
     if found.at_most is not None:
         sure = f"at most {found.at_most:.4%} of all keys differ (95 % confidence)"
         lines = [f"{found.shared_keys} shared keys, each in the same lane everywhere: {sure}"]
-    return _result(found.findings, facts, lines=lines)
+    return _result(document, lines)
 
 
 def _reading(data: Data | TopicData, columns: list[str]) -> Iterator[Any]:
@@ -217,25 +231,25 @@ def _reading(data: Data | TopicData, columns: list[str]) -> Iterator[Any]:
     return counted(data.batches(columns), "check")
 
 
-def _result(
-    findings: list[Finding],
-    facts: dict[str, Any] | None = None,
-    *,
-    lines: list[str] | None = None,
-    exit_code: int | None = None,
-) -> Result:
+def _judged(findings: list[Finding]) -> tuple[bool, list[FindingRow]]:
+    """Whether no finding is an error, and all of them as rows."""
+    from keylane.documents.check import FindingRow
+
     ok = not any(finding.severity == "error" for finding in findings)
-    rows = [{"severity": f.severity, "where": f.where, "line": f.line, "message": f.message} for f in findings]
-    document = {"schema": "keylane.check/1", "ok": ok, "findings": rows, **(facts or {})}
-    shown = [*(lines or []), _verdict(ok, findings)]
-    columns = ("severity", "where", "line", "message")
-    return Result(
-        document, [Section(columns, rows)], shown, exit_code if exit_code is not None else 0 if ok else BROKEN
-    )
+    return ok, [FindingRow(severity=f.severity, where=f.where, line=f.line, message=f.message) for f in findings]
 
 
-def _verdict(ok: bool, findings: list[Finding]) -> str:
-    errors, warnings = (sum(f.severity == kind for f in findings) for kind in ("error", "warning"))
-    if ok:
-        return "ok" + (f", with {warnings} warning(s)" if warnings else "")
-    return f"broken: {errors} error(s), {warnings} warning(s)"
+def _invalid(findings: list[Finding]) -> Result:
+    from keylane.documents.check import CheckedFindings
+
+    ok, rows = _judged(findings)
+    return _result(CheckedFindings(ok=ok, findings=rows), broken=INVALID)
+
+
+def _result(document: CheckedFindings, lines: Sequence[str] = (), *, broken: int = BROKEN) -> Result:
+    errors, warnings = (sum(row.severity == kind for row in document.findings) for kind in ("error", "warning"))
+    verdict = f"broken: {errors} error(s), {warnings} warning(s)"
+    if document.ok:
+        verdict = "ok" + (f", with {warnings} warning(s)" if warnings else "")
+    section = Section(("severity", "where", "line", "message"), document.findings)
+    return Result(document, [section], [*lines, verdict], 0 if document.ok else broken)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -47,9 +46,16 @@ def _bytes(text: str) -> int:
 
 def as_result(done: list[Compacted]) -> Result:
     """Lanes that had something to merge."""
-    rows = [asdict(one) for one in done]
+    from keylane.documents.route import CompactDocument, CompactedFolder
+
     before, after = sum(one.files_before for one in done), sum(one.files_after for one in done)
-    document = {"schema": "keylane.compact/1", "files_before": before, "files_after": after, "lanes": rows}
+    rows = [
+        CompactedFolder(
+            folder=one.folder, files_before=one.files_before, files_after=one.files_after, records=one.records
+        )
+        for one in done
+    ]
+    document = CompactDocument(files_before=before, files_after=after, lanes=rows)
     columns = ("folder", "files_before", "files_after", "records")
     text = f"{before:,} files are {after:,} now, in {len(done)} lane(s)" if done else "nothing to merge"
     return Result(document, [Section(columns, rows)], [text])

@@ -6,7 +6,7 @@ import json
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,12 +16,12 @@ from keylane.cli.progress import FIGURES, progress, ready
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from keylane.pipelines.demo.lesson import Settings
+    from keylane.documents.lesson import LessonCheck, LessonDocument, LessonTrial, Measure
 
 __all__ = ["as_result", "lesson"]
 
 COLUMNS: Final = ("figure", "asked", "formula", "formula_is", "murmur2", "murmur2_is")
-WORDS: Final = {
+WORDS: Final[dict[Measure, str]] = {
     "cv": "CV of records per lane",
     "error_rate": "producer's error rate",
     "mean_batch_bytes": "producer's mean batch",
@@ -53,7 +53,16 @@ WORDS: Final = {
 )
 @click.option("--to", type=click.Path(path_type=Path), help="A folder for the updates, the contracts and the figures.")
 @output_option
-def lesson(bootstrap: str | None, to: Path | None, output: str, **given: Any) -> tuple[Result, str]:
+def lesson(
+    bootstrap: str | None,
+    lanes: int,
+    seed: int,
+    radius: float,
+    linger: int,
+    every: float,
+    to: Path | None,
+    output: str,
+) -> tuple[Result, str]:
     """Send 100 drivers' 60 updates from six cities into Kafka by H3 cell, and hold what comes of it to the lesson.
 
     The lesson's formula and Kafka's murmur2 fill a topic each. Every figure stands beside what the lesson asks of it.
@@ -65,34 +74,23 @@ def lesson(bootstrap: str | None, to: Path | None, output: str, **given: Any) ->
 
     Exit codes: 0 it was measured, whatever is broken; 1 it could not be, or records are not where they belong.
     """
-    say = progress(time.monotonic())
-    document = _measured(bootstrap, to, given, say)
-    return as_result(document, to), output
-
-
-def _measured(bootstrap: str | None, to: Path | None, given: dict[str, Any], say: Callable[[str], None]) -> Any:
-    from keylane.pipelines.demo.figures import as_document
-    from keylane.pipelines.demo.lesson import SCHEMA, run_lesson, write
-    from keylane.systems.kafka.access import kafka_access
-
-    settings = _settings(given)
-    if to:
-        ready(to, SCHEMA)
-    with _cluster(bootstrap, say) as brokers:
-        found = as_document(run_lesson(kafka_access(brokers), settings, say, own=bootstrap is None))
-    if to:
-        write(to, settings)
-        (to / FIGURES).write_text(json.dumps(found), encoding="utf-8")
-    return found
-
-
-def _settings(given: dict[str, Any]) -> Settings:
     from secrets import token_hex
 
-    from keylane.pipelines.demo.lesson import Producer, Settings, Traffic
+    from keylane.documents.lesson import LessonProducer
+    from keylane.pipelines.demo.lesson import Settings, Traffic, run_lesson, write
+    from keylane.systems.kafka.access import kafka_access
 
-    producer = Producer(linger_ms=given["linger"], every=given["every"])
-    return Settings(token_hex(4), given["seed"], given["lanes"], Traffic(radius_km=given["radius"]), producer)
+    say = progress(time.monotonic())
+    producer = LessonProducer(linger_ms=linger, every=every)
+    settings = Settings(token_hex(4), seed, lanes, Traffic(radius_km=radius), producer)
+    if to:
+        ready(to, "keylane.demo-lesson/1")
+    with _cluster(bootstrap, say) as brokers:
+        document = run_lesson(kafka_access(brokers), settings, say, own=bootstrap is None)
+    if to:
+        write(to, settings)
+        (to / FIGURES).write_text(json.dumps(document.as_json()), encoding="utf-8")
+    return as_result(document, to), output
 
 
 @contextmanager
@@ -121,61 +119,59 @@ def _brokers(text: str) -> str:
         raise UsageError.of("not the address of a Kafka", got=text, allowed="kafka://host:port") from None
 
 
-def as_result(found: dict[str, Any], to: Path | None = None) -> Result:
+def as_result(found: LessonDocument, to: Path | None = None) -> Result:
     """The verdict, each figure beside what is asked, the keys, and how it was measured."""
-    figures = Section(COLUMNS, _figures(found), f"{_verdicts(found['trials'])}\n{found['why']}")
-    cells = [{**cell, **{f"{name}_lane": lane for name, lane in cell["lanes"].items()}} for cell in found["cells"]]
-    about = f"{found['drivers']} drivers within {found['radius_km']:g} km of six city centres"
-    title = f"The keys: {len(cells)} cells of resolution {found['resolution']}, where {about} report from"
+    figures = Section(COLUMNS, _figures(found), f"{_verdicts(found.trials)}\n{found.why}")
+    cells = [
+        {**cell.as_json(), "formula_lane": cell.lanes.formula, "murmur2_lane": cell.lanes.murmur2}
+        for cell in found.cells
+    ]
+    about = f"{found.drivers} drivers within {found.radius_km:g} km of six city centres"
+    title = f"The keys: {len(cells)} cells of resolution {found.resolution}, where {about} report from"
     keys = Section(("cell", "cities", "records", "formula_lane", "murmur2_lane"), cells, title)
     return Result(found, [figures, keys], _lines(found, to))
 
 
-def _verdicts(trials: list[dict[str, Any]]) -> str:
+def _verdicts(trials: list[LessonTrial]) -> str:
     """CV first, then whatever else is broken."""
-    spread = ", ".join(f"{one['name']} {_percent(one['cv'])}" for one in trials)
-    broken = {name: [one["name"] for one in trials if name in _broken(one)] for name in WORDS}
+    spread = ", ".join(f"{one.name} {_percent(one.cv)}" for one in trials)
+    broken = {
+        name: [one.name for one in trials for check in one.checks if check.measure == name and not check.kept]
+        for name in WORDS
+    }
     others = [f"{WORDS[name]} ({' and '.join(by)})" for name, by in broken.items() if by and name != "cv"]
     by = {0: "kept by both", 1: f"broken by {''.join(broken['cv'])}", 2: "broken by both"}[len(broken["cv"])]
     return f"CV < 5 %: {by} ({spread}). " + (f"Also broken: {', '.join(others)}." if others else "All else is kept.")
 
 
-def _broken(trial: dict[str, Any]) -> list[str]:
-    return [check["measure"] for check in trial["checks"] if not check["kept"]]
-
-
-def _figures(found: dict[str, Any]) -> list[dict[str, Any]]:
-    trials, lanes = found["trials"], found["lanes"]
-    least, noise = _percent(found["least_cv"]), _percent(found["noise_floor"])
-    cv, *others = [_check_row(trials, i) for i in range(len(trials[0]["checks"]))]
+def _figures(found: LessonDocument) -> list[dict[str, str | None]]:
+    least, noise = _percent(found.least_cv), _percent(found.noise_floor)
+    cv, *others = [_check_row(list(checks)) for checks in zip(*(one.checks for one in found.trials), strict=True)]
     return [
         cv,
         _row("  the least that any hash can reach", [least, least]),
         _row("  noise floor: a lane drawn for each record", [noise, noise]),
-        _row("lanes in use", [f"{one['active_lanes']} of {lanes}" for one in trials]),
-        _row("fullest lane over the mean", [f"{one['max_over_mean']:.1f}" for one in trials]),
+        _row("lanes in use", [f"{one.active_lanes} of {found.lanes}" for one in found.trials]),
+        _row("fullest lane over the mean", [f"{one.max_over_mean:.1f}" for one in found.trials]),
         *others,
     ]
 
 
-def _row(figure: str, shown: list[str], asked: str | None = None, verdicts: tuple[str, ...] = ()) -> dict[str, Any]:
+def _row(
+    figure: str, shown: list[str], asked: str | None = None, verdicts: tuple[str, ...] = ()
+) -> dict[str, str | None]:
     names = ("formula", "murmur2")
     judged = {f"{name}_is": verdict for name, verdict in zip(names, verdicts, strict=False)}
     return {"figure": figure, "asked": asked, **dict(zip(names, shown, strict=True)), **judged}
 
 
-def _check_row(trials: list[dict[str, Any]], i: int) -> dict[str, Any]:
-    checks = [one["checks"][i] for one in trials]
-    measure = checks[0]["measure"]
-    shown = [_shown(measure, check["got"]) for check in checks]
-    return _row(WORDS[measure], shown, checks[0]["asked"], tuple(_verdict(check) for check in checks))
+def _check_row(checks: list[LessonCheck]) -> dict[str, str | None]:
+    measure = checks[0].measure
+    shown = [_shown(measure, check.got) for check in checks]
+    return _row(WORDS[measure], shown, checks[0].asked, tuple("kept" if one.kept else "broken" for one in checks))
 
 
-def _verdict(check: dict[str, Any]) -> str:
-    return "kept" if check["kept"] else "broken"
-
-
-def _shown(measure: str, value: float | None) -> str:
+def _shown(measure: Measure, value: float | None) -> str:
     if value is None:
         return "not measured"
     if measure == "mean_batch_bytes":
@@ -187,24 +183,21 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _lines(found: dict[str, Any], to: Path | None) -> list[str]:
+def _lines(found: LessonDocument, to: Path | None) -> list[str]:
     """How each figure was obtained."""
-    producer, noise = found["producer"], _percent(found["noise_floor"])
-    samples = " and ".join(f"{one['lag_samples']:,}" for one in found["trials"])
-    settings = f"linger.ms {producer['linger_ms']}, batch.size {producer['batch_size']:,}"
-    chance = f"{found['records']:,} records on {found['lanes']} lanes, each lane drawn at random, have CV {noise}"
-    failed = sum(one["failed"] for one in found["trials"])
+    producer, noise = found.producer, _percent(found.noise_floor)
+    samples = " and ".join(f"{one.lag_samples:,}" for one in found.trials)
+    settings = f"linger.ms {producer.linger_ms}, batch.size {producer.batch_size:,}"
+    chance = f"{found.records:,} records on {found.lanes} lanes, each lane drawn at random, have CV {noise}"
+    failed = sum(one.failed for one in found.trials)
     placed = f"{failed:,} records failed and are on none" if failed else "every record is where its contract says"
+    pace = "Sent in one go, which makes batches large and lag high; --every 1 sends as drivers would."
+    if producer.every:
+        pace = f"Every driver sent an update each {producer.every:g} s."
     lines = [
-        f"Noise floor: {chance}; below 5 % takes {found['records_for_cv']:,} records.",
+        f"Noise floor: {chance}; below 5 % takes {found.records_for_cv:,} records.",
         f"Lanes: counted by a group that read both topics; {placed}.",
-        f"Batches: librdkafka's statistics; {settings}, compression {producer['compression']}. {_pace(producer)}",
+        f"Batches: librdkafka's statistics; {settings}, compression {producer.compression}. {pace}",
         f"Lag: what the broker held less what the group had read, seen {samples} times. The peak differs by run.",
     ]
     return [*lines, *([f"The updates, the contracts and the figures are in {to}"] if to else [])]
-
-
-def _pace(producer: dict[str, Any]) -> str:
-    if producer["every"]:
-        return f"Every driver sent an update each {producer['every']:g} s."
-    return "Sent in one go, which makes batches large and lag high; --every 1 sends as drivers would."

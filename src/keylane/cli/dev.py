@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
+    from keylane.documents.dev import DevBroker, DevTls
     from keylane.systems.broker import Cluster
-    from keylane.systems.jars import Jar
+    from keylane.systems.jars import Jar, Kit
 
 __all__ = ["dev"]
 
@@ -77,59 +77,61 @@ def status(folder: str | None, output: str) -> tuple[Result, str]:
     place = _place(folder)
     there = find(place)
     said = f"Kafka is at {there.bootstrap}" if there else f"no Kafka in {place}; start one: keylane dev kafka up"
-    found = as_result(place, there, said)
-    return replace(found, exit_code=0 if found.document["running"] else 1), output
+    return as_result(place, there, said, silent_code=1), output
 
 
-def as_result(folder: Path, cluster: Cluster | None, said: str, *, is_new: bool = False) -> Result:
-    """A cluster, or that there is none."""
-    rows = [_row(cluster, node.number) for node in cluster.nodes] if cluster else []
-    runs = bool(rows) and all(row["state"] == "answers" for row in rows)
-    document = {
-        "schema": "keylane.dev-kafka/1",
-        "bootstrap": cluster.bootstrap if cluster else None,
-        "running": runs,
-        "new": is_new,
-        "folder": str(folder),
-        "brokers": rows,
-        "tls": _tls(cluster) if cluster and cluster.tls else None,
-    }
-    lines = [said, *(_security_lines(cluster) if cluster and cluster.tls else [])]
+def as_result(
+    folder: Path, cluster: Cluster | None, said: str, *, is_new: bool = False, silent_code: int = 0
+) -> Result:
+    """A cluster, or that there is none; `silent_code` is the exit code where not every broker answers."""
+    from keylane.documents.dev import DevKafkaDocument
+
+    rows = [_broker(cluster, node.number) for node in cluster.nodes] if cluster else []
+    tls = _tls(cluster) if cluster and cluster.tls else None
+    document = DevKafkaDocument(
+        bootstrap=cluster.bootstrap if cluster else None,
+        running=bool(rows) and all(row.state == "answers" for row in rows),
+        new=is_new,
+        folder=str(folder),
+        brokers=rows,
+        tls=tls,
+    )
+    lines = [said]
+    if tls:
+        secret = f"user {tls.user}, password in {tls.password_file}"
+        lines.append(f"SASL_SSL, {tls.mechanism}, {secret}, trust {tls.ca}")
+        lines.append(f"by certificate: {tls.mtls_bootstrap}, with {tls.client_certificate}")
     lines += [f"stop it: keylane dev kafka down{_dir_option(folder)}"] if is_new else []
-    return Result(document, [Section(("node", "state", "port", "pid", "log"), rows)], lines)
+    code = 0 if document.running else silent_code
+    return Result(document, [Section(("node", "state", "port", "pid", "log"), rows)], lines, code)
 
 
-def _row(cluster: Cluster, number: int) -> dict[str, Any]:
+def _broker(cluster: Cluster, number: int) -> DevBroker:
+    from keylane.documents.dev import DevBroker
     from keylane.systems.broker.cluster import answers
     from keylane.systems.broker.nodes import process_of
 
     pid = process_of(cluster, number)
-    state = "ended" if pid is None else "answers" if answers(cluster, number) else "silent"
-    port = cluster.node(number).port
-    return {"node": number, "state": state, "port": port, "pid": pid, "log": str(cluster.log(number))}
+    state: Literal["answers", "silent", "ended"] = (
+        "ended" if pid is None else "answers" if answers(cluster, number) else "silent"
+    )
+    return DevBroker(node=number, state=state, port=cluster.node(number).port, pid=pid, log=str(cluster.log(number)))
 
 
-def _tls(cluster: Cluster) -> dict[str, Any]:
+def _tls(cluster: Cluster) -> DevTls:
     """Where clients find what they need; the password itself is shown nowhere."""
+    from keylane.documents.dev import DevTls
     from keylane.systems.broker.tls import MECHANISM, USER, password_file
 
     folder = cluster.folder / "tls"
-    return {
-        "mechanism": MECHANISM,
-        "user": USER,
-        "password_file": str(password_file(cluster)),
-        "ca": str(folder / "ca.pem"),
-        "mtls_bootstrap": cluster.mtls_bootstrap,
-        "client_certificate": str(folder / "client.pem"),
-    }
-
-
-def _security_lines(cluster: Cluster) -> list[str]:
-    told = _tls(cluster)
-    return [
-        f"SASL_SSL, {told['mechanism']}, user {told['user']}, password in {told['password_file']}, trust {told['ca']}",
-        f"by certificate: {told['mtls_bootstrap']}, with {told['client_certificate']}",
-    ]
+    return DevTls(
+        mechanism=MECHANISM,
+        user=USER,
+        password_file=str(password_file(cluster)),
+        ca=str(folder / "ca.pem"),
+        mtls_bootstrap=cluster.mtls_bootstrap or "",
+        client_certificate=str(folder / "client.pem"),
+    )
 
 
 @dev.command(short_help="Fetch the pinned jars, or copy them for a site without a network.")
@@ -154,10 +156,12 @@ def jars(kit: Any, folder: str | None, output: str) -> tuple[Result, str]:
     return jars_result(kit, paths[0].parent.absolute(), kit_of(kit)), output
 
 
-def jars_result(name: str, folder: Path, found: tuple[Jar, ...]) -> Result:
+def jars_result(name: Kit, folder: Path, found: tuple[Jar, ...]) -> Result:
     """The jars of a kit, all there."""
-    rows = [{"file": jar.file, "coordinate": jar.coordinate, "sha256": jar.sha256} for jar in found]
-    document = {"schema": "keylane.dev-jars/1", "kit": name, "folder": str(folder), "jars": rows}
+    from keylane.documents.dev import DevJarsDocument, PinnedJar
+
+    rows = [PinnedJar(file=jar.file, coordinate=jar.coordinate, sha256=jar.sha256) for jar in found]
+    document = DevJarsDocument(kit=name, folder=str(folder), jars=rows)
     said = f"{len(rows)} jar(s) of the kit {name} in {folder}, checksums as pinned"
     return Result(document, [Section(("file", "coordinate", "sha256"), rows)], [said])
 

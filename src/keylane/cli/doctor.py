@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -37,12 +36,23 @@ def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Res
 
 def as_result(parts: list[Part]) -> Result:
     """All parts as a table; below it what to do, the needed first."""
+    from keylane.documents.dev import DoctorDocument, ExaminedPart
     from keylane.systems.doctor import is_well
 
-    rows = [asdict(part) for part in parts]
     fine = is_well(parts)
-    document = {"schema": "keylane.doctor/1", "ok": fine, "parts": rows}
-    shown = [{**row, "state": row["state"] if row["needed"] or row["state"] == "ok" else "optional"} for row in rows]
+    rows = [
+        ExaminedPart(
+            part=one.part,
+            state=one.state,
+            needed=one.needed,
+            used_for=one.used_for,
+            found=one.found,
+            mend=one.mend,
+        )
+        for one in parts
+    ]
+    document = DoctorDocument(ok=fine, parts=rows)
+    shown = [{**row.as_json(), **({} if row.needed or row.state == "ok" else {"state": "optional"})} for row in rows]
     ailing = sorted((part for part in parts if part.mend), key=lambda part: not part.needed)
     lines = [f"{'needed' if part.needed else 'optional'}: {part.part}: {part.mend}" for part in ailing]
     verdict = "everything needed is there" if fine else "something needed is not there"

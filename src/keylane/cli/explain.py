@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,11 +11,20 @@ from click.core import ParameterSource
 
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import ENCODINGS, PARTITIONERS
+from keylane.documents.explain import (
+    ClientFix,
+    ClientPlacement,
+    ContractPlacement,
+    ExplainedByClient,
+    ExplainedByContract,
+    ExplainedUnplaced,
+    LaneGroup,
+)
 from keylane.errors import UnplacedError, UsageError
 from keylane.records import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
     from keylane.placement.partitioners import Partitioner
@@ -25,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["explain", "key_bytes", "record_of"]
 
-SCHEMA = "keylane.explain/1"
 SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
 
 
@@ -93,8 +101,7 @@ def explain(
         if key is None and not fields and not null:
             raise click.UsageError("KEY, --field or --null is needed")
         record = record_of(contract, key, fields, null=null)
-        result = _by_contract(contract, record, position, lanes, like)
-        return replace(result, document={**result.document, "key": _typed(key)}), output
+        return _by_contract(contract, record, position, lanes, like, typed=_typed(key)), output
     if fields:
         raise click.UsageError("--field goes with --contract")
     if lanes is None:
@@ -102,8 +109,8 @@ def explain(
     if (key is None) != null:
         raise click.UsageError("KEY or --null is needed, not both." if null else "KEY is needed (or --null).")
     routing_key = None if null else key_bytes(key or "", encoding)
-    document, sections, lines = by_client(routing_key, lanes, encoding, like or "kafka-java")
-    return Result({**document, "key": _typed(key)}, sections, lines), output
+    document = by_client(routing_key, lanes, encoding, like or "kafka-java", typed=_typed(key))
+    return Result(document, _sections(document), _agreement(document.groups)), output
 
 
 def _typed(key: str | None) -> str | None:
@@ -111,38 +118,42 @@ def _typed(key: str | None) -> str | None:
     return key and key.encode("utf-8", "backslashreplace").decode()
 
 
-def by_client(
-    key: bytes | None, lanes: int, encoding: str, like: str
-) -> tuple[dict[str, Any], list[Section], list[str]]:
-    """The key under every partitioner: document, sections and lines."""
+def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed: str | None) -> ExplainedByClient:
+    """The key under every partitioner; `typed` is the key as it was given."""
     from keylane.placement.lane_count import lane_count
     from keylane.placement.partitioners import partitioner
 
     lane_count(lanes)
     rows = [_row(partitioner(name, encoding), key, lanes, encoding) for name in PARTITIONERS]  # type: ignore[arg-type]
     groups = _groups(rows)
-    fixes = _fixes(rows, like)
-    document = {
-        "schema": SCHEMA,
-        "key": None if key is None else key.decode("utf-8", "backslashreplace"),
-        "routing_key": None if key is None else key.hex(),
-        "lanes": lanes,
-        "placements": rows,
-        "like": like,
-        "agree": len(groups) <= 1,
-        "groups": groups,
-        "fixes": fixes,
-    }
-    sections = [Section(("partitioner", "lane", "client", "note"), rows), *_fix_section(fixes, like)]
-    return document, sections, _agreement(groups)
+    return ExplainedByClient(
+        key=typed,
+        routing_key=None if key is None else key.hex(),
+        lanes=lanes,
+        placements=rows,
+        like=like,
+        agree=len(groups) <= 1,
+        groups=groups,
+        fixes=_fixes(rows, like),
+    )
 
 
-def _row(one: Partitioner, key: bytes | None, lanes: int, encoding: str) -> dict[str, Any]:
+def _sections(document: ExplainedByClient) -> list[Section]:
+    """Placements; and one row for each client whose settings disagree, with the one that would not."""
+    from keylane.contract.partitioners import FACTS
+
+    placements = Section(("partitioner", "lane", "client", "note"), document.placements)
+    clients = {FACTS[fix.partitioner].client: fix.set for fix in document.fixes}
+    rows = [{"client": client, "set": text or "no setting does: pass the lane"} for client, text in clients.items()]
+    return [placements, *([Section(("client", "set"), rows, f"To place as {document.like} does:")] if rows else [])]
+
+
+def _row(one: Partitioner, key: bytes | None, lanes: int, encoding: str) -> ClientPlacement:
     asked, note = _askable(one, key, encoding)
     lane = one.lane(asked, lanes) if note is None or asked != key else None
     hashed = one.hash and lane is not None and f"0x{one.hash.of(asked):0{one.hash.bits // 4}x}"
     note = note or (_without(one, key) if lane is None else None) or one.facts.note.partition(":")[0] or None
-    return {"partitioner": one.name, "lane": lane, "hash": hashed or None, "client": one.facts.client, "note": note}
+    return ClientPlacement(partitioner=one.name, lane=lane, hash=hashed or None, client=one.facts.client, note=note)
 
 
 def _askable(one: Partitioner, key: bytes | None, encoding: str) -> tuple[bytes | None, str | None]:
@@ -168,77 +179,82 @@ def _without(one: Partitioner, key: bytes | None) -> str:
     return f"refuses {kind} keys" if rule == "reject" else f"places {kind} keys without the key: {rule}"
 
 
-def _groups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _groups(rows: list[ClientPlacement]) -> list[LaneGroup]:
     """Partitioners by the lane they give, largest group first."""
     lanes: dict[int, list[str]] = {}
     for row in rows:
-        if row["lane"] is not None:
-            lanes.setdefault(row["lane"], []).append(row["partitioner"])
+        if row.lane is not None:
+            lanes.setdefault(row.lane, []).append(row.partitioner)
     return [
-        {"lane": lane, "partitioners": names} for lane, names in sorted(lanes.items(), key=lambda g: (-len(g[1]), g[0]))
+        LaneGroup(lane=lane, partitioners=names)
+        for lane, names in sorted(lanes.items(), key=lambda g: (-len(g[1]), g[0]))
     ]
 
 
-def _agreement(groups: list[dict[str, Any]]) -> list[str]:
+def _agreement(groups: list[LaneGroup]) -> list[str]:
     if not groups:
         return ["No client lets this key decide its lane."]
     if len(groups) == 1:
-        return [f"All clients that look at the key agree: lane {groups[0]['lane']}."]
+        return [f"All clients that look at the key agree: lane {groups[0].lane}."]
     return [
         f"The clients disagree: {len(groups)} different lanes.",
-        *(f"  lane {group['lane']}: {', '.join(group['partitioners'])}" for group in groups),
+        *(f"  lane {group.lane}: {', '.join(group.partitioners)}" for group in groups),
     ]
 
 
-def _fixes(rows: list[dict[str, Any]], like: str) -> list[dict[str, Any]]:
+def _fixes(rows: list[ClientPlacement], like: str) -> list[ClientFix]:
     """For each writer that differs from `like`, the setting that would make it agree, where its client has one."""
     from keylane.contract.partitioners import FACTS, setting_for
 
-    wanted = next(row["lane"] for row in rows if row["partitioner"] == like)
+    wanted = next(row.lane for row in rows if row.partitioner == like)
     fixes = []
     for row in rows:
-        facts = FACTS[row["partitioner"]]
-        if row["lane"] != wanted and wanted is not None:
+        facts = FACTS[row.partitioner]
+        if row.lane != wanted and wanted is not None:
             # Within a family only null and empty keys differ, and only the client's own other setting mends that.
             apart = facts.family != FACTS[like].family or facts.client == FACTS[like].client
             setting = setting_for(facts, FACTS[like]) if apart else None
-            fixes.append({"partitioner": row["partitioner"], "lane": row["lane"], "set": setting})
+            fixes.append(ClientFix(partitioner=row.partitioner, lane=row.lane, set=setting))
     return fixes
 
 
-def _fix_section(fixes: list[dict[str, Any]], like: str) -> list[Section]:
-    """One row for each client: its settings that disagree share the one that would not."""
-    from keylane.contract.partitioners import FACTS
-
-    clients = {FACTS[fix["partitioner"]].client: fix["set"] for fix in fixes}
-    rows = [{"client": client, "set": text or "no setting does: pass the lane"} for client, text in clients.items()]
-    return [Section(("client", "set"), rows, f"To place as {like} does:")] if rows else []
-
-
 def _by_contract(
-    contract: Contract, record: dict[str, Any], position: int | None, lanes: int | None, like: str | None
+    contract: Contract,
+    record: Mapping[str, object],
+    position: int | None,
+    lanes: int | None,
+    like: str | None,
+    *,
+    typed: str | None,
 ) -> Result:
     from keylane.router import Router
 
     router = Router(contract, lanes=lanes)
     placement = router.place(record, position)
-    mine = {"name": contract.metadata.name, "fingerprint": contract.fingerprint, **_shown(placement)}
-    row = {**mine, "contract": mine["name"], "why": "; ".join(placement.why)}
+    mine = ContractPlacement(
+        name=contract.metadata.name,
+        fingerprint=contract.fingerprint,
+        stream=placement.stream,
+        lane=placement.lane,
+        reason=placement.reason,
+        why=list(placement.why),
+    )
+    row = {**asdict(mine), "contract": mine.name, "why": "; ".join(placement.why)}
     own = Section(("contract", "stream", "lane", "why"), [row])
     if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
-        return Result(
-            {"schema": SCHEMA, "key": None, "lanes": router.lane_count, "placements": [], "contract": mine}, [own]
-        )
-    document, sections, lines = by_client(
-        placement.routing_key, router.lane_count, _held_as(contract), like or contract.spec.partitioner
-    )
-    return Result({**document, "contract": mine}, [own, *sections], [*_in_leaf(router, placement, document), *lines])
+        unplaced = ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine)
+        return Result(unplaced, [own])
+    like = like or contract.spec.partitioner
+    shown = by_client(placement.routing_key, router.lane_count, _held_as(contract), like, typed=typed)
+    document = ExplainedByContract(**{one.name: getattr(shown, one.name) for one in fields(shown)}, contract=mine)
+    lines = [*_in_leaf(router, placement, shown), *_agreement(shown.groups)]
+    return Result(document, [own, *_sections(shown)], lines)
 
 
-def _in_leaf(router: Router, placement: Placement, document: dict[str, Any]) -> Iterator[str]:
+def _in_leaf(router: Router, placement: Placement, document: ExplainedByClient) -> Iterator[str]:
     """A leaf's lane is no hash of the key, so no setting of a client comes to it, but by chance."""
     named = router.contract.spec.partitioner
-    hashed = next(row["lane"] for row in document["placements"] if row["partitioner"] == named)
+    hashed = next(row.lane for row in document.placements if row.partitioner == named)
     if router.cells is not None and placement.lane not in (None, hashed):
         yield f"The lane is {placement.lane}, from the lane table: no client's own rule knows it. Pass the lane."
 
@@ -251,11 +267,6 @@ def _held_as(contract: Contract) -> str:
     if len(key.fields) == 1 and key.window is None:
         return key.encodings[0]
     return "utf8" if set(key.encodings) == {"utf8"} else "raw"
-
-
-def _shown(placement: Placement) -> dict[str, Any]:
-    lane, why = placement.lane, list(placement.why)
-    return {"stream": placement.stream, "lane": lane, "reason": placement.reason, "why": why}
 
 
 # What was typed on a command line as the values that keys and records hold. Used by `explain`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,33 +48,36 @@ def identify(
 
 def as_result(found: Identification) -> Result:
     """The answer as document, table and lines."""
-    writers = [_rounded(asdict(writer)) for writer in found.writers]
-    counts = {name: getattr(found, name) for name in _COUNTS}
-    document = {
-        "schema": "keylane.identify/1",
-        "verdict": found.verdict,
-        "writers": writers,
-        **counts,
-        "notes": list(found.notes),
-    }
+    from keylane.documents.identify import IdentifiedWriter, IdentifyDocument
+
+    document = IdentifyDocument(
+        verdict=found.verdict,
+        writers=[
+            IdentifiedWriter(
+                partitioner=writer.partitioner,
+                share=round(writer.share, 6),
+                encoding=writer.encoding,
+                also=list(writer.also),
+                fitting_keys=writer.fitting_keys,
+                chance=writer.chance,
+                setting=writer.setting,
+                lanes=writer.lanes,
+            )
+            for writer in found.writers
+        ],
+        lanes=found.lanes,
+        lanes_from=found.lanes_from,
+        rows=found.rows,
+        keyed_rows=found.keyed_rows,
+        null_rows=found.null_rows,
+        empty_rows=found.empty_rows,
+        distinct_keys=found.distinct_keys,
+        unexplained_rows=found.unexplained_rows,
+        notes=list(found.notes),
+    )
     columns = ("partitioner", "share", "encoding", "fitting_keys", "chance", "also")
-    return Result(document, [Section(columns, writers)], [_headline(found), *(f"  {note}" for note in found.notes)])
-
-
-_COUNTS = (
-    "lanes",
-    "lanes_from",
-    "rows",
-    "keyed_rows",
-    "null_rows",
-    "empty_rows",
-    "distinct_keys",
-    "unexplained_rows",
-)
-
-
-def _rounded(writer: dict[str, Any]) -> dict[str, Any]:
-    return {**writer, "share": round(writer["share"], 6), "also": list(writer["also"])}
+    lines = [_headline(found), *(f"  {note}" for note in found.notes)]
+    return Result(document, [Section(columns, document.writers)], lines)
 
 
 def _headline(found: Identification) -> str:

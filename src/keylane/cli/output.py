@@ -8,15 +8,24 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-__all__ = ["FORMATS", "Result", "Section", "check_apart", "check_free", "output_option", "render", "write"]
+if TYPE_CHECKING:
+    from keylane.documents.explain import ClientPlacement, Explained
+    from keylane.documents.model import Document
+
+__all__ = ["FORMATS", "Result", "Section", "as_json", "check_apart", "check_free", "output_option", "render", "write"]
 
 FORMATS: Final = ("table", "json", "jsonl", "csv")
+
+
+#: A part of a document, or what only a table shows.
+Row: TypeAlias = "Mapping[str, Any] | Document | ClientPlacement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,7 @@ class Section:
     """Rows under one heading. The first section of a result is what `-o jsonl` and `-o csv` print."""
 
     columns: tuple[str, ...]
-    rows: list[dict[str, Any]]
+    rows: Sequence[Row]
     title: str = ""
 
 
@@ -32,8 +41,7 @@ class Section:
 class Result:
     """What a command found: the JSON document, the same as sections and lines, and how the process ends."""
 
-    #: A `documents.model.Document`; plain values of `explain`, which loads no pydantic.
-    document: Any
+    document: Document | Explained | dict[str, Any]
     sections: list[Section] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     exit_code: int = 0
@@ -54,14 +62,21 @@ def output_option(command: Any) -> Any:
 def render(result: Result, output: str, *, colour: bool = False) -> str:
     """The text of a result in one of the formats."""
     if output == "json":
-        document = result.document if isinstance(result.document, dict) else result.document.as_json()
-        return json.dumps(document, indent=2, ensure_ascii=False)
+        return json.dumps(as_json(result.document), indent=2, ensure_ascii=False)
     if output == "jsonl":
-        return "\n".join(json.dumps(row, ensure_ascii=False) for row in _first(result).rows)
+        return "\n".join(json.dumps(as_json(row), ensure_ascii=False) for row in _first(result).rows)
     if output == "csv":
         return _csv(_first(result))
     blocks = [_table(section, colour=colour) for section in result.sections if section.rows]
     return "\n\n".join([*blocks, *(["\n".join(map(_shown, result.lines))] if result.lines else [])])
+
+
+def as_json(part: Row | Explained | Mapping[str, Any]) -> Mapping[str, Any]:
+    """A document or a part of one as `json.dumps` takes it."""
+    if isinstance(part, Mapping):
+        return part
+    # Not `isinstance`: `explain` has dataclasses, and prints without pydantic.
+    return asdict(part) if is_dataclass(part) else part.as_json()
 
 
 def _first(result: Result) -> Section:
@@ -72,12 +87,12 @@ def _csv(section: Section) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, section.columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _plain(value) for name, value in row.items()} for row in section.rows)
+    writer.writerows({name: _plain(value) for name, value in as_json(row).items()} for row in section.rows)
     return out.getvalue().rstrip("\n")
 
 
 def _table(section: Section, *, colour: bool) -> str:
-    cells = [[_cell(row.get(name)) for name in section.columns] for row in section.rows]
+    cells = [[_cell(row.get(name)) for name in section.columns] for row in map(as_json, section.rows)]
     heads = [name.upper().replace("_", " ") for name in section.columns]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]

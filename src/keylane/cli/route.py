@@ -15,6 +15,7 @@ from keylane.cli.progress import RouteProgress
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.pipelines.route.run import Routed
+    from keylane.systems.folders.folder import Counts
 
 __all__ = ["Stopping", "route", "settings_from"]
 
@@ -122,43 +123,40 @@ class Stopping:
 
 def as_result(found: Routed, contract: Contract, seconds: float, *, follow: bool) -> Result:
     """Records of this run by lane and in all; of all runs where that is more."""
+    from keylane.documents.route import RecordCounts, RoutedLane, RouteDocument
+
+    counts, total = found.counts, found.total
     rows = [
-        {"stream": stream, "lane": lane, "records": records}
+        RoutedLane(stream=stream, lane=lane, records=records)
         for stream, lanes in found.lanes.items()
         for lane, records in enumerate(lanes)
     ]
-    document = {
-        "schema": "keylane.route/1",
-        "contract": contract.metadata.name,
-        "fingerprint": contract.fingerprint,
-        "source": found.source,
-        "target": found.target,
-        **found.counts.as_json(),
-        "lanes": rows,
-        "batches": found.batches,
-        "stopped": found.stopped,
-        "seconds": round(seconds, 3),
-        "total": found.total.as_json(),
-        "state": found.state or None,
-        "dead_letters": found.dead_letters or f"{found.target}/_dead",
-        "repeated": found.repeated,
-    }
-    interrupted = found.stopped and not follow
-    columns = ("stream", "lane", "records")
-    return Result(document, [Section(columns, rows)], _lines(found, document), INTERRUPTED if interrupted else 0)
-
-
-def _lines(found: Routed, document: dict[str, Any]) -> list[str]:
-    lines = [f"{_shown(document)} in {found.batches} batch(es), {document['seconds']:.1f} s"]
-    if found.total != found.counts:
-        lines.append(f"all runs: {_shown(document['total'])}")
+    document = RouteDocument(
+        contract=contract.metadata.name,
+        fingerprint=contract.fingerprint,
+        source=found.source,
+        target=found.target,
+        in_=counts.in_,
+        out=counts.out,
+        dead=counts.dead,
+        filtered=counts.filtered,
+        lanes=rows,
+        batches=found.batches,
+        stopped=found.stopped,
+        seconds=round(seconds, 3),
+        total=RecordCounts.model_validate(total.as_json()),
+        state=found.state or None,
+        dead_letters=found.dead_letters or f"{found.target}/_dead",
+        repeated=found.repeated,
+    )
+    lines = [f"{_shown(counts)} in {found.batches} batch(es), {document.seconds:.1f} s"]
+    lines += [f"all runs: {_shown(total)}"] if total != counts else []
     if found.state:
         lines.append(f"state: {found.state}; {found.repeated:,} record(s) of this run were there already")
-    if found.counts.dead:
-        lines.append(f"dead letters: {found.dead_letters or f'{found.target}/_dead'}")
-    return lines
+    lines += [f"dead letters: {document.dead_letters}"] if counts.dead else []
+    code = INTERRUPTED if found.stopped and not follow else 0
+    return Result(document, [Section(("stream", "lane", "records"), rows)], lines, code)
 
 
-def _shown(counts: dict[str, Any]) -> str:
-    names = ("in", "out", "dead", "filtered")
-    return ", ".join(f"{name} {counts[name]:,}" for name in names)
+def _shown(counts: Counts) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.as_json().items())

@@ -10,6 +10,8 @@ from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
+    from keylane.documents.verify import VerifyDocument, VerifyViolation
+    from keylane.history.verdict import Violation
     from keylane.pipelines.verify.run import Verified
 
 __all__ = ["verify"]
@@ -75,59 +77,85 @@ def as_result(found: Verified) -> Result:
     """The certificate as data, and as a person reads it."""
     document = _document(found)
     columns = ("rule", "stream", "lane", "offset", "source", "position", "key", "detail")
-    sections = [Section(columns, document["violations"]), Section(("rule", "found", "checked"), _rules(found))]
-    if len(document["lanes"]) <= SHOWN_LANES:
-        sections.append(Section(("stream", "lane", "records", "first", "last"), document["lanes"]))
-    return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN)
-
-
-def _document(found: Verified) -> dict[str, Any]:
-    verdict = found.verdict
-    return {
-        "schema": "keylane.verify/1",
-        "ok": found.ok,
-        "mode": verdict.mode,
-        "engine": found.engine,
-        "source": found.source,
-        "target": found.target,
-        "contract": found.contract,
-        "fingerprint": found.fingerprint,
-        "epoch": found.epoch,
-        "sent": verdict.facts.get("ok", 0),
-        "unvouched": verdict.facts.get("unknown_read", 0),
-        "records": verdict.records,
-        "dead": verdict.facts.get("dead", 0),
-        "repeats": verdict.facts.get("repeats", 0),
-        **{str(rule): count for rule, count in verdict.counts.items()},
-        "violations": [_violation(one.as_json()) for one in verdict.violations],
-        "miscounted": list(found.miscounted),
-        "not_taken": list(found.not_taken),
-        "checked": [rule for rule in verdict.counts if rule not in verdict.unchecked],
-        "unchecked": dict(verdict.unchecked),
-        "claimed": found.claimed.as_json() if found.claimed else None,
-        "lanes": [
-            {"stream": one.stream, "lane": one.lane, "records": one.records, "first": one.first, "last": one.last}
-            for one in verdict.lanes
-        ],
-        "remarks": list(found.remarks),
-    }
-
-
-def _violation(told: dict[str, Any]) -> dict[str, Any]:
-    names = {"writer": "source", "seq": "position"}
-    return {names.get(name, name): value for name, value in told.items() if name != "generation"}
-
-
-def _rules(found: Verified) -> list[dict[str, Any]]:
     unchecked = found.verdict.unchecked
-    return [
+    rules = [
         {"rule": rule, "found": None if rule in unchecked else count, "checked": unchecked.get(rule, "yes")}
         for rule, count in found.verdict.counts.items()
     ]
+    sections = [Section(columns, document.violations), Section(("rule", "found", "checked"), rules)]
+    if len(document.lanes) <= SHOWN_LANES:
+        sections.append(Section(("stream", "lane", "records", "first", "last"), document.lanes))
+    return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN)
 
 
-def _lines(found: Verified, document: dict[str, Any]) -> list[str]:
-    counts = ", ".join(f"{document[name]:,} {words}" for name, words in _COUNTS.items() if document[name])
+def _document(found: Verified) -> VerifyDocument:
+    from keylane.documents.route import RecordCounts
+    from keylane.documents.verify import VerifiedLane, VerifyDocument
+
+    verdict, claimed = found.verdict, found.claimed
+    return VerifyDocument(
+        ok=found.ok,
+        mode=verdict.mode,
+        engine="spark" if found.engine == "spark" else "local",
+        source=found.source,
+        target=found.target,
+        contract=found.contract,
+        fingerprint=found.fingerprint,
+        epoch=found.epoch,
+        sent=verdict.facts.get("ok", 0),
+        unvouched=verdict.facts.get("unknown_read", 0),
+        records=verdict.records,
+        dead=verdict.facts.get("dead", 0),
+        repeats=verdict.facts.get("repeats", 0),
+        lost=verdict.counts["lost"],
+        invented=verdict.counts["invented"],
+        duplicated=verdict.counts["duplicated"],
+        reordered=verdict.counts["reordered"],
+        split_keys=verdict.counts["split_keys"],
+        misrouted=verdict.counts["misrouted"],
+        inconsistent_offsets=verdict.counts["inconsistent_offsets"],
+        stale_epochs=verdict.counts["stale_epochs"],
+        two_owners=verdict.counts["two_owners"],
+        early_applies=verdict.counts["early_applies"],
+        violations=[_violation(one) for one in verdict.violations],
+        miscounted=list(found.miscounted),
+        not_taken=list(found.not_taken),
+        checked=[rule for rule in verdict.counts if rule not in verdict.unchecked],
+        unchecked=dict(verdict.unchecked),
+        claimed=RecordCounts.model_validate(claimed.as_json()) if claimed else None,
+        lanes=[
+            VerifiedLane(stream=one.stream, lane=one.lane, records=one.records, first=one.first, last=one.last)
+            for one in verdict.lanes
+        ],
+        remarks=list(found.remarks),
+    )
+
+
+def _violation(one: Violation) -> VerifyViolation:
+    """With null for what it has not: an offset of -1 is none."""
+    from keylane.documents.verify import VerifyViolation
+
+    return VerifyViolation(
+        rule=one.rule,
+        stream=one.stream or None,
+        lane=None if one.lane < 0 else one.lane,
+        offset=None if one.offset < 0 else one.offset,
+        source=one.writer or None,
+        position=None if one.seq < 0 else one.seq,
+        key=one.key or None,
+        detail=one.detail,
+    )
+
+
+def _lines(found: Verified, document: VerifyDocument) -> list[str]:
+    records = {
+        "records sent": document.sent,
+        "of sources that are gone": document.unvouched,
+        "in lanes": document.records,
+        "dead letters": document.dead,
+        "repeats": document.repeats,
+    }
+    counts = ", ".join(f"{count:,} {words}" for words, count in records.items() if count)
     lines = [f"{found.source} -> {found.target}: {counts or 'nothing'}"]
     if found.fingerprint:
         lines.append(f"contract {found.contract}, epoch {found.epoch}, {found.fingerprint}")
@@ -140,15 +168,6 @@ def _lines(found: Verified, document: dict[str, Any]) -> list[str]:
         lines.append(f"not taken yet: {len(found.not_taken)} source file(s), whose records count as lost: {some}")
     lines += [f"note: {remark}" for remark in found.remarks]
     return [*lines, _last(found)]
-
-
-_COUNTS: Final = {
-    "sent": "records sent",
-    "unvouched": "of sources that are gone",
-    "records": "in lanes",
-    "dead": "dead letters",
-    "repeats": "repeats",
-}
 
 
 def _last(found: Verified) -> str:

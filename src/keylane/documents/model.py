@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from pydantic import GetCoreSchemaHandler
 
-__all__ = ["AtLeastOne", "Count", "Digest", "Document", "Number", "Share", "json_schema", "missing"]
+__all__ = ["AtLeastOne", "Count", "Digest", "Document", "LaneId", "Number", "PartitionerName", "PathText"]
+__all__ += ["Share", "Text", "json_schema", "missing"]
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -36,6 +37,11 @@ Number: TypeAlias = Annotated[float, _AsGiven()]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1), _AsGiven()]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 AtLeastOne: TypeAlias = Annotated[int, Field(ge=1)]
+LaneId: TypeAlias = Annotated[int, Field(ge=0, le=99_999)]
+PartitionerName: TypeAlias = Annotated[str, StringConstraints(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
+Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
+#: What may hold a path, and so bytes that are no text: those fail every limit, so the schema alone has it.
+PathText: TypeAlias = Annotated[str, Field(json_schema_extra={"minLength": 1})]
 #: SHA-256, in hex.
 Digest: TypeAlias = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
@@ -66,9 +72,12 @@ def missing(value: object) -> bool:
     return value is None
 
 
-def json_schema(model: type[Document]) -> dict[str, Any]:
-    """The schema of a document: its `title` is the model's, its description the docstring."""
-    made = model.model_json_schema(by_alias=True, schema_generator=_Schema)
+def json_schema(model: Any) -> dict[str, Any]:
+    """The schema of a document: its `title` is the model's, its description the docstring.
+
+    Of several, or of dataclasses: an annotated type with both.
+    """
+    made = TypeAdapter(model).json_schema(by_alias=True, schema_generator=_Schema)
     first = {"$schema": DRAFT, "title": made.pop("title"), "description": made.pop("description")}
     return {**first, **made}
 

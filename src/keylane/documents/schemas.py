@@ -8,24 +8,51 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Annotated, Any, Final
 
+from pydantic import Field
+
+from keylane.documents.budget import BudgetDocument, BudgetStatusDocument
+from keylane.documents.check import CheckDocument
+from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DoctorDocument
+from keylane.documents.explain import Explained
+from keylane.documents.identify import IdentifyDocument
+from keylane.documents.lesson import LessonDocument
+from keylane.documents.match import MatchDocument
 from keylane.documents.model import json_schema
 from keylane.documents.profile import ProfileDocument
-
-if TYPE_CHECKING:
-    from keylane.documents.model import Document
+from keylane.documents.route import CompactDocument, RouteDocument
+from keylane.documents.verify import VerifyDocument
 
 __all__ = ["DOCUMENTS", "HERE", "text", "write"]
 
 HERE: Final = Path(__file__).parent.parent / "schemas"
 #: The name of the file, and the document that it describes.
-DOCUMENTS: Final[dict[str, type[Document]]] = {
+DOCUMENTS: Final[dict[str, Any]] = {
+    "budget": BudgetDocument,
+    "budget-status": BudgetStatusDocument,
+    "check": CheckDocument,
+    "compact": CompactDocument,
+    "demo-lesson": LessonDocument,
+    "dev-jars": DevJarsDocument,
+    "dev-kafka": DevKafkaDocument,
+    "doctor": DoctorDocument,
+    "explain": Annotated[
+        Explained,
+        Field(
+            title="keylane explain -o json",
+            description="Where one key goes, under every client that might write it.",
+        ),
+    ],
+    "identify": IdentifyDocument,
+    "match": MatchDocument,
     "profile": ProfileDocument,
+    "route": RouteDocument,
+    "verify": VerifyDocument,
 }
 
 
-def text(model: type[Document]) -> str:
+def text(model: Any) -> str:
     """What the file of a model holds."""
     return json.dumps(json_schema(model), indent=2, ensure_ascii=False) + "\n"
 

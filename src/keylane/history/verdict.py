@@ -74,15 +74,6 @@ class Violation:
     key: str
     detail: str
 
-    def as_json(self) -> dict[str, Any]:
-        """With null for what it has not: an offset of -1 is none."""
-        told = asdict(self)
-        for name in ("lane", "offset", "seq"):
-            told[name] = None if told[name] < 0 else told[name]
-        for name in ("stream", "writer", "key"):
-            told[name] = told[name] or None
-        return told
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class LaneSeen:

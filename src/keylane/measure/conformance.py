@@ -59,7 +59,7 @@ class Kept:
     misplaced: int = 0
     without_key: int = 0
     examples: list[str] = field(default_factory=list)
-    unplaced: dict[str, int] = field(default_factory=dict)
+    unplaced: dict[Reason, int] = field(default_factory=dict)
     per_lane: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     keys: pa.Table | None = None
     pending: list[Any] = field(default_factory=list)

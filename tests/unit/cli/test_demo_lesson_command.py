@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from keylane.cli.demo_lesson import as_result
-from keylane.cli.output import render
-from keylane.pipelines.demo.figures import as_document
-from keylane.pipelines.demo.lesson import RULES, Cell, Lesson, Producer, checks, trial
+from keylane.cli.output import as_json, render
+from keylane.documents.lesson import LessonCell, LessonDocument, LessonLanes, LessonProducer
+from keylane.pipelines.demo.lesson import RULES, checks, trial
 from keylane.systems.kafka.load import Following, Sent
 
 if TYPE_CHECKING:
@@ -20,15 +19,33 @@ if TYPE_CHECKING:
     Run = Callable[..., tuple[int, str, str]]
 
 
-def made(cv: float = 3.0, batch: float | None = 20_000.0, **changes: Any) -> dict[str, Any]:
+def made(cv: float = 3.0, batch: float | None = 20_000.0, **changes: Any) -> LessonDocument:
     """A lesson's document, with figures as they are wanted."""
     sent = Sent("t", delivered=8, batches=1, batch_bytes=9, batch_records=8)
-    trials = [trial(rule, sent, Following("t", 4)) for rule in RULES]
-    shown = [replace(one, cv=cv, checks=checks(cv, 0.0, batch, 3, 0), **changes) for one in trials]
-    cells = [Cell("832664fffffffff", ["Chicago"], 8, {"formula": 0, "murmur2": 1})]
-    head = ("keylane.demo-lesson/1", "0", 1, 100, 60, 2.0, 6_000, 4, 3, "localhost:1", True, Producer())
-    found: dict[str, Any] = as_document(Lesson(*head, False, "Because.", 3.0, 0.02, 1_201, cells, shown))
-    return found
+    trials = [trial(rule, sent, Following("t", 4, samples=1)) for rule in RULES]
+    figures = {"cv": cv, "checks": checks(cv, 0.0, batch, 3, 0), **changes}
+    return LessonDocument(
+        version="0",
+        seed=1,
+        drivers=100,
+        updates=60,
+        radius_km=2.0,
+        records=6_000,
+        lanes=4,
+        resolution=3,
+        broker="localhost:1",
+        own_broker=True,
+        producer=LessonProducer(),
+        kept=False,
+        why="Because.",
+        least_cv=3.0,
+        noise_floor=0.02,
+        records_for_cv=1_201,
+        cells=[
+            LessonCell(cell="832664fffffffff", cities=["Chicago"], records=8, lanes=LessonLanes(formula=0, murmur2=1))
+        ],
+        trials=[one.model_copy(update=figures) for one in trials],
+    )
 
 
 def shown(**changes: Any) -> list[str]:
@@ -50,7 +67,7 @@ def test_whatever_else_is_broken_is_in_the_verdict() -> None:
 
 
 def test_each_figure_stands_beside_what_is_asked() -> None:
-    rows = {row["figure"]: row for row in as_result(made()).sections[0].rows}
+    rows = {row["figure"]: row for row in map(as_json, as_result(made()).sections[0].rows)}
     assert rows["CV of records per lane"]["asked"] == "< 5 %"
     assert rows["CV of records per lane"]["formula_is"] == "broken"
     assert rows["producer's mean batch"]["murmur2"] == "19.5 KB"
@@ -59,7 +76,7 @@ def test_each_figure_stands_beside_what_is_asked() -> None:
 
 
 def test_what_was_not_measured_keeps_nothing() -> None:
-    rows = {row["figure"]: row for row in as_result(made(batch=None)).sections[0].rows}
+    rows = {row["figure"]: row for row in map(as_json, as_result(made(batch=None)).sections[0].rows)}
     assert rows["producer's mean batch"]["formula"] == "not measured"
     assert rows["producer's mean batch"]["formula_is"] == "broken"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import asin, cos, radians, sin, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
@@ -14,6 +15,9 @@ from keylane.measure.balance import cv
 from keylane.pipelines.demo import lesson
 from keylane.pipelines.demo.lesson import CENTRES, RULES, Settings, Traffic, contract_text, lane_counts, updates
 from keylane.systems.kafka.load import Following, Sent
+
+if TYPE_CHECKING:
+    from keylane.documents.lesson import LessonTrial
 
 
 def km(one: tuple[float, float], other: tuple[float, float]) -> float:
@@ -115,7 +119,7 @@ def test_records_for_cv_is_the_first_count_that_is_enough() -> None:
         assert noise_floor(lanes, enough) < 0.05 <= noise_floor(lanes, enough - 1) + 1e-12
 
 
-def seen(read: list[int], sent: Sent) -> lesson.Trial:
+def seen(read: list[int], sent: Sent) -> LessonTrial:
     group = Following("t", len(read))
     group.read[:], group.peak[1], group.end[2], group.samples = read, 7, 3, 5
     return lesson.trial(RULES[0], sent, group)

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from keylane.cli.compact import compact as command
+from keylane.cli.output import render
 from keylane.errors import TargetError
 from keylane.systems.folders import compaction
 from keylane.systems.folders.compaction import compact, grouped
@@ -142,8 +143,8 @@ def test_the_command(target: Path) -> None:
     done = CliRunner().invoke(command, [str(target), "--size", "1g"], standalone_mode=False)
     result, output = done.return_value
     assert output == "table"
-    assert (result.document["files_before"], result.document["files_after"]) == (21, 3)
-    assert json.loads(json.dumps(result.document))["schema"] == "keylane.compact/1"
+    assert (result.document.files_before, result.document.files_after) == (21, 3)
+    assert json.loads(render(result, "json"))["schema"] == "keylane.compact/1"
     again = CliRunner().invoke(command, [str(target)], standalone_mode=False).return_value[0]
     assert again.lines == ["nothing to merge"]
     wrong = CliRunner().invoke(command, [str(target), "--size", "much"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import floor
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from keylane import __version__
 from keylane.batch_router import decide
 from keylane.contract.parse import parse_contract
+from keylane.documents.lesson import LessonCell, LessonCheck, LessonDocument, LessonLanes, LessonProducer, LessonTrial
 from keylane.errors import CountError
 from keylane.geo.cells import cell_name, cell_of
 from keylane.measure.balance import cv, least_cv, max_over_mean, noise_floor
@@ -32,15 +33,9 @@ __all__ = [
     "CENTRES",
     "RESOLUTION",
     "RULES",
-    "SCHEMA",
-    "Cell",
-    "Check",
-    "Lesson",
-    "Producer",
     "Rule",
     "Settings",
     "Traffic",
-    "Trial",
     "checks",
     "contract_text",
     "lane_counts",
@@ -119,7 +114,6 @@ def _walks(rng: np.random.Generator, traffic: Traffic) -> np.ndarray[tuple[int, 
 
 # What was counted -> each figure beside what the lesson asks of it, kept or broken; and why CV < 5 % is not to be had.
 
-SCHEMA: Final = "keylane.demo-lesson/1"
 #: What the lesson asks: all of CV, errors and lag below, batches above.
 MOST_CV: Final = 0.05
 MOST_ERRORS: Final = 0.0
@@ -131,104 +125,19 @@ MOST_LAG: Final = 500
 class Rule:
     """One of the two: its name here, the contract's name of it, and as one would write it."""
 
-    name: str
-    partitioner: str
+    name: Literal["formula", "murmur2"]
+    partitioner: Literal["abs-long-hashcode", "kafka-java"]
     formula: str
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One key: its cities, its records, and its lane under each rule."""
-
-    cell: str
-    cities: list[str]
-    records: int
-    lanes: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Producer:
-    """The settings of the producer that batches depend on, and the pace it was given; 0 is as fast as it goes."""
-
-    linger_ms: int = 20
-    batch_size: int = 65_536
-    compression: str = "none"
-    acks: str = "all"
-    every: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that the lesson asks. `got` is None where it could not be measured, which keeps nothing."""
-
-    measure: str
-    asked: str
-    got: float | None
-    kept: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One rule on one topic: what the broker holds of each lane, what the producer and the group saw."""
-
-    name: str
-    partitioner: str
-    formula: str
-    topic: str
-    active_lanes: int
-    cv: float
-    max_over_mean: float
-    fullest_lane: int
-    sent: int
-    failed: int
-    first_error: str | None
-    error_rate: float
-    seconds: float
-    batches: int
-    mean_batch_bytes: float | None
-    mean_batch_records: float | None
-    read: int
-    peak_lag: int
-    peak_lag_lane: int
-    end_lag: int
-    lag_samples: int
-    per_lane: list[int]
-    checks: list[Check]
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """All that was found."""
-
-    schema: str
-    version: str
-    seed: int
-    drivers: int
-    updates: int
-    radius_km: float
-    records: int
-    lanes: int
-    resolution: int
-    broker: str
-    own_broker: bool
-    producer: Producer
-    kept: bool
-    why: str
-    least_cv: float
-    noise_floor: float
-    records_for_cv: int
-    cells: list[Cell]
-    trials: list[Trial]
-
-
-def trial(rule: Rule, sent: Sent, group: Following) -> Trial:
+def trial(rule: Rule, sent: Sent, group: Following) -> LessonTrial:
     """The figures of one rule."""
     records, failed = sent.delivered + sent.failed, sent.failed
     told = bool(sent.batches) and sent.batch_records >= sent.delivered
     batch = sent.batch_bytes / sent.batches if told else None
     spread, errors = cv(group.read), failed / records if records else 0.0
     lag, end = int(group.peak.max()), int(group.end.max())
-    return Trial(
+    return LessonTrial(
         name=rule.name,
         partitioner=rule.partitioner,
         formula=rule.formula,
@@ -255,14 +164,16 @@ def trial(rule: Rule, sent: Sent, group: Following) -> Trial:
     )
 
 
-def checks(spread: float, errors: float, batch: float | None, lag: int, end: int) -> list[Check]:
+def checks(spread: float, errors: float, batch: float | None, lag: int, end: int) -> list[LessonCheck]:
     """Each figure held against the lesson's threshold."""
     return [
-        Check("cv", "< 5 %", spread, spread < MOST_CV),
-        Check("error_rate", "0", errors, errors <= MOST_ERRORS),
-        Check("mean_batch_bytes", "> 16 KB", batch, batch is not None and batch > LEAST_BATCH),
-        Check("peak_lag", "< 500", lag, lag < MOST_LAG),
-        Check("end_lag", "< 500", end, end < MOST_LAG),
+        LessonCheck(measure="cv", asked="< 5 %", got=spread, kept=spread < MOST_CV),
+        LessonCheck(measure="error_rate", asked="0", got=errors, kept=errors <= MOST_ERRORS),
+        LessonCheck(
+            measure="mean_batch_bytes", asked="> 16 KB", got=batch, kept=batch is not None and batch > LEAST_BATCH
+        ),
+        LessonCheck(measure="peak_lag", asked="< 500", got=lag, kept=lag < MOST_LAG),
+        LessonCheck(measure="end_lag", asked="< 500", got=end, kept=end < MOST_LAG),
     ]
 
 
@@ -293,8 +204,6 @@ def records_for_cv(lanes: int) -> int:
 
 # The lesson's steps in a row: for each rule a topic, a group that reads along, a producer, and what the broker holds.
 
-#: What goes before the two, so that neither has a broker that has done nothing yet.
-WARM_UP: Final = Rule("warm-up", "kafka-java", "")
 RULES: Final = (
     Rule("formula", "abs-long-hashcode", "abs(Long.hashCode(cell)) % lanes"),
     Rule("murmur2", "kafka-java", "murmur2(8 big-endian bytes of the cell) & 0x7fffffff, % lanes"),
@@ -319,19 +228,20 @@ class Settings:
     seed: int = 2026
     lanes: int = 60
     traffic: Traffic = field(default_factory=Traffic)
-    producer: Producer = field(default_factory=Producer)
+    producer: LessonProducer = field(default_factory=LessonProducer)
 
 
-def run_lesson(access: KafkaAccess, settings: Settings, say: Callable[[str], None], *, own: bool) -> Lesson:
+def run_lesson(access: KafkaAccess, settings: Settings, say: Callable[[str], None], *, own: bool) -> LessonDocument:
     """Run every step against this cluster; `own` is whether it was started for this."""
     table = updates(np.random.default_rng(settings.seed), settings.traffic)
-    warm_up, *routers = (Router(parse_contract(contract_text(rule, settings))) for rule in (WARM_UP, *RULES))
-    _sent(access, replace(settings.producer, every=0.0), warm_up, table)
+    # One goes before the two, so that neither has a broker that has done nothing yet.
+    warm_up = Router(parse_contract(_contract("warm-up", "kafka-java", settings)))
+    routers = [Router(parse_contract(contract_text(rule, settings))) for rule in RULES]
+    _sent(access, settings.producer.model_copy(update={"every": 0.0}), warm_up, table)
     trials = [_tried(access, settings, rule, router, table, say) for rule, router in zip(RULES, routers, strict=True)]
     cells = _cells(table, routers)
     keys = [cell.records for cell in cells]
-    return Lesson(
-        schema=SCHEMA,
+    return LessonDocument(
         version=__version__,
         seed=settings.seed,
         drivers=settings.traffic.drivers,
@@ -363,8 +273,12 @@ def write(to: Path, settings: Settings) -> None:
 
 def contract_text(rule: Rule, settings: Settings) -> str:
     """A rule as a contract: the same key, the same lanes, another partitioner."""
-    topic = f"keylane-lesson-{rule.name}-{settings.mark}"
-    return CONTRACT.format(name=rule.name, topic=topic, lanes=settings.lanes, partitioner=rule.partitioner)
+    return _contract(rule.name, rule.partitioner, settings)
+
+
+def _contract(name: str, partitioner: str, settings: Settings) -> str:
+    topic = f"keylane-lesson-{name}-{settings.mark}"
+    return CONTRACT.format(name=name, topic=topic, lanes=settings.lanes, partitioner=partitioner)
 
 
 def lane_counts(router: Router, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -375,14 +289,14 @@ def lane_counts(router: Router, table: pa.Table) -> np.ndarray[tuple[int], np.dt
 
 def _tried(
     access: KafkaAccess, settings: Settings, rule: Rule, router: Router, table: pa.Table, say: Callable[[str], None]
-) -> Trial:
+) -> LessonTrial:
     sent, read = _sent(access, settings.producer, router, table)
     say(f"{rule.name}: {sent.delivered:,} records sent in {sent.seconds:.2f} s, and read by a group")
     _check(router, table, sent, read)
     return trial(rule, sent, read)
 
 
-def _sent(access: KafkaAccess, producer: Producer, router: Router, table: pa.Table) -> tuple[Sent, Following]:
+def _sent(access: KafkaAccess, producer: LessonProducer, router: Router, table: pa.Table) -> tuple[Sent, Following]:
     """Fill a topic while a group reads it, and take both away again."""
     topic, group, lanes = router.stream, f"{router.stream}-readers", router.lane_count
     with open_cluster(access) as cluster:
@@ -396,7 +310,7 @@ def _sent(access: KafkaAccess, producer: Producer, router: Router, table: pa.Tab
     return sent, read
 
 
-def _told(producer: Producer) -> dict[str, object]:
+def _told(producer: LessonProducer) -> dict[str, object]:
     """The settings as librdkafka spells them."""
     return {
         "linger.ms": producer.linger_ms,
@@ -424,16 +338,18 @@ def _check(router: Router, table: pa.Table, sent: Sent, read: Following) -> None
         raise CountError.of("the broker does not hold what was placed", got=got, allowed=f"{wanted[lane]:,}")
 
 
-def _cells(table: pa.Table, routers: Sequence[Router]) -> list[Cell]:
+def _cells(table: pa.Table, routers: Sequence[Router]) -> list[LessonCell]:
     """Each cell with its cities, its records and its lanes; the heaviest first."""
     grouped = table.group_by("cell").aggregate([("city", "distinct"), ("cell", "count")]).to_pylist()
     grouped.sort(key=lambda row: (-row["cell_count"], row["cell"]))
     return [
-        Cell(
-            cell_name(row["cell"]),
-            sorted(row["city_distinct"]),
-            row["cell_count"],
-            {rule.name: int(router.lane(row) or 0) for rule, router in zip(RULES, routers, strict=True)},
+        LessonCell(
+            cell=cell_name(row["cell"]),
+            cities=sorted(row["city_distinct"]),
+            records=row["cell_count"],
+            lanes=LessonLanes.model_validate(
+                {rule.name: int(router.lane(row) or 0) for rule, router in zip(RULES, routers, strict=True)}
+            ),
         )
         for row in grouped
     ]

@@ -1,0 +1,119 @@
+"""The documents of `keylane check`: of a file that is no contract, of one contract, and of several that are compared.
+
+Made by `cli.check`. Which fields are there depends on what was checked, so each kind is a model of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from keylane.contract.answers import OrderScope
+from keylane.documents.model import AtLeastOne, Count, Digest, Document, LaneId, PartitionerName, PathText, Share, Text
+from keylane.records import Reason, Severity
+
+__all__ = [
+    "CheckDocument",
+    "CheckedContract",
+    "CheckedData",
+    "CheckedFindings",
+    "CheckedLane",
+    "CheckedRows",
+    "ComparedContracts",
+    "ComparedData",
+    "FindingRow",
+    "RuleAnswers",
+]
+
+_OK_WITHOUT_ERRORS: dict[str, Any] = {
+    "if": {"properties": {"ok": {"const": True}}},
+    "then": {"properties": {"findings": {"items": {"properties": {"severity": {"enum": ["warning", "info"]}}}}}},
+    "else": {"properties": {"findings": {"contains": {"properties": {"severity": {"const": "error"}}}}}},
+}
+
+
+class FindingRow(Document):
+    """One finding, and where."""
+
+    severity: Severity
+    where: PathText = Field(description="A path in the contract, such as spec.hot_keys[0], or what was looked at.")
+    line: AtLeastOne | None = Field(description="The line of the file, where there is one.")
+    message: PathText
+
+
+class RuleAnswers(Document):
+    """What one rule of the contract keeps."""
+
+    rule: Text
+    order_scope: OrderScope
+    lanes_per_key: AtLeastOne | None
+    readers_merge: bool
+
+
+class CheckedLane(Document):
+    """The rows of one lane."""
+
+    lane: LaneId
+    records: Count
+
+
+class CheckedRows(Document):
+    """What was counted of the data."""
+
+    rows: Count
+    misplaced: Count | None = Field(description="Null where the data has no lanes.")
+    unplaced: dict[Reason, AtLeastOne] = Field(description="Rows without a lane, by reason.")
+    lanes: list[CheckedLane] = Field(min_length=1)
+
+
+class CheckedFindings(Document):
+    """What is wrong with a file that is no contract."""
+
+    model_config = ConfigDict(json_schema_extra=_OK_WITHOUT_ERRORS)
+
+    schema_: Literal["keylane.check/1"] = "keylane.check/1"
+    ok: bool = Field(description="False when there is an error among the findings.")
+    findings: list[FindingRow]
+
+
+class CheckedContract(CheckedFindings):
+    """One valid contract."""
+
+    contract: Text = Field(description="The name of the contract.")
+    fingerprint: Digest
+    answers: list[RuleAnswers] = Field(min_length=1)
+
+
+class CheckedData(CheckedContract):
+    """One valid contract, and data held against it."""
+
+    data: CheckedRows = Field(description="What was counted; only with --data.")
+
+
+class ComparedContracts(CheckedFindings):
+    """Several contracts: whether they are co-partitioned."""
+
+    compared: list[str] = Field(min_length=2, description="The contracts or data sets.")
+
+
+class ComparedData(ComparedContracts):
+    """Several data sets: whether they are co-partitioned."""
+
+    shared_keys: Count
+    disagreeing_keys: Count
+    at_most: Share | None = Field(
+        description="At most this share of all keys differs, with 95 % confidence; null where a key does."
+    )
+    writers: dict[str, list[PartitionerName | None]] = Field(
+        description="The partitioners found, by data set; null for records that no known rule explains."
+    )
+
+
+CheckDocument: TypeAlias = Annotated[
+    CheckedFindings | CheckedContract | CheckedData | ComparedContracts | ComparedData,
+    Field(
+        title="keylane check -o json",
+        description="Whether a stream keeps its contract, or several are co-partitioned.",
+    ),
+]

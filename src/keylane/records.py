@@ -1,4 +1,4 @@
-"""The values that every other room speaks of. Imports nothing of keylane and no library.
+"""The values that every other package uses. Imports nothing of keylane and no library.
 
 Where a placement is decided: `router`. Where findings come from: `contract.parse` and `measure`.
 """

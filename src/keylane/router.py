@@ -1,4 +1,4 @@
-"""The four steps in a row: record -> routing key -> hash -> lane -> overrides. One record here; batches in `batches`.
+"""The four steps in a row: record -> routing key -> hash -> lane -> overrides. Batches: `batch_router`.
 
 `Router(contract).lane(record)` for producers, `.place(record)` with every reason, `.lanes(batch)` and
 `.placements(batch)` for Arrow. All four are equal on the same records, which `tests/parity` holds.

@@ -1,4 +1,4 @@
-"""`keylane doctor`: what is there, what is missing, and the one line that mends it."""
+"""`keylane doctor`: what is installed, what is missing, and the one line that fixes it."""
 
 from __future__ import annotations
 

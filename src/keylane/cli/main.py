@@ -1,4 +1,4 @@
-"""The door: finds the command, prints its result, turns errors into messages and exit codes.
+"""Entry point: dispatches commands, prints results, maps errors to messages and exit codes.
 
 0 fine; 1 failure; 2 usage or invalid contract; 3 the plan has changes; 4 a threshold of the contract is broken;
 130 interrupted.

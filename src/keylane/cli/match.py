@@ -1,4 +1,4 @@
-"""`keylane match`: every available driver within so many metres of a rider, exactly."""
+"""`keylane match`: every available driver within a radius of a rider, exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that are about Kafka: declared once, and turned into what the rooms below take."""
+"""Options that several commands share: declared once, and turned into what the packages below take."""
 
 from __future__ import annotations
 

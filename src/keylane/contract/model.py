@@ -1,6 +1,6 @@
 """The contract as frozen models. The field descriptions here are the JSON Schema's and the documentation's.
 
-Reading a file into it, with every problem at once: `parse`. What one field promises about another: `cross`.
+Reading a file into it, with every problem at once: `parse`. What one field requires of another: `validate`.
 """
 
 from __future__ import annotations

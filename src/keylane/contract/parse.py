@@ -1,6 +1,6 @@
 """File or text -> Contract, or every problem of it at once, each with its line and path.
 
-The bounds on the YAML itself are in `yaml_tree`, the fields in `model`, contradictions in `cross`.
+The bounds on the YAML itself are in `yaml_tree`, the fields in `model`, contradictions in `validate`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What one field of a contract promises about another, read from the plain data of a file.
+"""What one field of a contract requires of another, read from the plain data of a file.
 
 It works on data rather than models so that a file with a typo still gets its other problems reported in the same
-run; so every step here tolerates what is missing or of the wrong type, and leaves that to `model`. Tables and lanes by
-place have their own files, `cross_table` and `cross_geo`.
+run; so every step here tolerates what is missing or of the wrong type, and leaves that to `model`.
 """
 
 from __future__ import annotations
@@ -292,7 +291,7 @@ def _golden_lane(
         yield path, "which lane count does it hold for? hint: lanes: N"
 
 
-# What a table promises about lanes, keys and its own ranges. Part of `cross`, which says how to read it.
+# What a table promises about lanes, keys and its own ranges. Read as the docstring above says.
 
 #: Which keys have an order that ranges can use, and how a bound is written.
 ORDERED: dict[str, type] = {"utf8": str, "int32be": int, "int64be": int, "h3": int}
@@ -374,7 +373,7 @@ def _overlaps(path: Path, ranges: list[dict[Any, Any]], sound: list[int]) -> Ite
             yield (*path, later), f"overlaps ranges[{earlier}]"
 
 
-# What lanes by place promise about the key, the lanes and its leaves. Part of `cross`, which says how it is read.
+# What lanes by place promise about the key, the lanes and its leaves. Read as the docstring above says.
 
 GEO: Final[Path] = ("spec", "geo")
 KEY: Final[Path] = ("spec", "key")

@@ -1,4 +1,4 @@
-"""What a cell's 64 bits say by themselves: its resolution, its ancestors, its place on the curve. No H3 needed.
+"""What a cell's 64 bits contain: its resolution, ancestors, children and position on the curve. No H3 needed.
 
 A cell is mode 1 in bits 59 to 62, its resolution in bits 52 to 55, a base cell of 7 bits, then fifteen digits of 3
 bits; digits finer than the resolution are all ones. So the ancestor at resolution r is the same number with r as its
@@ -6,8 +6,8 @@ resolution and every digit after the r-th set to ones, and the descendants of a 
 
 Worked example: 89283082803ffff at 5 is 85283083fffffff.
 
-Routing takes ancestors and never asks H3 for the cell of a place at a coarse resolution: the two disagree for about
-one place in fifteen, because a child may lie a little outside of its parent.
+Routing takes ancestors and never asks H3 for the cell of a location at a coarse resolution: the two disagree for about
+one location in fifteen, because a child may lie a little outside of its parent.
 """
 
 from __future__ import annotations

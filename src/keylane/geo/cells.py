@@ -1,7 +1,7 @@
-"""Latitude and longitude -> the H3 cell there, as the 64-bit number that a key is made of.
+"""Latitude and longitude -> the H3 cell there, as a 64-bit number; the cells around a cell, and their outlines.
 
-H3 itself takes any number: a latitude of 91 wraps over the pole, and one NaN would fail a whole batch. So `places` is
-asked first, here for one place and by the caller for many.
+H3 itself takes any number: a latitude of 91 wraps over the pole, and one NaN would fail a whole batch. So `coordinates`
+is asked first, here for one location and by the caller for many.
 """
 
 from __future__ import annotations

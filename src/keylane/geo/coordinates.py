@@ -1,4 +1,4 @@
-"""Which latitudes and longitudes are a place, and why the others are not. No H3: it would take any number.
+"""Which latitudes and longitudes are a location, and why the others are not. No H3: it would take any number.
 
 Rule, the first that fits: null -> `null-place`; not finite -> `place-not-finite`; out of range, and in range with the
 two exchanged -> `place-swapped`; out of range -> `place-out-of-range`; both zero -> `place-zero` (what a receiver

@@ -1,7 +1,6 @@
 """`check(batches)`: the verdict on a history, on this machine, in bounded memory.
 
-The same rules over a cluster: `keylane.spark.history`. What the rows are: `rows`; what the rules say: `records`,
-`order` and `lanes`.
+The same rules over a cluster: `keylane.spark.history`. What the rows are: `rows`; what the rules are: `rules`.
 """
 
 from __future__ import annotations

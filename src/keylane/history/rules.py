@@ -1,4 +1,6 @@
-"""Rules about single records: lost, invented, duplicated. Judged over all rows of some (writer, seq).
+"""The rules of a history: about single records, about order, about lanes. Pure functions of a bucket of rows.
+
+Rules about single records, judged over all rows of some (writer, seq):
 
     lost         a send that is known to have succeeded, and was neither read nor set aside
     invented     a read of what was never sent, of what is known to have failed, or with another key than was sent

@@ -1,7 +1,7 @@
-"""What is found in a history: violations with their positions, counts of everything, and the verdict over all of it.
+"""The verdict on a history: violations with their positions, counts of everything, and what could not be checked.
 
 What one bucket came to is `Found`; founds add up, in any order, to the same sum, which is why this machine and Spark
-come to the same verdict. The rules that find things are `records`, `order` and `lanes`.
+come to the same verdict. The rules: `rules`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The null rule lives here: a null in any field of the key, or in the window's time, makes the key null. What a null
 or empty key then does is the router's to decide. Encodings are in `encode` and `columns`. A key that is a place or,
-under `geo`, a cell is read by `places`; a place without one of its numbers is no null key, and has its own reason.
+under `geo`, a cell is read by `cells`; a place without one of its numbers is no null key, and has its own reason.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class BatchKeys:
     """Keys of a batch. `routing` is null where the key is null or malformed; `malformed` tells the two apart.
 
     `reason` is the code of each malformed row's own reason, where they differ (`records.REASON_CODES`, else -1).
-    `cells` are the keys as cells, under `geo`; `places.NO_CELL` where a key is none.
+    `cells` are the keys as cells, under `geo`; `NO_CELL` where a key is none.
     """
 
     base: pa.Array

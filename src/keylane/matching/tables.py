@@ -1,14 +1,14 @@
-"""The Arrow shapes of every table that matching takes and gives, in one place; `shaped` brings a table into one.
+"""The Arrow schemas of every table that matching takes and gives, row order, and requests that arrive more than once.
 
-Times (`ts`, `expires`, `expire` arguments) are whole microseconds since 1970 in UTC. `offset` is a record's place in
-its source: of two pings of one driver with the same `ts` the larger offset is the newer. No two pings of a driver have
-the same `ts` and `offset`: a second one with both is the same ping, told twice.
+Times (`ts`, `expires`, `expire` arguments) are whole microseconds since 1970 in UTC. `offset` is a record's position
+in its source: of two pings of one driver with the same `ts` the larger offset is the newer. No two pings of a driver
+have the same `ts` and `offset`: a second one with both is the same ping, sent twice.
 
 ENTRIES   what a lane knows of its drivers: pings, and tombstones as entries of kind LEFT. `timeline` keeps them
-REQUESTS  riders that ask; one request is one (rider, ts), see `requests`
+REQUESTS  riders that ask; one request is one (rider, ts)
 PAIRS     a request and a driver near it; `rider_offset` says which of several tellings of a request it answers
-STAYS     in which lane a driver was told to be from (ts, offset) on; also the shape of pings that `homes` reads and of
-          the tombstones it gives, where `lane` is the lane to be told
+STAYS     in which lane a driver is from (ts, offset) on; also the shape of pings that `timeline` reads and of the
+          tombstones it gives, where `lane` is the lane that gets them
 OFFERS    a driver offered to a rider until `expires`
 LEDGER    the offers that hold a driver
 """

@@ -1,4 +1,4 @@
-"""What a lane knows of its drivers over time: entries in order, joined and thinned out.
+"""What a lane knows of its drivers over time, and the tombstones to lanes that they have left.
 
 Rule: entries are sorted by (driver, ts, offset), each (driver, ts, offset) once. An entry is the newest of its driver
 for the moments t with ts <= t < until, where `until` is the ts of the driver's next entry. So "as of t" is one
@@ -8,7 +8,7 @@ tombstone: from then on the driver is not in this lane.
 Worked example: a driver's pings at 10 and 30 and a ping at 20 that comes last have until 20, 30 and never: a request
 of 25 sees the ping of 20, whenever it came.
 
-A change of the lane table moves drivers to other lanes by tombstones, see `homes`; nothing here knows of lanes. When
+A change of the lane table moves drivers to other lanes by tombstones; a timeline itself knows of no lanes. When
 not to use it: for requests of the past after `pruned` has dropped what they would see.
 """
 

@@ -1,6 +1,6 @@
 """How evenly lanes are filled, and how evenly they could be: one definition of each figure, for every command.
 
-Records of each lane come in as counts. Who counted them, and what a contract expects of them: `keep`.
+Records of each lane come in as counts. Who counted them, and what a contract expects of them: `conformance`.
 """
 
 from __future__ import annotations

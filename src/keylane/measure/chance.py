@@ -6,7 +6,7 @@ a sum over keys and swings far more than a sum over records would (`keys_alarm`)
 stream rings at every heavy key.
 
 "Mean + 2 sigma" is not here: of n lanes none can be more than sqrt(n - 1) sigma above their mean, so on five lanes or
-fewer it never rings. What made a lane full is asked in `hot`.
+fewer it never rings. What made a lane full is asked in `hot_lanes`.
 """
 
 from __future__ import annotations

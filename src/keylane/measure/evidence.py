@@ -1,6 +1,6 @@
-"""What one pass over keys and lanes adds up to: the lane count, the rules believed, and which rule each row fits first.
+"""Evidence of who wrote a key column: every rule that could have, and one pass that counts what each row fits.
 
-The pass itself and what is made of it: `identify`. Rules are `candidates`; chance is `mixture`.
+The pass itself and what is made of it: `identify`. Shares of several writers are estimated there, too.
 """
 
 from __future__ import annotations

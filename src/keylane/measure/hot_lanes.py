@@ -1,4 +1,4 @@
-"""Why is a lane hot: one key, few keys, an unlucky hash or a mixed writer; each told apart, with its evidence.
+"""Why a lane is hot: one key, few keys, an unlucky hash or a mixed writer; each distinguished, with its evidence.
 
 A lane is hot when it carries `worth` times the mean or more and evenly falling records would not do that; or when
 evenly falling *keys* would not fill it so (`alarm`), however little it is above the
@@ -12,7 +12,7 @@ unlucky-hash   many ordinary keys, and a fair hash would give it in less than `a
 
 Worked example, 12 lanes: a key with a sixth of all records, the rest many small ones -> its lane is at 2.9 times the
 mean, `one-key`. Twenty equal keys -> a lane with four of them is at 2.4, `few-keys`. Whether data keeps its contract,
-record by record: `keep`; which clients wrote it: `identify`.
+record by record: `conformance`; which clients wrote it: `identify`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The session that a pipeline runs in: the user's, `spark-submit`'s or a new one, and beside it one of its own.
+"""The session that a pipeline runs in, and errors of Spark, Java and the file system as keylane's.
 
 A session that somebody else made keeps its settings. The pipeline works in a session beside it, on the same cluster, so
 that what the records need is set for them alone; what cannot be set there is said (`say`), and so is every option that

@@ -1,4 +1,4 @@
-"""A cell -> its lane: the leaf of the lane table that holds it, else the hash of its ancestor.
+"""A cell -> its lane: the leaf of the lane table that holds it, otherwise the hash of its ancestor.
 
 Rule: the leaf that is the cell or one of its ancestors has its lane. A cell in no leaf is hashed, as the contract's
 partitioner hashes, by the eight big-endian bytes of its ancestor at the contract's resolution. So the function is

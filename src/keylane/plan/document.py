@@ -1,7 +1,4 @@
-"""A plan as the document that `plan -o json` prints, `--out` saves and the page draws: schema `keylane.plan/1`.
-
-The sentences of the verdict and its reasons: `verdict`.
-"""
+"""A plan as the document that `plan -o json` prints, `--out` saves and the page draws: schema `keylane.plan/1`."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["document", "names_keys", "notes", "possible_of", "verdict", "why"]
 
 
-# A plan's verdict, its reasons and its notes, a sentence each. The whole page in plain words: `explained`.
+# A plan's verdict, its reasons and its notes, a sentence each. The whole page in plain words: `text`.
 
 
 def verdict(plan: Plan) -> str:

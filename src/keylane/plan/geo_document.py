@@ -1,6 +1,6 @@
 """A lane table as the document `keylane.geo-table/1`: its balance, what stands beside it, and what is not possible.
 
-How the table is made: `lane_tables`. As a contract: `geo_written`.
+How the table is made: `lane_tables`. As a contract: `contract_text`.
 """
 
 from __future__ import annotations

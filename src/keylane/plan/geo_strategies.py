@@ -1,4 +1,4 @@
-"""Strategies for keys that are places: which lane every cell has. Each is fitted on a stretch of the windows.
+"""Strategies for keys that are locations: which lane every cell has. Each is fitted on a range of windows.
 
     geo-hash     the ancestor at one resolution, hashed: nothing to keep up, and at the mercy of where people live
     geo-table    cells split where load is heavy, packed so that lanes are even in every hour (`geo.lane_tables`)
@@ -8,7 +8,7 @@ Worked example: a city with a tenth of all records on 60 lanes. Its cell of reso
 over; the table splits it until no leaf is above 0.3 of a lane's fair share, and deals the leaves out.
 
 What changes do: another lane count is another placement of nearly all cells, by hash or by table. When not to use them:
-for keys that are no places. What no strategy can do is in `possible`; other keys: `strategies`.
+for keys that are no places. What no strategy can do is in `bounds`; other keys: `strategies`.
 """
 
 from __future__ import annotations

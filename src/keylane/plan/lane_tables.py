@@ -1,4 +1,4 @@
-"""A lane table from counted places: split, packed, and scored on records that it was not fitted on.
+"""A lane table from counted locations: split, packed, and scored on records that it was not fitted on.
 
 Rule: places are counted in two halves. A table is fitted on one half and scored on the other; by that score the largest
 tau of the ladder that meets the goal is taken, because fewer and coarser leaves make fewer borders. The table itself is

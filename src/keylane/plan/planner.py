@@ -1,12 +1,12 @@
 """A plan from a profile: every candidate, the one to take, its contract, and what the change costs.
 
-    stream, seen        the keys under their hash; what was seen, and what came later
+    hashed_keys         the keys under their hash; what was seen, and what came later
     strategies          what each strategy moves           candidates   all of them, scored
-    geo_strategies      the lanes of places, likewise      possible     what their cells can do on lanes
-    choose              the one to take                    written      its contract
-    today, cost         what the change moves and breaks   sizing       lanes that the throughput needs
+    geo_strategies      the lanes of locations, likewise   bounds       what their cells can do on lanes
+    choose              the one to take                    contract_text  its text
+    current, cost       what the change moves and breaks   sizing       lanes that the throughput needs
 
-As a document: `document`. In plain words: `explained`.
+As a document: `document`. In plain words: `text`.
 """
 
 from __future__ import annotations

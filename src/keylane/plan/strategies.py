@@ -1,7 +1,7 @@
 """What each strategy does with the keys it has seen: the moves that make a stream more even. One function each.
 
-All get the keys under their hash (`stream.Hashed`) and a stretch of time (`seen.Seen`), and know nothing of what comes
-after it. What a strategy keeps in order is its contract's to say (`written`, `contract.answers`); how good it is,
+All get the keys under their hash (`Hashed`) and a range of windows (`Seen`), and know nothing of what comes
+after it. What a strategy keeps in order is its contract's to say (`contract_text`, `contract.answers`); how good it is,
 `candidates`'. In the examples a mean lane holds 100 records.
 """
 
@@ -140,7 +140,7 @@ def hash_alone(hashed: Hashed, seen: Seen) -> Fitted:  # noqa: ARG001  the hash 
 
 
 def pin(hashed: Hashed, seen: Seen) -> Fitted:
-    """The fewest keys moved, each whole to one lane, until the lanes are even (`evening`).
+    """The fewest keys moved, each whole to one lane, until the lanes are even.
 
     Keys of 90 and 80 on one lane: one of them moves, and order is kept for both. When not to use it: when one key
     alone is more than a lane should carry.

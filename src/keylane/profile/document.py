@@ -1,6 +1,6 @@
 """A profile as the document that is printed, saved and drawn: `keylane.profile/1`. Heavy keys are cut and hashed.
 
-The profile itself: `profile`. Why a lane is hot: `hot`, which gives the part of that name.
+The profile itself: `model`. Why a lane is hot: `measure.hot_lanes`, which gives the part `hot`.
 """
 
 from __future__ import annotations

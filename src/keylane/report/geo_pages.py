@@ -1,6 +1,6 @@
-"""The page of `keylane geo table --report`: the lane table on a map, by hour, and beside other strategies.
+"""The pages of `keylane geo table --report` and `keylane match --report`: lanes on a map, by hour, and their figures.
 
-From a document of schema keylane.geo-table/1. The map: `geo_map`; the page of a match: `match`.
+From a document of schema keylane.geo-table/1. The map: `map`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HTML from values: text is escaped unless it was made here, so a merchant named `<script>` does no harm."""
+"""HTML from values, with text escaped, and the shell of a page: styles, script and data in one file, no requests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Land outlines from `assets/land.txt` (Natural Earth, public domain): whole for the world, cut to a box from near.
 
-`world` is 1:110 million, `near` 1:50 million, `fine` 1:10 million. What is drawn on them: `map_data`.
+`world` is 1:110 million, `near` 1:50 million, `fine` 1:10 million. What is drawn on them: `map`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: short. Keys: `profile.document`."""
+"""Numbers, shares and windows of time as short text. Keys: `profile.document`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The pages of `keylane plan --report` and `keylane profile --report`, from the documents those commands print.
 
 The verdict comes first, then what it rests on. A section whose part of the document is null is left out. The sections:
-`lanes`, `traffic`, `compared`, `balance`, `cost`; what they are built from: `parts`. Charts for notebooks: `charts`.
+`plan_sections`; what they are built from: `sections`. Charts for notebooks: `charts`.
 """
 
 from __future__ import annotations

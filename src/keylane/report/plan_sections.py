@@ -1,4 +1,4 @@
-"""Lanes over time: one heat map for each side, one scale for all, rows in order or by load. The script draws them."""
+"""The sections of the pages of plan and profile: lanes over time, keys, hot lanes, strategies, cost of a change."""
 
 from __future__ import annotations
 

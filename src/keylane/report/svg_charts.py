@@ -1,6 +1,6 @@
-"""What charts are made of: a scale from values to pixels, its ticks, and the frame that a drawing stands in.
+"""Charts as SVG: scales, ticks and frames, and the curves, bars, dots and tables that are drawn in them.
 
-Colours and fonts are classes of `assets/charts.css`. The drawings themselves: `curves`, `dots`, `heat`, `matrix`.
+Colours and fonts are classes of `assets/charts.css`. Lanes over time: `heatmap`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _HOME = {"lane": "frames", "local_session": "session", "route": "frames"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load on first use: `java` and `cache` must answer where there is no pyspark, so that `doctor` can say so."""
+    """Load on first use: `jvm` must answer where there is no pyspark, so that `doctor` can say so."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("pyspark") is None:

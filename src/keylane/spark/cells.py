@@ -1,10 +1,10 @@
-"""Places, cells and their lanes as columns, value for value those of `keylane.geo` and `placement.cell_lanes`.
+"""Locations, cells and their lanes as columns, value for value those of `keylane.geo` and `placement.cell_lanes`.
 
     place_columns       latitude and longitude -> the home cell, or the number of the reason why there is none
     ancestor_column     a cell -> its ancestor, by its bits alone
     cell_lane_column    a cell -> its lane: the leaf it is in, else the hash of its ancestor
 
-The cell is H3's own Java library inside Spark's tasks where the session has it (`cells_java`), else H3 in the Python
+The cell is H3's own Java library inside Spark's tasks where the session has it, otherwise H3 in the Python
 workers, over Arrow. Both are the same function and give the same cells; the first is about twice as fast. No value can
 stop a query: what is no place gets a number and no cell.
 

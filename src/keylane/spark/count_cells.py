@@ -1,4 +1,4 @@
-"""Places of a frame -> records of each home cell by hour, in two halves, and the reasons of what is no place.
+"""Locations of a frame -> records of each home cell by hour, in two halves, and reasons for those without one.
 
 One aggregation: a row for each cell, and one for each reason. An hour's sum holds both halves, the second in its upper
 32 bits. The half of a record is a hash of its place and its time (or position): the same source, the same halves.

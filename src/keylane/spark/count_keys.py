@@ -4,8 +4,7 @@ Two windows share a sum: window 2i counts in the low 32 bits of `keylane_w<i>`, 
 sums are half the buffers of the aggregation, and those are what more windows cost. A counter holds 2**31 - 1 records;
 where a source has more in all, each window has a sum of its own (`packing` 1).
 
-Which records: `scan`, `messages`. What is done with the rows: `systems.profiles`. Sketches instead of rows:
-`sketches`.
+Which records: `scan`, `messages`. What is done with the rows: `systems.profiles`. Sketches instead of rows: below.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`route(df, contract)` and `lane(contract)`: the decision of `keylane.router` for batch and streaming frames.
 
 Both are expressions over the frame's columns, and run wherever Spark runs them; the parts come from `keys`,
-`overrides` and `decide`; for places, from `places`. Contracts of cells, and those whose overrides are too many for an
-expression, go over Arrow (`arrow.placed`).
+`overrides` and `decide`; for locations, from `cells`. Contracts of cells, and those whose overrides are too many for an
+expression, go over Arrow (`hashes.placed`).
 Writing a frame to its lanes is not done here.
 """
 

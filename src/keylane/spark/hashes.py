@@ -8,7 +8,7 @@ the key is; `lanes` folds it. MD5 is 128 bits, which fit no number of Spark's: i
     spark-murmur3   Spark's own `hash`, which looks at the type: numbers are hashed as numbers
     murmur3-32      a Java call
     java-long       bit operations
-    the others      `arrow.hashed`
+    the others      over Arrow (`hashed`)
 """
 
 from __future__ import annotations

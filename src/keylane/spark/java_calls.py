@@ -5,7 +5,7 @@ Three ways to ask, and `java_way` says which one a session has:
 static    an expression of Spark's own that calls the method inside generated code: as fast as a builtin. Private, so
           only for the versions it was tried on, and only where the driver shares a process with the JVM (classic).
 reflect   the SQL function `java_method`: text in, text out. Also over Spark Connect; about a third of the speed.
-arrow     neither: the key goes to a Python worker, and `arrow` hashes it there a batch at a time.
+arrow     neither: the key goes to a Python worker, and `hashes` hashes it there a batch at a time.
 
 What is called: Apache Commons Codec and Guava, which are jars of Spark itself. No jar of keylane's own exists.
 """

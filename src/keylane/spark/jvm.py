@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the first of the usual places that is new enough, or an error that says what to do."""
+"""The JVM under Spark: which Java, its class archive, keylane's cache folder; Java sources compiled at first use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The key fields of a contract as columns: base key and routing key, value for value those of `keylane.keys`.
 
 No value can stop a query: one that does not fit its encoding gives null bytes, and a column that says so. A column
-whose type can hold no such key at all is a wrong contract or a wrong frame, and raises. Windows: `windows`.
+whose type can hold no such key at all is a wrong contract or a wrong frame, and raises. Windows are here, too.
 """
 
 from __future__ import annotations
@@ -261,8 +261,8 @@ def _any(conditions: Sequence[Column | None]) -> Column | None:
 def _utf8(field: Field, checked: bool) -> Bytes:
     """Binary is looked at, because Spark reads it as text without looking. Text is taken at its word, as Arrow does.
 
-    Except where Java must read it (`calls.reflected`): of text that is no UTF-8, which only a cast can make, Java would
-    hash other bytes. There it is malformed, rather than in a wrong lane.
+    Except where Java must read it (`java_calls.reflected`): of text that is no UTF-8, which only a cast can make, Java
+    would hash other bytes. There it is malformed, rather than in a wrong lane.
     """
     text = field.column.cast("string")
     valid = F.when(F.is_valid_utf8(text), text)

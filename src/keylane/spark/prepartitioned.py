@@ -1,4 +1,4 @@
-"""A frame of records that lie in lanes already, told to Spark as such: a join by lane then moves none of them.
+"""A frame of records that lie in lanes already, declared to Spark as such: a join by lane then moves none of them.
 
 Rule: lane i is read by one task, and all its rows carry the lane key of i, whose hash is i (`placement.lane_keys`). So
 the frame is what Spark would have made by an exchange by lane key, and it is claimed to be: its partitioning is

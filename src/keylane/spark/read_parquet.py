@@ -1,8 +1,8 @@
-"""The files of one batch as a frame of records, each with its place: which file of the batch, which row of it.
+"""Parquet files of one batch as a frame of records, each with its position: which file of the batch, which row of it.
 
-The place is one whole number, `file << 40 | row`: it sorts as the source does, and survives a shuffle in eight bytes.
-Parquet is read here; JSON lines and CSV, which are lines before they are records, in `lines`. Which files make a batch
-is Spark's file source's to say (`pipelines.route.run`); where the records go is `frames.route`'s.
+The position is one integer, `file << 40 | row`: it sorts as the source does, and survives a shuffle in eight bytes.
+Parquet is read here; JSON lines and CSV, which are lines before they are records, in `read_lines`. Which files make a
+batch is Spark's file source's to say (`pipelines.route.run`); where the records go is `frames.route`'s.
 """
 
 from __future__ import annotations

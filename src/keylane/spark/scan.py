@@ -1,7 +1,7 @@
-"""Some columns of many files as a frame, each record with its place among all: what `profile` reads.
+"""Some columns of many files as a frame, each record with its position among all: what `profile` reads.
 
 Only the columns that are asked for are read. Positions run over the files in the order of their names. What the records
-of a route need beyond that, whole and marked: `files`, `lines`.
+of a route need beyond that, whole and marked: `read_parquet`, `read_lines`.
 """
 
 from __future__ import annotations

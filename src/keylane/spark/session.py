@@ -2,7 +2,7 @@
 
 `local_session()` is what every command uses when it is given no session. One that a user brings is used as it is:
 `missing_in` says what is missing in it, and nothing is changed. Which Java: `java`. Why the second start is
-quick: `archive`.
+quick: `jvm`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes that are there or not there, never half: what `folders` is built on. POSIX file systems only.
+"""Atomic writes, locks, and which process a pid is: what journals and folders are built on. POSIX file systems only.
 
 A file is written under another name, forced to the disk and renamed; a rename within one file system is one step for
 everybody who looks. Which files there are, and why in that order: `folders`.

@@ -1,4 +1,4 @@
-"""What of all that keylane can use is on this machine, what is not, and the one line that mends it. Changes nothing.
+"""What keylane can use on this machine, what is missing, and the one line that fixes it. Changes nothing.
 
 Each part is looked at by using it: a library is imported, Java is run, a jar is hashed, a broker is asked. What is
 needed is what every verb that runs on Spark needs; with a broker named, what Kafka needs too.

@@ -1,6 +1,6 @@
 """Java archives that are pinned: which ones, where they are, and whether they are what they should be.
 
-`jars.lock` names every one with its SHA-256. They are found in the cache folder, or fetched into it once (`ivy`), or
+`jars.lock` names every one with its SHA-256. They are found in the cache folder, or fetched into it once by Ivy, or
 taken from a folder that the user names (`--spark-jars`). They come in kits:
 
     connector   Spark's Kafka connector, four jars, for the pyspark that is installed

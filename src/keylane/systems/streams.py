@@ -1,8 +1,8 @@
-"""Any stream, read for what `verify` needs of it: records with their places, a part at a time, as Arrow batches.
+"""Any stream, read for what `verify` needs of it: records with their positions, a part at a time, as Arrow batches.
 
 `open_source` and `open_target` take an address and give a `Stream`: what is known of it without reading, its parts, and
-a function that reads a part. A part is a file, or a stretch of a partition: small enough to be handed to a worker, and
-read on its own. Every system has one module that makes such streams: `stream_files` for folders, `stream_topics`.
+a function that reads a part. A part is a file, or an offset range of a partition: small enough to be handed to a
+worker, and read on its own. Every system has one module that makes such streams: `files.stream`, `kafka.stream`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Stream:
 class TopicOptions:
     """What is said of topics beside their addresses.
 
-    `properties` are client properties (`kafka_access`), `values` how values are written, where the contract needs a
+    `properties` are client properties (`kafka.access`), `values` how values are written, where the contract needs a
     field of them. `dead_letters` is a topic, `<topic>.dlq` when it is not given; `state` the folder of the route.
     """
 

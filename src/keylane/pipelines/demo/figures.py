@@ -1,6 +1,6 @@
 """Counts -> figures: how full the fullest lane is, who is hot, what another lane count would move. Pure.
 
-What is kept in order: `order`. Plain data for `-o json`, `figures.json` and the page: `as_document`.
+Plain data for `-o json`, `figures.json` and the page: `as_document`.
 """
 
 from __future__ import annotations

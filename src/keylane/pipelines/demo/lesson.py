@@ -1,4 +1,4 @@
-"""Drivers around six city centres, and the cell of each place they report. Pure: chance comes in as a generator."""
+"""`demo lesson`: H3 cells as Kafka keys on a real broker with two hashes; each figure beside what is expected of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A match of all that is there: two sources in, exact pairs out. Following what arrives: `stream`.
+"""A match of all that is there: two sources in, exact pairs out. Following what arrives: `follow`.
 
 The driver side is read twice, by columns: for dead letters, which only looks at what a record says, and for matching;
 and a third time, for drivers and times alone, where lanes might have kept a ghost. No ping is ever collected here, but

@@ -1,6 +1,6 @@
-"""The two steps of a batch that know drivers: their homes, block by block, and their places, lane by lane.
+"""The two steps of a batch that have state: drivers' home lanes, block by block, and their positions, lane by lane.
 
-    pings           -> the block of a driver's id -> stays, and tombstones for lanes that were left    (`homes`)
+    pings           -> the block of a driver's id -> stays, and tombstones for lanes that were left    (`timeline`)
     pings, tombstones, copies of requests -> the lane -> what the lane knows, and its answers          (`lanes`)
 
 Either is one exchange by lane keys, so that task i of n has the lanes i, i + n, i + 2n and so on, all tasks are used,

@@ -1,4 +1,4 @@
-"""What a running match knows, on disk: one file for each lane, and a manifest that lets a batch happen in one step.
+"""The state of a running match on disk: one file for each lane, and a manifest that commits a batch in one step.
 
     STATE/match.json              the head: lanes, sources, what may not change between two runs
     STATE/batches/B.json          the manifest of batch B: watermark, counts, contracts in use, which files are true

@@ -1,4 +1,4 @@
-"""Requests -> a copy for each lane that can hold a driver near them; and lanes with their keys for pings.
+"""Requests -> a copy for each lane that can hold a driver near them; pings and copies, lane by lane -> pairs.
 
 Drivers stay in one lane, riders are fanned out: which lanes is decided in `keylane.matching.cover`. Every copy knows
 whether it is at home, and how many there are of its request.

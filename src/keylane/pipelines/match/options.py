@@ -1,4 +1,7 @@
-"""What may be said of a match beside its two sources. Each option is described in docs/commands/match.md."""
+"""What may be set about a match beside its two sources, and what is refused before it starts.
+
+Each option is described in docs/commands/match.md.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A source is a file or folder of Parquet, JSON lines or CSV; a folder that `route` made, or one stream of it; or a topic.
 Order among records of one time: of files, by name and row; of lanes, by offset, then by lane, because two lanes have
-no order between them. What the columns of a raw frame are: `reading`.
+no order between them. What the columns of a raw frame are: `records`.
 """
 
 from __future__ import annotations

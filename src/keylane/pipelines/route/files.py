@@ -1,4 +1,4 @@
-"""One batch of `route`: the files that Spark's source names -> staged files -> a batch that has happened.
+"""One batch of `route`: the files that Spark's source names -> staged files -> a committed batch.
 
 Called by `route` through `spark.streaming.Gate`, once for each batch and again for a batch that was cut short. A batch
 that has happened is known by its manifest, and is not made again.

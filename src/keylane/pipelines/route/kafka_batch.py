@@ -1,6 +1,6 @@
 """One batch of a route into Kafka: a plan that is written down, a job of writers, and what it came to.
 
-Called by `run` through `spark.streaming.Gate`. Why a batch that is run again changes nothing: `writer` for the
+Called by `run` through `spark.streaming.Gate`. Why a batch that is run again changes nothing: `kafka_writer` for the
 records, `systems.kafka.state` for everything else. Records without a lane: `poison`.
 """
 

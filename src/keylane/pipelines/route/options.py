@@ -1,4 +1,4 @@
-"""What may be said about a route from or into Kafka. Each option is described in docs/kafka.md."""
+"""What may be set about a route from or into Kafka. Each option is described in docs/kafka.md."""
 
 from __future__ import annotations
 

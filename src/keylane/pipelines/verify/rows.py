@@ -1,6 +1,6 @@
-"""The two sides of `verify` as rows of a history: a source's records are sends, a target's are reads or dead letters.
+"""Source and target of `verify` as rows of a history: a source's records are sends, a target's reads or dead letters.
 
-A record is known by its place in the source. Where the target says in which order it took its sources, they count as
+A record is known by its position in the source. Where the target says in which order it took its sources, they count as
 one writer, so that order is judged across them; else each source is a writer of its own. Without Spark: these functions
 run here and in Spark's workers alike.
 """

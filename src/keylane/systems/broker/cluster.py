@@ -1,4 +1,4 @@
-"""A cluster from nothing to ready, and to nothing again. How a node is started: `nodes`; what it is told: `layout`."""
+"""A cluster from nothing to ready, and to nothing again. How a node is started: `nodes`; its settings: `layout`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A CSV key is read as text, whatever it looks like: `00042` must not become 42, because its bytes decide its lane.
 A folder of `lane=7/` sub-folders gives the column `lane`, as Spark, DuckDB and pandas read it too.
-Topics as the same: `topic_data`.
+Topics as the same: `kafka.data`.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A client's properties are code: some load classes or libraries, some dial addresses of their own. So only what is in
 `ALLOWED` passes; what is refused is refused with its reason (`REFUSED`), before anything is contacted. A password is
-given as a reference (`secret`), and is read where a client of librdkafka is made, and for the file that Java's login
+given as a reference, and is read where a client of librdkafka is made, and for the file that Java's login
 reads. It is in no option of Spark's, so in no plan, log, page or checkpoint, and is sent to no writer.
 
-What a cluster answers, and its errors in words: `kafka_cluster`.
+What a cluster answers, and its errors in words: `cluster`.
 """
 
 from __future__ import annotations

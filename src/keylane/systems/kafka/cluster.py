@@ -1,9 +1,9 @@
-"""What a Kafka cluster says of itself: topics, lanes, how long it remembers; and its errors in words.
+"""What a Kafka cluster reports: topics, lanes, offsets, retention; and its errors in plain words.
 
 librdkafka hides causes: a call ends in `timed out` while the password was wrong, and only a callback says so.
 `Listener` collects what the callbacks say, and `explained` puts the first real cause into keylane's words.
 
-How a cluster is reached: `kafka_access`. Writing to it: `pipelines.route.kafka_writer`.
+How a cluster is reached: `access`. Writing to it: `pipelines.route.kafka_writer`.
 """
 
 from __future__ import annotations

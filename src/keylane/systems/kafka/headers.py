@@ -1,7 +1,7 @@
 """The names that a route into Kafka gives: the headers of its records, and the topic of its dead letters.
 
-`Delivery.java` spells the first header for itself, and `spark.messages`, which is below this room, the prefix of a dead
-letter's. Who writes them: `pipelines.kafka`. Who reads them: `topic_reader`. What they mean: docs/kafka.md.
+`Delivery.java` spells the first header for itself, and `spark.messages`, which is below this package, the prefix of a
+dead letter's. Who writes them: `pipelines.route`. Who reads them: `reader`. What they mean: docs/kafka.md.
 """
 
 from __future__ import annotations

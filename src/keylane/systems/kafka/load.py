@@ -1,4 +1,4 @@
-"""Records into a topic and out of it again, with everything measured on the way: errors, batches, lag.
+"""A producer and a consumer group that measure themselves: errors, batches, lag. For `demo lesson`.
 
 `send` puts rows where a contract says, through the same producer that users have (`kafka`). `following` is a real
 consumer group that reads along from before the first record. What is measured, and by whom:

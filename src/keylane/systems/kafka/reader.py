@@ -1,10 +1,10 @@
-"""A stretch of a topic's partition -> columns of its records, in lots of bounded size, through librdkafka.
+"""An offset range of a topic's partition -> columns of its records, in chunks of bounded size, through librdkafka.
 
 A stretch ends at an offset that was asked for once, so that what is read does not depend on who writes meanwhile. Its
 offsets have gaps, at its end too: markers of transactions, what was aborted, what was compacted. So a stretch is over
 when the reader has come to a record, or to the end of the partition, at or beyond its end; never by counting.
 
-What a record's bytes mean: `topic_fields`. Writing: `pipelines.route.kafka_writer`.
+What a record's bytes mean: `values`. Writing: `pipelines.route.kafka_writer`.
 """
 
 from __future__ import annotations

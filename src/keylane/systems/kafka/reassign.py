@@ -1,8 +1,7 @@
-"""What a Kafka cluster says of its brokers and lanes, for its partition budget. Reads, and never writes.
+"""What a Kafka cluster reports of its brokers and lanes for its partition budget, and reassignments carried out.
 
 librdkafka has no calls for reassignments and sizes on disk, so kafka-python is asked. Whether a cluster can be reached
-at all is asked through librdkafka first: `kafka_cluster` has its errors in words. What changes a cluster:
-`kafka_reassign`.
+at all is asked through librdkafka first: `cluster` has its errors in plain words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a route into Kafka writes down, in a folder of its own: `STATE/_keylane/`.
+"""The state of a route into Kafka, in a folder of its own: `STATE/_keylane/`.
 
     head.json          the route: its name, contract, source, topics and their lane counts when it began
     plans/B.json       the plan of batch B, written before anything of it is sent

@@ -1,11 +1,10 @@
-"""Topics as streams to verify: partitions cut into stretches of offsets, as they were when the stream was opened.
+"""Topics as streams to verify: partitions cut into offset ranges, as they were when the stream was opened.
 
 A source's records are known by `topic/partition` and their offset; those of a target by the header `keylane.source`,
 which `route` gives them, with the contract's fingerprint, its epoch and, where a batch was written again, the attempt
 beside it. A target is its topic, the topics of the contract's tiers, and that of the dead letters.
 
-How a stretch is read: `topic_reader`. What its bytes mean: `topic_fields`; its headers: `topic_places`. Folders:
-`stream_files`.
+How a range is read: `reader`. What its bytes mean: `values`; its headers: `headers`. Folders: `systems.files.stream`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fields of Kafka values that need a schema to be read: Avro and Protobuf, a batch at a time, in Spark's workers.
+"""Fields of Kafka values: Avro and Protobuf by their schemas, a batch at a time, and keys and values without Spark.
 
 A value may begin with the header that a schema registry's serializers write: a zero byte, the schema's number in four,
 and for Protobuf the index of the message. The header is passed over; with a folder of schemas, named by their numbers

@@ -1,9 +1,10 @@
 """Lane tables from counted cells: split into leaves, leaves packed into lanes, a table in use rebalanced.
 
 Splitting makes leaves coarse where few records are and fine where many are. Rule: start with the ancestors at the
-coarsest resolution. A cell that is heavier than `tau` times the mean load of a lane is replaced by its seven children (six
-of a pentagon), until none is too heavy or the home resolution is reached. Children without a record stay in the table
-with no load: whoever drives there later is beside the neighbours, and not where a hash would have put the whole area.
+coarsest resolution. A cell that is heavier than `tau` times the mean load of a lane is replaced by its seven children
+(six of a pentagon), until none is too heavy or the home resolution is reached. Children without a record stay in the
+table with no load: whoever drives there later is beside the neighbours, and not where a hash would have put the whole
+area.
 
 Worked example: 60 records on 6 lanes, so a mean of 10, and tau 0.5. A cell of 4 records is a leaf. A cell of 12 is
 split; a child of 5 is a leaf, a child of 7 is split again.

@@ -11,8 +11,8 @@ know neither antimeridian nor pole, and no cell is asked, so pentagons are like 
 Worked example: a driver 400 m away at 12:00:00 and 600 m away at 12:00:08. With a radius of 500 m a request of
 12:00:07 has the pair, at 400 m, and one of 12:00:08 has none.
 
-Lanes play no part: the pairs of a request are those of all its lanes' entries together, see `merged_pairs`. When not to use
-it: for a handful of requests over a long history, where `brute` does as well.
+Lanes play no part: the pairs of a request are those of all its lanes' entries together, see `merged_pairs`. When not to
+use it: for a handful of requests over a long history, where `brute` does as well.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ LIBRARIES: dict[str, set[str]] = {
     "testing": ARRAYS,
 }
 #: Libraries a room may speak of in its types and must not load.
-TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS}
+TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS, "systems": {"pyspark"}}
 
 PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batch_router", "profile", "plan"} | {
     "budget",

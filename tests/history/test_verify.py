@@ -293,12 +293,11 @@ def test_a_target_without_its_head_is_still_judged(made: tuple[Path, Path, Contr
     ],
 )
 def test_lines_are_numbered_as_route_numbers_them(name: str, text: bytes, positions: list[int], tmp_path: Path) -> None:
-    from keylane.systems.endpoint import parse_address
     from keylane.systems.files.stream import source_stream
     from keylane.systems.streams import Stream
 
     (tmp_path / name).write_bytes(text)
-    stream = source_stream(parse_address(str(tmp_path)), Stream("", (), lambda *_: iter(())))
+    stream = source_stream(tmp_path, Stream("", (), lambda *_: iter(())))
     batches = [batch for part in stream.parts for batch in stream.read(part, ())]
     assert [row for batch in batches for row in batch["position"].to_pylist()] == positions
     assert {row for batch in batches for row in batch["source"].to_pylist()} <= {name}

@@ -19,9 +19,9 @@ from tests.integration.topics import create_topic
 from keylane import Router
 from keylane.pipelines.verify.run import Verified, verify
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.endpoint import StreamOptions
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
-from keylane.systems.streams import TopicOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -64,7 +64,7 @@ class Topics:
     source: str
     target: str
     sent: int = 0
-    said: TopicOptions = field(default_factory=TopicOptions)
+    said: StreamOptions = field(default_factory=StreamOptions)
 
     @classmethod
     def made(cls, broker: Cluster, topic: Callable[..., str], lanes: int = LANES, **config: str) -> Topics:

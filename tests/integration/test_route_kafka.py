@@ -20,9 +20,8 @@ from keylane.pipelines.route.run import Options, Routed
 from keylane.pipelines.route.run import route as run
 from keylane.pipelines.verify.run import verify
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.endpoint import StreamOptions
 from keylane.systems.kafka import cluster
-from keylane.systems.kafka.values import ValueOptions
-from keylane.systems.streams import TopicOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,8 +69,8 @@ class World:
         assert found.ok == (not told)
         return [*faults(*records, given, **more), *told]
 
-    def topics(self, **more: Any) -> TopicOptions:
-        return TopicOptions(state=str(self.folder / "state"), **more)
+    def topics(self, **more: Any) -> StreamOptions:
+        return StreamOptions(state=str(self.folder / "state"), **more)
 
     def grow(self, topic: str, lanes: int) -> None:
         client = AdminClient({**librdkafka_settings(self.broker)})
@@ -289,7 +288,7 @@ def test_a_topic_goes_into_a_folder_by_a_field_of_its_values(world: World) -> No
     target, given = world.folder / "lanes", contract(world.target, **{"fields: [key]": "fields: [k]"})
     source, options = world.address(world.source), Options(kafka=KafkaOptions(value="json"))
     assert run(given, source, str(target), options=options, spark=world.spark).counts.out == 50
-    as_json = TopicOptions(values=ValueOptions("json"))
+    as_json = StreamOptions(value="json")
     assert verify(source, str(target), given, topics=as_json).ok
     (one, *_) = target.glob("stream=*/lane=*/*.parquet")
     one.rename(one.parents[1] / f"lane={(int(one.parent.name.partition('=')[2]) + 1) % 4}" / "part-0000000099.parquet")

@@ -30,7 +30,6 @@ from keylane.systems.kafka import cluster
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.reader import TopicReader
 from keylane.systems.kafka.state import Plan, RouteHead, open_state
-from keylane.systems.kafka.values import ValueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -356,7 +355,7 @@ def test_a_dead_letter_whose_value_could_not_be_read_is_not_judged(topics: Topic
     dead: dict[str, Any] = {"lane": 0, "topic": f"{topics.target}.dlq", "fingerprint": agreed.fingerprint}
     messages = [replace(one, **dead, more=letter) for one in topics.fill(rows_of(5))]
     topics.write(messages)
-    as_json = {"values": ValueOptions("json")}
+    as_json = {"value": "json"}
     assert topics.verify(agreed, said=as_json).ok
     found = topics.fill(rows_of(1))[0]
     undeserved = (("__keylane.errors.reason", b"null-key"),)
@@ -445,7 +444,7 @@ def test_fields_of_values_are_decoded_as_they_are_for_a_route(topics: Topics) ->
     topics.write(messages)
     with pytest.raises(UsageError, match="values"):
         topics.verify(agreed)
-    as_json = {"values": ValueOptions("json")}
+    as_json = {"value": "json"}
     assert topics.verify(agreed, said=as_json).ok
     topics.write([replace(messages[0], value=b'{"merchant": "m-77"}')])
     assert topics.verify(agreed, said=as_json).verdict.counts["invented"] == 1

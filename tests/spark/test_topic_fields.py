@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from keylane import parse_contract
-from keylane.pipelines.route.options import KafkaOptions
-from keylane.pipelines.route.sources import fields_of
-from keylane.systems.kafka.values import ValueOptions, fields_for
+from keylane.contract.fields import FieldSpec
+from keylane.systems.endpoint import StreamOptions
+from keylane.systems.kafka.frames import message_columns
+from keylane.systems.kafka.values import fields_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,11 +44,11 @@ def test_the_same_fields(field: str, encoding: str, form: str | None, spark: Spa
     keys = (KEYS * len(VALUES))[: len(VALUES)]
     shape = StructType([StructField(name, BinaryType()) for name in ("key", "value")])
     rows: list[Any] = list(zip(keys, VALUES, strict=True))
-    columns, unread = fields_of(agreed, KafkaOptions(value=form))
+    spec, options = FieldSpec.of(agreed), StreamOptions(value=form)
+    columns, unread = message_columns(spec, options)
     frame = spark.createDataFrame(rows, shape).select(columns[field].alias("found"))
     theirs = [bytes(row[0]) if isinstance(row[0], bytearray) else row[0] for row in frame.collect()]
-    fields = fields_for([field], agreed, ValueOptions(form))
-    (ours,) = fields.columns(pa.array(keys, pa.binary()), pa.array(VALUES, pa.binary()), None)
+    (ours,) = fields_for(spec, options).columns(pa.array(keys, pa.binary()), pa.array(VALUES, pa.binary()), None)
     bad = [False] * len(VALUES)
     if unread is not None:
         bad = [row[0] for row in spark.createDataFrame(rows, shape).select(unread).collect()]

@@ -16,46 +16,19 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.documents.check import CheckedFindings, CheckedRows, FindingRow
     from keylane.records import Finding
-    from keylane.systems.files.data import Data
-    from keylane.systems.kafka.data import TopicData
-    from keylane.systems.streams import TopicOptions
+    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.streams import Description
 
-__all__ = ["check", "is_topic", "named", "opened"]
-
-
-# The data of `identify` and `check`: a file, a folder, or a topic, by one address.
+__all__ = ["check", "columns_of"]
 
 
-def is_topic(path: str) -> bool:
-    """Whether an address is of Kafka."""
-    return path.lower().startswith("kafka://")
-
-
-def opened(
-    path: str, said: TopicOptions, text: Sequence[str] = (), contract: Contract | None = None
-) -> Data | TopicData:
-    """Find the data; of a topic, what is there of it now."""
-    from keylane.systems.endpoint import parse_address, path_of
-
-    address = parse_address(path)
-    if address.system == "kafka":
-        from keylane.systems.kafka.data import open_topic
-
-        return open_topic(address, contract, said)
-    from keylane.systems.files.data import open_data
-
-    path_of(address, "the data")
-    return open_data(address.name, text=text)
-
-
-def named(data: Data | TopicData, *, key: str | None, lane: str | None) -> list[str]:
-    """The columns of key and lane: as given, or as a topic has them."""
-    if key and lane:
-        return [key, lane]
-    if not is_topic(data.path):
-        missing = "'--lane' / '-l'" if key else "'--key' / '-k'"
+def columns_of(data: Description, *, key: str | None, lane: str | None) -> list[str]:
+    """The columns of key and lane: as given, or as the system has them."""
+    found = key or data.key, lane or data.lane
+    if None in found:
+        missing = "'--lane' / '-l'" if found[0] else "'--key' / '-k'"
         raise click.UsageError(f"Missing option {missing}: data in files does not say which column it is.")
-    return [key or "key", lane or "lane"]
+    return [str(name) for name in found]
 
 
 CONTRACT_SUFFIXES = (".yaml", ".yml")
@@ -96,24 +69,28 @@ def check(
 
     Exit codes: 0 kept, 2 not a contract, 4 a promise is broken.
     """
-    said = reading_from(options)
-    contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and not is_topic(path)]
+    from keylane.systems.endpoint import parse_address
+
+    reading = reading_from(options)
+    contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and parse_address(path).is_path]
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
     if not contracts:
-        return _data_together(paths, key, lane, lanes, said), output
+        return _data_together(paths, key, lane, lanes, reading), output
     if len(paths) > 1 and data:
         raise click.UsageError("--data goes with one contract")
     if len(paths) > 1:
         return _contracts_together(paths), output
-    return _one(paths[0], data, lane, lanes, said), output
+    return _one(paths[0], data, lane, lanes, reading), output
 
 
-def _one(path: str, data: str | None, lane: str | None, lanes: int | None, said: TopicOptions) -> Result:
+def _one(path: str, data: str | None, lane: str | None, lanes: int | None, options: StreamOptions) -> Result:
     from keylane.contract.answers import answers
+    from keylane.contract.fields import FieldSpec
     from keylane.contract.parse import examine_file, located
     from keylane.documents.check import CheckedContract, CheckedData, RuleAnswers
     from keylane.measure.self_test import contract_findings
+    from keylane.systems.endpoint import open_endpoint
 
     contract, findings = examine_file(path)
     if contract is None:
@@ -132,17 +109,21 @@ def _one(path: str, data: str | None, lane: str | None, lanes: int | None, said:
     if data is None:
         ok, rows = _judged(findings)
         return _result(CheckedContract(ok=ok, findings=rows, contract=name, fingerprint=fingerprint, answers=kept))
-    counts, more = _against(contract, opened(data, said, _text_fields(contract), contract), lane, lanes)
+    # Without a word on values the contract's only key field is the message's key, as producers send it.
+    fields = FieldSpec.of(contract)
+    fields = fields.keyed_by(contract.spec.key) if options.value is None else fields
+    counts, more = _against(contract, open_endpoint(data, options).describe(fields), lane, lanes)
     ok, rows = _judged([*findings, *located(more, path)])
     return _result(CheckedData(ok=ok, findings=rows, contract=name, fingerprint=fingerprint, answers=kept, data=counts))
 
 
 def _against(
-    contract: Contract, data: Data | TopicData, lane: str | None, lanes: int | None
+    contract: Contract, data: Description, lane: str | None, lanes: int | None
 ) -> tuple[CheckedRows, list[Finding]]:
     from keylane.cli.progress import counted
+    from keylane.contract.fields import fields_of
     from keylane.documents.check import CheckedLane, CheckedRows
-    from keylane.measure.conformance import fields_of, keeps
+    from keylane.measure.conformance import keeps
     from keylane.records import Finding
     from keylane.router import Router
 
@@ -162,16 +143,6 @@ def _against(
         lanes=[CheckedLane(lane=i, records=int(n)) for i, n in enumerate(kept.per_lane)],
     )
     return counts, findings
-
-
-def _text_fields(contract: Contract) -> list[str]:
-    """Columns that a CSV must not turn into numbers: text keys, and every sub-key."""
-    from keylane.measure.conformance import fields_of
-
-    key = contract.spec.key
-    numbers = {f for f, e in zip(key.fields, key.encodings, strict=True) if e.startswith("int") or e == "place"}
-    times = {key.window.field} if key.window else set()
-    return [name for name in fields_of(contract) if name not in numbers | times]
 
 
 def _contracts_together(paths: Sequence[str]) -> Result:
@@ -195,16 +166,23 @@ def _contracts_together(paths: Sequence[str]) -> Result:
 
 
 def _data_together(
-    paths: Sequence[str], key: str | None, lane: str | None, lanes: int | None, said: TopicOptions
+    paths: Sequence[str], key: str | None, lane: str | None, lanes: int | None, options: StreamOptions
 ) -> Result:
+    from keylane.contract.fields import FieldSpec
     from keylane.documents.check import ComparedData
     from keylane.measure.copartition import compare_data
+    from keylane.systems.endpoint import open_endpoint
 
-    if len(paths) < 2 or (key is None and not all(is_topic(path) for path in paths)):
+    endpoints = {path: open_endpoint(path, options) for path in paths}
+    if len(paths) < 2 or (key is None and not all(endpoint.messages for endpoint in endpoints.values())):
         raise click.UsageError("two or more data sets are compared by --key COLUMN; one is checked by CONTRACT --data")
-    found_in = {path: opened(path, said, text=[key] if key else []) for path in paths}
-    readers = {path: partial(_reading, one, named(one, key=key, lane=lane or "lane")) for path, one in found_in.items()}
-    counts = {one.lanes for one in found_in.values()}
+    fields = FieldSpec((key,) if key else ())
+    described = {path: endpoint.describe(fields) for path, endpoint in endpoints.items()}
+    readers = {
+        path: partial(_reading, data, columns_of(data, key=key, lane=lane or "lane"))
+        for path, data in described.items()
+    }
+    counts = {data.lanes for data in described.values()}
     if lanes is None and len(counts) == 1:
         lanes = counts.pop()
     found = compare_data(readers, lanes)
@@ -225,7 +203,7 @@ def _data_together(
     return _result(document, lines)
 
 
-def _reading(data: Data | TopicData, columns: list[str]) -> Iterator[Any]:
+def _reading(data: Description, columns: list[str]) -> Iterator[Any]:
     from keylane.cli.progress import counted
 
     return counted(data.batches(columns), "check")

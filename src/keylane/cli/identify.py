@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylane.cli.check import named, opened
+from keylane.cli.check import columns_of
 from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
@@ -38,12 +38,13 @@ def identify(
     A topic is read at read_committed, up to where it ends when this begins; its lane count is the cluster's.
     """
     from keylane.cli.progress import counted
+    from keylane.contract.fields import FieldSpec
     from keylane.measure.identify import identify as identify_batches
+    from keylane.systems.endpoint import open_endpoint
 
-    found = opened(data, reading_from(options), text=[key] if key else [])
-    columns = named(found, key=key, lane=lane)
-    batches = counted(found.batches(columns), "identify")
-    return as_result(identify_batches(batches, found.lanes if lanes is None else lanes)), output
+    stream = open_endpoint(data, reading_from(options)).describe(FieldSpec((key,) if key else ()))
+    batches = counted(stream.batches(columns_of(stream, key=key, lane=lane)), "identify")
+    return as_result(identify_batches(batches, stream.lanes if lanes is None else lanes)), output
 
 
 def as_result(found: Identification) -> Result:

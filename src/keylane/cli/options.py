@@ -9,8 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keylane.pipelines.route.options import KafkaOptions
-    from keylane.systems.streams import TopicOptions
+    from keylane.systems.endpoint import StreamOptions
 
 __all__ = [
     "client_options",
@@ -108,12 +107,12 @@ def profiling_options(command: Any) -> Any:
     return _given(command, (*_CLIENT, *_VALUES, *_CONNECTOR))
 
 
-def profiling_from(options: dict[str, Any]) -> KafkaOptions:
-    """Take the options that say how topics are read on Spark out of a command's; the rest stays."""
-    from keylane.pipelines.route.options import KafkaOptions
+def profiling_from(options: dict[str, Any]) -> StreamOptions:
+    """Take the options that say how streams are read on Spark out of a command's; the rest stays."""
+    from keylane.systems.endpoint import StreamOptions
 
     names = ("value", "value_schema", "message", "jars", "packages")
-    return KafkaOptions(properties_from(options), **{name: options.pop(name) for name in names})
+    return StreamOptions(properties_from(options), **{name: options.pop(name) for name in names})
 
 
 def _given(command: Any, several: tuple[Callable[[Any], Any], ...]) -> Any:
@@ -122,21 +121,19 @@ def _given(command: Any, several: tuple[Callable[[Any], Any], ...]) -> Any:
     return command
 
 
-def taken_from(options: dict[str, Any]) -> KafkaOptions:
+def taken_from(options: dict[str, Any]) -> StreamOptions:
     """Take these options out of a command's; the rest stays."""
-    from keylane.pipelines.route.options import KafkaOptions
+    from keylane.systems.endpoint import StreamOptions
 
-    return KafkaOptions(properties_from(options), **{name: options.pop(name) for name in _NAMES})
+    return StreamOptions(properties_from(options), **{name: options.pop(name) for name in _NAMES})
 
 
-def reading_from(options: dict[str, Any]) -> TopicOptions:
-    """Take the options that say how topics are read out of a command's; the rest stays."""
-    from keylane.systems.kafka.values import ValueOptions
-    from keylane.systems.streams import TopicOptions
+def reading_from(options: dict[str, Any]) -> StreamOptions:
+    """Take the options that say how streams are read out of a command's; the rest stays."""
+    from keylane.systems.endpoint import StreamOptions
 
-    properties = properties_from(options)
-    values = ValueOptions(*(options.pop(name) for name in ("value", "value_schema", "message")))
-    return TopicOptions(properties, values, options.pop("dead_letters", None), options.pop("state", None))
+    names = ("value", "value_schema", "message", "dead_letters", "state")
+    return StreamOptions(properties_from(options), **{name: options.pop(name) for name in names if name in options})
 
 
 def properties_from(options: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -27,27 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.batch_router import Decided
-    from keylane.contract.model import Contract
     from keylane.placement.overrides import HotRule
     from keylane.router import Router
 
-__all__ = ["Kept", "fields_of", "keeps", "order_scopes"]
+__all__ = ["Kept", "keeps", "order_scopes"]
 
 #: Key counts are merged when this many have piled up.
 MERGE = 1_000_000
-
-
-def fields_of(contract: Contract) -> list[str]:
-    """Every column the contract looks at, key fields first."""
-    spec = contract.spec
-    spreads = [rule.spread or (rule.tier.spread if rule.tier else None) for rule in spec.hot_keys]
-    wanted = [
-        *spec.key.fields,
-        spec.key.window.field if spec.key.window else None,
-        *(spread.by for spread in spreads if spread),
-        spec.table.by if spec.table else None,
-    ]
-    return list(dict.fromkeys(name for name in wanted if name))
 
 
 @dataclass(slots=True)

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.batch_router import decide
+from keylane.contract.fields import fields_of
 from keylane.errors import CountError
 from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.arrow_bytes import as_binary, lengths_and_data, nulls_of, plain
 from keylane.keys.read import read_batch
-from keylane.measure.conformance import fields_of
 from keylane.profile.model import Approximation, ObservedLanes, Profile, WithoutKey
 from keylane.router import Router
 

@@ -26,6 +26,8 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
+from keylane.contract.fields import fields_of
+from keylane.contract.fields import fields_of as needed
 from keylane.contract.names import FIXED_WIDTH
 from keylane.errors import DataError, did_you_mean
 from keylane.keys.encode import REGISTRY_HEADER
@@ -345,18 +347,6 @@ PREFIX: Final = "__keylane_"
 _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 
 
-def needed(contract: Contract) -> list[str]:
-    """The fields that a placement may look at."""
-    spec = contract.spec
-    spreads = [rule.spread or (rule.tier.spread if rule.tier else None) for rule in spec.hot_keys]
-    names = [
-        *_key_fields(contract),
-        *(spread.by for spread in spreads if spread),
-        spec.table.by if spec.table else None,
-    ]
-    return list(dict.fromkeys(name for name in names if name))
-
-
 def _key_fields(contract: Contract) -> list[str]:
     key = contract.spec.key
     return [*key.fields, *([key.window.field] if key.window else [])]
@@ -366,7 +356,7 @@ def check_frame(df: DataFrame, contract: Contract, position: str | None) -> None
     """Raise DataError for a frame that lacks a column, has one twice, or has one that routing adds."""
     places = [position] if position else []
     _all_there(df, [*_key_fields(contract), *places])
-    _each_once(df, [*needed(contract), *places])
+    _each_once(df, [*fields_of(contract), *places])
     # Spark tells names apart by more than their case only when it is told to.
     taken = [name for name in df.columns if name.lower() in ADDED or name.startswith(PREFIX)]
     if taken:

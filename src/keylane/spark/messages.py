@@ -18,20 +18,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
 
+from keylane.contract.fields import TIME
 from keylane.errors import UsageError
 from keylane.records import Reason
 from keylane.spark.frames import route
+from keylane.spark.hashes import arrow_udf
 from keylane.spark.keys import needed
 from keylane.spark.read_parquet import MALFORMED, POSITION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
+    from keylane.contract.fields import FieldKind, FieldSpec
     from keylane.contract.model import Contract
     from keylane.contract.names import Encoding
     from keylane.router import Router
@@ -47,8 +50,12 @@ __all__ = [
     "WRITER_COLUMNS",
     "dead_headers",
     "decided",
+    "from_decoder",
+    "from_json",
     "from_kafka",
     "from_key",
+    "from_message",
+    "from_text",
     "from_value",
     "key_column",
     "slotted",
@@ -158,7 +165,10 @@ def from_key(contract: Contract) -> dict[str, Column]:
 
 def key_column(encoding: Encoding) -> Column:
     """A record's key; the number that its bytes spell, where one is wanted: big-endian, two's complement."""
-    width = _WIDTHS.get(encoding)
+    return _key_of_width(_WIDTHS.get(encoding))
+
+
+def _key_of_width(width: int | None) -> Column:
     if width is None:
         return F.col("key")
     digits = F.when(F.octet_length("key") == width, F.hex("key"))
@@ -203,3 +213,40 @@ def _json(names: list[str], types: Mapping[str, DataType]) -> Fields:
     found = F.from_json(body, full, {"columnNameOfCorruptRecord": _CORRUPT})
     unread = F.col("value").isNotNull() & (found.isNull() | found[_CORRUPT].isNotNull())
     return {name: found[name] for name in names}, unread
+
+
+# The same by a spec of fields.
+
+_TYPES: Final[dict[FieldKind, DataType]] = {
+    "text": StringType(),
+    "integer": LongType(),
+    "degrees": DoubleType(),
+    "flag": BooleanType(),
+}
+
+
+def from_message(fields: FieldSpec) -> dict[str, Column]:
+    """The message's own key and time, where they are asked for. A key's bytes are what its encoding made."""
+    found = {fields.key: _key_of_width(fields.key_width), TIME: F.col(TIME)}
+    return {name: found[name] for name in fields.names if name in found}
+
+
+def from_text(fields: FieldSpec) -> Fields:
+    """The only field of a value that is text, and which values are not."""
+    return _text(list(fields.of_value))
+
+
+def from_json(fields: FieldSpec) -> Fields:
+    """Only the named fields are parsed. A null value is a tombstone: its fields are null, and it can be read."""
+    return _json(list(fields.of_value), {name: _TYPES[fields.kind(name)] for name in fields.of_value})
+
+
+def from_decoder(fields: FieldSpec, decode: Callable[[pa.Array], pa.Array], unread: str) -> Fields:
+    """Fields out of values that `decode` reads as a struct of them and of `unread`, in Spark's workers."""
+
+    def read(values: pa.Array) -> pa.Array:
+        return decode(values)
+
+    kinds = ", ".join(f"`{name}`: {_TYPES[fields.kind(name)].simpleString()}" for name in fields.of_value)
+    found = arrow_udf(read, f"struct<{kinds}, {unread}: boolean>")(F.col("value"))
+    return {name: found[name] for name in fields.of_value}, found[unread]

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
+    from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
     from keylane.spark.context import RunContext
     from keylane.systems.flow import Followed, RouteTarget
+    from keylane.systems.streams import Description, MessageFields, Stream
 
 __all__ = [
     "Address",
@@ -56,6 +58,11 @@ class Address:
     system: str
     authority: str
     name: str
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is a path on a file system that this machine sees."""
+        return self.system == PATHS
 
     def __str__(self) -> str:
         return f"{self.system}://{self.authority}/{self.name}" if self.authority else self.name
@@ -179,8 +186,8 @@ def forms() -> str:
 
 def path_of(address: Address, what: str) -> Path:
     """The path of an address of files, for what only files can be; any other system lacks it."""
-    if address.system != PATHS:
-        raise UnsupportedError.of(f"{what} has to be a path", got=str(address), allowed="a path")
+    if not address.is_path:
+        raise UnsupportedError.of(f"{what} has to be a path; nothing was contacted", got=str(address), allowed="a path")
     return Path(address.name).absolute()
 
 
@@ -195,8 +202,9 @@ def open_endpoint(address: Address | str, options: StreamOptions | None = None) 
 class Endpoint:
     """A stream at an address, as its system has it. A system overrides what it can do; the rest is refused.
 
-    Nothing is contacted when an endpoint is made. Without Spark: what `identify`, `check` and `verify` read. With a
-    `RunContext`: `follow` (a source of `route`) and `target` (where it writes).
+    Nothing is contacted when an endpoint is made. Without Spark: `describe` (for `identify` and `check`), `as_source`
+    and `as_target` (for `verify`), all of which give parts and how one is read. With a `RunContext`: `follow` (a source
+    of `route`) and `target` (where it writes).
     """
 
     #: Whether records are messages: bytes of key and value, a timestamp, headers. Otherwise they are rows of columns.
@@ -205,6 +213,22 @@ class Endpoint:
     def __init__(self, address: Address, options: StreamOptions) -> None:
         self.address = address
         self.options = options
+
+    def describe(self, fields: FieldSpec) -> Description:
+        """The stream as it is now; `fields` are those that are going to be read, and what they hold."""
+        self._lacks("be read without Spark")
+
+    def as_source(self, target: Stream, contract: Contract | None) -> Stream:
+        """The stream that this target took its records from, with their positions."""
+        self._lacks("be verified")
+
+    def as_target(self, source: Endpoint, contract: Contract | None) -> Stream:
+        """The stream that the records of this source were put in, with their positions there and here."""
+        self._lacks("be verified")
+
+    def message_fields(self, fields: FieldSpec) -> MessageFields:
+        """How fields are read out of the stream's messages, wherever these were copied to."""
+        self._lacks("have fields in messages")
 
     def follow(self, run: RunContext, contract: Contract, known: Mapping[str, str]) -> Followed:
         """The stream as a source of batches; `known` is what the target has on record about it from runs before."""

@@ -1,33 +1,33 @@
-"""Any stream, read for what `verify` needs of it: records with their positions, a part at a time, as Arrow batches.
+"""What an endpoint gives to those who read without Spark: a stream's parts, and a function that reads one as Arrow.
 
-`open_source` and `open_target` take an address and give a `Stream`: what is known of it without reading, its parts, and
-a function that reads a part. A part is a file, or an offset range of a partition: small enough to be handed to a
-worker, and read on its own. Every system has one module that makes such streams: `files.stream`, `kafka.stream`.
+    Description   of a stream as it is: its columns, for `identify` and `check`
+    Stream        of a stream as the source or the target of a route: its records with their positions, for `verify`
+    Part          a file, or a range of offsets of a lane: small enough for one worker, and read on its own
+
+Both are values: no record has been read when they are made. Who makes them: `systems.endpoint.Endpoint`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
-from keylane.errors import UsageError
 from keylane.records import Reason
-from keylane.systems.kafka.values import ValueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from keylane.contract.model import Contract
-    from keylane.systems.endpoint import Address
+    from keylane.contract.fields import FieldSpec
     from keylane.systems.folders.folder import Counts
 
-    #: Reads a part: the columns of `PLACES`, then the fields that were asked for, those that there are. A field may
-    #: be called as a place is, so places are taken by their number.
+    #: Reads these columns of a part. Of a `Stream` those of `PLACES` come first, then the fields that there are; a
+    #: field may have the name of one of them, so these are taken by their number.
     Read = Callable[["Part", Sequence[str]], Iterator[pa.RecordBatch]]
 
-__all__ = ["PLACES", "Part", "Stream", "TopicOptions", "open_source", "open_target", "places"]
+__all__ = ["PLACES", "Description", "MessageFields", "Part", "Stream", "places"]
 
 #: The columns of every batch, before the fields that a contract needs.
 PLACES: Final = pa.schema(
@@ -57,6 +57,28 @@ class Part:
     start: int = 0
     end: int | None = None
     dead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A stream before a record of it is read.
+
+    `columns` are the names that can be read; of messages without the fields of their values, which nobody can list.
+    `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
+    where it is known.
+    """
+
+    address: str
+    columns: tuple[str, ...]
+    parts: tuple[Part, ...]
+    read: Read
+    lanes: int | None = None
+    key: str | None = None
+    lane: str | None = None
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of all parts, in this order, a batch at a time."""
+        return chain.from_iterable(self.read(part, columns) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,56 +116,17 @@ class Stream:
         return None if None in ends else sum(part.end - part.start for part in self.parts if part.end is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicOptions:
-    """What is said of topics beside their addresses.
+class MessageFields(Protocol):
+    """How the fields of a spec are read out of messages: bytes of keys and values, and times."""
 
-    `properties` are client properties (`kafka.access`), `values` how values are written, where the contract needs a
-    field of them. `dead_letters` is a topic, `<topic>.dlq` when it is not given; `state` the folder of the route.
-    """
+    @property
+    def spec(self) -> FieldSpec:
+        """Which fields, and what they hold."""
+        ...
 
-    properties: tuple[tuple[str, str], ...] = ()
-    values: ValueOptions = field(default_factory=ValueOptions)
-    dead_letters: str | None = None
-    state: str | None = None
-
-
-def open_source(address: Address, target: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
-    """The stream that a target took its records from."""
-    if address.system == "files":
-        from keylane.systems.files.stream import source_stream
-
-        return source_stream(address, target)
-    if address.system == "kafka":
-        from keylane.systems.kafka.stream import source_topic
-
-        return source_topic(address, contract, said)
-    raise _not_yet(address)
-
-
-def open_target(address: Address, source: Address, contract: Contract | None, said: TopicOptions) -> Stream:
-    """The stream that records were put in."""
-    if address.system == "files":
-        from keylane.systems.files.stream import target_stream
-
-        found = target_stream(address)
-        return found if source.system == "files" else _routed_from_topic(found, contract, said)
-    if address.system == "kafka":
-        from keylane.systems.kafka.stream import target_topic
-
-        return target_topic(address, source, contract, said)
-    raise _not_yet(address)
-
-
-def _routed_from_topic(found: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
-    from keylane.systems.kafka.stream import routed_from_topic
-
-    return routed_from_topic(found, contract, said)
-
-
-def _not_yet(address: Address) -> UsageError:
-    what = f"{address.system} is not verified by this version; nothing was contacted"
-    return UsageError.of(what, got=str(address), allowed="a path, kafka://host:port/topic")
+    def columns(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> list[pa.Array]:
+        """The fields in their order."""
+        ...
 
 
 def places(rows: int, **given: pa.Array | None) -> list[pa.Array]:

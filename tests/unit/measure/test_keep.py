@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from keylane.contract.fields import fields_of
 from keylane.errors import DataError
-from keylane.measure.conformance import fields_of, keeps
+from keylane.measure.conformance import keeps
 from keylane.router import Router
 
 if TYPE_CHECKING:

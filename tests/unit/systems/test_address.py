@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keylane.errors import UsageError
+from keylane.errors import UnsupportedError, UsageError
 from keylane.systems.endpoint import Address, parse_address, path_of
 
 
@@ -52,5 +52,5 @@ def test_what_is_no_address(text: str, words: str) -> None:
 
 def test_only_files_have_a_path() -> None:
     assert path_of(parse_address("x"), "the source") == Path.cwd() / "x"
-    with pytest.raises(UsageError, match=r"the source .*got 'kafka://h:1/t'"):
+    with pytest.raises(UnsupportedError, match=r"the source .*got 'kafka://h:1/t'"):
         path_of(parse_address("kafka://h:1/t"), "the source")

@@ -8,13 +8,17 @@ import pytest
 from pyarrow import parquet
 
 from keylane.errors import DataError, UnknownNameError
-from keylane.systems.files.data import open_data
+from keylane.systems.files.data import ReadDataset, open_data
+from keylane.systems.files.listing import kind_of, source_files
+from keylane.systems.files.stream import source_stream
+from keylane.systems.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 KEYS = ["00042", "b"]
+NO_TARGET = Stream("", (), lambda *_: iter(()))
 ROWS = pa.table({"k": KEYS, "lane": pa.array([1, 2], pa.int32()), "other": [0.5, 1.5]})
 
 
@@ -53,7 +57,7 @@ def test_a_file_is_read_by_its_columns_in_the_order_asked_for(
     write(tmp_path / name)
     assert rows(tmp_path / name, "lane", "k") == {"lane": [1, 2], "k": KEYS}
     assert list(rows(tmp_path / name, "lane", "k")) == ["lane", "k"]
-    assert open_data(str(tmp_path / name)).columns == ["k", "lane", "other"]
+    assert open_data(str(tmp_path / name)).columns == ("k", "lane", "other")
 
 
 @pytest.mark.parametrize(("name", "write"), WRITERS)
@@ -141,17 +145,50 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
         open_data(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["", "a.txt", "a.csv.gz"], ids=["an empty folder", "text", "compressed"])
+@pytest.mark.parametrize("name", ["", "a.txt", "a.gz"], ids=["an empty folder", "text", "packed, of no kind"])
 def test_what_is_no_data_is_said_to_be_none(name: str, tmp_path: Path) -> None:
     if name:
         (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(DataError, match=r"got 'nothing of the kind'; allowed: \.parquet, \.pq, \.csv"):
+    with pytest.raises(DataError, match=r"got 'nothing of the kind'; allowed: \.parquet, \.pq, \.json"):
         open_data(str(tmp_path / name))
 
 
 def test_missing_data_is_said_to_be_missing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"got '.*nowhere'"):
         open_data(str(tmp_path / "nowhere"))
+
+
+#: A folder of each kind, with names that every command has to read or leave out alike.
+LISTED = ["a.EXT", "_day=1/b.EXT", "x/y=2/c.UPPER"]
+UNLISTED = ["_SUCCESS", ".a.EXT.crc", "_tmp/d.EXT", ".hidden/e.EXT", "README"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "write"), [("parquet", as_parquet), ("csv", as_csv), ("jsonl", as_jsonl)], ids=["parquet", "csv", "json"]
+)
+def test_all_commands_list_the_same_files(ending: str, write: Callable[[Path], None], tmp_path: Path) -> None:
+    for name in [*LISTED, *UNLISTED]:
+        path = tmp_path / name.replace("EXT", ending).replace("UPPER", ending.upper())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path)
+    listed = [str(path) for path in source_files(tmp_path, kind_of(tmp_path, None))]  # route, profile, match
+    assert len(listed) == len(LISTED)
+    data = open_data(str(tmp_path), text=["k"])  # identify, check
+    assert isinstance(data.read, ReadDataset)
+    assert data.read.dataset.files == listed
+    assert len(pa.Table.from_batches(data.batches(["k"]))) == len(LISTED) * len(KEYS)
+    assert [part.name for part in source_stream(tmp_path, NO_TARGET).parts] == listed  # verify
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.csv", as_csv), ("a.jsonl", as_jsonl)])
+@pytest.mark.parametrize("packed", ["gz", "bz2"])
+def test_packed_lines_are_read(packed: str, name: str, write: Callable[[Path], None], tmp_path: Path) -> None:
+    write(tmp_path / name)
+    with pa.output_stream(tmp_path / f"{name}.{packed}", compression="detect") as out:
+        out.write((tmp_path / name).read_bytes())
+    (tmp_path / name).unlink()
+    assert rows(tmp_path) == {"k": KEYS, "lane": [1, 2]}
+    assert rows(tmp_path / f"{name}.{packed}") == {"k": KEYS, "lane": [1, 2]}
 
 
 def truncated(path: Path) -> None:

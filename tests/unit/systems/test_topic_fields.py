@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from keylane import parse_contract
+from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
+from keylane.systems.endpoint import StreamOptions
 from keylane.systems.kafka import values as topic_fields
-from keylane.systems.kafka.values import ValueOptions, fields_for
+from keylane.systems.kafka.values import fields_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +35,7 @@ def agreed(fields: str, encoding: str = "utf8") -> Any:
 
 
 def read(values: Sequence[bytes | None], names: list[str], form: str = "json", contract: Any = None) -> list[list[Any]]:
-    fields = fields_for(names, contract, ValueOptions(form))
+    fields = fields_for(FieldSpec.of(contract, names), StreamOptions(value=form))
     keys = pa.nulls(len(values), pa.binary())
     return [column.to_pylist() for column in fields.columns(keys, pa.array(values, pa.binary()), None)]
 
@@ -91,7 +93,7 @@ def test_whole_numbers_are_numbers_and_nothing_else() -> None:
     ],
 )
 def test_a_key_that_spells_a_number(encoding: str, key: bytes | None, number: int | None) -> None:
-    fields = fields_for(["key"], agreed("[key]", encoding), ValueOptions())
+    fields = fields_for(FieldSpec.of(agreed("[key]", encoding)), StreamOptions())
     (column,) = fields.columns(pa.array([key], pa.binary()), None, None)
     assert column.to_pylist() == [number]
 
@@ -102,8 +104,8 @@ def test_text_that_is_none_is_null() -> None:
 
 def test_nobody_guesses_how_values_are_written() -> None:
     with pytest.raises(UsageError, match=r"merchant .*value"):
-        fields_for(["merchant"], None, ValueOptions())
+        fields_for(FieldSpec(("merchant",)), StreamOptions())
     with pytest.raises(UsageError, match="one field"):
-        fields_for(["merchant"], None, ValueOptions("utf8"))
+        fields_for(FieldSpec(("merchant",)), StreamOptions(value="utf8"))
     with pytest.raises(UsageError, match="schema"):
-        fields_for(["merchant"], None, ValueOptions("avro"))
+        fields_for(FieldSpec(("merchant",)), StreamOptions(value="avro"))

@@ -9,8 +9,10 @@ import pytest
 from tests.parity.cases.case import Case
 from tests.parity.cases.places import place
 
+from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
-from keylane.systems.kafka.values import ValueOptions, fields_for
+from keylane.systems.endpoint import StreamOptions
+from keylane.systems.kafka.values import fields_for
 
 CONTRACT = Case(place(), {}).contract
 GOOD = [b'{"lat": 33.4484, "lng": -112}', b'{"lat": null, "lng": 2.5e0}', b'{"lng": 1.0}']
@@ -25,7 +27,7 @@ ODD = [
 
 
 def read(values: list[bytes]) -> list[list[float | None]]:
-    fields = fields_for(["lat", "lng"], CONTRACT, ValueOptions("json"))
+    fields = fields_for(FieldSpec.of(CONTRACT), StreamOptions(value="json"))
     columns = fields.columns(pa.nulls(len(values), pa.binary()), pa.array(values, pa.binary()), None)
     assert [column.type for column in columns] == [pa.float64(), pa.float64()]
     return [list(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
@@ -46,4 +48,4 @@ def test_text_and_truth_values_are_not_read_as_degrees() -> None:
 
 def test_a_place_is_not_read_out_of_a_key() -> None:
     with pytest.raises(UsageError, match=r"lat, lng .*value"):
-        fields_for(["lat", "lng"], CONTRACT, ValueOptions())
+        fields_for(FieldSpec.of(CONTRACT), StreamOptions())

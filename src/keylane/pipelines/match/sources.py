@@ -97,7 +97,7 @@ def find(side: str, source: str, columns: Columns, given: Options) -> Found:
 
 
 def _routed(side: str, address: Address, columns: Columns, path: Path, target: Path) -> Found:
-    found = target_stream(parse_address(str(target)))
+    found = target_stream(target)
     name = _stream_name(path, target, found)
     manifests = read_manifests(target)
     if not manifests or not manifests[-1].schema:

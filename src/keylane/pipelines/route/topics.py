@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.pipelines.context import Say
-    from keylane.pipelines.route.options import KafkaOptions, OnGrowth, OnPoison
-    from keylane.systems.endpoint import Address
+    from keylane.pipelines.route.options import KafkaOptions
+    from keylane.systems.endpoint import Address, OnGrowth, OnPoison
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import Cluster
     from keylane.systems.kafka.state import Plan, RouteHead

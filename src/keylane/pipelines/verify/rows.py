@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.batch_router import decide
+from keylane.contract.fields import fields_of
 from keylane.contract.fingerprint import abbreviated
 from keylane.errors import DataError
 from keylane.history.rows import DEAD, READ, SCHEMA, SEND
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.read import read_batch, sent_keys
-from keylane.measure.conformance import fields_of, order_scopes
+from keylane.measure.conformance import order_scopes
 from keylane.records import REASON_CODES, Reason
 from keylane.router import Router
 from keylane.systems.streams import PLACES

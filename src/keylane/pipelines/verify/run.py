@@ -1,6 +1,6 @@
 """`verify`: are the records of a source each where they belong in a target? The rules are `keylane.testing.history`'s.
 
-    systems.streams             two addresses -> streams, part by part
+    systems.endpoint            two addresses -> streams, part by part
     pipelines.verify.rows             their records -> rows of a history
     testing.history, here       rows -> a verdict, on this machine
     spark.history, on Spark     the same rows, dealt out by a shuffle
@@ -20,8 +20,7 @@ from keylane.errors import UsageError
 from keylane.history.check import check
 from keylane.history.verdict import Settings
 from keylane.pipelines.verify.rows import Plan, source_of, source_rows, target_rows
-from keylane.systems.endpoint import parse_address
-from keylane.systems.streams import TopicOptions, open_source, open_target
+from keylane.systems.endpoint import open_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.history.verdict import Mode, Verdict
+    from keylane.systems.endpoint import StreamOptions
     from keylane.systems.folders.folder import Counts
     from keylane.systems.streams import Part, Stream
 
@@ -80,16 +80,16 @@ def verify(
     spark: SparkSession | None = None,
     watch: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]] = iter,
     lanes: int | None = None,
-    topics: TopicOptions | None = None,
+    topics: StreamOptions | None = None,
 ) -> Verified:
     """Hold a target against its source.
 
     `watch` is passed every batch on its way, for whoever shows progress. `lanes` is the lane count that a contract
-    which says `live` was carried out with; else the target's own. `topics` is what is said of Kafka.
+    which says `live` was carried out with; otherwise the target's own. `topics` are options of both streams.
     """
-    said, origin = topics or TopicOptions(), parse_address(source)
-    there = open_target(parse_address(target), origin, contract, said)
-    given = open_source(origin, there, contract, said)
+    origin = open_endpoint(source, topics)
+    there = open_endpoint(target, topics).as_target(origin, contract)
+    given = origin.as_source(there, contract)
     _check_contract(contract, there)
     plan = Plan.of(given, there, contract, lanes)
     tasks: Tasks = (*((True, part) for part in given.parts), *((False, part) for part in there.parts))

@@ -2,7 +2,7 @@
 
 A CSV key is read as text, whatever it looks like: `00042` must not become 42, because its bytes decide its lane.
 A folder of `lane=7/` sub-folders gives the column `lane`, as Spark, DuckDB and pandas read it too.
-Topics as the same: `kafka.data`.
+Which files of a folder count: `listing`. Topics as the same: `kafka.data`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -19,44 +19,27 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from keylane.errors import DataError, UnknownNameError
+from keylane.systems.files.listing import ENDINGS, kinds_in, source_files
+from keylane.systems.streams import Description, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Data", "Ends", "Footer", "ends_of", "open_data", "read_footers"]
-
-FORMATS: Final = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-}
+__all__ = ["Ends", "Footer", "ReadDataset", "ends_of", "open_data", "read_footers"]
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
-    """A data set that has been found and whose columns are known; nothing of it is in memory."""
+class ReadDataset:
+    """Reads columns of the files of a data set."""
 
     path: str
     dataset: Any
 
-    @property
-    def lanes(self) -> int | None:
-        """The lane count, which no file says."""
-        return None
-
-    @property
-    def columns(self) -> list[str]:
-        """Column names."""
-        return list(self.dataset.schema.names)
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read these columns, in this order, a batch at a time."""
+    def __call__(self, _part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns, in this order."""
         for name in columns:
-            if name not in self.columns:
-                raise UnknownNameError.among(f"column of {self.path}", name, self.columns)
+            if name not in self.dataset.schema.names:
+                raise UnknownNameError.among(f"column of {self.path}", name, list(self.dataset.schema.names))
         try:
             # Arrow reads far ahead by default; a little is as quick, and memory stays flat however many rows there are.
             yield from self.dataset.to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
@@ -64,36 +47,27 @@ class Data:
             raise DataError.of(f"{self.path} cannot be read", got=str(error).splitlines()[0]) from error
 
 
-def open_data(path: str, text: Sequence[str] = ()) -> Data:
-    """Find a file or folder; `text` names the columns that must stay text, in CSV cells and in folder names."""
-    files = _files(Path(path))
-    kind = _kind(path, files)
-    named = [str(file) for file in files if file.suffix in FORMATS]
-    base = path if Path(path).is_dir() else None
+def open_data(path: str, text: Sequence[str] = ()) -> Description:
+    """Describe a file or folder; `text` names the columns that must stay text, in CSV cells and in folder names.
+
+    Its files are one part, because the types of columns are those of all of them.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise DataError.of("no such data", got=path, hint="a file or folder of Parquet, CSV or JSON lines")
+    kinds = kinds_in(root)
+    if len(kinds) != 1:
+        got = ", ".join(sorted(kinds)) or "nothing of the kind"
+        raise DataError.of(f"{path} is not data of one kind", got=got, allowed=ENDINGS)
+    kind = kinds.pop()
+    files = list(source_files(root, kind))
+    base = path if root.is_dir() else None
     try:
-        parts = _partitioning(Path(path), files, text)
-        return Data(path, ds.dataset(named, format=_format(kind, text), partitioning=parts, partition_base_dir=base))
+        parts, named = _partitioning(root, files, text), [str(file) for file in files]
+        dataset = ds.dataset(named, format=_format(kind, text), partitioning=parts, partition_base_dir=base)
     except (pa.ArrowException, OSError) as error:
         raise DataError.of(f"{path} cannot be read as {kind}", got=str(error).splitlines()[0]) from error
-
-
-def _files(given: Path) -> list[Path]:
-    if not given.exists():
-        raise DataError.of("no such data", got=str(given), hint="a file or folder of Parquet, CSV or JSON lines")
-    return [given] if given.is_file() else sorted(p for p in given.rglob("*") if _is_data(p, given))
-
-
-def _kind(path: str, files: Sequence[Path]) -> str:
-    kinds = {FORMATS[file.suffix] for file in files if file.suffix in FORMATS}
-    if len(kinds) != 1:
-        found = ", ".join(sorted(kinds)) or "nothing of the kind"
-        raise DataError.of(f"{path} is not data of one kind", got=found, allowed=", ".join(FORMATS))
-    return kinds.pop()
-
-
-def _is_data(path: Path, root: Path) -> bool:
-    """A file that no part of whose path is hidden or a marker, as Spark and Arrow see it."""
-    return path.is_file() and not any(part[0] in "._" for part in path.relative_to(root).parts)
+    return Description(path, tuple(dataset.schema.names), (Part(path),), ReadDataset(path, dataset))
 
 
 def _format(kind: str, text: Sequence[str]) -> Any:

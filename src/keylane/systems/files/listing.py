@@ -1,6 +1,7 @@
 """What a folder of source files is: its kind, which of its files count, and the columns that are written in paths.
 
-Everything here looks at names and sizes only. The same files as Arrow batches: `files`; as frames: `keylane.spark`.
+Everything here looks at names and sizes only, and every command lists files by it. Their records as Arrow batches:
+`data`, `stream`; as frames: `keylane.spark`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from keylane.errors import DataError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["KINDS", "kind_of", "name_in", "path_values", "pattern_of", "source_files", "weigh"]
+__all__ = ["ENDINGS", "KINDS", "kind_of", "kinds_in", "name_in", "path_values", "pattern_of", "source_files", "weigh"]
 
 #: The kinds of source files, and the endings by which they are known.
 KINDS: Final = {"parquet": ("parquet", "pq"), "json": ("json", "jsonl", "ndjson"), "csv": ("csv",)}
+ENDINGS: Final = ", ".join(f".{ending}" for endings in KINDS.values() for ending in endings)
 _PACKED: Final = ("gz", "bz2", "zst")
 _PATTERN_SIGNS = re.compile(r"[\\{}\[\]*?]")
 _PATH_VALUE = re.compile(r"([^=]+)=(.*)")
@@ -36,11 +38,16 @@ def kind_of(path: Path, given: str | None) -> str:
         raise UsageError.of("the source's path has a sign that Spark takes for a pattern", got=str(path))
     if given is not None:
         return given
-    found = {kind for file in source_files(path, None) for kind in KINDS if _is_of(file.name, kind)}
-    if len(found) != 1:
-        got = ", ".join(sorted(found)) or "no file of a known kind"
+    kinds = kinds_in(path)
+    if len(kinds) != 1:
+        got = ", ".join(sorted(kinds)) or "no file of a known kind"
         raise DataError.of(f"the kind of {path} is not clear", got=got, allowed=", ".join(KINDS), hint="--format")
-    return found.pop()
+    return kinds.pop()
+
+
+def kinds_in(path: Path) -> set[str]:
+    """The kinds of the files of a source, by their endings; a file of no known kind has none."""
+    return {kind for file in source_files(path, None) for kind in KINDS if _is_of(file.name, kind)}
 
 
 def pattern_of(kind: str, given: str | None) -> str:

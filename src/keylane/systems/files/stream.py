@@ -7,6 +7,7 @@ out. Of lines only their numbers are read here, not what is in them. The layout 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +17,6 @@ import pyarrow.parquet as pq
 
 from keylane.errors import DataError, TargetError
 from keylane.records import Reason
-from keylane.systems.endpoint import path_of
 from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
 from keylane.systems.folders.folder import DEAD, OWN, read_head, read_manifests
 from keylane.systems.streams import PLACES, Part, Stream, places
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from keylane.systems.endpoint import Address
     from keylane.systems.folders.folder import Manifest
+    from keylane.systems.streams import MessageFields
 
-__all__ = ["source_stream", "target_stream"]
+__all__ = ["routed_messages", "source_stream", "target_stream"]
 
 ROWS: Final = 65_536
 BLOCK: Final = 1 << 22
@@ -40,9 +40,8 @@ LETTER: Final = ("reason", "fingerprint", ORIGINAL)
 EXCUSED: Final = frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD, Reason.MALFORMED_KEY})
 
 
-def target_stream(address: Address) -> Stream:
+def target_stream(path: Path) -> Stream:
     """A folder with `stream=S/lane=N/` in it, and, where they are, its head, its manifests and its dead letters."""
-    path = path_of(address, "the target")
     files = sorted(path.glob("stream=*/lane=*/*.parquet"))
     head = read_head(path) if path.is_dir() else None
     if head is None and not files:
@@ -76,9 +75,8 @@ def target_stream(address: Address) -> Stream:
     )
 
 
-def source_stream(address: Address, target: Stream) -> Stream:
+def source_stream(path: Path, target: Stream) -> Stream:
     """The files of a folder, or one file, of the kind that the target remembers, or that their endings tell."""
-    path = path_of(address, "the source")
     kind = kind_of(path, target.kind)
     found = source_files(path, None if target.every_name else kind)
     parts = tuple(
@@ -148,6 +146,35 @@ def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
             if ORIGINAL in about:
                 found = _fields_of(batch.column(ORIGINAL), fields)
             yield pa.RecordBatch.from_arrays([*known, *found.values()], names=[*PLACES.names, *found])
+
+
+def routed_messages(stream: Stream, fields: MessageFields) -> Stream:
+    """The target of a route from messages: its columns are `key`, `value` and `timestamp`, and the fields in them.
+
+    Lanes of the source have each an order of their own, and were taken in ranges that are no files.
+    """
+    return replace(stream, order=None, taken=None, read=ReadMessages(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessages:
+    """Reads a file of a lane whose records came as messages."""
+
+    fields: MessageFields
+
+    def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        spec = self.fields.spec
+        wanted = [*(["key", "value"] if spec.names else []), *(["timestamp"] if spec.of_time else [])]
+        for batch in read_target(part, [] if part.dead else wanted):
+            known = list(batch.columns[: len(PLACES)])
+            own: dict[str, Any] = dict(
+                zip(batch.schema.names[len(PLACES) :], batch.columns[len(PLACES) :], strict=True)
+            )
+            if part.dead or not spec.names:
+                yield pa.RecordBatch.from_arrays(known, schema=PLACES)
+                continue
+            columns = self.fields.columns(own["key"], own["value"], own.get("timestamp"))
+            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*PLACES.names, *spec.names])
 
 
 def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array]:

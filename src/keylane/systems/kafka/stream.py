@@ -1,44 +1,43 @@
-"""Topics as streams to verify: partitions cut into offset ranges, as they were when the stream was opened.
+"""Topics as streams to verify: partitions cut into ranges of offsets, as they were when the stream was opened.
 
 A source's records are known by `topic/partition` and their offset; those of a target by the header `keylane.source`,
 which `route` gives them, with the contract's fingerprint, its epoch and, where a batch was written again, the attempt
 beside it. A target is its topic, the topics of the contract's tiers, and that of the dead letters.
 
-How a range is read: `reader`. What its bytes mean: `values`; its headers: `headers`. Folders: `systems.files.stream`.
+How a range is read: `reader`. What its bytes mean: `values`; its headers: `headers`. Folders: `files.stream`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, TargetError, UsageError
-from keylane.measure.conformance import fields_of
 from keylane.records import Reason
-from keylane.systems.files.stream import read_target
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.headers import dead_topic, origin, texts_of, written_by
 from keylane.systems.kafka.reader import TopicReader, level_of
 from keylane.systems.kafka.state import last_planned, read_head, read_last
 from keylane.systems.kafka.values import fields_for
-from keylane.systems.streams import PLACES, Part, Stream, TopicOptions, places
+from keylane.systems.streams import PLACES, Part, Stream, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
-    from keylane.systems.endpoint import Address
+    from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import Cluster, Stretch
     from keylane.systems.kafka.reader import Lot
     from keylane.systems.kafka.state import Done, RouteHead
     from keylane.systems.kafka.values import TopicFields
 
-__all__ = ["routed_from_topic", "source_topic", "target_topic"]
+__all__ = ["source_topic", "target_topic"]
 
 #: Offsets of one part: enough that a worker's connection pays, few enough for a large partition to have several.
 OFFSETS: Final = 1_000_000
@@ -46,9 +45,9 @@ OFFSETS: Final = 1_000_000
 NOTHING: Final = 1 << 62
 
 
-def source_topic(address: Address, contract: Contract | None, said: TopicOptions) -> Stream:
+def source_topic(address: Address, contract: Contract | None, options: StreamOptions) -> Stream:
     """The topic that records were taken from."""
-    access = kafka_access(address.authority, said.properties)
+    access = kafka_access(address.authority, options.properties)
     with open_cluster(access) as cluster:
         found = _stretches(cluster, address.name, DataError)
         compacted = cluster.is_compacted(address.name)
@@ -63,25 +62,25 @@ def source_topic(address: Address, contract: Contract | None, said: TopicOptions
             f"{gone} lane(s) of the source no longer begin at 0: what came from before was not held against anything"
         )
     parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), found[lane]))
-    fields = fields_for(fields_of(contract) if contract else (), contract, said.values)
+    fields = fields_for(FieldSpec.of(contract), options)
     read = ReadSource(_reader(access, fields), fields)
     return Stream(
         str(address), parts, read, begins={name: at for name, at in begins.items() if at}, remarks=tuple(remarks)
     )
 
 
-def target_topic(address: Address, source: Address, contract: Contract | None, said: TopicOptions) -> Stream:
+def target_topic(address: Address, contract: Contract | None, options: StreamOptions, *, from_messages: bool) -> Stream:
     """The topic that records were put in, with the tiers of the contract and the dead letters."""
-    access = kafka_access(address.authority, said.properties)
-    begun = _begun(address, said)
+    access = kafka_access(address.authority, options.properties)
+    begun = _begun(address, options)
     streams = _streams(address.name, contract)
     with open_cluster(access) as cluster:
         found = {topic: _stretches(cluster, topic, TargetError) for topic in streams}
-        dead = _dead(cluster, address, said)
+        dead = _dead(cluster, address, options)
     # After the ends were asked for: no batch can have been written before them and planned after this.
     if begun is not None:
-        _refuse_unfinished(Path(said.state or ""), begun[1])
-    fields = _fields(source, contract, said)
+        _refuse_unfinished(Path(options.state or ""), begun[1])
+    fields = _fields(contract, options, from_messages=from_messages)
     parts = [
         part
         for topic, lanes in found.items()
@@ -94,7 +93,7 @@ def target_topic(address: Address, source: Address, contract: Contract | None, s
         tuple(parts),
         ReadTarget(replace(_reader(access, fields), headers=True), fields),
         lanes={streams[topic]: len(lanes) for topic, lanes in found.items()},
-        excused=_excused(source, fields),
+        excused=_excused(fields, from_messages=from_messages),
         remarks=tuple(remark for topic, lanes in [*found.items(), dead] for remark in _seen(topic, lanes)),
     )
     return stream if begun is None else _as_begun(stream, *begun, streams)
@@ -108,21 +107,21 @@ def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
     return {topic: topic if topic in contract.spec.streams else contract.spec.streams[0], **tiers}
 
 
-def _fields(source: Address, contract: Contract | None, said: TopicOptions) -> TopicFields:
-    """What is read of a target's records. A record from a file has the routing key for its key, unless it is told.
+def _fields(contract: Contract | None, options: StreamOptions, *, from_messages: bool) -> TopicFields:
+    """What is read of a target's records. A record that was no message has the routing key for its key, unless told.
 
     An ancestor does not say the lane of a cell, so lanes by place are always read from the value.
     """
-    names = fields_of(contract) if contract else []
-    only_key = contract is not None and contract.spec.geo is None and set(names) == set(contract.spec.key.fields)
-    if source.system == "files" and only_key and said.values.form is None:
-        names = []
-    return fields_for(names, contract, said.values)
+    spec = FieldSpec.of(contract)
+    only_key = contract is not None and contract.spec.geo is None and set(spec.names) == set(contract.spec.key.fields)
+    if not from_messages and only_key and options.value is None:
+        spec = FieldSpec()
+    return fields_for(spec, options)
 
 
-def _excused(source: Address, fields: TopicFields) -> frozenset[str]:
+def _excused(fields: TopicFields, *, from_messages: bool) -> frozenset[str]:
     """Whether a line or a value can be read at all is not known here as the route knew it; a key always can."""
-    whole = source.system == "files" or fields.of_value
+    whole = not from_messages or fields.spec.of_value
     return frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD} if whole else {Reason.PARKED_KEY})
 
 
@@ -133,10 +132,10 @@ def _stretches(cluster: Cluster, topic: str, error: type[DataError | TargetError
     return cluster.stretches(topic, lanes, committed=level_of(cluster.access) == "read_committed")
 
 
-def _dead(cluster: Cluster, address: Address, said: TopicOptions) -> tuple[str, list[Stretch]]:
+def _dead(cluster: Cluster, address: Address, options: StreamOptions) -> tuple[str, list[Stretch]]:
     """The topic of the dead letters: it has to be there only where it was named."""
-    topic = said.dead_letters or dead_topic(address.name)
-    if said.dead_letters is None and not cluster.lanes_now(topic):
+    topic = options.dead_letters or dead_topic(address.name)
+    if options.dead_letters is None and not cluster.lanes_now(topic):
         return topic, []
     return topic, _stretches(cluster, topic, TargetError)
 
@@ -157,15 +156,15 @@ def _open(topic: str, lanes: Sequence[Stretch]) -> Iterator[str]:
         yield f"a transaction is open in {waiting} lane(s) of {topic}: what follows its first record was not looked at"
 
 
-def _begun(address: Address, said: TopicOptions) -> tuple[RouteHead, Done] | None:
+def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, Done] | None:
     """What the state says of the route, and how far it has come."""
-    if said.state is None:
+    if options.state is None:
         return None
-    head = read_head(Path(said.state))
+    head = read_head(Path(options.state))
     if head is None or head.target != str(address):
-        got = head.target if head else f"no state of a route in {said.state}"
+        got = head.target if head else f"no state of a route in {options.state}"
         raise UsageError.of("the state is not of a route into this target", got=got, allowed=str(address))
-    return head, read_last(Path(said.state), head)
+    return head, read_last(Path(options.state), head)
 
 
 def _refuse_unfinished(state: Path, last: Done) -> None:
@@ -194,7 +193,7 @@ def _as_begun(stream: Stream, head: RouteHead, last: Done, streams: Mapping[str,
 
 
 def _reader(access: KafkaAccess, fields: TopicFields) -> TopicReader:
-    return TopicReader(access, values=bool(fields.of_value), times=fields.of_time)
+    return TopicReader(access, values=bool(fields.spec.of_value), times=fields.spec.of_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,36 +241,7 @@ def _with_fields(known: list[pa.Array], fields: TopicFields, lot: Lot) -> pa.Rec
     """Places, the key's bytes among them, and the fields behind them."""
     keys = pa.array(lot.keys, pa.binary())
     known[PLACES.get_field_index("key")] = keys
-    values = pa.array(lot.values, pa.binary()) if fields.of_value else None
-    times = pa.array(lot.times, pa.timestamp("ms", "UTC")) if fields.of_time else None
+    values = pa.array(lot.values, pa.binary()) if fields.spec.of_value else None
+    times = pa.array(lot.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
     columns = [*known, *fields.columns(keys, values, times)]
-    return pa.RecordBatch.from_arrays(columns, names=[*PLACES.names, *fields.names])
-
-
-def routed_from_topic(stream: Stream, contract: Contract | None, said: TopicOptions) -> Stream:
-    """A folder whose records came from a topic: what the contract needs is in its columns `key`, `value`, `timestamp`.
-
-    Partitions have each an order of their own, and were taken in stretches that are no files.
-    """
-    fields = fields_for(fields_of(contract) if contract else (), contract, said.values)
-    return replace(stream, order=None, taken=None, read=ReadRouted(fields))
-
-
-@dataclass(frozen=True, slots=True)
-class ReadRouted:
-    """Reads a file of a lane whose records came from a topic."""
-
-    fields: TopicFields
-
-    def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        wanted = [*(["key", "value"] if self.fields.names else []), *(["timestamp"] if self.fields.of_time else [])]
-        for batch in read_target(part, [] if part.dead else wanted):
-            known = list(batch.columns[: len(PLACES)])
-            own: dict[str, Any] = dict(
-                zip(batch.schema.names[len(PLACES) :], batch.columns[len(PLACES) :], strict=True)
-            )
-            if part.dead or not self.fields.names:
-                yield pa.RecordBatch.from_arrays(known, schema=PLACES)
-                continue
-            columns = self.fields.columns(own["key"], own["value"], own.get("timestamp"))
-            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*PLACES.names, *self.fields.names])
+    return pa.RecordBatch.from_arrays(columns, names=[*PLACES.names, *fields.spec.names])

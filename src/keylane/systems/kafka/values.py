@@ -11,7 +11,7 @@ that hold null. JSON and text need no schema: `keylane.spark.messages`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
+from keylane.contract.fields import TIME
 from keylane.errors import DataError, MissingExtraError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -27,20 +28,20 @@ if TYPE_CHECKING:
 
     #: Bytes and a place in them -> a value, and the place after it.
     Step = Callable[[bytes, int], tuple[Any, int]]
-    from collections.abc import Callable
-
     Read = Callable[[bytes], tuple[Any, ...]]
 
-    from keylane.contract.model import Contract
+    from keylane.contract.fields import FieldKind, FieldSpec
+    from keylane.systems.endpoint import StreamOptions
 
 __all__ = [
     "UNREAD",
     "TopicFields",
     "ValueForm",
-    "ValueOptions",
+    "checked_form",
     "fields_for",
     "read_fields",
     "reader",
+    "schema_for",
     "value_form",
     "varint",
 ]
@@ -365,7 +366,6 @@ def _message(how: ValueForm, schema: bytes) -> Any:
 # The fields that a contract needs, out of a topic's records as Arrow columns: key, time, or a field of the value.
 
 FORMS: Final = ("json", "utf8", "avro", "protobuf")
-_WIDTHS: Final = {"int32be": 4, "int64be": 8, "h3": 8}
 _HEADER_BYTES: Final = 5
 _LONGS: Final = range(-(2**63), 2**63)
 
@@ -380,93 +380,65 @@ _DECODER: Final = json.JSONDecoder(parse_float=_Written)
 
 
 @dataclass(frozen=True, slots=True)
-class ValueOptions:
-    """How values are written: the form, the file of its schema, and the name of the message in it."""
-
-    form: str | None = None
-    schema: str | None = None
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TopicFields:
-    """Which fields to read, which of them are whole numbers, and how.
+    """Reads the fields of a spec out of messages, as Arrow columns; values by their form, or by a schema."""
 
-    `width` is that of a key that spells a number; `key` the name under which the record's key is asked for.
-    """
-
-    names: tuple[str, ...] = ()
-    numbers: frozenset[str] = frozenset()
+    spec: FieldSpec
     form: str | None = None
-    width: int | None = None
     schema: ValueForm | None = None
-    key: str = "key"
-    #: Which of them are latitudes and longitudes.
-    degrees: frozenset[str] = frozenset()
-
-    def kind(self, name: str) -> pa.DataType:
-        """The type of a field of a JSON value."""
-        return pa.int64() if name in self.numbers else pa.float64() if name in self.degrees else pa.string()
-
-    def typed(self, name: str, value: Any) -> Any:
-        """A value of JSON as its column holds it; a ValueError where it cannot."""
-        return _whole(value) if name in self.numbers else _float(value) if name in self.degrees else _as_text(value)
-
-    @property
-    def of_value(self) -> tuple[str, ...]:
-        """The fields that are in the value."""
-        return tuple(name for name in self.names if name not in {self.key, "timestamp"})
-
-    @property
-    def of_time(self) -> bool:
-        """Whether the record's time is asked for."""
-        return "timestamp" in self.names
 
     def columns(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> list[pa.Array]:
         """The fields in their order."""
-        found = {self.key: _number(keys, self.width) if self.width else keys, "timestamp": times}
-        if self.of_value and values is not None:
-            found |= dict(zip(self.of_value, self._of(values), strict=True))
-        return [found[name] for name in self.names]
+        spec = self.spec
+        found = {spec.key: _number(keys, spec.key_width) if spec.key_width else keys, TIME: times}
+        if spec.of_value and values is not None:
+            found |= dict(zip(spec.of_value, self._of(values), strict=True))
+        return [found[name] for name in spec.names]
 
     def _of(self, values: pa.Array) -> list[pa.Array]:
         if self.schema is not None:
-            return list(read_fields(self.schema, values).flatten())[: len(self.of_value)]
+            return list(read_fields(self.schema, values).flatten())[: len(self.spec.of_value)]
         if self.form == "utf8":
             return [_text(values)]
-        return _json(values, self)
+        return _json(values, self.spec)
 
 
-def fields_for(names: Sequence[str], contract: Contract | None, said: ValueOptions, key: str = "key") -> TopicFields:
-    """How these fields are read; the contract says which are numbers. Refused when nobody says how values are."""
-    encodings = dict(zip(contract.spec.key.fields, contract.spec.key.encodings, strict=True)) if contract else {}
-    window = contract.spec.key.window if contract else None
-    numbers = {name for name, how in encodings.items() if how.startswith("int")} | ({window.field} if window else set())
-    width = _WIDTHS.get(encodings.get(key, "")) if key in names else None
-    degrees = {name for name, how in encodings.items() if how == "place"}
-    found = TopicFields(tuple(names), frozenset(numbers), said.form, width, key=key, degrees=frozenset(degrees))
-    inside = found.of_value
-    if not inside:
-        return found
-    if said.form in {"avro", "protobuf"}:
-        kinds = ([n for n in inside if n in numbers], [n for n in inside if n in degrees])
-        schema = value_form(said.form, said.schema, said.message, inside, *kinds)
-        return replace(found, schema=schema)
-    if said.form not in FORMS or (said.form == "utf8" and inside != ("value",)):
-        raise _unsaid(inside, said.form)
-    return found
+def fields_for(spec: FieldSpec, options: StreamOptions) -> TopicFields:
+    """How these fields are read. Refused where a field is in the value and no option gives its format."""
+    checked_form(spec, options.value)
+    return TopicFields(spec, options.value, schema_for(spec, options))
 
 
-def _unsaid(names: Sequence[str], form: str | None) -> UsageError:
-    if form == "utf8":
-        got = ", ".join(names)
-        return UsageError.of("a value that is text has one field", got=got, allowed="value", hint="--value json")
-    return UsageError.of(
-        f"{', '.join(names)} has to come from the value, and nothing says how values are written",
-        got=form,
-        allowed=", ".join(FORMS),
-        hint="--value json; the record's key is the field `key`",
-    )
+def schema_for(spec: FieldSpec, options: StreamOptions) -> ValueForm | None:
+    """The schema by which fields are read out of values, where their form has one and a field is asked for."""
+    inside = spec.of_value
+    if not inside or options.value not in {"avro", "protobuf"}:
+        return None
+    numbers, degrees = ([name for name in inside if spec.kind(name) == kind] for kind in ("integer", "degrees"))
+    return value_form(options.value, options.value_schema, options.message, inside, numbers, degrees)
+
+
+def checked_form(spec: FieldSpec, form: str | None) -> None:
+    """Refuse fields that no form of value, or not this one, can have."""
+    inside = spec.of_value
+    if inside and form not in FORMS:
+        raise UsageError.of(
+            f"{', '.join(inside)} has to come from the value, and nothing says how values are written",
+            got=form,
+            allowed=", ".join(FORMS),
+            hint="--value json; the record's key is the field `key`",
+        )
+    if inside and form == "utf8" and inside != ("value",):
+        got = ", ".join(inside)
+        raise UsageError.of("a value that is text has one field", got=got, allowed="value", hint="--value json")
+
+
+_ARROW: Final[dict[FieldKind, pa.DataType]] = {
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "degrees": pa.float64(),
+    "flag": pa.bool_(),
+}
 
 
 def _number(keys: pa.Array, width: int) -> pa.Array:
@@ -491,15 +463,15 @@ def _decoded(value: bytes | None) -> str | None:
         return None
 
 
-def _json(values: pa.Array, fields: TopicFields) -> list[pa.Array]:
+def _json(values: pa.Array, fields: FieldSpec) -> list[pa.Array]:
     quick = _json_at_once(values, fields)
     if quick is not None:
         return quick
     rows = [_json_row(value, fields) for value in values.to_pylist()]
-    return [pa.array([row[n] for row in rows], fields.kind(name)) for n, name in enumerate(fields.of_value)]
+    return [pa.array([row[n] for row in rows], _ARROW[fields.kind(name)]) for n, name in enumerate(fields.of_value)]
 
 
-def _json_at_once(values: pa.Array, fields: TopicFields) -> list[pa.Array] | None:
+def _json_at_once(values: pa.Array, fields: FieldSpec) -> list[pa.Array] | None:
     """All values as lines of one text, which Arrow parses; None unless each is an object on one line, as most are."""
     plain = values.null_count == 0 and len(values) > 0
     if not plain or not pc.all(pc.equal(pc.binary_slice(values, 0, 1), b"{")).as_py():
@@ -508,7 +480,7 @@ def _json_at_once(values: pa.Array, fields: TopicFields) -> list[pa.Array] | Non
     if any(b"\n" in line for line in lines):
         return None
     names = fields.of_value
-    schema = pa.schema([(name, fields.kind(name)) for name in names])
+    schema = pa.schema([(name, _ARROW[fields.kind(name)]) for name in names])
     how = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     text = pa.py_buffer(b"\n".join(lines))
     try:
@@ -519,7 +491,7 @@ def _json_at_once(values: pa.Array, fields: TopicFields) -> list[pa.Array] | Non
     return [found[name].combine_chunks() for name in names] if len(found) == len(values) else None
 
 
-def _json_row(value: bytes | None, fields: TopicFields) -> list[Any]:
+def _json_row(value: bytes | None, fields: FieldSpec) -> list[Any]:
     nothing: list[Any] = [None] * len(fields.of_value)
     if value is None:
         return nothing
@@ -531,7 +503,7 @@ def _json_row(value: bytes | None, fields: TopicFields) -> list[Any]:
     if not isinstance(found, dict):
         return nothing
     try:
-        return [fields.typed(name, found.get(name)) for name in fields.of_value]
+        return [_TYPED[fields.kind(name)](found.get(name)) for name in fields.of_value]
     except ValueError:
         return nothing
 
@@ -553,3 +525,18 @@ def _float(value: Any) -> float | None:
 def _as_text(value: Any) -> str | None:
     """As Spark has it: text as it is, anything else as it is written in JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _flag(value: Any) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(value)
+
+
+#: A value of JSON as its column holds it; a ValueError where it cannot.
+_TYPED: Final[dict[FieldKind, Callable[[Any], Any]]] = {
+    "text": _as_text,
+    "integer": _whole,
+    "degrees": _float,
+    "flag": _flag,
+}

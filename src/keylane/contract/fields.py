@@ -1,0 +1,110 @@
+"""Which fields of a record a contract looks at, and what each holds: the question every reader of records asks.
+
+    fields_of   the names, key fields first
+    FieldSpec   names with what they hold, for a reader: a column of a file, or a part of a message
+
+The same spec has two executions that are held equal: Arrow columns (`systems.kafka.values`) and Spark expressions
+(`spark.messages`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from keylane.contract.model import Contract, Key
+    from keylane.contract.names import Encoding
+
+__all__ = ["TIME", "FieldKind", "FieldSpec", "fields_of", "kind_of_encoding"]
+
+FieldKind: TypeAlias = Literal["text", "integer", "degrees", "flag"]
+#: The field of a message that is its own time, whatever else is called so.
+TIME: Final = "timestamp"
+#: Bytes of a key that spells a number.
+_WIDTHS: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "h3": 8}
+
+
+def fields_of(contract: Contract) -> list[str]:
+    """Every field the contract looks at, key fields first."""
+    spec = contract.spec
+    spreads = [rule.spread or (rule.tier.spread if rule.tier else None) for rule in spec.hot_keys]
+    names = [
+        *spec.key.fields,
+        spec.key.window.field if spec.key.window else None,
+        *(spread.by for spread in spreads if spread),
+        spec.table.by if spec.table else None,
+    ]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def kind_of_encoding(encoding: Encoding) -> FieldKind:
+    """What a field of the key holds, where its source has no types."""
+    return "degrees" if encoding == "place" else "integer" if encoding.startswith("int") else "text"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """Fields to read, in this order, and what they hold; text where `kinds` does not say.
+
+    Of messages: `key` is the name by which the message's own key is asked for, `key_encoding` how its bytes were made,
+    `timestamp` the message's time; every other field is in the value.
+    """
+
+    names: tuple[str, ...] = ()
+    kinds: Mapping[str, FieldKind] = field(default_factory=dict)
+    key: str = "key"
+    key_encoding: Encoding = "raw"
+
+    @classmethod
+    def of(cls, contract: Contract | None, names: Sequence[str] | None = None) -> FieldSpec:
+        """These fields, or all that the contract looks at; the contract says which are numbers."""
+        if contract is None:
+            return cls(tuple(names or ()))
+        wanted = fields_of(contract) if names is None else names
+        return cls.of_key(contract.spec.key, wanted)
+
+    @classmethod
+    def of_key(cls, key: Key, names: Sequence[str] | None = None) -> FieldSpec:
+        """The fields of a key, or these; the key says which are numbers."""
+        encodings = dict(zip(key.fields, key.encodings, strict=True))
+        kinds = {name: kind_of_encoding(encoding) for name, encoding in encodings.items()}
+        if key.window is not None:
+            kinds[key.window.field] = "integer"
+        wanted = key.fields if names is None else names
+        return cls(tuple(wanted), kinds, "key", encodings.get("key", "raw"))
+
+    def keyed_by(self, key: Key) -> FieldSpec:
+        """The same, with the message's own key asked for by the name of the only key field, as producers send it.
+
+        Not where the key has several fields, or a field is called `key`.
+        """
+        if len(key.fields) != 1 or "key" in {*self.names, *key.fields}:
+            return self
+        return replace(self, key=key.fields[0], key_encoding=key.encodings[0])
+
+    def kind(self, name: str) -> FieldKind:
+        """What a field holds."""
+        return self.kinds.get(name, "text")
+
+    @property
+    def text(self) -> list[str]:
+        """The fields that are text, whatever they look like."""
+        return [name for name in self.names if self.kind(name) == "text"]
+
+    @property
+    def of_value(self) -> tuple[str, ...]:
+        """The fields of a message that are in its value."""
+        return tuple(name for name in self.names if name not in {self.key, TIME})
+
+    @property
+    def of_time(self) -> bool:
+        """Whether a message's time is asked for."""
+        return TIME in self.names
+
+    @property
+    def key_width(self) -> int | None:
+        """The bytes of a message's key that spells a number; None where it does not, or is not asked for."""
+        return _WIDTHS.get(self.key_encoding) if self.key in self.names else None

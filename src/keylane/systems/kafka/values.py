@@ -1,4 +1,4 @@
-"""Fields of Kafka values: Avro and Protobuf by their schemas, a batch at a time, and keys and values without Spark.
+"""Fields of Kafka records as Arrow columns: of the key, of the time, and of values in JSON, text, Avro and Protobuf.
 
 A value may begin with the header that a schema registry's serializers write: a zero byte, the schema's number in four,
 and for Protobuf the index of the message. The header is passed over; with a folder of schemas, named by their numbers
@@ -11,7 +11,8 @@ that hold null. JSON and text need no schema: `keylane.spark.messages`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,12 +27,10 @@ from keylane.errors import DataError, MissingExtraError, UnknownNameError, Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    #: Bytes and a place in them -> a value, and the place after it.
-    Step = Callable[[bytes, int], tuple[Any, int]]
-    Read = Callable[[bytes], tuple[Any, ...]]
-
     from keylane.contract.fields import FieldKind, FieldSpec
     from keylane.systems.endpoint import StreamOptions
+
+    Read = Callable[[bytes], tuple[Any, ...]]
 
 __all__ = [
     "UNREAD",
@@ -47,82 +46,117 @@ __all__ = [
 ]
 
 
-# A few fields out of Avro values, by the schema they were written with. Everything else is passed over, not built.
+# A few fields out of Avro values, by the schema they were written with.
 
-_FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_KEYS: Final = ("string", "bytes", "int", "long", "enum", "fixed", "null")
+#: The fewest bytes that a value of a type has.
+_LEAST: Final = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
 
 
-def reader(schema: str, names: Sequence[str]) -> Callable[[bytes], tuple[Any, ...]]:
-    """A function that reads these fields of a record."""
-    tree = _parsed(schema)
-    known: dict[str, Step] = {}
-    fields = {field["name"]: field["type"] for field in tree["fields"]}
+def reader(schema: str, names: Sequence[str]) -> Read:
+    """A function that reads these fields of a record; what it cannot read, it raises for, and in finite time."""
+    parsed, recursive = _parsed(schema)
+    fields = [part["name"] for part in parsed["fields"]]
     for name in names:
         if name not in fields:
-            raise UnknownNameError.among("field of the Avro schema", name, list(fields))
-    steps = [(names.index(name) if name in names else None, _step(kind, known)) for name, kind in fields.items()]
+            raise UnknownNameError.among("field of the Avro schema", name, fields)
+    decode = _decoder(recursive=recursive)
 
     def read(value: bytes) -> tuple[Any, ...]:
-        out: list[Any] = [None] * len(names)
-        at = 0
-        for index, step in steps:
-            found, at = step(value, at)
-            if index is not None:
-                out[index] = found
-        if at != len(value):
+        source = BytesIO(value)
+        record = decode(source, parsed, None)
+        if source.tell() != len(value):
             raise ValueError("bytes are left over")
-        return tuple(out)
+        return tuple(record[name] for name in names)
 
     return read
 
 
-def _parsed(schema: str) -> dict[str, Any]:
+def _decoder(*, recursive: bool) -> Callable[..., Any]:
+    """The compiled reader of fastavro; its reader in Python for types that contain themselves.
+
+    The compiled one has no limit of depth, so a value of some 10,000 levels would end the process. In Python such a
+    value is a RecursionError.
+    """
+    if not recursive:
+        return fastavro().schemaless_reader
+    from fastavro import _read_py
+
+    return _read_py.schemaless_reader
+
+
+def fastavro() -> Any:
+    """The library, or which extra brings it."""
     try:
-        tree = json.loads(schema)
+        import fastavro
+    except ImportError:
+        raise MissingExtraError.named("avro", "fastavro") from None
+    return fastavro
+
+
+def _parsed(schema: str) -> tuple[dict[str, Any], bool]:
+    """The schema of a record as fastavro reads it, and whether a type of it contains itself."""
+    library = fastavro()
+    try:
+        tree = _plain(json.loads(schema))
     except ValueError as error:
         raise DataError.of("not an Avro schema", got=str(error)) from None
     if not isinstance(tree, dict) or tree.get("type") != "record":
         raise DataError.of("not the Avro schema of a record", allowed='{"type": "record", "fields": [...]}')
+    named: dict[str, Any] = {}
+    try:
+        parsed = library.parse_schema(tree, named)
+        return parsed, _Shapes(named).of(parsed, {})[1]
+    except library.schema.UnknownType as error:
+        raise DataError.of("a type that the Avro schema does not explain", got=error.name) from None
+    except (library.schema.SchemaParseException, KeyError, TypeError) as error:
+        raise DataError.of("not an Avro schema", got=str(error)) from None
+
+
+def _plain(tree: Any) -> Any:
+    """Without logical types: a key is the number or the text that was written, not a date or a decimal made of it."""
+    if isinstance(tree, list):
+        return [_plain(branch) for branch in tree]
+    if isinstance(tree, dict):
+        return {name: _plain(value) for name, value in tree.items() if name != "logicalType"}
     return tree
 
 
-def _step(kind: Any, known: dict[str, Step]) -> Step:
-    """How a value of this type is read. Named types are kept, for they may be named again, also inside themselves."""
-    if isinstance(kind, list):
-        return _union([_step(branch, known) for branch in kind])
-    if isinstance(kind, str):
-        return _simple(kind, known)
-    name = kind.get("name")
-    if name is not None:
-        known[name] = lambda value, at: made(value, at)  # noqa: PLW0108  `made` is made below, maybe with this in it
-    made = _complex(kind, known)
-    return made
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """The fewest bytes that a value of a type has, and whether the type contains itself. `named` are types by name.
 
+    Arrays of items that may have no bytes are refused: a value of six bytes would hold 2**40 of them, and reading it
+    would not end.
+    """
 
-def _simple(kind: str, known: dict[str, Step]) -> Step:
-    if kind in _FIXED:
-        return _fixed(_FIXED[kind])
-    plain: dict[str, Step] = {"int": varint, "long": varint, "bytes": _bytes, "string": _avro_text}
-    found = plain.get(kind) or known.get(kind) or known.get(kind.rpartition(".")[2])
-    if found is None:
-        raise DataError.of("a type that the Avro schema does not explain", got=kind)
-    return found
+    named: dict[str, Any]
+    known: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
+    def of(self, kind: Any, above: dict[str, int]) -> tuple[int, bool]:
+        """Of one type, inside of these records; with each, its fewest bytes as far as they are known by now."""
+        if isinstance(kind, list):
+            branches = [self.of(branch, dict.fromkeys(above, 1)) for branch in kind]
+            return 1, any(again for _, again in branches)
+        if not isinstance(kind, str):
+            return self._complex(kind, above)
+        if kind in _LEAST or kind in above:
+            return {**above, **_LEAST}[kind], kind in above
+        return self.known.get(kind) or self.of(self.named[kind], above)
 
-def _complex(kind: dict[str, Any], known: dict[str, Step]) -> Step:
-    form = kind["type"]
-    if form == "record":
-        return _all([_step(field["type"], known) for field in kind["fields"]])
-    if form == "enum":
-        return _enum(kind["symbols"])
-    if form == "fixed":
-        return _fixed(kind["size"])
-    if form == "array":
-        return _blocks(_step(kind["items"], known))
-    if form == "map":
-        return _blocks(_all([_avro_text, _step(kind["values"], known)]))
-    return _step(form, known)
+    def _complex(self, kind: dict[str, Any], above: dict[str, int]) -> tuple[int, bool]:
+        form = kind["type"]
+        if form == "record":
+            parts = [self.of(part["type"], {**above, kind["name"]: 0}) for part in kind["fields"]]
+            self.known[kind["name"]] = sum(least for least, _ in parts), any(again for _, again in parts)
+            return self.known[kind["name"]]
+        if form in {"enum", "fixed"}:
+            return kind.get("size", 1), False
+        if form not in {"array", "map"}:
+            return self.of(form, above)
+        least, again = self.of(kind["items" if form == "array" else "values"], dict.fromkeys(above, 1))
+        if form == "array" and least <= 0:
+            raise DataError.of("items of an array have no bytes in the Avro schema", got=kind["items"])
+        return 1, again
 
 
 def varint(value: bytes, at: int) -> tuple[int, int]:
@@ -139,76 +173,11 @@ def varint(value: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _bytes(value: bytes, at: int) -> tuple[bytes, int]:
-    size, at = varint(value, at)
-    if size < 0 or at + size > len(value):
-        raise ValueError("bytes are missing")
-    return value[at : at + size], at + size
-
-
-def _avro_text(value: bytes, at: int) -> tuple[str, int]:
-    found, at = _bytes(value, at)
-    return found.decode("utf-8"), at
-
-
-def _fixed(size: int) -> Step:
-    def step(value: bytes, at: int) -> tuple[Any, int]:
-        if at + size > len(value):
-            raise ValueError("bytes are missing")
-        return (value[at : at + size] if size > 8 else None), at + size
-
-    return step
-
-
-def _union(branches: Sequence[Step]) -> Step:
-    def step(value: bytes, at: int) -> tuple[Any, int]:
-        index, at = varint(value, at)
-        if not 0 <= index < len(branches):
-            raise ValueError("no such branch")
-        return branches[index](value, at)
-
-    return step
-
-
-def _enum(symbols: Sequence[str]) -> Step:
-    def step(value: bytes, at: int) -> tuple[str, int]:
-        index, at = varint(value, at)
-        if not 0 <= index < len(symbols):
-            raise ValueError("no such symbol")
-        return symbols[index], at
-
-    return step
-
-
-def _all(steps: Sequence[Step]) -> Step:
-    def step(value: bytes, at: int) -> tuple[None, int]:
-        for one in steps:
-            _, at = one(value, at)
-        return None, at
-
-    return step
-
-
-def _blocks(item: Step) -> Step:
-    def step(value: bytes, at: int) -> tuple[None, int]:
-        while True:
-            count, at = varint(value, at)
-            if count == 0:
-                return None, at
-            if count < 0:
-                size, at = varint(value, at)
-                at, count = at + size, 0
-            for _ in range(count):
-                _, at = item(value, at)
-
-    return step
-
-
 #: The column that says which values could not be read.
 UNREAD: Final = "keylane_unread"
 _HEADER: Final = 5
-#: What google.protobuf and the Avro reader raise for bytes that do not fit.
-_ERRORS: Final = (ValueError, LookupError, OverflowError)
+#: What google.protobuf and fastavro raise for bytes that do not fit.
+_ERRORS: Final = (ValueError, LookupError, OverflowError, EOFError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +202,18 @@ class ValueForm:
     def typed(self, name: str, value: Any) -> Any:
         """A value as its column holds it; a ValueError where it cannot."""
         if value is None or name in self.numbers:
-            return value
+            return _whole(value)
         if name in self.degrees:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ValueError(value)
             return float(value)
-        return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+        if isinstance(value, bytes):
+            return value.decode("utf-8")
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise ValueError(value)
 
 
 def value_form(

@@ -21,14 +21,14 @@ import numpy as np
 from benchmarks.population import Population, population
 from benchmarks.timing import Figure, best
 from keylane.geo.lane_tables import hour_cvs, rebalance
-from keylane.plan.lane_tables import Score, Wish, chosen, fitted, hashed, scored
+from keylane.plan.lane_tables import TableScore, Wish, chosen, fitted, hashed, scored
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from numpy.typing import NDArray
 
-    from keylane.plan.lane_tables import Fitted
+    from keylane.plan.lane_tables import FittedTable
 
 LANES, SEED, DRAWS = 60, 2026, 8
 #: A mean of sixteen is at the floor when it is within three of its own deviations of it.
@@ -47,7 +47,9 @@ def run() -> Iterator[Figure]:
         yield from _domain(name, population(SEED, country), day=None, hour=None)
 
 
-def _domain(name: str, people: Population, day: float | None, hour: float | None) -> Generator[Figure, None, Fitted]:
+def _domain(
+    name: str, people: Population, day: float | None, hour: float | None
+) -> Generator[Figure, None, FittedTable]:
     rng = np.random.default_rng(SEED)
     table, first, _ = chosen(people.halves(rng), Wish(LANES))
     assert first is not None
@@ -64,7 +66,7 @@ def _domain(name: str, people: Population, day: float | None, hour: float | None
     return table
 
 
-def _held_out(people: Population, table: Fitted, rng: np.random.Generator) -> Iterator[float]:
+def _held_out(people: Population, table: FittedTable, rng: np.random.Generator) -> Iterator[float]:
     """The CV of the day for tables of other halves, each on what is left."""
     for _ in range(DRAWS):
         half = rng.binomial(people.events, 0.5)
@@ -73,7 +75,7 @@ def _held_out(people: Population, table: Fitted, rng: np.random.Generator) -> It
             yield scored(made.lanes, people.cells, (people.events - fit)[:, None].astype(float)).cv
 
 
-def _worst(score: Score) -> float:
+def _worst(score: TableScore) -> float:
     return max(found for found, _ in score.hours)
 
 
@@ -85,7 +87,7 @@ def _beside(people: Population) -> Iterator[Figure]:
         yield Figure(f"world: {name} of resolution {at}, CV in the worst hour", 100 * _worst(score), "%")
 
 
-def _drifted(table: Fitted) -> Iterator[Figure]:
+def _drifted(table: FittedTable) -> Iterator[Figure]:
     for name, factor in _drifts(len(table.leaves)).items():
         load = table.leaves.loads * factor[:, None]
         before, moved = hour_cvs(load, table.lane, LANES), rebalance(table.lane, load, LANES)
@@ -105,7 +107,7 @@ def _drifts(leaves: int) -> dict[str, NDArray[np.float64]]:
     return {"uniform": rng.uniform(0.7, 1.3, leaves), "lognormal": rng.lognormal(-(spread**2) / 2, spread, leaves)}
 
 
-def _moved_anew(table: Fitted, load: NDArray[np.float64]) -> float:
+def _moved_anew(table: FittedTable, load: NDArray[np.float64]) -> float:
     from keylane.geo.lane_tables import pack_by_hour
 
     return float(load[pack_by_hour(load, LANES) != table.lane].sum() / load.sum())

@@ -9,7 +9,7 @@ from tests.history.worlds import ONCE, REPEATED, clean
 
 from keylane.errors import DataError
 from keylane.history.rows import running_max, shown_key
-from keylane.history.verdict import Found, added
+from keylane.history.verdict import BucketResult, added
 from keylane.testing.history import RULES, Settings, check, rows
 
 REREADS = Settings(rereads=True)
@@ -152,8 +152,8 @@ def test_what_is_found_survives_as_text() -> None:
         table = pa.Table.from_batches([normal(batch) for batch in world.batches()])
         mine = table.filter(pa.array(np.isin(table["what"].to_numpy(), judgement.kinds)))
         found = judgement.judge(mine.select(list(judgement.columns)).combine_chunks(), Settings())
-        assert Found.from_text(found.as_text()) == found
-        assert added([found, Found()], 10).counts == found.counts
+        assert BucketResult.from_text(found.as_text()) == found
+        assert added([found, BucketResult()], 10).counts == found.counts
 
 
 @pytest.mark.parametrize(

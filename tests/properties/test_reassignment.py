@@ -18,7 +18,7 @@ from keylane.budget.rebalance import reassignment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.budget.rebalance import Change
+    from keylane.budget.rebalance import Reassignment
 
 
 @st.composite
@@ -62,7 +62,7 @@ def least_bytes(layout: Layout) -> int | None:
     return min(costs, default=None)
 
 
-def least_leader_changes(change: Change) -> int | None:
+def least_leader_changes(change: Reassignment) -> int | None:
     """The fewest lanes with another first replica, given where the copies end up; None when no order is even."""
     lanes = change.after
     before = {move.place: move.before for move in change.moves}
@@ -103,7 +103,7 @@ def test_with_racks_the_balance_is_reached_where_there_is_one(layout: Layout) ->
         assert least <= change.bytes
 
 
-def held(layout: Layout, change: Change) -> list[str]:
+def held(layout: Layout, change: Reassignment) -> list[str]:
     """What a change breaks of what it promises."""
     after = {lane.place: lane for lane in change.after}
     known = {broker.id for broker in layout.brokers}

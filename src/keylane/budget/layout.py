@@ -18,7 +18,18 @@ from keylane.measure.balance import max_over_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["ALERT", "LIMIT", "Broker", "Figures", "Lane", "Layout", "Spread", "figures", "fingerprint", "spread"]
+__all__ = [
+    "ALERT",
+    "LIMIT",
+    "Broker",
+    "Evenness",
+    "Lane",
+    "Layout",
+    "LayoutFigures",
+    "figures",
+    "fingerprint",
+    "spread",
+]
 
 #: The fullest broker over the emptiest one: above this, a cluster is out of balance.
 ALERT: Final = 1.3
@@ -79,7 +90,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Evenness:
     """How something lies on the brokers. `over_min` is None when a broker has nothing and another has something."""
 
     counts: tuple[int, ...]
@@ -89,11 +100,11 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class LayoutFigures:
     """What a layout amounts to. `bytes` is None when a size is not known; `below_min_isr` when no minimum is."""
 
-    replicas: Spread
-    leaders: Spread
+    replicas: Evenness
+    leaders: Evenness
     bytes: tuple[int, ...] | None
     under_replicated: int
     offline: int
@@ -103,7 +114,7 @@ class Figures:
     over_limit: tuple[int, ...]
 
 
-def spread(counts: Sequence[int], alert: float = ALERT) -> Spread:
+def spread(counts: Sequence[int], alert: float = ALERT) -> Evenness:
     """The figures of some counts, one a broker. Counts that differ by one are even, for no lane can be halved.
 
     >>> spread([13, 10]).even, spread([14, 10]).even, spread([3, 2]).even
@@ -114,15 +125,15 @@ def spread(counts: Sequence[int], alert: float = ALERT) -> Spread:
     most, least = max(counts, default=0), min(counts, default=0)
     over_min = most / least if least else (None if most else 1.0)
     even = most <= alert * least or most - least <= 1
-    return Spread(tuple(counts), over_min, max_over_mean(counts) if counts else 0.0, even)
+    return Evenness(tuple(counts), over_min, max_over_mean(counts) if counts else 0.0, even)
 
 
-def figures(layout: Layout, *, limit: int = LIMIT, alert: float = ALERT) -> Figures:
+def figures(layout: Layout, *, limit: int = LIMIT, alert: float = ALERT) -> LayoutFigures:
     """All figures of a layout. A copy on a broker that does not answer is on nobody's count."""
     ids = [broker.id for broker in layout.brokers]
     replicas = _counted(ids, (broker for lane in layout.lanes for broker in lane.replicas))
     leaders = _counted(ids, (lane.leader for lane in layout.lanes))
-    return Figures(
+    return LayoutFigures(
         spread(replicas, alert),
         spread(leaders, alert),
         _weighed(layout, ids),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.budget.layout import Broker, fingerprint
-from keylane.budget.rebalance import Change, Move
+from keylane.budget.rebalance import Move, Reassignment
 from keylane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class UnderWay:
     removing: tuple[int, ...]
 
 
-def document_of(change: Change, cluster: str) -> dict[str, Any]:
+def document_of(change: Reassignment, cluster: str) -> dict[str, Any]:
     """The file of a change; `read_plan` is the inverse."""
     return {
         "schema": SCHEMA,
@@ -55,7 +55,7 @@ def document_of(change: Change, cluster: str) -> dict[str, Any]:
     }
 
 
-def read_plan(document: Any) -> Change:
+def read_plan(document: Any) -> Reassignment:
     """A change from its file, without the lanes afterwards. What is not such a file is refused."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         got = document.get("schema") if isinstance(document, dict) else type(document).__name__
@@ -65,12 +65,12 @@ def read_plan(document: Any) -> Change:
         brokers = tuple(Broker(int(one["broker"]), one["rack"]) for one in document["brokers"])
         elections = tuple((str(one["topic"]), int(one["partition"])) for one in document["elections"])
         moves = tuple(map(_move, document["moves"]))
-        return Change(str(document["fingerprint"]), brokers, moves, elections, ())
+        return Reassignment(str(document["fingerprint"]), brokers, moves, elections, ())
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError.of("a plan of keylane budget that is damaged", got=str(error)) from None
 
 
-def completed(change: Change, layout: Layout) -> Change:
+def completed(change: Reassignment, layout: Layout) -> Reassignment:
     """A change with the lanes that a layout has when it is done."""
     to = {move.place: move.replicas for move in change.moves}
     chosen = {*to, *change.elections}
@@ -89,7 +89,7 @@ def _move(one: Mapping[str, Any]) -> Move:
     return Move(str(one["topic"]), int(one["partition"]), before, after, int(one["source"]), size)
 
 
-def obstacle(change: Change, layout: Layout, under_way: Mapping[tuple[str, int], UnderWay]) -> str | None:
+def obstacle(change: Reassignment, layout: Layout, under_way: Mapping[tuple[str, int], UnderWay]) -> str | None:
     """Why a change must not be carried out now; None when it may, also when a part of it has been already."""
     known = {broker.id for broker in layout.brokers}
     unknown = sorted({broker for move in change.moves for broker in move.replicas if broker not in known})
@@ -104,7 +104,7 @@ def obstacle(change: Change, layout: Layout, under_way: Mapping[tuple[str, int],
     return None
 
 
-def _before(change: Change, layout: Layout, under_way: Mapping[tuple[str, int], UnderWay]) -> str:
+def _before(change: Reassignment, layout: Layout, under_way: Mapping[tuple[str, int], UnderWay]) -> str:
     """The fingerprint with every lane that the change has moved, or is moving, put back to where it was."""
     moves = {move.place: move for move in change.moves}
     lists = {lane.place: lane.replicas for lane in layout.lanes}
@@ -112,7 +112,7 @@ def _before(change: Change, layout: Layout, under_way: Mapping[tuple[str, int], 
     return fingerprint(layout.brokers, {**lists, **{place: moves[place].before for place in begun}})
 
 
-def still_to_start(change: Change, layout: Layout, under_way: Mapping[tuple[str, int], UnderWay]) -> list[Move]:
+def still_to_start(change: Reassignment, layout: Layout, under_way: Mapping[tuple[str, int], UnderWay]) -> list[Move]:
     """Moves that are neither done nor under way."""
     lists = {lane.place: lane.replicas for lane in layout.lanes}
     return [move for move in change.moves if move.place not in under_way and lists[move.place] != move.replicas]

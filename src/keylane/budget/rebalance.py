@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from keylane.budget.layout import Broker, Lane, Layout
 
-__all__ = ["Band", "Change", "Item", "Move", "Settled", "bands", "kafka_json", "reassignment", "settled"]
+__all__ = ["Band", "Item", "Move", "Reassignment", "Settled", "bands", "kafka_json", "reassignment", "settled"]
 
 
 # Tokens on places, brought within a band by the cheapest moves: what `reassign` does with replicas and with leaders.
@@ -279,7 +279,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Reassignment:
     """A reassignment, bound to the layout it was made of.
 
     `elections` are lanes whose leader is not, or will not be, the preferred one. `after` are the lanes when it is done.
@@ -337,7 +337,7 @@ class Change:
         return found
 
 
-def reassignment(layout: Layout, *, topics: Collection[str] | None = None, alert: float = ALERT) -> Change:
+def reassignment(layout: Layout, *, topics: Collection[str] | None = None, alert: float = ALERT) -> Reassignment:
     """The change that brings a layout into balance. `topics`: only their lanes move; all are counted."""
     at = {broker.id: place for place, broker in enumerate(layout.brokers)}
     loose = [_may_move(lane, at, topics) for lane in layout.lanes]
@@ -348,7 +348,7 @@ def reassignment(layout: Layout, *, topics: Collection[str] | None = None, alert
     elect = [free and lane.leader != lane.replicas[0] for lane, free in zip(there, loose, strict=True)]
     elections = tuple(lane.place for lane, needed in zip(there, elect, strict=True) if needed)
     after = tuple(_elected(lane) if needed else lane for lane, needed in zip(there, elect, strict=True))
-    return Change(_print(layout), layout.brokers, moves, elections, after)
+    return Reassignment(_print(layout), layout.brokers, moves, elections, after)
 
 
 def bands(counts: Sequence[int], alert: float = ALERT) -> list[Band]:

@@ -20,9 +20,9 @@ from keylane.cli.output import Result, Section, output_option
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from keylane.budget.layout import Figures, Spread
+    from keylane.budget.layout import Evenness, LayoutFigures
     from keylane.budget.plan_file import UnderWay
-    from keylane.budget.rebalance import Change
+    from keylane.budget.rebalance import Reassignment
     from keylane.documents.budget import BrokerLoad, BrokerSpread, BudgetFiles, BudgetPlan
     from keylane.systems.kafka.reassign import Applied
 
@@ -120,7 +120,7 @@ def _check_topics(topics: tuple[str, ...], layout: Layout) -> None:
             raise UnknownNameError.among("topic", topic, known)
 
 
-def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: dict[str, Any]) -> Change:
+def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: dict[str, Any]) -> Reassignment:
     """The plan of the file, or a new one; while a cluster is busy with another, none."""
     from dataclasses import replace
 
@@ -133,7 +133,7 @@ def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: dict
     return replace(change, moves=(), elections=(), after=layout.lanes) if busy else change
 
 
-def _read(path: str) -> Change:
+def _read(path: str) -> Reassignment:
     from keylane.budget.plan_file import read_plan
     from keylane.errors import UsageError
 
@@ -144,7 +144,7 @@ def _read(path: str) -> Change:
     return read_plan(document)
 
 
-def _refuse(change: Change, layout: Layout, busy: dict[tuple[str, int], UnderWay]) -> None:
+def _refuse(change: Reassignment, layout: Layout, busy: dict[tuple[str, int], UnderWay]) -> None:
     from keylane.budget.plan_file import obstacle
     from keylane.errors import BrokerError
 
@@ -153,7 +153,7 @@ def _refuse(change: Change, layout: Layout, busy: dict[tuple[str, int], UnderWay
         raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
 
 
-def _write(change: Change, address: str, options: dict[str, Any]) -> BudgetFiles | None:
+def _write(change: Reassignment, address: str, options: dict[str, Any]) -> BudgetFiles | None:
     """Write the plan, the file for Kafka's own tool, and the way back; the paths. A way back is never overwritten."""
     from keylane.budget.plan_file import document_of
     from keylane.budget.rebalance import kafka_json
@@ -189,7 +189,7 @@ def _check_free(paths: dict[str, Path], fingerprint: str) -> None:
 
 
 def _apply(
-    client: Any, address: str, change: Change, options: dict[str, Any], files: BudgetFiles | None
+    client: Any, address: str, change: Reassignment, options: dict[str, Any], files: BudgetFiles | None
 ) -> Applied | None:
     """Ask, carry out, and wait; None when the answer was no."""
     from keylane.systems.kafka.reassign import applied
@@ -264,7 +264,7 @@ COLUMNS = ("broker", "rack", "replicas", "leaders", "bytes", "receives", "sends"
 def as_result(
     address: str,
     layout: Layout,
-    change: Change,
+    change: Reassignment,
     options: Mapping[str, Any],
     *,
     files: BudgetFiles | None,
@@ -319,7 +319,7 @@ WRONG = {
 }
 
 
-def _findings(found: Figures, limit: int, busy: int, done: Applied | None) -> list[str]:
+def _findings(found: LayoutFigures, limit: int, busy: int, done: Applied | None) -> list[str]:
     """What is wrong, in words."""
     said = [
         _uneven(name, one) for name, one in (("replicas", found.replicas), ("leaders", found.leaders)) if not one.even
@@ -330,12 +330,12 @@ def _findings(found: Figures, limit: int, busy: int, done: Applied | None) -> li
     return said + ([f"{done.not_elected:,} preferred leader(s) not elected"] if done and done.not_elected else [])
 
 
-def _uneven(name: str, one: Spread) -> str:
+def _uneven(name: str, one: Evenness) -> str:
     shown = "a broker has none" if one.over_min is None else f"max/min {one.over_min:.2f}"
     return f"{name} per broker: {shown}, over the alert of {ALERT}"
 
 
-def _spread(one: Spread) -> BrokerSpread:
+def _spread(one: Evenness) -> BrokerSpread:
     from keylane.documents.budget import BrokerSpread
 
     return BrokerSpread(
@@ -348,7 +348,7 @@ def _spread(one: Spread) -> BrokerSpread:
     )
 
 
-def _rows(layout: Layout, found: Figures, after: Figures, change: Change) -> list[BrokerLoad]:
+def _rows(layout: Layout, found: LayoutFigures, after: LayoutFigures, change: Reassignment) -> list[BrokerLoad]:
     from keylane.documents.budget import BrokerLoad
 
     received, sent = change.received(), change.sent()
@@ -368,7 +368,7 @@ def _rows(layout: Layout, found: Figures, after: Figures, change: Change) -> lis
     ]
 
 
-def _plan(change: Change, after: Figures, rate: int | None) -> BudgetPlan:
+def _plan(change: Reassignment, after: LayoutFigures, rate: int | None) -> BudgetPlan:
     from keylane.documents.budget import BrokerElection, BudgetPlan, MovedLane
 
     return BudgetPlan(
@@ -389,7 +389,9 @@ def _plan(change: Change, after: Figures, rate: int | None) -> BudgetPlan:
     )
 
 
-def _said(change: Change, options: Mapping[str, Any], files: BudgetFiles | None, done: Applied | None) -> list[str]:
+def _said(
+    change: Reassignment, options: Mapping[str, Any], files: BudgetFiles | None, done: Applied | None
+) -> list[str]:
     if change.is_empty:
         return []
     paths = (files.reassignment, files.rollback, files.plan) if files else ()
@@ -401,7 +403,7 @@ def _said(change: Change, options: Mapping[str, Any], files: BudgetFiles | None,
     return [f"proposed: {cost(change, options['rate'])}", *wrote]
 
 
-def cost(change: Change, rate: int | None) -> str:
+def cost(change: Reassignment, rate: int | None) -> str:
     """What a change amounts to, in words."""
     size = "size unknown" if change.bytes is None else f"{change.bytes / 1e6:,.1f} MB"
     seconds = change.seconds(rate)
@@ -412,7 +414,7 @@ def cost(change: Change, rate: int | None) -> str:
     return ", ".join([*parts, f"{change.leaders:,} leader(s) change"])
 
 
-def question(change: Change, rate: int | None) -> str:
+def question(change: Reassignment, rate: int | None) -> str:
     """What is asked before a cluster is changed."""
     return f"{cost(change, rate)}. Carry it out?"
 

@@ -29,7 +29,7 @@ __all__ = ["Change", "ChangeKind", "Evolution", "MovedLeaves", "evolve", "geo_ch
 # What a change of lanes by place does: another lane table, resolution or region. Part of `evolve`.
 
 
-class Stretch(NamedTuple):
+class LeafRange(NamedTuple):
     """A leaf as its stretch of the curve, its lane, and the home cells in it."""
 
     start: int
@@ -76,17 +76,17 @@ def moved_leaves(old: Sequence[str], new: Sequence[str]) -> MovedLeaves:
     return MovedLeaves(len(now), moved, joined, left)
 
 
-def _covered(leaf: Stretch, table: list[Stretch]) -> bool:
+def _covered(leaf: LeafRange, table: list[LeafRange]) -> bool:
     """Whether all of a leaf is in leaves of a table: in a coarser one, or in finer ones that make it up."""
     return sum(one.homes for one in _meeting(table, leaf)) >= leaf.homes
 
 
-def _stretches(leaves: Sequence[str]) -> list[Stretch]:
+def _stretches(leaves: Sequence[str]) -> list[LeafRange]:
     known = ((cell, lane) for cell, lane in leaf_lanes(leaves) if cell is not None)
-    return sorted(Stretch(curve_start(cell), curve_end(cell), lane, homes_in(cell)) for cell, lane in known)
+    return sorted(LeafRange(curve_start(cell), curve_end(cell), lane, homes_in(cell)) for cell, lane in known)
 
 
-def _meeting(table: list[Stretch], leaf: Stretch) -> list[Stretch]:
+def _meeting(table: list[LeafRange], leaf: LeafRange) -> list[LeafRange]:
     """The leaves of a table that share a cell with this one; those of one table lie apart."""
     end = bisect_right(table, leaf.end, key=lambda one: one.start)
     start = bisect_right(table, leaf.start - 1, hi=end, key=lambda one: one.end)

@@ -18,14 +18,14 @@ from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.history import rules
 from keylane.history.rows import APPLY, CUTOVER, DEAD, OWN, READ, SCHEMA, SEND, kind_of, normal, numbers
-from keylane.history.verdict import Found, Settings, Verdict, added, verdict_of
+from keylane.history.verdict import BucketResult, Settings, Verdict, added, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from keylane.history.verdict import Found
+    from keylane.history.verdict import BucketResult
 
 __all__ = ["BITS", "BUDGET", "JUDGEMENTS", "Buckets", "Judgement", "check", "dealt", "opened"]
 
@@ -44,7 +44,7 @@ class Judgement:
     columns: tuple[str, ...]
     kinds: tuple[int, ...]
     hash: Callable[[pa.RecordBatch], NDArray[np.uint64]]
-    judge: Callable[[pa.Table, Settings], Found]
+    judge: Callable[[pa.Table, Settings], BucketResult]
 
 
 def dealt(
@@ -224,12 +224,12 @@ def check(
         return verdict_of(added(_judged(buckets, given), given.keep), given)
 
 
-def _judged(buckets: list[Buckets], settings: Settings) -> Iterator[Found]:
+def _judged(buckets: list[Buckets], settings: Settings) -> Iterator[BucketResult]:
     for judgement, of_it in zip(JUDGEMENTS, buckets, strict=True):
         yield added((_judge(judgement, table, settings) for table in of_it.tables()), settings.keep)
 
 
-def _judge(judgement: Judgement, table: pa.Table, settings: Settings) -> Found:
+def _judge(judgement: Judgement, table: pa.Table, settings: Settings) -> BucketResult:
     return judgement.judge(table.combine_chunks(), settings)
 
 

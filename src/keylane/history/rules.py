@@ -36,7 +36,7 @@ from keylane.history.rows import (
     running_max,
     violations,
 )
-from keylane.history.verdict import Found, LaneSeen
+from keylane.history.verdict import BucketResult, LaneSeen
 
 if TYPE_CHECKING:
     from keylane.history.verdict import Settings
@@ -48,11 +48,11 @@ RECORD_COLUMNS = ("what", "writer", "seq", "outcome", "key", "generation", "stre
 OK, UNKNOWN, FAILED, UNSENT = 2, 1, 0, -1
 
 
-def judge_records(table: pa.Table, settings: Settings) -> Found:
+def judge_records(table: pa.Table, settings: Settings) -> BucketResult:
     """Judge the sends, reads and dead letters of some records; all rows of each record are here."""
     table, first = _grouped(table, settings)
     if not len(table):
-        return Found()
+        return BucketResult()
     what, outcome = kind_of(table), numbers(table.column("outcome"))
     starts = np.flatnonzero(first)
     group = np.cumsum(first) - 1
@@ -70,7 +70,7 @@ def judge_records(table: pa.Table, settings: Settings) -> Found:
     told = tuple(v for rule, rows, why in found for v in violations(rule, table, rows, settings.keep, why))
     facts = _facts(what, outcome, best, reads)
     facts["dead_repeats"] = facts["dead"] - len(np.unique(group[what == DEAD]))
-    return Found(counts, _records_checked(what, best, reads), facts, told)
+    return BucketResult(counts, _records_checked(what, best, reads), facts, told)
 
 
 def _grouped(table: pa.Table, settings: Settings) -> tuple[pa.Table, Any]:
@@ -145,7 +145,7 @@ def _facts(what: Any, outcome: Any, best: Any, reads: Any) -> Counter[str]:
 ORDER_COLUMNS = ("what", "writer", "seq", "scope", "generation", "stream", "lane", "offset", "who", "t0", "t1")
 
 
-def judge_order(table: pa.Table, settings: Settings) -> Found:
+def judge_order(table: pa.Table, settings: Settings) -> BucketResult:
     """Judge the reads and applies of some scopes; all rows of each scope are here, and every cut-over."""
     at = _Columns(table)
     reads, applies = np.flatnonzero(at.what == READ), np.flatnonzero(at.what == APPLY)
@@ -162,7 +162,7 @@ def judge_order(table: pa.Table, settings: Settings) -> Found:
         counts[rule] += len(rows)
     looked_at = Counter(reordered=len(reads), split_keys=len(reads), early_applies=len(applies))
     shown = tuple(v for rule, rows, why in told for v in violations(rule, table, rows, settings.keep, why))  # type: ignore[arg-type]  # mypy joins the rules to str
-    return Found(counts, looked_at, Counter(applies=len(applies)), shown)
+    return BucketResult(counts, looked_at, Counter(applies=len(applies)), shown)
 
 
 class _Columns:
@@ -302,7 +302,7 @@ FOREVER: Final = 2**62
 UNASKED: Final = -2
 
 
-def judge_lanes(table: pa.Table, settings: Settings) -> Found:
+def judge_lanes(table: pa.Table, settings: Settings) -> BucketResult:
     """Judge the reads and ownerships of some lanes, and dead letters, which have none; all rows of each are here."""
     table = _by_log(table)
     what = kind_of(table)
@@ -321,7 +321,7 @@ def judge_lanes(table: pa.Table, settings: Settings) -> Found:
     for rule, _, rows, _ in told:
         counts[rule] += len(rows)
     shown = tuple(v for rule, of, rows, why in told for v in violations(rule, of, rows, settings.keep, why))
-    return Found(counts, _lanes_checked(reads, owns, dead), facts, shown, _seen(reads))
+    return BucketResult(counts, _lanes_checked(reads, owns, dead), facts, shown, _seen(reads))
 
 
 def _asked(reads: pa.Table) -> Counter[str]:

@@ -1,7 +1,7 @@
 """The verdict on a history: violations with their positions, counts of everything, and what could not be checked.
 
-What one bucket came to is `Found`; founds add up, in any order, to the same sum, which is why this machine and Spark
-come to the same verdict. The rules: `rules`.
+What one bucket came to is `BucketResult`. Results add up, in any order, to the same sum, which is why this machine and
+Spark come to the same verdict. The rules: `rules`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["RULES", "Found", "LaneSeen", "Mode", "Rule", "Settings", "Verdict", "Violation", "added", "verdict_of"]
+__all__ = [
+    "RULES",
+    "BucketResult",
+    "LaneSeen",
+    "Mode",
+    "Rule",
+    "Settings",
+    "Verdict",
+    "Violation",
+    "added",
+    "verdict_of",
+]
 
 Rule: TypeAlias = Literal[
     "lost",
@@ -88,7 +99,7 @@ class LaneSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BucketResult:
     """What one bucket came to: violations by rule, rows looked at by rule, other numbers, the first violations."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -103,7 +114,7 @@ class Found:
         return json.dumps([self.counts, self.looked_at, self.facts, *values])
 
     @classmethod
-    def from_text(cls, text: str) -> Found:
+    def from_text(cls, text: str) -> BucketResult:
         """The inverse of `as_text`."""
         counts, looked_at, facts, violations, lanes = json.loads(text)
         return cls(
@@ -119,7 +130,7 @@ def _plain(value: Any) -> list[Any]:
     return list(asdict(value).values())
 
 
-def added(founds: Iterable[Found], keep: int) -> Found:
+def added(founds: Iterable[BucketResult], keep: int) -> BucketResult:
     """All of them as one; of each rule the first violations by position, whatever order the buckets came in."""
     counts, looked_at, facts = Counter[str](), Counter[str](), Counter[str]()
     kept: dict[str, list[Violation]] = {}
@@ -135,7 +146,7 @@ def added(founds: Iterable[Found], keep: int) -> Found:
         for lane in one.lanes:
             _add_lane(lanes, lane)
     first = tuple(violation for rule in RULES for violation in kept.get(rule, ()))
-    return Found(counts, looked_at, facts, first, tuple(sorted(lanes.values())))
+    return BucketResult(counts, looked_at, facts, first, tuple(sorted(lanes.values())))
 
 
 def _add_lane(lanes: dict[tuple[int, str, int], LaneSeen], one: LaneSeen) -> None:
@@ -171,7 +182,7 @@ class Verdict:
         return self.facts.get("reads", 0)
 
 
-def verdict_of(found: Found, settings: Settings) -> Verdict:
+def verdict_of(found: BucketResult, settings: Settings) -> Verdict:
     """The verdict. Without a single send nothing can be called lost or invented, unless there were none to be had."""
     silent = set() if found.facts["sends"] or settings.sends_complete else {"lost", "invented"}
     unchecked = {rule: why for rule, why in RULES.items() if rule in silent or not found.looked_at[rule]}

@@ -10,19 +10,16 @@ resolution does: it gives every cell another routing key. When not to use it: fo
 
 from __future__ import annotations
 
-from decimal import Decimal
-from math import inf
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.lane_table import finest_leaf
-from keylane.errors import DataError, UnplacedError, shorten
+from keylane.errors import DataError
 from keylane.geo.bits import ancestor, are_cells, cell_name, is_cell, resolution
 from keylane.keys.encode import malformed
 from keylane.records import REASON_CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy as np
     import pyarrow as pa
@@ -35,9 +32,6 @@ __all__ = [
     "NO_CELL",
     "cell_in",
     "cells_in",
-    "degrees",
-    "encode_place",
-    "home_cell",
     "place_columns",
     "region_of",
     "routing_column",
@@ -46,62 +40,9 @@ __all__ = [
 
 #: Stands where a key is no cell.
 NO_CELL: Final = -1
-#: More than any place has: what a whole number too large for a float becomes.
-FAR: Final = 1e308
 
 
 # One record
-
-
-def degrees(value: Any) -> float | None:
-    """A coordinate as a float: numbers only. None is none."""
-    if value is None or type(value) is float:
-        return value
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise malformed("place", value, "numbers: whole, floating or decimal")
-    try:
-        return float(value)
-    except OverflowError:
-        # Only whole numbers and fractions can be too large; a decimal becomes infinite.
-        return FAR if abs(value) == value else -FAR
-    except ValueError:
-        # A signalling NaN, which Python would not have quietly.
-        return inf
-
-
-def home_cell(place: Sequence[Any], region: Region) -> bytes:
-    """The bytes of the home cell. Raises UnplacedError with the place's own reason."""
-    from keylane.geo.cells import cell_of
-    from keylane.geo.coordinates import place_problem
-
-    lat, lng = map(degrees, place)
-    problem = place_problem(lat, lng, region)
-    if problem is not None or lat is None or lng is None:
-        assert problem is not None
-        got = shorten(tuple(place))
-        raise UnplacedError(
-            f"{problem.replace('-', ' ')}: got {got}; allowed: a place on the earth{_in(region)}", problem
-        )
-    return cell_of(lat, lng).to_bytes(8, "big")
-
-
-def _in(region: Region) -> str:
-    from keylane.geo.coordinates import EARTH
-
-    return "" if region == EARTH else f", from {region.south}, {region.west} to {region.north}, {region.east}"
-
-
-def encode_place(value: Any) -> bytes:
-    """A place written as one value: a pair of numbers, or its home cell."""
-    from keylane.geo.coordinates import EARTH
-    from keylane.keys.encode import h3_number
-
-    if isinstance(value, tuple | list) and len(value) == 2:
-        return home_cell(value, EARTH)
-    number = h3_number(value)
-    if number is None or not is_cell(number):
-        raise malformed("place", value, "an H3 cell, or a latitude and a longitude")
-    return number.to_bytes(8, "big")
 
 
 def cell_in(key: bytes) -> int | None:

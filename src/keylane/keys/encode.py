@@ -1,11 +1,15 @@
-"""One value -> its bytes. The same logical key in other bytes is another key, so nothing is coerced quietly.
+"""One value -> its bytes, by encoding; a location -> the bytes of its home cell.
 
-The same rules for whole columns: `columns`. Which field has which encoding: the contract, read by `read`.
+The same logical key in other bytes is another key, so nothing is coerced quietly. The same rules for whole columns:
+`columns`, and `cells` for locations. Which field has which encoding: the contract, read by `read`.
 """
 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from math import inf
+from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -14,13 +18,16 @@ from keylane.errors import UnplacedError, shorten
 from keylane.records import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from keylane.contract.names import Encoding
+    from keylane.geo.coordinates import Region
 
-__all__ = ["ENCODERS", "encode", "h3_number", "malformed", "strip_registry_header"]
+__all__ = ["ENCODERS", "degrees", "encode", "h3_number", "home_cell", "malformed", "strip_registry_header"]
 
 REGISTRY_HEADER: Final = 5
+#: More than any coordinate has: what a whole number too large for a float becomes.
+FAR: Final = 1e308
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _CELL: Final = re.compile(r"[0-9a-fA-F]{15}|0[0-9a-fA-F]{15}")
 
@@ -104,11 +111,58 @@ def _raw(value: Any) -> bytes:
     raise malformed("raw", value, "bytes; hint: encoding: utf8 for text")
 
 
-def _place(value: Any) -> bytes:
-    """A place is read from two fields by `read`; here it is one value of a contract or of a command line."""
-    from keylane.keys.cells import encode_place
+def degrees(value: Any) -> float | None:
+    """A coordinate as a float: numbers only. None is none."""
+    if value is None or type(value) is float:
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise malformed("place", value, "numbers: whole, floating or decimal")
+    try:
+        return float(value)
+    except OverflowError:
+        # Only whole numbers and fractions can be too large; a decimal becomes infinite.
+        return FAR if abs(value) == value else -FAR
+    except ValueError:
+        # A signalling NaN, which Python would not have quietly.
+        return inf
 
-    return encode_place(value)
+
+def home_cell(place: Sequence[Any], region: Region) -> bytes:
+    """The bytes of the home cell. Raises UnplacedError with the place's own reason."""
+    from keylane.geo.cells import cell_of
+    from keylane.geo.coordinates import place_problem
+
+    lat, lng = map(degrees, place)
+    problem = place_problem(lat, lng, region)
+    if problem is not None or lat is None or lng is None:
+        assert problem is not None
+        got = shorten(tuple(place))
+        raise UnplacedError(
+            f"{problem.replace('-', ' ')}: got {got}; allowed: a place on the earth{_in(region)}", problem
+        )
+    return cell_of(lat, lng).to_bytes(8, "big")
+
+
+def _in(region: Region) -> str:
+    from keylane.geo.coordinates import EARTH
+
+    return "" if region == EARTH else f", from {region.south}, {region.west} to {region.north}, {region.east}"
+
+
+def _place(value: Any) -> bytes:
+    """A location as one value of a contract or of a command line: a pair of numbers, or its home cell.
+
+    In records it is two fields, which `read` reads.
+    """
+    from keylane.geo.bits import is_cell
+    from keylane.geo.coordinates import EARTH
+
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return home_cell(value, EARTH)
+    number = h3_number(value)
+    if number is None or not is_cell(number):
+        raise malformed("place", value, "an H3 cell, or a latitude and a longitude")
+    return number.to_bytes(8, "big")
 
 
 ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {

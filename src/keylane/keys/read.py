@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keylane.errors import DataError, UnplacedError
-from keylane.keys.encode import ENCODERS, strip_registry_header
+from keylane.keys.encode import ENCODERS, home_cell, strip_registry_header
 from keylane.keys.window import window_number
 from keylane.records import Reason
 
@@ -78,7 +78,7 @@ def record_reader(key: Key, geo: Geo | None = None) -> Reader:
 
 def _cell_reader(key: Key, geo: Geo | None) -> Reader:
     """Places, and cells under `geo`: the base key is the cell, the routing key its ancestor."""
-    from keylane.keys.cells import home_cell, region_of, routing_key_of
+    from keylane.keys.cells import region_of, routing_key_of
 
     region = region_of(geo)
     routing = None if geo is None else routing_key_of(geo, others=key.encodings == ("raw",))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BELIEF",
-    "Candidate",
+    "Hypothesis",
     "Rows",
     "Tally",
     "believed",
@@ -58,7 +58,7 @@ _USUAL: Final = {"crc32/unsigned": "librdkafka-consistent-random", "fnv1a/absolu
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Hypothesis:
     """One hypothesis about a writer."""
 
     partitioner: Partitioner
@@ -95,12 +95,12 @@ def family_of(family: str) -> list[str]:
     return sorted(names, key=lambda name: name != _USUAL.get(family, names[0]))
 
 
-def candidates_for(keys: pa.Array) -> list[Candidate]:
+def candidates_for(keys: pa.Array) -> list[Hypothesis]:
     """The hypotheses worth trying on keys of this type and form."""
     encodings = _encodings(plain(keys))
     families = dict.fromkeys(facts.family for facts in FACTS.values() if facts.hash)
     return [
-        Candidate(partitioner(name, encoding), encoding, strip)
+        Hypothesis(partitioner(name, encoding), encoding, strip)
         for encoding, strip in encodings
         for name in (family_of(family)[0] for family in families)
         if encoding in FACTS[name].encodings
@@ -293,7 +293,7 @@ class Tally:
     unplaced: int = 0
     nulls: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     empties: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    rules: list[Candidate] = field(default_factory=list)
+    rules: list[Hypothesis] = field(default_factory=list)
     first: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
     left: list[Rows] = field(default_factory=list)
     step: int = 1
@@ -397,7 +397,7 @@ def _empty(keys: pa.Array) -> NDArray[np.bool_] | None:
     return empty[keys.indices.to_numpy()] if pa.types.is_dictionary(keys.type) else empty
 
 
-def _predicted(rule: Candidate, keys: pa.Array, lanes: int) -> NDArray[np.int32]:
+def _predicted(rule: Hypothesis, keys: pa.Array, lanes: int) -> NDArray[np.int32]:
     """Lanes under a rule; a dictionary's values are hashed once."""
     if not pa.types.is_dictionary(keys.type):
         return rule.lanes(keys, lanes)
@@ -406,7 +406,7 @@ def _predicted(rule: Candidate, keys: pa.Array, lanes: int) -> NDArray[np.int32]
     return rule.lanes(keys.dictionary, lanes)[keys.indices.to_numpy()]
 
 
-def _proven_count(candidates: list[Candidate], pairs: Rows, seen: int) -> tuple[int, bool]:
+def _proven_count(candidates: list[Hypothesis], pairs: Rows, seen: int) -> tuple[int, bool]:
     """The lane count under which some rule fits best, and whether no other fits as well.
 
     Smaller counts than the highest lane are tried too: one stray row must not hide the rule of all others. Without a
@@ -422,7 +422,7 @@ def _proven_count(candidates: list[Candidate], pairs: Rows, seen: int) -> tuple[
     return count, hits[0] > max(hits[1:])
 
 
-def _best_count(candidate: Candidate, keys: pa.Array, at: NDArray[np.int32], seen: int) -> tuple[float, int]:
+def _best_count(candidate: Hypothesis, keys: pa.Array, at: NDArray[np.int32], seen: int) -> tuple[float, int]:
     """The best evidence that any lane count gives a rule, and that count."""
     numbers, fits = candidate.hashed(keys)
     best = (0.0, seen)
@@ -434,7 +434,7 @@ def _best_count(candidate: Candidate, keys: pa.Array, at: NDArray[np.int32], see
     return best
 
 
-def _counts_to_try(candidate: Candidate, seen: int) -> range:
+def _counts_to_try(candidate: Hypothesis, seen: int) -> range:
     """Counts around the highest lane seen; ranges, which have no use for a smaller one, only from there on."""
     most = min(2 * seen, seen + 192) + 64
     return range(seen if candidate.partitioner.facts.fold == "ranges" else 2, most)
@@ -445,12 +445,12 @@ def _unlikely(predicted: NDArray[np.int32], at: NDArray[np.int32], lanes: int) -
     return log_chance(int((predicted == at).sum()), len(at), by_chance(predicted, at, lanes))
 
 
-def believed(candidates: list[Candidate], pairs: Rows, lanes: int) -> list[Candidate]:
+def believed(candidates: list[Hypothesis], pairs: Rows, lanes: int) -> list[Hypothesis]:
     """Take the rule that explains most, drop what it explains, and go on while chance is no explanation."""
     keys, at = pairs
     predicted = [candidate.lanes(keys, lanes) for candidate in candidates]
     left = np.ones(len(at), bool)
-    chosen: list[Candidate] = []
+    chosen: list[Hypothesis] = []
     while lanes > 1 and left.any() and len(chosen) < MOST_WRITERS:
         evidence = [_unlikely(lane[left], at[left], lanes) for lane in predicted]
         best = int(np.argmin(evidence))

@@ -40,7 +40,7 @@ __all__ = [
     "Cause",
     "Heat",
     "HotLane",
-    "Verdict",
+    "HotVerdict",
     "of_few",
     "of_many",
     "of_one",
@@ -81,7 +81,7 @@ class HotLane:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HotVerdict:
     """The stream as a whole: the cause of its fullest hot lane, and all of it in a sentence.
 
     `alarm`: a fair hash of these keys would fill its lanes so in less than `alpha` of looks. `misplaced`: at least
@@ -100,7 +100,7 @@ class Verdict:
 class Heat:
     """Every hot lane, fullest first, and the verdict."""
 
-    verdict: Verdict
+    verdict: HotVerdict
     hot: tuple[HotLane, ...]
     lanes: int
     alpha: float
@@ -154,7 +154,7 @@ def verdict(
     alpha: float,
     effective_keys: float,
     fullest: float,
-) -> Verdict:
+) -> HotVerdict:
     """The stream in a sentence or two."""
     mixed = mixed or (writers is not None and writers.verdict == "mixed")
     cause: Cause = hot[0].cause if hot else "mixed-writer" if mixed else "fair"
@@ -163,7 +163,7 @@ def verdict(
         says += f" {_who(misplaced, writers)}"
     if chance < alpha and "unlucky-hash" not in {lane.cause for lane in hot}:
         says += f" A fair hash of these keys fills the lanes like this {_often(chance)}."
-    return Verdict(cause, says, chance < alpha, chance, effective_keys, misplaced)
+    return HotVerdict(cause, says, chance < alpha, chance, effective_keys, misplaced)
 
 
 def _sentence(hot: tuple[HotLane, ...], cause: Cause, fullest: float) -> str:

@@ -23,7 +23,7 @@ from keylane.contract.partitioners import FACTS
 from keylane.measure.evidence import (
     BELIEF,
     EVEN,
-    Candidate,
+    Hypothesis,
     Rows,
     Tally,
     by_chance,
@@ -156,7 +156,7 @@ def _first_look(tally: Tally, pairs: Rows, thin: Rows) -> tuple[list[Writer], fl
     return [_writer(r, float(p), tally, pairs) for r, p in zip(tally.rules, parts, strict=False)], float(parts[-1])
 
 
-def _writer(rule: Candidate, share: float, tally: Tally, pairs: Rows, grown: int | None = None) -> Writer:
+def _writer(rule: Hypothesis, share: float, tally: Tally, pairs: Rows, grown: int | None = None) -> Writer:
     keys, at = pairs
     predicted = rule.lanes(keys, tally.lanes)
     hits = int((predicted == at).sum())
@@ -220,7 +220,7 @@ def _chosen_again(tally: Tally, pairs: Rows) -> Tally:
     return free if free.lanes_from == "proven" else again
 
 
-def _matrix(rules: list[Candidate], keys: pa.Array, lanes: int, left: Sequence[Rows]) -> NDArray[np.float64]:
+def _matrix(rules: list[Hypothesis], keys: pa.Array, lanes: int, left: Sequence[Rows]) -> NDArray[np.float64]:
     few = 0 < sum(len(pc.unique(keys)) for keys, _ in left) < FEW_KEYS
     return first_fits([rule.lanes(keys, lanes) for rule in rules], lanes, few=few)
 

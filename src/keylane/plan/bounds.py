@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from keylane.plan.hashed_keys import Places
 
-__all__ = ["Ceiling", "Floor", "Possible", "Step", "ceiling", "floor", "possible", "says", "useful_lanes"]
+__all__ = ["Ceiling", "Floor", "Possible", "ResolutionBound", "ceiling", "floor", "possible", "says", "useful_lanes"]
 
 #: What holds the floor up: nothing but the mean, the heaviest key, or keys that must share a lane.
 Held: TypeAlias = Literal["mean", "heaviest-key", "shared-lane"]
@@ -146,7 +146,7 @@ ENOUGH: Final = 1.3
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ResolutionBound:
     """The cells of one resolution on the lanes: how many lanes they can fill, and what no placement goes below."""
 
     resolution: int
@@ -165,12 +165,12 @@ class Possible:
 
     lanes: int
     allowed: float
-    steps: tuple[Step, ...]
+    steps: tuple[ResolutionBound, ...]
     even_lanes: int
     even_lanes_home: int
 
     @property
-    def enough(self) -> Step | None:
+    def enough(self) -> ResolutionBound | None:
         """The coarsest resolution whose cells could be even enough."""
         return next((one for one in self.steps if one.max_over_mean <= self.allowed), None)
 
@@ -200,9 +200,9 @@ def possible(places: Places, lanes: int, routing: int = COARSEST, allowed: float
     return Possible(lanes, limit, steps, *even)
 
 
-def _step(at: int, records: NDArray[np.int64], lanes: int) -> Step:
+def _step(at: int, records: NDArray[np.int64], lanes: int) -> ResolutionBound:
     least, cells = floor(records, lanes), int((records > 0).sum())
-    return Step(at, cells, min(cells, lanes), least.cv, least.max_over_mean)
+    return ResolutionBound(at, cells, min(cells, lanes), least.cv, least.max_over_mean)
 
 
 def _even_lanes(records: NDArray[np.int64], lanes: int, allowed: float) -> int:
@@ -218,7 +218,7 @@ def says(found: Possible) -> list[str]:
     return [_limit(first, found.lanes), *_helps(found, first, enough)]
 
 
-def _limit(first: Step, lanes: int) -> str:
+def _limit(first: ResolutionBound, lanes: int) -> str:
     cells = f"{first.cells:,} cell{'s' * (first.cells != 1)} of resolution {first.resolution}"
     least = f"CV at least {_percent(first.cv)}, max/mean at least {first.max_over_mean:.3g}"
     if first.cells >= lanes:
@@ -229,7 +229,7 @@ def _limit(first: Step, lanes: int) -> str:
     return f"{cells} can fill at most {first.cells} of {lanes} lanes: {least}{even}"
 
 
-def _helps(found: Possible, first: Step, enough: Step | None) -> Iterator[str]:
+def _helps(found: Possible, first: ResolutionBound, enough: ResolutionBound | None) -> Iterator[str]:
     """What is possible instead, and what is not."""
     yield f"possible with these cells: up to {found.even_lanes} lane{'s' * (found.even_lanes != 1)}, {_within(found)}"
     last = found.steps[-1]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.placement.cell_lanes import CellLanes
-    from keylane.plan.hashed_keys import Fold, Hashed, Seen, Stream
+    from keylane.plan.hashed_keys import Fold, Hashed, ProfiledStream, Seen
 
 __all__ = [
     "ALTERNATIVES",
@@ -157,14 +157,14 @@ class Candidate:
         """What the contract names: keys that go elsewhere, or the leaves of a lane table."""
         return len(self.fitted.moves) if self.by_place is None else len(self.by_place.starts)
 
-    def home(self, stream: Stream) -> NDArray[np.int32]:
+    def home(self, stream: ProfiledStream) -> NDArray[np.int32]:
         """The lane of each key, before any that the strategy moves."""
         if self.by_place is not None and stream.places is not None:
             return stream.places.lanes_of_keys(self.by_place)
         return stream.hashed(self.partitioner, self.lanes).home
 
 
-def candidates(stream: Stream, base: str, counts: Sequence[int]) -> Iterator[Candidate]:
+def candidates(stream: ProfiledStream, base: str, counts: Sequence[int]) -> Iterator[Candidate]:
     """All of them; `base` is the partitioner whose hash the tail keeps."""
     others = [name for name in ALTERNATIVES if FACTS[name].family != FACTS[base].family]
     for lanes in counts:
@@ -177,7 +177,7 @@ def candidates(stream: Stream, base: str, counts: Sequence[int]) -> Iterator[Can
         yield _scattered("keyless", KEYLESS, stream, _even(stream, lanes))
 
 
-def standing(stream: Stream, contract: Contract, lanes: int, fitted: Fitted) -> Candidate:
+def standing(stream: ProfiledStream, contract: Contract, lanes: int, fitted: Fitted) -> Candidate:
     """A contract as it stands, which has learned nothing from this profile; `fitted` is what its rules do."""
     name = contract.spec.partitioner
     if FACTS[name].fold == "keyless":
@@ -188,11 +188,13 @@ def standing(stream: Stream, contract: Contract, lanes: int, fitted: Fitted) -> 
     return _candidate("today", stream, hashed, lambda *_: fitted)
 
 
-def _fitted(strategy: str, stream: Stream, hashed: Hashed) -> Candidate:
+def _fitted(strategy: str, stream: ProfiledStream, hashed: Hashed) -> Candidate:
     return _candidate(strategy, stream, hashed, STRATEGIES.get(strategy, STRATEGIES["hash"]))
 
 
-def _candidate(strategy: str, stream: Stream, hashed: Hashed, fit: Callable[[Hashed, Seen], Fitted]) -> Candidate:
+def _candidate(
+    strategy: str, stream: ProfiledStream, hashed: Hashed, fit: Callable[[Hashed, Seen], Fitted]
+) -> Candidate:
     found = fit(hashed, stream.whole)
     loads = moved_loads(hashed, found.moves, stream.profile.by_window, found.tier_lanes)
     folds = tuple(_refitted(hashed, fold, fit(hashed, fold.fit)) for fold in stream.folds)
@@ -211,7 +213,7 @@ def fold_score(fold: Fold, loads: NDArray[np.float64]) -> FoldScore:
     return FoldScore(fold.score.first, fold.score.last, fitted, scored)
 
 
-def _hottest(stream: Stream, found: Fitted) -> float:
+def _hottest(stream: ProfiledStream, found: Fitted) -> float:
     """The largest share of all records that one key puts on one lane."""
     records = stream.records
     if not len(records):
@@ -222,7 +224,7 @@ def _hottest(stream: Stream, found: Fitted) -> float:
     return float(max([whole, *pieces]) / max(1, stream.total))
 
 
-def _scattered(strategy: str, name: str, stream: Stream, loads: NDArray[np.float64]) -> Candidate:
+def _scattered(strategy: str, name: str, stream: ProfiledStream, loads: NDArray[np.float64]) -> Candidate:
     """A strategy that has nothing to learn and leaves no key on one lane."""
     folds = tuple(fold_score(fold, loads) for fold in stream.folds)
     keyless = FACTS[name].fold == "keyless"
@@ -231,7 +233,7 @@ def _scattered(strategy: str, name: str, stream: Stream, loads: NDArray[np.float
     return Candidate(strategy, name, len(loads), folds, score(loads), share, loads)
 
 
-def _windowed(hashed: Hashed, stream: Stream) -> NDArray[np.float64]:
+def _windowed(hashed: Hashed, stream: ProfiledStream) -> NDArray[np.float64]:
     """Key and window hashed together: a draw for each key of the head and window, the light keys evenly.
 
     The draw is a stand-in for the client's hash of the longer key, which depends on how the window is written; it is as
@@ -251,5 +253,5 @@ def _numbers32(hashed: Hashed) -> NDArray[np.uint32]:
     return numbers.astype(np.uint32)
 
 
-def _even(stream: Stream, lanes: int) -> NDArray[np.float64]:
+def _even(stream: ProfiledStream, lanes: int) -> NDArray[np.float64]:
     return np.tile(stream.window_totals / lanes, (lanes, 1))

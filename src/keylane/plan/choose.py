@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from keylane.plan.candidates import Candidate
-    from keylane.plan.cost import Moved
-    from keylane.plan.hashed_keys import Stream
+    from keylane.plan.cost import MovedShares
+    from keylane.plan.hashed_keys import ProfiledStream
 
 __all__ = ["Choice", "Constraints", "Judged", "choose", "judge", "lane_counts"]
 
@@ -56,7 +56,7 @@ class Judged:
     order_scope: OrderScope
     lanes_per_key: int | None
     readers_merge: bool
-    moved: Moved | None
+    moved: MovedShares | None
     because: str | None
     #: Whether all that stands against it is a figure.
     falls_short: bool = False
@@ -93,7 +93,9 @@ def lane_counts(low: int, high: int) -> tuple[int, ...]:
     return tuple(sorted({*counts[::step], high}))
 
 
-def judge(candidate: Candidate, stream: Stream, means: Means, constraints: Constraints, today: Today | None) -> Judged:
+def judge(
+    candidate: Candidate, stream: ProfiledStream, means: Means, constraints: Constraints, today: Today | None
+) -> Judged:
     """Ask the candidate's contract, and hold it against the constraints."""
     moved = moved_from(today, stream, candidate) if today else None
     contract = means.today if candidate.strategy == "today" else could_be(candidate, stream.profile, means)

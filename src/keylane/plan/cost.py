@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-__all__ = ["Cost", "Drain", "Moved", "cost", "drain_by_gcd", "drain_by_keys", "moved"]
+__all__ = ["Cost", "Drain", "MovedShares", "cost", "drain_by_gcd", "drain_by_keys", "moved"]
 
 #: More waits than this are told by their numbers, not one by one.
 SHOWN: Final = 10_000
@@ -33,7 +33,7 @@ Rule: TypeAlias = Literal["gcd", "keys"]
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedShares:
     """Shares of the keys, and of their records, whose lane becomes another."""
 
     keys: float
@@ -76,7 +76,7 @@ class Drain:
 class Cost:
     """The cost of a change. Nothing of it is known, and all is None or empty, where there is no contract today."""
 
-    moved: Moved | None
+    moved: MovedShares | None
     #: What the formula expects of hashed keys, next to what was counted; None where there is no formula.
     expected_keys: float | None
     drain: Drain | None
@@ -161,21 +161,21 @@ def _expected(told: Evolution) -> float | None:
     return None if None in shares else max((share for share in shares if share is not None), default=0.0)
 
 
-def moved(old_lanes: ArrayLike, new_lanes: ArrayLike, key_records: ArrayLike) -> Moved:
+def moved(old_lanes: ArrayLike, new_lanes: ArrayLike, key_records: ArrayLike) -> MovedShares:
     """The shares of keys and of records that change lane, counted.
 
     A key with several lanes before and after counts as one that stays.
 
     >>> moved([0, 1, 2, -1], [0, 2, 2, 1], [50, 30, 10, 10])
-    Moved(keys=0.5, traffic=0.4)
+    MovedShares(keys=0.5, traffic=0.4)
     """
     was, now, records = np.asarray(old_lanes), np.asarray(new_lanes), np.asarray(key_records)
     if not was.shape == now.shape == records.shape:
         raise UsageError.of("a lane before, a lane after and records for each key", got=(was.shape, now.shape))
     if not records.sum():
-        return Moved(0.0, 0.0)
+        return MovedShares(0.0, 0.0)
     other = was != now
-    return Moved(float(other.mean()), float(records[other].sum() / records.sum()))
+    return MovedShares(float(other.mean()), float(records[other].sum() / records.sum()))
 
 
 def drain_by_gcd(old: int, new: int) -> Drain:

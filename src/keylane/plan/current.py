@@ -18,7 +18,7 @@ from keylane.errors import UsageError
 from keylane.keys.arrow_bytes import as_binary
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.placement.spread import lane_set
-from keylane.plan.cost import Moved
+from keylane.plan.cost import MovedShares
 from keylane.plan.hashed_keys import fields_of_place
 from keylane.plan.strategies import Fitted
 from keylane.router import Router
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from keylane.placement.overrides import HotRule
     from keylane.placement.ranges import KeySpace
     from keylane.plan.candidates import Candidate
-    from keylane.plan.hashed_keys import Moves, Places, Stream
+    from keylane.plan.hashed_keys import Moves, Places, ProfiledStream
     from keylane.profile.model import Profile
 
 __all__ = ["Today", "moved_from", "today_of"]
@@ -51,7 +51,7 @@ class Today:
     by_place: CellLanes | None = None
     _same: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict, repr=False)
 
-    def under(self, stream: Stream, name: str, lanes: int) -> tuple[float, float]:
+    def under(self, stream: ProfiledStream, name: str, lanes: int) -> tuple[float, float]:
         """How many keys, and how many records, a plain hash leaves where they are; counted once for each."""
         if (name, lanes) not in self._same:
             same = stream.hashed(name, lanes).home == self.home
@@ -59,7 +59,7 @@ class Today:
         return self._same[name, lanes]
 
 
-def today_of(stream: Stream, contract: Contract, lanes: int, key_space: KeySpace | None = None) -> Today:
+def today_of(stream: ProfiledStream, contract: Contract, lanes: int, key_space: KeySpace | None = None) -> Today:
     """Where today's contract has every key of the profile; `key_space` where its ranges are not equal.
 
     A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1. One of another
@@ -96,7 +96,7 @@ def _by_place(places: Places, contract: Contract, lanes: int) -> Today:
     return Today(contract, lanes, places.lanes_of_keys(rule), Fitted(), by_place=rule)
 
 
-def _cells_among_others(stream: Stream, router: Router, hashed: NDArray[np.int32]) -> Today:
+def _cells_among_others(stream: ProfiledStream, router: Router, hashed: NDArray[np.int32]) -> Today:
     """Keys of bytes of which some are cells: those have their lane by place, as if each were named."""
     placed = router.lanes(stream.profile.keys).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     other = np.flatnonzero(placed != hashed).tolist()
@@ -119,24 +119,28 @@ def _check_key(profile: Profile, named: Key) -> None:
         raise UsageError.of("the contract's key is not the profile's", got=got, allowed=wants, hint=hint)
 
 
-def moved_from(today: Today, stream: Stream, candidate: Candidate) -> Moved:
+def moved_from(today: Today, stream: ProfiledStream, candidate: Candidate) -> MovedShares:
     """What would move if the candidate took today's place."""
     if candidate.strategy == "today":
-        return Moved(0.0, 0.0)
+        return MovedShares(0.0, 0.0)
     keys, total = max(1, len(stream.records)), max(1, stream.total)
     if candidate.strategy in ("window", "keyless"):
         single = today.home >= 0
-        return Moved(*(1 - part / candidate.lanes for part in (single.mean(), stream.records[single].sum() / total)))
+        return MovedShares(
+            *(1 - part / candidate.lanes for part in (single.mean(), stream.records[single].sum() / total))
+        )
     home = candidate.home(stream)
     same, traffic = _staying_hashed(today, stream, candidate, home)
     hashed = {rank: (int(home[rank]),) for rank in today.fitted.moves}
     for rank, lanes in {**hashed, **candidate.fitted.moves}.items():
         more = _staying(today, rank, lanes, candidate.lanes) - float(home[rank] == today.home[rank])
         same, traffic = same + more, traffic + more * float(stream.records[rank])
-    return Moved(1 - same / keys, 1 - traffic / total)
+    return MovedShares(1 - same / keys, 1 - traffic / total)
 
 
-def _staying_hashed(today: Today, stream: Stream, candidate: Candidate, home: NDArray[np.int32]) -> tuple[float, float]:
+def _staying_hashed(
+    today: Today, stream: ProfiledStream, candidate: Candidate, home: NDArray[np.int32]
+) -> tuple[float, float]:
     """How many keys and records stay that nothing moves but the hash or the table."""
     if candidate.by_place is None:
         return today.under(stream, candidate.partitioner, candidate.lanes)
@@ -153,7 +157,7 @@ def _staying(today: Today, rank: int, lanes: tuple[int, ...], count: int) -> flo
     return len(before & after) / max(len(had), len(lanes))
 
 
-def _overridden(stream: Stream, router: Router, home: NDArray[np.int32]) -> tuple[Moves, int]:
+def _overridden(stream: ProfiledStream, router: Router, home: NDArray[np.int32]) -> tuple[Moves, int]:
     """What hot keys and the table do with the keys of the profile; tiers' lanes are numbered on from the stream's."""
     after, moves = router.lane_count, dict[int, tuple[int, ...]]()
     first: dict[str, int] = {}
@@ -166,14 +170,14 @@ def _overridden(stream: Stream, router: Router, home: NDArray[np.int32]) -> tupl
     return moves, after - router.lane_count
 
 
-def _unseen(stream: Stream, router: Router) -> int:
+def _unseen(stream: ProfiledStream, router: Router) -> int:
     table = router.overrides.table
     named = [*router.overrides.hot, *(table.values if table else ())]
     known = as_binary(stream.base_keys).cast(pa.binary())
     return int(pc.sum(pc.invert(pc.is_in(pa.array(named, pa.binary()), value_set=known))).as_py() or 0)
 
 
-def _named(stream: Stream, router: Router) -> list[tuple[int, HotRule]]:
+def _named(stream: ProfiledStream, router: Router) -> list[tuple[int, HotRule]]:
     """Hot keys that the profile knows, by rank."""
     hot = router.overrides.hot
     found = pc.index_in(pa.array(list(hot), pa.binary()), value_set=as_binary(stream.base_keys).cast(pa.binary()))
@@ -182,7 +186,7 @@ def _named(stream: Stream, router: Router) -> list[tuple[int, HotRule]]:
 
 
 def _lanes(
-    rule: HotRule, home: int, router: Router, first: dict[str, int], stream: Stream, rank: int
+    rule: HotRule, home: int, router: Router, first: dict[str, int], stream: ProfiledStream, rank: int
 ) -> tuple[int, ...]:
     if rule.pin is not None:
         return (rule.pin,)
@@ -194,7 +198,7 @@ def _lanes(
     return tuple(base + lane for lane in among)
 
 
-def _tabled(stream: Stream, router: Router, home: NDArray[np.int32]) -> Moves:
+def _tabled(stream: ProfiledStream, router: Router, home: NDArray[np.int32]) -> Moves:
     """Keys that the table puts elsewhere than their hash does: on all of their lanes, or, rejected, on none."""
     table = router.overrides.table
     assert table is not None

@@ -13,7 +13,7 @@ from keylane.contract.lane_table import leaves_checksum, leaves_text
 from keylane.geo.bits import cell_name
 from keylane.geo.lane_tables import HOME
 from keylane.measure.balance import least_cv
-from keylane.plan.lane_tables import Counted, Fitted, Score, Wish, fitted, hashed, lane_sums, missed, scored
+from keylane.plan.lane_tables import Counted, FittedTable, TableScore, Wish, fitted, hashed, lane_sums, missed, scored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,8 +40,8 @@ def geo_document(
     source: str,
     counted: Counted,
     dead: Mapping[str, int],
-    table: Fitted,
-    held: Score | None,
+    table: FittedTable,
+    held: TableScore | None,
     *,
     met: bool,
     epoch: int = 1,
@@ -81,7 +81,7 @@ def geo_document(
     }
 
 
-def text_of(table: Fitted) -> tuple[str, ...]:
+def text_of(table: FittedTable) -> tuple[str, ...]:
     """The leaves of a table as a contract holds them."""
     lane_of = dict(zip(table.leaves.cells.tolist(), table.lane.tolist(), strict=True))
     return leaves_text(lane_of, table.wish.lanes)
@@ -113,7 +113,7 @@ def _finest(lanes: CellLanes) -> int:
     return 15 - int(np.round(np.log2(max(1, int(widths.min(initial=1 << 45)))) / 3))
 
 
-def _figures(score: Score) -> dict[str, Any]:
+def _figures(score: TableScore) -> dict[str, Any]:
     return {
         "cv": _rounded(score.cv),
         "worst_hour_cv": _rounded(score.worst_hour_cv),
@@ -127,7 +127,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, _PLACES)
 
 
-def _beside(counted: Counted, table: Fitted) -> Iterator[dict[str, Any]]:
+def _beside(counted: Counted, table: FittedTable) -> Iterator[dict[str, Any]]:
     """Other ways on the records that the table was scored on."""
     wish, cells, test = table.wish, counted.cells, counted.test
     for finer in _FINER:
@@ -139,11 +139,11 @@ def _beside(counted: Counted, table: Fitted) -> Iterator[dict[str, Any]]:
     yield _named(other.strategy, scored(fitted(cells, counted.fit, other, table.tau).lanes, cells, test))
 
 
-def _named(strategy: str, score: Score) -> dict[str, Any]:
+def _named(strategy: str, score: TableScore) -> dict[str, Any]:
     return {"strategy": strategy, "cv": _rounded(score.cv), "worst_hour_cv": _rounded(score.worst_hour_cv)}
 
 
-def _cells(table: Fitted, *, timed: bool) -> Iterator[dict[str, Any]]:
+def _cells(table: FittedTable, *, timed: bool) -> Iterator[dict[str, Any]]:
     loads = table.leaves.loads
     busiest = loads.argmax(1).tolist()
     rows = zip(table.leaves.cells.tolist(), table.lane.tolist(), loads.sum(1).tolist(), busiest, strict=True)
@@ -153,7 +153,7 @@ def _cells(table: Fitted, *, timed: bool) -> Iterator[dict[str, Any]]:
 
 
 def _notes(
-    counted: Counted, table: Fitted, held: Score | None, least: float, *, met: bool, untimed: int
+    counted: Counted, table: FittedTable, held: TableScore | None, least: float, *, met: bool, untimed: int
 ) -> Iterator[str]:
     """What the figures alone do not say."""
     yield from _possible(counted, table.wish.lanes, held, least)
@@ -174,7 +174,7 @@ def _notes(
         yield f"{empty:,} leaves are without a record: they are beside the ones that were split"
 
 
-def _costs(table: Fitted, copies: Mapping[str, float], *, met: bool) -> Iterator[str]:
+def _costs(table: FittedTable, copies: Mapping[str, float], *, met: bool) -> Iterator[str]:
     """Where a bargain is a bad one, and what would make a better one."""
     dear = {radius: found for radius, found in copies.items() if found > _DEAR}
     if dear:
@@ -185,7 +185,7 @@ def _costs(table: Fitted, copies: Mapping[str, float], *, met: bool) -> Iterator
         yield f"no more than {table.wish.most_moved:.1%} of the load may change lane, which is not enough here"
 
 
-def _possible(counted: Counted, lanes: int, held: Score | None, least: float) -> Iterator[str]:
+def _possible(counted: Counted, lanes: int, held: TableScore | None, least: float) -> Iterator[str]:
     """What no table of these cells can do."""
     cells = len(counted.cells)
     if cells < lanes:

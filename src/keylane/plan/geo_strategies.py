@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.plan.candidates import FoldScore
-    from keylane.plan.hashed_keys import Places, Seen, Stream
+    from keylane.plan.hashed_keys import Places, ProfiledStream, Seen
     from keylane.plan.lane_tables import Strategy
 
     Fit = Callable[[Seen], CellLanes]
@@ -52,7 +52,7 @@ LEFT_OUT: Final = {
 }
 
 
-def geo_candidates(stream: Stream, places: Places, base: str, counts: Sequence[int]) -> Iterator[Candidate]:
+def geo_candidates(stream: ProfiledStream, places: Places, base: str, counts: Sequence[int]) -> Iterator[Candidate]:
     """All of them; `base` is the partitioner that hashes cells."""
     for lanes in counts:
         for at in hash_resolutions(places):
@@ -61,7 +61,7 @@ def geo_candidates(stream: Stream, places: Places, base: str, counts: Sequence[i
             yield _learned(name, stream, places, partial(_table, places, base, lanes, TABLES[name]))
 
 
-def geo_standing(stream: Stream, places: Places, rule: CellLanes) -> Candidate:
+def geo_standing(stream: ProfiledStream, places: Places, rule: CellLanes) -> Candidate:
     """Today's lanes by place, which have learned nothing from this profile."""
     return _unlearned("today", stream, places, rule)
 
@@ -78,13 +78,13 @@ def hash_resolutions(places: Places) -> list[int]:
     return out
 
 
-def _learned(strategy: str, stream: Stream, places: Places, fit: Fit) -> Candidate:
+def _learned(strategy: str, stream: ProfiledStream, places: Places, fit: Fit) -> Candidate:
     rule = fit(stream.whole)
     folds = tuple(fold_score(fold, _loads(places, fit(fold.fit))) for fold in stream.folds)
     return _candidate(strategy, stream, places, rule, folds, _loads(places, rule))
 
 
-def _unlearned(strategy: str, stream: Stream, places: Places, rule: CellLanes) -> Candidate:
+def _unlearned(strategy: str, stream: ProfiledStream, places: Places, rule: CellLanes) -> Candidate:
     """One rule for all folds."""
     loads = _loads(places, rule)
     return _candidate(strategy, stream, places, rule, tuple(fold_score(fold, loads) for fold in stream.folds), loads)
@@ -92,7 +92,7 @@ def _unlearned(strategy: str, stream: Stream, places: Places, rule: CellLanes) -
 
 def _candidate(
     strategy: str,
-    stream: Stream,
+    stream: ProfiledStream,
     places: Places,
     rule: CellLanes,
     folds: tuple[FoldScore, ...],

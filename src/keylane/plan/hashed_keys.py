@@ -33,8 +33,8 @@ __all__ = [
     "Hashed",
     "Moves",
     "Places",
+    "ProfiledStream",
     "Seen",
-    "Stream",
     "fields_of_place",
     "folds_of",
     "hours_of",
@@ -275,7 +275,7 @@ class Hashed:
 
 
 @dataclass(frozen=True)
-class Stream:
+class ProfiledStream:
     """A profile whose keys are hashed once for each hash function, for the lane counts that are asked about.
 
     Where a lane is a hash modulo the count, it is also the lane under any multiple of the count, modulo the count. So

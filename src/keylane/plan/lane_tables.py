@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 __all__ = [
     "LADDER",
     "Counted",
-    "Fitted",
+    "FittedTable",
     "Missed",
-    "Score",
+    "TableScore",
     "Wish",
     "chosen",
     "fitted",
@@ -99,7 +99,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedTable:
     """A table: its leaves, the lane of each, and what has moved where it is a change."""
 
     leaves: Leaves
@@ -117,7 +117,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class TableScore:
     """How even lanes are. Floors are what chance alone would give; hours are None where there are no times."""
 
     cv: float
@@ -138,7 +138,7 @@ class Missed(NamedTuple):
     noise_floor: float
 
 
-def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score | None, bool]:
+def chosen(counted: Counted, wish: Wish) -> tuple[FittedTable, TableScore | None, bool]:
     """The table of all records, how even one of half of them is on the other half, and whether that meets the goal.
 
     Where one half is without a record there is nothing to choose by: no score, and the goal is not said to be missed.
@@ -146,7 +146,7 @@ def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score | None, bool]:
     ladder = (wish.tau,) if wish.tau is not None else LADDER
     if not (counted.fit.any() and counted.test.any()):
         return fitted(counted.cells, counted.all, wish, ladder[0]), None, True
-    best: tuple[float, float, Score] | None = None
+    best: tuple[float, float, TableScore] | None = None
     for tau in ladder:
         score = held_out(counted, wish, tau)
         far = _from_goal(score, wish)
@@ -159,24 +159,24 @@ def chosen(counted: Counted, wish: Wish) -> tuple[Fitted, Score | None, bool]:
     return fitted(counted.cells, counted.all, wish, tau), score, far <= 1
 
 
-def held_out(counted: Counted, wish: Wish, tau: float) -> Score:
+def held_out(counted: Counted, wish: Wish, tau: float) -> TableScore:
     """How even a table of one half is on the other."""
     table = fitted(counted.cells, counted.fit, wish, tau)
     fitted_on = float(counted.fit.sum(dtype=float))
     return scored(table.lanes, counted.cells, counted.test, fitted_on, counted.rests_on)
 
 
-def fitted(cells: Any, loads: Any, wish: Wish, tau: float, home: int = HOME) -> Fitted:
+def fitted(cells: Any, loads: Any, wish: Wish, tau: float, home: int = HOME) -> FittedTable:
     """A table for these loads; a change of the old one, where there is one. `home` is the resolution of the cells."""
     if wish.old is not None:
         leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home, leaves_of(wish.old))
         day, hour = _worth_moving(leaves.loads, wish.lanes)
         old = wish.old.of(leaves.cells)
         moved = rebalance(old, leaves.loads, wish.lanes, goal=day, hour_goal=hour, most_moved=wish.most_moved)
-        return Fitted(leaves, moved.lanes, tau, wish, moved)
+        return FittedTable(leaves, moved.lanes, tau, wish, moved)
     leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home)
     pack = pack_by_hour if wish.strategy == "hours" else pack_along_curve
-    return Fitted(leaves, pack(leaves.loads, wish.lanes), tau, wish)
+    return FittedTable(leaves, pack(leaves.loads, wish.lanes), tau, wish)
 
 
 def scored(
@@ -185,7 +185,7 @@ def scored(
     loads: Loads,
     fitted_on: float | None = None,
     rests_on: Loads | None = None,
-) -> Score:
+) -> TableScore:
     """How evenly the loads of cells fall on lanes. `fitted_on` are the records that a held-out table has seen."""
     sums = lane_sums(lanes, cells, loads)
     total = float(loads.sum(dtype=float))
@@ -199,7 +199,7 @@ def scored(
         if of > 0 and len(records) > 1
     )
     worst = max(hours, default=(None, None))
-    return Score(cv(sums.sum(1)), worst[0], max_over_mean(sums.sum(1)), floor, worst[1], hours)
+    return TableScore(cv(sums.sum(1)), worst[0], max_over_mean(sums.sum(1)), floor, worst[1], hours)
 
 
 def lane_sums(lanes: CellLanes, cells: NDArray[np.int64], loads: Loads) -> Loads:
@@ -212,7 +212,7 @@ def lane_sums(lanes: CellLanes, cells: NDArray[np.int64], loads: Loads) -> Loads
     return sums
 
 
-def hashed(name: str, resolution: int, lanes: int, cells: NDArray[np.int64], loads: Loads) -> Score:
+def hashed(name: str, resolution: int, lanes: int, cells: NDArray[np.int64], loads: Loads) -> TableScore:
     """How evenly a plain hash of the ancestors at a resolution would do; cells lie along the curve."""
     parents = ancestor(cells, resolution)
     first = np.flatnonzero(np.diff(parents, prepend=-1))
@@ -240,19 +240,19 @@ def near_chance(lanes: int) -> float:
     return 1 + 3 / sqrt(2 * max(1, lanes - 1))
 
 
-def missed(score: Score, wish: Wish) -> list[Missed]:
+def missed(score: TableScore, wish: Wish) -> list[Missed]:
     """What of a score is above its goal: the day, and of the hours the one that is furthest above its own."""
     day, *hours = _goals(score, wish)
     worst = sorted(hours, key=_too_uneven)[-1:]
     return [one for one in (day, *worst) if _too_uneven(one) > 1]
 
 
-def _from_goal(score: Score, wish: Wish) -> float:
+def _from_goal(score: TableScore, wish: Wish) -> float:
     """1 or less where the goal is met; else how many times too uneven."""
     return max(map(_too_uneven, _goals(score, wish)))
 
 
-def _goals(score: Score, wish: Wish) -> list[Missed]:
+def _goals(score: TableScore, wish: Wish) -> list[Missed]:
     """The day, and each hour, beside what is wanted of it. Ranges of the curve are judged by the day."""
     near = near_chance(wish.lanes)
     hours = score.hours if wish.strategy == "hours" else ()

@@ -26,7 +26,7 @@ from keylane.plan.contract_text import Means, contract_text, parsed
 from keylane.plan.cost import Cost, cost
 from keylane.plan.current import Today, today_of
 from keylane.plan.geo_strategies import geo_candidates, geo_standing
-from keylane.plan.hashed_keys import Stream, moved_loads
+from keylane.plan.hashed_keys import ProfiledStream, moved_loads
 from keylane.plan.sizing import Demand, Sizing, lanes_for
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Plan:
     """The answer."""
 
     question: Question
-    stream: Stream
+    stream: ProfiledStream
     judged: tuple[Judged, ...]
     choice: Choice
     contract: Contract
@@ -86,7 +86,7 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     """Compare every strategy at every lane count, and choose."""
     if not profile.keys.num_rows:
         raise DataError.of("the profile has no keys", got=f"{profile.total} records", hint="name another key")
-    stream, means = Stream(profile, question.counts), question.means
+    stream, means = ProfiledStream(profile, question.counts), question.means
     today = _today(stream, question)
     found = list(_candidates(stream, means, question.counts))
     sizing = _sizing(question, found, stream)
@@ -99,7 +99,7 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     return Plan(question, stream, tuple(judged), choice, contract, text, today, stands, priced, sizing)
 
 
-def _candidates(stream: Stream, means: Means, counts: tuple[int, ...]) -> Iterator[Candidate]:
+def _candidates(stream: ProfiledStream, means: Means, counts: tuple[int, ...]) -> Iterator[Candidate]:
     base = _base(means.today)
     if stream.places is None:
         return candidates(stream, base, counts)
@@ -112,7 +112,7 @@ def _base(today: Contract | None) -> str:
     return "kafka-java" if FACTS[name].fold == "keyless" else name
 
 
-def _today(stream: Stream, question: Question) -> Today | None:
+def _today(stream: ProfiledStream, question: Question) -> Today | None:
     contract = question.means.today
     if contract is None:
         return None
@@ -129,7 +129,7 @@ def _today(stream: Stream, question: Question) -> Today | None:
     return today_of(stream, contract, lanes)
 
 
-def _stands(stream: Stream, today: Today | None, means: Means, wanted: Constraints) -> Judged | None:
+def _stands(stream: ProfiledStream, today: Today | None, means: Means, wanted: Constraints) -> Judged | None:
     if today is None:
         return None
     if stream.places is not None and today.by_place is not None:
@@ -139,7 +139,7 @@ def _stands(stream: Stream, today: Today | None, means: Means, wanted: Constrain
     return judge(stands, stream, means, wanted, today)
 
 
-def _sizing(question: Question, found: Sequence[Candidate], stream: Stream) -> Sizing | None:
+def _sizing(question: Question, found: Sequence[Candidate], stream: ProfiledStream) -> Sizing | None:
     """Lanes for the throughput, at the best balance that the strategies with whole keys reach at each count."""
     if question.demand is None:
         return None
@@ -156,7 +156,7 @@ def _wanted(question: Question, sizing: Sizing | None) -> Constraints:
     return replace(question.constraints, demand=demand, least_lanes=(sizing.lanes or 1) if demand and sizing else 1)
 
 
-def _contract(choice: Choice, stream: Stream, means: Means) -> tuple[Contract, str]:
+def _contract(choice: Choice, stream: ProfiledStream, means: Means) -> tuple[Contract, str]:
     """The chosen contract and its text; no text where it is today's, which has its own."""
     chosen = choice.chosen.candidate
     if chosen.strategy == "today" and means.today is not None:
@@ -166,7 +166,9 @@ def _contract(choice: Choice, stream: Stream, means: Means) -> tuple[Contract, s
     return contract, "" if contract is means.today else text
 
 
-def _cost(stream: Stream, today: Today | None, contract: Contract, choice: Choice, others: Sequence[Contract]) -> Cost:
+def _cost(
+    stream: ProfiledStream, today: Today | None, contract: Contract, choice: Choice, others: Sequence[Contract]
+) -> Cost:
     chosen = choice.chosen.candidate
     new = _lanes_after(stream, choice) if today else np.zeros(0, np.int32)
     old = today.home if today else new
@@ -177,7 +179,7 @@ def _cost(stream: Stream, today: Today | None, contract: Contract, choice: Choic
     return replace(priced, moved=choice.chosen.moved)
 
 
-def _lanes_after(stream: Stream, choice: Choice) -> NDArray[np.int32]:
+def _lanes_after(stream: ProfiledStream, choice: Choice) -> NDArray[np.int32]:
     """The lane of each key under what was chosen; -1 where it has several, or goes to a tier."""
     chosen = choice.chosen.candidate
     if chosen.strategy in ("window", "keyless"):
@@ -196,7 +198,7 @@ def heat_of(profile: Profile, contract: Contract, seed: int) -> dict[str, Any] |
     lanes = _lanes(profile, contract)
     if lanes is None or lanes < 2:
         return None
-    stream = Stream(profile)
+    stream = ProfiledStream(profile)
     return heat_under(stream, today_of(stream, contract, lanes), seed)
 
 
@@ -227,7 +229,7 @@ def _lanes(profile: Profile, contract: Contract) -> int | None:
     return None if profile.lanes is None else len(profile.lanes.by_window)
 
 
-def heat_under(stream: Stream, today: Today, seed: int) -> dict[str, Any] | None:
+def heat_under(stream: ProfiledStream, today: Today, seed: int) -> dict[str, Any] | None:
     """The same for keys that are placed already; None where no key has one lane."""
     if today.lanes < 2 or not (today.home >= 0).any():
         return None
@@ -246,7 +248,7 @@ def heat_under(stream: Stream, today: Today, seed: int) -> dict[str, Any] | None
     }
 
 
-def _placed(stream: Stream, today: Today) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]:
+def _placed(stream: ProfiledStream, today: Today) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]:
     """Records of each lane; and lane and records of what has one lane each: a key, or of places a leaf or cell."""
     if today.by_place is not None and stream.places is not None:
         lanes, records = stream.places.units(today.by_place)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PRECISION",
     "TRACKED",
-    "Head",
+    "ProfileMetadata",
     "counters_for",
     "fingerprint_of",
     "heaviest_first",
@@ -57,7 +57,7 @@ UNTIMED: Final = "keylane_untimed"
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ProfileMetadata:
     """What is known of a profile beside its rows. `packing` is how many windows share a sum."""
 
     source: str
@@ -70,7 +70,7 @@ class Head:
     facts: tuple[tuple[str, Any], ...] = ()
 
 
-def profile_of(rows: pa.Table, head: Head) -> Profile:
+def profile_of(rows: pa.Table, head: ProfileMetadata) -> Profile:
     """The profile that counted rows are, each key in one row."""
     fields = rows.select(list(head.key.fields))
     keys = read_batch(fields, head.key)
@@ -180,7 +180,9 @@ def _without(
     return WithoutKey(nulls, int(records[empty].sum()), int(records[misfit].sum()) + unread)
 
 
-def observed_lanes(rows: pa.Table, head: Head, lanes: int, contract: Contract | None) -> tuple[pa.Table, ObservedLanes]:
+def observed_lanes(
+    rows: pa.Table, head: ProfileMetadata, lanes: int, contract: Contract | None
+) -> tuple[pa.Table, ObservedLanes]:
     """The rows with each key once, and the records of each lane in each window.
 
     A key that was seen in several lanes is several rows: the contract gives it one of them, and what lies in the
@@ -267,7 +269,11 @@ def most_over(records: int, tracked: int) -> int:
 
 
 def sketched_profile(
-    rows: Sequence[dict[str, Any]], head: Head, types: pa.Schema, distinct: tuple[list[int], list[int]], tracked: int
+    rows: Sequence[dict[str, Any]],
+    head: ProfileMetadata,
+    types: pa.Schema,
+    distinct: tuple[list[int], list[int]],
+    tracked: int,
 ) -> Profile:
     """The profile of what sketches kept; `types` are those of the key's fields, `distinct` by window and in all."""
     counts = _counts(rows, head, types)
@@ -292,7 +298,7 @@ def sketched_profile(
     return replace(made, fingerprint=fingerprint_of(made))
 
 
-def _counts(rows: Sequence[dict[str, Any]], head: Head, types: pa.Schema) -> pa.Table:
+def _counts(rows: Sequence[dict[str, Any]], head: ProfileMetadata, types: pa.Schema) -> pa.Table:
     """The pairs of all windows as counted rows: a key, and a sum for each window."""
     tokens: dict[Any, int] = {}
     for row in rows:

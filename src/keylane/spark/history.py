@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from keylane.history.check import JUDGEMENTS, dealt
 from keylane.history.rows import SCHEMA, normal
-from keylane.history.verdict import Found, added, verdict_of
+from keylane.history.verdict import BucketResult, added, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ def judged(rows: DataFrame, settings: Settings, bits: int = 6) -> Verdict:
     dealt_rows = rows.mapInArrow(_dealer(bits), f"judgement int, bucket int, {ROWS_DDL}")
     founds = dealt_rows.groupBy("judgement", "bucket").applyInArrow(_judge(settings), "found string")
     texts = (row[0] for row in founds.toLocalIterator())
-    return verdict_of(added(map(Found.from_text, texts), settings.keep), settings)
+    return verdict_of(added(map(BucketResult.from_text, texts), settings.keep), settings)
 
 
 def _dealer(bits: int) -> Any:

@@ -15,8 +15,8 @@ import pytest
 from keylane.contract.model import Geo, Key
 from keylane.errors import DataError, UnplacedError
 from keylane.geo.coordinates import Region, place_problem, place_problems
-from keylane.keys.cells import cell_in, cells_in, degrees
-from keylane.keys.encode import encode
+from keylane.keys.cells import cell_in, cells_in
+from keylane.keys.encode import degrees, encode
 from keylane.keys.read import read_batch, record_reader
 from keylane.records import REASON_CODES, Reason
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from keylane.contract.model import Key
-from keylane.profile.build import Head, profile_of
+from keylane.profile.build import ProfileMetadata, profile_of
 from keylane.profile.model import position_windows
 
 if TYPE_CHECKING:
@@ -30,5 +30,5 @@ def made(keys: Sequence[Any], counts: Sequence[Sequence[int]], key: Key | None =
     """A profile of these keys of one field, with their records by window."""
     given = key or Key(fields=("k",))
     total = int(np.sum(counts))
-    head = Head("data/", given, position_windows(total, len(counts[0])), packing=1)
+    head = ProfileMetadata("data/", given, position_windows(total, len(counts[0])), packing=1)
     return replace(profile_of(rows_of({given.fields[0]: pa.array(keys)}, counts), head), **changes)

@@ -9,7 +9,7 @@ import pytest
 
 from keylane.contract.partitioners import FACTS
 from keylane.errors import DataError
-from keylane.measure.evidence import Candidate, candidates_for, family_of, narrowed
+from keylane.measure.evidence import Hypothesis, candidates_for, family_of, narrowed
 from keylane.placement.partitioners import partitioner
 
 UUIDS = [str(UUID(int=i * 2**90 + i)) for i in range(1, 20)]
@@ -87,18 +87,18 @@ def test_the_usual_member_of_a_family_comes_first(family: str, first: str) -> No
 def test_a_candidate_predicts_what_the_partitioner_does(name: str) -> None:
     keys = [f"k{i}" for i in range(200)]
     one = partitioner(name)
-    predicted = Candidate(one, "utf8").lanes(pa.array(keys), 12)
+    predicted = Hypothesis(one, "utf8").lanes(pa.array(keys), 12)
     assert predicted.tolist() == [one.lane(key.encode(), 12) for key in keys]
 
 
 def test_a_key_that_does_not_fit_has_no_predicted_lane() -> None:
-    candidate = Candidate(partitioner("kafka-java"), "int32be")
+    candidate = Hypothesis(partitioner("kafka-java"), "int32be")
     assert candidate.lanes(pa.array([1, 2**40, 3]), 12).tolist()[1] == -1
 
 
 def test_a_stripped_candidate_hashes_what_is_behind_the_header() -> None:
     keys = [b"\0\0\0\0%c" % i + b"m-7" for i in range(20)]
-    lanes = Candidate(partitioner("kafka-java"), "raw", strip_header=True).lanes(pa.array(keys), 12)
+    lanes = Hypothesis(partitioner("kafka-java"), "raw", strip_header=True).lanes(pa.array(keys), 12)
     assert set(lanes.tolist()) == {partitioner("kafka-java").lane(b"m-7", 12)}
 
 

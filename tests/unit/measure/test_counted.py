@@ -13,7 +13,7 @@ from tests.unit.measure.profiles import made, rows_of
 from keylane import Router
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError
-from keylane.profile.build import Head, fingerprint_of, heaviest_first, observed_lanes, profile_of, unpacked
+from keylane.profile.build import ProfileMetadata, fingerprint_of, heaviest_first, observed_lanes, profile_of, unpacked
 from keylane.profile.model import ObservedLanes, WithoutKey, position_windows, time_windows
 
 if TYPE_CHECKING:
@@ -59,21 +59,23 @@ def test_keys_of_one_hash_are_in_the_order_of_their_bytes(monkeypatch: pytest.Mo
 
 def test_what_has_no_key_is_set_apart() -> None:
     rows = rows_of({"k": ["a", None, ""], "keylane_malformed": [0, 2, 0]}, [[3, 1], [4, 1], [0, 2]])
-    found = profile_of(rows, Head("s", Key(fields=("k",)), position_windows(11, 2), packing=1))
+    found = profile_of(rows, ProfileMetadata("s", Key(fields=("k",)), position_windows(11, 2), packing=1))
     assert found.without_key == WithoutKey(null=3, empty=2, malformed=2)
     assert (found.keys.to_pylist(), found.total) == ([{"k": "a"}], 11)
 
 
 def test_keys_that_do_not_fit_their_encoding_are_malformed() -> None:
     rows = rows_of({"k": [7, 2**40, None]}, [[3], [4], [5]])
-    found = profile_of(rows, Head("s", Key(fields=("k",), encoding="int32be"), position_windows(12, 1), packing=1))
+    found = profile_of(
+        rows, ProfileMetadata("s", Key(fields=("k",), encoding="int32be"), position_windows(12, 1), packing=1)
+    )
     assert found.without_key == WithoutKey(null=5, malformed=4)
     assert found.records.tolist() == [3]
 
 
 def test_a_null_in_any_field_makes_the_key_null() -> None:
     rows = rows_of({"a": ["x", "x", None], "b": [1, None, 1]}, [[1], [2], [4]])
-    found = profile_of(rows, Head("s", Key(fields=("a", "b")), position_windows(7, 1), packing=1))
+    found = profile_of(rows, ProfileMetadata("s", Key(fields=("a", "b")), position_windows(7, 1), packing=1))
     assert (found.keys.to_pylist(), found.without_key.null) == ([{"a": "x", "b": 1}], 6)
 
 
@@ -83,7 +85,7 @@ def test_lanes_are_added_up_and_a_key_in_two_of_them_is_one(contract: Callable[.
     home = [Router(agreed).place({"k": key}).lane or 0 for key in keys]
     away = (home[0] + 1) % 4
     rows = rows_of({"k": [*keys, "a"], "keylane_lane": [*home, away]}, [[2, 0], [3, 1], [0, 5], [1, 1]])
-    head = Head("s", Key(fields=("k",)), position_windows(13, 2), packing=1)
+    head = ProfileMetadata("s", Key(fields=("k",)), position_windows(13, 2), packing=1)
     merged, lanes = observed_lanes(rows, head, 4, agreed)
     assert lanes.misplaced == 2
     assert lanes.by_window.sum() == 13

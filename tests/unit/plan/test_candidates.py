@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keylane.plan.candidates import candidates
-from keylane.plan.hashed_keys import Stream
+from keylane.plan.hashed_keys import ProfiledStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def by_name(profile: Profile, *counts: int) -> dict[tuple[str, int], Candidate]:
-    found = candidates(Stream(profile, counts), "kafka-java", counts)
+    found = candidates(ProfiledStream(profile, counts), "kafka-java", counts)
     return {(one.strategy, one.lanes): one for one in found}
 
 

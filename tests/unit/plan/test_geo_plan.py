@@ -24,7 +24,7 @@ from keylane.plan.choose import Constraints
 from keylane.plan.contract_text import Means
 from keylane.plan.current import today_of
 from keylane.plan.document import document, notes
-from keylane.plan.hashed_keys import Stream, hours_of, moved_loads
+from keylane.plan.hashed_keys import ProfiledStream, hours_of, moved_loads
 from keylane.plan.planner import Plan, Question, heat_under, make_plan, plainly_hashed
 from keylane.profile.model import Profile, Windows
 from keylane.router import Router
@@ -252,16 +252,16 @@ def test_bytes_that_are_all_cells_are_places_and_others_beside_them_are_not(plan
     assert found.contract.spec.key.encodings == ("raw",)
     assert found.choice.chosen.candidate.strategy.startswith("geo-")
     mixed = replace(profile, keys=pa.table({"key": [*keys[:-1], b"other"]}))
-    assert Stream(mixed).places is None
+    assert ProfiledStream(mixed).places is None
     spec = plan.contract.spec.model_copy(update={"key": raw})
     today = plan.contract.model_copy(update={"spec": spec})
     with pytest.raises(UsageError, match="not all keys are cells"):
         planned(mixed, today=today)
-    stands = today_of(Stream(mixed), today, 60)
+    stands = today_of(ProfiledStream(mixed), today, 60)
     decided = decide(Router(today), mixed.keys).lane
     assert stands.home.tolist() == np.asarray(decided).tolist()
     loads = moved_loads(
-        Stream(mixed).hashed("kafka-java", 60), stands.fitted.moves, mixed.by_window, stands.fitted.tier_lanes
+        ProfiledStream(mixed).hashed("kafka-java", 60), stands.fitted.moves, mixed.by_window, stands.fitted.tier_lanes
     )
     assert loads.sum(axis=1).tolist() == np.bincount(decided, mixed.records, minlength=60).tolist()
 
@@ -347,6 +347,6 @@ def test_why_a_lane_is_hot_is_told_by_cells_and_not_by_home_cells() -> None:
 
 def test_the_cells_of_a_stream_are_each_there_once_with_all_their_records() -> None:
     finer = [int(middle(cells_of([33.4], [-112.1])[0], 10)), int(cells_of([33.4], [-112.1])[0])]
-    places = Stream(of_cells(finer, [[3, 1], [2, 0]])).places
+    places = ProfiledStream(of_cells(finer, [[3, 1], [2, 0]])).places
     assert places is not None
     assert (len(places.cells), places.loads.ravel().tolist(), places.resolution) == (1, [5, 1], 9)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keylane.plan.hashed_keys import Stream
+from keylane.plan.hashed_keys import ProfiledStream
 from keylane.plan.planner import assumed, heat_of
 from keylane.profile.model import ObservedLanes
 
@@ -35,7 +35,7 @@ def test_many_even_keys_are_fair(profile: Made, contract: Contracts) -> None:
 def test_records_in_lanes_that_the_hash_does_not_give_are_a_mixed_writer(profile: Made) -> None:
     """Every record of the topic lies where Java puts it, but for a fifth that a second writer put on lane 0."""
     keys = profile(np.full((5_000, 4), 4))
-    loads = Stream(keys).hashed("kafka-java", 8).loads
+    loads = ProfiledStream(keys).hashed("kafka-java", 8).loads
     mixed = np.floor(loads * 0.8)
     mixed[0] += loads.sum(axis=0) - mixed.sum(axis=0)
     same = profile(np.full((5_000, 4), 4), lanes=ObservedLanes(loads.astype(np.int64)))

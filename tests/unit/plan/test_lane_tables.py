@@ -20,8 +20,8 @@ from keylane.plan.geo_document import geo_document, sampled, text_of
 from keylane.plan.lane_tables import (
     LADDER,
     Counted,
-    Fitted,
-    Score,
+    FittedTable,
+    TableScore,
     Wish,
     chosen,
     fitted,
@@ -55,7 +55,7 @@ def document(counted: Counted, wish: Wish, **more: Any) -> dict[str, Any]:
     return geo_document("SRC", counted, {}, table, held, met=met, **more)
 
 
-def written(table: Fitted, *arguments: Any, **more: Any) -> str:
+def written(table: FittedTable, *arguments: Any, **more: Any) -> str:
     return geo_contract_text(text_of(table), table.wish, *arguments, **more)
 
 
@@ -221,7 +221,7 @@ def test_a_hash_is_of_the_ancestors() -> None:
     sums = np.zeros(6)
     for parent, load in by_parent.items():
         sums[partitioner("kafka-java").lane(parent.to_bytes(8, "big"), 6) or 0] += load
-    assert isinstance(found, Score)
+    assert isinstance(found, TableScore)
     assert found.cv == pytest.approx(cv(sums))
 
 
@@ -239,7 +239,7 @@ def test_where_one_half_is_empty_nothing_is_said_to_be_even() -> None:
 
 def test_the_hour_that_misses_its_goal_is_named_and_not_the_one_that_has_few_records() -> None:
     quiet, busy = (0.456, 0.408), (0.2, 0.05)
-    score = Score(0.01, quiet[0], 1.1, 0.02, quiet[1], (quiet, busy))
+    score = TableScore(0.01, quiet[0], 1.1, 0.02, quiet[1], (quiet, busy))
     (found,) = missed(score, Wish(60))
     assert (found.what, found.cv, found.noise_floor) == ("CV of an hour", *busy)
     assert found.goal == pytest.approx(0.05 * (1 + 3 / np.sqrt(118)))

@@ -9,7 +9,7 @@ import pytest
 
 from keylane.measure.balance import max_over_mean
 from keylane.plan import strategies
-from keylane.plan.hashed_keys import Stream, moved_loads
+from keylane.plan.hashed_keys import ProfiledStream, moved_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def fullest(profile: Profile, lanes: int, fitted: Fitted) -> float:
-    hashed = Stream(profile).hashed("kafka-java", lanes)
+    hashed = ProfiledStream(profile).hashed("kafka-java", lanes)
     return max_over_mean(moved_loads(hashed, fitted.moves, profile.by_window, fitted.tier_lanes).sum(axis=1))
 
 
 def fit(name: str, profile: Profile, lanes: int) -> Fitted:
-    stream = Stream(profile)
+    stream = ProfiledStream(profile)
     return strategies.STRATEGIES[name](stream.hashed("kafka-java", lanes), stream.whole)
 
 
@@ -99,7 +99,7 @@ def test_what_comes_later_is_not_looked_at(profile: Made) -> None:
 
 
 def _named_moves(profile: Profile, fit_to: Callable[..., Fitted]) -> dict[str, tuple[int, ...]]:
-    stream = Stream(profile)
+    stream = ProfiledStream(profile)
     halves = next(fold for fold in stream.folds if fold.fit.last == 4)
     moves = fit_to(stream.hashed("kafka-java", 8), halves.fit).moves
     keys = profile.keys.column("k").to_pylist()

@@ -9,7 +9,7 @@ import pytest
 
 from keylane.placement.ranges import KeySpace
 from keylane.plan.current import today_of
-from keylane.plan.hashed_keys import Stream, moved_loads
+from keylane.plan.hashed_keys import ProfiledStream, moved_loads
 from keylane.router import Router
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NAMES = ("kafka-java", "librdkafka-consistent-random", "sarama-hash", "pulsar-mu
 @pytest.mark.parametrize("name", NAMES)
 def test_keys_are_where_the_router_puts_them(name: str, steady: Profile, contract: Callable[..., Contract]) -> None:
     router = Router(contract(partitioner=name, lanes=24))
-    assert Stream(steady).hashed(name, 24).home.tolist() == router.lanes(steady.keys).to_pylist()
+    assert ProfiledStream(steady).hashed(name, 24).home.tolist() == router.lanes(steady.keys).to_pylist()
 
 
 @pytest.mark.parametrize("name", ["kafka-java", "kinesis-md5"])
@@ -32,7 +32,7 @@ def test_keys_are_there_also_where_shards_are_uneven(
     name: str, steady: Profile, contract: Callable[..., Contract]
 ) -> None:
     space, promised = KeySpace((0, 2**99, 2**126, 2**127, 2**127 + 1)), contract(partitioner=name, lanes=5)
-    stream, router = Stream(steady, (5, 10)), Router(promised, key_space=space)
+    stream, router = ProfiledStream(steady, (5, 10)), Router(promised, key_space=space)
     right = router.lanes(steady.keys).to_pylist()
     hashed = stream.hashed(name, space)
     assert hashed.home.tolist() == today_of(stream, promised, 5, space).home.tolist() == right
@@ -44,23 +44,23 @@ def test_keys_are_there_also_where_shards_are_uneven(
 @pytest.mark.parametrize("name", NAMES)
 def test_loads_under_a_common_multiple_are_those_counted_apart(name: str, steady: Profile) -> None:
     counts = (3, 8, 12, 20)
-    together = Stream(steady, counts)
+    together = ProfiledStream(steady, counts)
     for lanes in counts:
-        apart = Stream(steady).hashed(name, lanes)
+        apart = ProfiledStream(steady).hashed(name, lanes)
         assert np.array_equal(together.hashed(name, lanes).loads, apart.loads)
         assert apart.loads.sum() == steady.records.sum()
 
 
 def test_a_common_multiple_too_large_is_not_used(steady: Profile) -> None:
     counts = (1009, 1013, 1019)
-    assert set(Stream(steady, counts)._hashed) == set()
-    stream = Stream(steady, counts)
+    assert set(ProfiledStream(steady, counts)._hashed) == set()
+    stream = ProfiledStream(steady, counts)
     stream.hashed("kafka-java", 1009)
     assert [lanes for _, lanes in stream._hashed] == [1009]
 
 
 def test_moved_loads_are_what_a_count_of_the_moved_keys_gives(steady: Profile) -> None:
-    hashed = Stream(steady).hashed("kafka-java", 8)
+    hashed = ProfiledStream(steady).hashed("kafka-java", 8)
     moves: dict[int, tuple[int, ...]] = {0: (3,), 1: (0, 1, 2, 7), 5: (8, 9)}
     expected = np.zeros((10, 8))
     for rank, row in enumerate(steady.by_window):
@@ -70,6 +70,6 @@ def test_moved_loads_are_what_a_count_of_the_moved_keys_gives(steady: Profile) -
 
 
 def test_no_record_is_lost_by_moving(steady: Profile) -> None:
-    hashed = Stream(steady).hashed("kafka-java", 8)
+    hashed = ProfiledStream(steady).hashed("kafka-java", 8)
     everything: Any = {rank: (rank % 8, (rank + 1) % 8) for rank in range(100)}
     assert moved_loads(hashed, everything, steady.by_window).sum() == pytest.approx(steady.records.sum())

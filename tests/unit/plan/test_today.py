@@ -9,7 +9,7 @@ import pytest
 
 from keylane.plan.candidates import candidates, standing
 from keylane.plan.current import moved_from, today_of
-from keylane.plan.hashed_keys import Stream
+from keylane.plan.hashed_keys import ProfiledStream
 from keylane.router import Router
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ids=["hash", "pins", "values", "ranges"],
 )
 def test_whole_keys_are_where_the_router_has_them(rules: Any, steady: Profile, contract: Contracts) -> None:
-    stream, today = Stream(steady), contract(lanes=8, **rules)
+    stream, today = ProfiledStream(steady), contract(lanes=8, **rules)
     found = today_of(stream, today, 8)
     assert found.home.tolist() == Router(today).lanes(steady.keys).to_pylist()
     loads = np.bincount(found.home, steady.records, minlength=8)
@@ -41,20 +41,20 @@ def test_whole_keys_are_where_the_router_has_them(rules: Any, steady: Profile, c
 
 def test_a_spread_key_has_all_of_its_lanes(steady: Profile, contract: Contracts) -> None:
     today = contract(lanes=8, hot_keys=[{"keys": ["key-00000"], "spread": {"lanes": [1, 2, 6], "by": "order"}}])
-    found = today_of(Stream(steady), today, 8)
+    found = today_of(ProfiledStream(steady), today, 8)
     rank = steady.keys.column("k").to_pylist().index("key-00000")
     assert (found.home[rank], found.fitted.moves[rank]) == (-1, (1, 2, 6))
 
 
 def test_a_tier_has_lanes_of_its_own(steady: Profile, contract: Contracts) -> None:
     rule = {"keys": ["key-00000"], "tier": {"stream": "t.hot", "lanes": 4}}
-    found = today_of(Stream(steady), contract(lanes=8, hot_keys=[rule]), 8)
+    found = today_of(ProfiledStream(steady), contract(lanes=8, hot_keys=[rule]), 8)
     assert found.fitted.tier_lanes == 4
     assert all(8 <= lane < 12 for lanes in found.fitted.moves.values() for lane in lanes)
 
 
 def test_twice_the_lanes_move_half_of_the_keys(steady: Profile, contract: Contracts) -> None:
-    stream = Stream(steady)
+    stream = ProfiledStream(steady)
     today = today_of(stream, contract(lanes=8), 8)
     found = {one.lanes: one for one in candidates(stream, "kafka-java", (8, 16)) if one.strategy == "hash"}
     assert moved_from(today, stream, found[8]).keys == 0
@@ -62,7 +62,7 @@ def test_twice_the_lanes_move_half_of_the_keys(steady: Profile, contract: Contra
 
 
 def test_only_what_is_pinned_moves(steady: Profile, contract: Contracts) -> None:
-    stream = Stream(steady)
+    stream = ProfiledStream(steady)
     today = today_of(stream, contract(lanes=8), 8)
     one = next(one for one in candidates(stream, "kafka-java", (8,)) if one.strategy == "pin")
     moved = moved_from(today, stream, one)
@@ -72,7 +72,7 @@ def test_only_what_is_pinned_moves(steady: Profile, contract: Contracts) -> None
 
 
 def test_a_key_that_is_spread_from_its_lane_keeps_its_part_there(steady: Profile, contract: Contracts) -> None:
-    stream = Stream(steady)
+    stream = ProfiledStream(steady)
     home = int(stream.hashed("kafka-java", 8).home[0])
     today = today_of(stream, contract(lanes=8), 8)
     one = next(one for one in candidates(stream, "kafka-java", (8,)) if one.strategy == "spread")
@@ -85,7 +85,7 @@ def test_a_key_that_is_spread_from_its_lane_keeps_its_part_there(steady: Profile
 
 
 def test_keys_that_the_table_rejects_are_on_no_lane(steady: Profile, contract: Contracts) -> None:
-    stream = Stream(steady)
+    stream = ProfiledStream(steady)
     today = contract(lanes=8, table={"values": {"key-00000": 5}, "otherwise": "reject"})
     found = today_of(stream, today, 8)
     rank = steady.keys.column("k").to_pylist().index("key-00000")
@@ -97,5 +97,5 @@ def test_keys_that_the_table_rejects_are_on_no_lane(steady: Profile, contract: C
 def test_keys_that_the_profile_does_not_know_are_counted(steady: Profile, contract: Contracts) -> None:
     pins = {"keys": ["key-00000", "gone-1"], "pin": {"lanes": [3, 4]}}
     today = contract(lanes=8, hot_keys=[pins], table={"values": {"gone-2": 5, "key-00001": 1}})
-    assert today_of(Stream(steady), today, 8).unseen == 2
-    assert today_of(Stream(steady), contract(lanes=8), 8).unseen == 0
+    assert today_of(ProfiledStream(steady), today, 8).unseen == 2
+    assert today_of(ProfiledStream(steady), contract(lanes=8), 8).unseen == 0

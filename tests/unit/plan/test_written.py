@@ -12,7 +12,7 @@ from keylane.contract.model import Key, Window
 from keylane.contract.parse import parse_contract
 from keylane.plan.candidates import candidates
 from keylane.plan.contract_text import Means, contract_text, parsed, unable
-from keylane.plan.hashed_keys import Stream
+from keylane.plan.hashed_keys import ProfiledStream
 from keylane.profile.model import Profile, Windows
 from keylane.router import Router
 
@@ -44,7 +44,7 @@ STRATEGIES = ("hash", "pin", "table", "spread", "spread-by-position", "tier", "t
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_router_places_every_key_on_the_lanes_of_the_plan(strategy: str, hot: Profile) -> None:
-    stream = Stream(hot, (8,))
+    stream = ProfiledStream(hot, (8,))
     one = next(one for one in candidates(stream, "kafka-java", (8,)) if one.strategy == strategy)
     router = Router(parsed(contract_text(one, hot, MEANS), MEANS))
     placed = router.placements(records_of(hot), np.arange(40 * hot.keys.num_rows))
@@ -61,7 +61,7 @@ def test_a_router_places_every_key_on_the_lanes_of_the_plan(strategy: str, hot: 
 
 def test_a_wrong_lane_in_the_text_would_be_noticed(hot: Profile) -> None:
     """The twin: one pin changed in the text, and the router no longer agrees with the plan."""
-    stream = Stream(hot, (8,))
+    stream = ProfiledStream(hot, (8,))
     one = next(one for one in candidates(stream, "kafka-java", (8,)) if one.strategy == "table")
     rank, (lane, *_) = next(iter(one.fitted.moves.items()))
     moved = {**one.fitted.moves, rank: ((lane + 1) % 8,)}
@@ -92,7 +92,7 @@ def test_keys_come_back_from_the_text_as_they_are(strategy: str) -> None:
     profile = Profile(
         "s", Key(fields=("k",)), Windows("position", (0, 1)), keys, np.full((len(AWKWARD), 1), 9, np.int32)
     )
-    one = next(one for one in candidates(Stream(profile), "kafka-java", (8,)) if one.strategy == strategy)
+    one = next(one for one in candidates(ProfiledStream(profile), "kafka-java", (8,)) if one.strategy == strategy)
     lanes = next(iter(one.fitted.moves.values()), (1,))
     moves = dict.fromkeys(range(len(AWKWARD)), lanes)
     spec = parse_contract(contract_text(one, profile, MEANS, moves)).spec
@@ -105,9 +105,9 @@ def test_keys_of_several_fields_are_pinned_and_not_listed() -> None:
     counts = np.array([[60, 60], [50, 50], [10, 10]], np.int32)
     both = Profile("s", Key(fields=("city", "id")), Windows("position", (0, 1, 2)), keys, counts)
     assert "one field" in (unable("table", both, MEANS) or "")
-    one = next(one for one in candidates(Stream(both), "kafka-java", (2,)) if one.strategy == "pin")
+    one = next(one for one in candidates(ProfiledStream(both), "kafka-java", (2,)) if one.strategy == "pin")
     lanes = Router(parsed(contract_text(one, both, MEANS), MEANS)).lanes(keys).to_pylist()
-    home = Stream(both).hashed("kafka-java", 2).home
+    home = ProfiledStream(both).hashed("kafka-java", 2).home
     assert lanes == [one.fitted.moves.get(rank, (int(home[rank]),))[0] for rank in range(3)]
 
 
@@ -133,9 +133,9 @@ def test_keys_that_no_contract_can_name_are_said_so(values: list[Any], encoding:
 
 
 def test_a_contract_that_places_as_todays_does_is_todays(hot: Profile) -> None:
-    one = next(one for one in candidates(Stream(hot), "kafka-java", (8,)) if one.strategy == "hash")
+    one = next(one for one in candidates(ProfiledStream(hot), "kafka-java", (8,)) if one.strategy == "hash")
     today = parse_contract(contract_text(one, hot, MEANS))
     means = Means("t", ("t",), today=today)
     assert parsed(contract_text(one, hot, means), means) is today
-    pinned = next(one for one in candidates(Stream(hot), "kafka-java", (8,)) if one.strategy == "pin")
+    pinned = next(one for one in candidates(ProfiledStream(hot), "kafka-java", (8,)) if one.strategy == "pin")
     assert parsed(contract_text(pinned, hot, means), means) is not today

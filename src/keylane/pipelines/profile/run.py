@@ -25,7 +25,7 @@ from keylane.keys.cells import region_of
 from keylane.pipelines.context import session_beside, translated, warn
 from keylane.pipelines.profile.files import Looked, look_at_files
 from keylane.pipelines.route.options import KafkaOptions
-from keylane.profile.build import PRECISION, TRACKED, Head, observed_lanes, profile_of, sketched_profile
+from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, observed_lanes, profile_of, sketched_profile
 from keylane.spark.count_cells import CELL, home_cell_keys, reasons_of
 from keylane.spark.count_keys import UNTIMED, Counting, counted, distinct_keys, packing_for, sketched
 from keylane.spark.keys import column_named
@@ -99,7 +99,7 @@ def profile(
         try:
             with active_session_kept(), _looked(address, read, contract, given, spark, say) as found:
                 look = _in_cells(found, place, contract) if place else found
-                head = Head(source, wanted, look.windows, packing_for(look.records), look.size)
+                head = ProfileMetadata(source, wanted, look.windows, packing_for(look.records), look.size)
                 made = _sketched(look, head) if given.approximate else _made(look, head, contract, folder)
         except Exception as error:
             raise translated(error, work="the profile") from error
@@ -186,7 +186,7 @@ def _named(fields: tuple[str, ...], encoding: Encoding | tuple[Encoding, ...]) -
     return Key(fields=fields, encoding=encoding)
 
 
-def _made(look: Looked, head: Head, contract: Contract | None, folder: Path) -> Profile:
+def _made(look: Looked, head: ProfileMetadata, contract: Contract | None, folder: Path) -> Profile:
     raw = folder / "raw"
     how = Counting(head.key, head.windows, head.packing, untimed=look.untimed)
     counted(look.frame, how).write.parquet(f"file://{raw}")
@@ -208,7 +208,7 @@ def _of_cells(contract: Contract, key: Key) -> Contract:
     return contract.model_copy(update={"spec": contract.spec.model_copy(update={"key": key})})
 
 
-def _sketched(look: Looked, head: Head) -> Profile:
+def _sketched(look: Looked, head: ProfileMetadata) -> Profile:
     """By sketches. Lanes are left out: a sketch for each lane and window would be more memory than it is to save."""
     rows = sketched(look.frame, head.key, head.windows, TRACKED, PRECISION)
     found = {row["keylane_w"]: row["distinct"] for row in rows}

@@ -23,7 +23,7 @@ from keylane.systems.kafka.cluster import open_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from keylane.budget.rebalance import Change, Move
+    from keylane.budget.rebalance import Move, Reassignment
     from keylane.systems.kafka.access import KafkaAccess
 
     Tell: TypeAlias = Callable[[str], None]
@@ -241,7 +241,7 @@ class Applied:
     seconds: float
 
 
-def applied(client: Any, change: Change, rate: int | None, tell: Tell, *, poll: float = POLL_SECONDS) -> Applied:
+def applied(client: Any, change: Reassignment, rate: int | None, tell: Tell, *, poll: float = POLL_SECONDS) -> Applied:
     """Carry a change out and wait until it is done. `rate`: bytes a second that a broker sends or receives for it."""
     began, layout, busy = time.monotonic(), observed(client), under_way(client)
     if reason := obstacle(change, layout, busy):
@@ -321,7 +321,7 @@ def _start(client: Any, moves: list[Move]) -> None:
         raise BrokerError.of("the cluster refused to move lanes", got="; ".join(failed), hint=hint)
 
 
-def _wait(client: Any, change: Change, tell: Tell, poll: float) -> None:
+def _wait(client: Any, change: Reassignment, tell: Tell, poll: float) -> None:
     """Until no lane of the change is under way, with a word on how far it is."""
     ours = {move.place: move for move in change.moves}
     while left := [ours[place] for place in under_way(client) if place in ours]:
@@ -329,7 +329,7 @@ def _wait(client: Any, change: Change, tell: Tell, poll: float) -> None:
         time.sleep(poll)
 
 
-def _progress(change: Change, left: list[Move]) -> str:
+def _progress(change: Reassignment, left: list[Move]) -> str:
     lanes = f"{len(change.moves) - len(left):,} of {len(change.moves):,} lanes moved"
     if change.bytes is None:
         return lanes
@@ -337,7 +337,7 @@ def _progress(change: Change, left: list[Move]) -> str:
     return f"{lanes}, {(change.bytes - open_bytes) / 1e6:,.1f} of {change.bytes / 1e6:,.1f} MB"
 
 
-def _elect(client: Any, change: Change, poll: float) -> tuple[int, int]:
+def _elect(client: Any, change: Reassignment, poll: float) -> tuple[int, int]:
     """Have the preferred leaders lead; how many do now, and how many do not. A copy that is new may need a while."""
     until, first = time.monotonic() + ELECTION_SECONDS, len(wrong := _wrongly_led(client, change))
     while wrong and time.monotonic() < until:
@@ -350,6 +350,6 @@ def _elect(client: Any, change: Change, poll: float) -> tuple[int, int]:
     return first - len(wrong), len(wrong)
 
 
-def _wrongly_led(client: Any, change: Change) -> list[Lane]:
+def _wrongly_led(client: Any, change: Reassignment) -> list[Lane]:
     meant = {move.place for move in change.moves} | set(change.elections)
     return [lane for lane in observed(client).lanes if lane.place in meant and lane.leader != lane.replicas[0]]

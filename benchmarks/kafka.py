@@ -119,8 +119,7 @@ def _by_spark(spark: SparkSession, broker: Cluster, topic: str, folder: Path) ->
 
 
 def _by_route(spark: SparkSession, broker: Cluster, topic: str, folder: Path, delivery: Any) -> None:
-    from keylane.pipelines.route.options import KafkaOptions
-    from keylane.pipelines.route.run import Options, route
+    from keylane.pipelines.route import KafkaOptions, Options, route
 
     state = folder / topic
     # One batch, as on Spark's side.

@@ -78,7 +78,7 @@ def _sides(broker: Cluster, folder: Path) -> Iterator[Figure]:
 def _followed(spark: SparkSession, broker: Cluster, target: Path, *, matching: bool) -> None:
     from keylane.pipelines.match.follow import Following, follow
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.route.options import KafkaOptions
+    from keylane.pipelines.route import KafkaOptions
 
     drivers, riders = (f"kafka://{broker.bootstrap}/{topic}" for topic in (DRIVERS, RIDERS))
     given = Options(radius=RADIUS, kafka=KafkaOptions(value="json", max_records=BATCH))

@@ -39,7 +39,7 @@ FOLLOW = """
 import sys, threading
 from pathlib import Path
 from benchmarks.contracts import payments
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import Options, route
 
 asked, done = threading.Event(), []
 
@@ -89,7 +89,7 @@ def _written(folder: Path) -> None:
 
 
 def _against_spark(source: Path, folder: Path) -> Iterator[Figure]:
-    from keylane.pipelines.route.run import route
+    from keylane.pipelines.route import route
     from keylane.spark import local_session
 
     spark, numbers = local_session(), count()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["REASON_CODES", "Finding", "Placement", "Position", "Reason", "Severity"]
+__all__ = ["REASON_CODES", "Finding", "Parked", "Placement", "Position", "Reason", "Severity"]
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 #: Where a record stood in its source (an offset). What keyless rules and position spreads read.
@@ -66,3 +66,13 @@ class Finding:
     def __str__(self) -> str:
         place = f"line {self.line}: {self.where}" if self.line else self.where
         return f"{self.severity}: {place}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A key that is set aside from a position on. `kind` says whether `key` is a routing key or a record's own."""
+
+    kind: str
+    key: str
+    part: int
+    place: int

@@ -228,7 +228,7 @@ def test_planted_chance_or_a_clock_is_reported(source: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["pipelines.route", "pipelines.profile", "pipelines.route.to_kafka", "plan.choose", "cli.main", "cli.plan"],
+    ["pipelines.route", "pipelines.profile", "systems.kafka.target", "plan.choose", "cli.main", "cli.plan"],
 )
 def test_what_is_no_place_needs_no_library_of_places(module: str) -> None:
     code = f"import sys\nfor name in ('h3', 'scipy'): sys.modules[name] = None\nimport keylane.{module}"

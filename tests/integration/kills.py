@@ -24,8 +24,7 @@ signal.signal(signal.SIGTERM, lambda *_: stop.set())
 from pathlib import Path
 from tests.integration.routed import contract
 from tests.route.worlds import quick_conf
-from keylane.pipelines.route import KafkaOptions
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import KafkaOptions, Options, route
 
 asked = json.loads(sys.argv[1])
 point, least, held = asked.get("point"), asked.get("batch", 0), Path(asked["held"])

@@ -12,7 +12,7 @@ from tests.integration.test_profile_kafka import BEGAN, send
 
 from keylane.pipelines.geo_table import TableWish, geo_table
 from keylane.pipelines.profile.run import Options
-from keylane.pipelines.route.options import KafkaOptions
+from keylane.pipelines.route import KafkaOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

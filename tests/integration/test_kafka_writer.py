@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from tests.integration.kills import wait_until
 from tests.integration.routed import BASE, read_committed
 
-from keylane.pipelines.route import kafka_writer
-from keylane.pipelines.route.kafka_writer import PERMANENT, WRITE_ERROR, Division, write
+from keylane.spark import kafka_writer
+from keylane.spark.kafka_writer import PERMANENT, WRITE_ERROR, Division, write
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.access import KafkaAccess
 
@@ -40,7 +40,9 @@ def divided(broker: Cluster, topic: Callable[..., str], request: pytest.FixtureR
 
     def divided(batch: int, writers: int = request.param) -> Division:
         fixed = (("keylane.epoch", b"1"),)
-        return Division(KafkaAccess(broker.bootstrap), route, batch, ((name, 4),), writers, fixed, "src")
+        access = KafkaAccess(broker.bootstrap)
+        own = access.java_producer(), access.java_client()
+        return Division(*own, route, batch, ((name, 4),), writers, fixed, "src")
 
     return divided
 
@@ -276,6 +278,7 @@ def test_a_broker_that_is_not_there_is_said(
 ) -> None:
     short: dict[str, Any] = {"max.block.ms": "2000", "delivery.timeout.ms": "2000", "request.timeout.ms": "1000"}
     monkeypatch.setattr(kafka_writer, "NEEDED", {**kafka_writer.NEEDED, **short, "linger.ms": "0"})
-    away = Division(KafkaAccess("127.0.0.1:1"), "away", 0, (("t", 1),), 1, exactly_once=exactly_once)
+    access = KafkaAccess("127.0.0.1:1")
+    away = Division(access.java_producer(), access.java_client(), "away", 0, (("t", 1),), 1, exactly_once=exactly_once)
     with pytest.raises(Exception, match=rf"{WRITE_ERROR}.*batch 0.*127\.0\.0\.1:1"):
         written(away, rows([0], [1]))

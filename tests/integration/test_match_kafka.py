@@ -16,7 +16,7 @@ from keylane.errors import DataError, TargetError
 from keylane.geo.cells import cells_of
 from keylane.pipelines.match.batch import match
 from keylane.pipelines.match.options import Options
-from keylane.pipelines.route.options import KafkaOptions
+from keylane.pipelines.route import KafkaOptions
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.headers import dead_topic

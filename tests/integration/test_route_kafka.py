@@ -15,9 +15,8 @@ from tests.integration.routed import BASE, contract, faults, numbered, read_comm
 
 from keylane import Router
 from keylane.errors import BrokerError, DataError, LaneCountError, TargetError, UsageError
-from keylane.pipelines.route.options import KafkaOptions
-from keylane.pipelines.route.run import Options, Routed
-from keylane.pipelines.route.run import route as run
+from keylane.pipelines.route import KafkaOptions, Options, Routed
+from keylane.pipelines.route import route as run
 from keylane.pipelines.verify.run import verify
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.endpoint import StreamOptions
@@ -370,7 +369,7 @@ def test_refusals_come_before_anything_is_written(world: World, monkeypatch: pyt
     for target in (world.address("missing"), str(world.folder / "lanes")):
         with pytest.raises(DataError, match=r"topic .*got 'nowhere'"):
             run(given, world.address("nowhere"), target, options=Options(kafka=KafkaOptions(create=True)))
-    with pytest.raises(UsageError, match="one topic"):
+    with pytest.raises(UsageError, match="one stream"):
         run(given, world.address(world.source), world.address(world.source), spark=world.spark)
     with pytest.raises(LaneCountError, match="got 4; allowed: 3"):
         world.route(contract(world.target, 3))

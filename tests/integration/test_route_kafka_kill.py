@@ -13,8 +13,7 @@ from tests.integration.kills import Routes
 from tests.integration.routed import contract, faults, numbered, read_committed, send
 from tests.integration.topics import create_topic
 
-from keylane.pipelines.route.options import KafkaOptions
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import KafkaOptions, Options, route
 from keylane.pipelines.verify.run import verify
 
 if TYPE_CHECKING:

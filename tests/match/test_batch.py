@@ -19,8 +19,8 @@ from keylane.pipelines.match.batch import agreed_work, match, sides_of, verified
 from keylane.pipelines.match.lanes import lane_answers
 from keylane.pipelines.match.options import Options
 from keylane.pipelines.match.write import as_messages
-from keylane.pipelines.route.run import Options as RouteOptions
-from keylane.pipelines.route.run import route
+from keylane.pipelines.route import Options as RouteOptions
+from keylane.pipelines.route import route
 
 if TYPE_CHECKING:
     from pathlib import Path

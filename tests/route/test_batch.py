@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 from tests.route.worlds import LANES, contract, faults, write_files
 
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import Options, route
 from keylane.testing.folders import dead_letters, files_of, seen
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.route.worlds import CONTRACT, contract, environment, faults, quick_conf, write_files
 
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import Options, route
 from keylane.testing.folders import seen
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tests.route.worlds import contract
 
 from keylane import Router
 from keylane.errors import DataError, TargetError
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import Options, route
 from keylane.testing.folders import dead_letters, lanes_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from keylane.pipelines.route.run import Routed
+    from keylane.pipelines.route import Routed
 
 
 def records(target: Path) -> list[dict[str, Any]]:
@@ -100,7 +100,7 @@ def test_json_columns_that_come_later_are_added_and_none_changes_its_type(spark:
 
 
 def test_many_splits_of_one_file_keep_their_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from keylane.pipelines.context import session_beside
+    from keylane.spark.context import session_beside
     from keylane.spark.read_lines import _numbered
     from keylane.spark.read_parquet import SourceFile
     from keylane.spark.session import active_session_kept

@@ -21,7 +21,7 @@ from tests.route.worlds import (
     write_files,
 )
 
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import Options, route
 from keylane.systems.folders.folder import Counts
 from keylane.testing.folders import dead_letters, seen
 

@@ -15,9 +15,8 @@ import pytest
 from tests.route.worlds import contract, faults, write_files
 
 from keylane.errors import CountError, DataError, KeylaneError, TargetError, UsageError
-from keylane.pipelines import context as sessions
-from keylane.pipelines.route import files as batch
-from keylane.pipelines.route.run import route
+from keylane.pipelines.route import route
+from keylane.spark import context as sessions
 from keylane.spark import write_lanes
 from keylane.systems.folders.compaction import compact
 from keylane.systems.folders.folder import hold
@@ -127,7 +126,7 @@ def test_a_checkpoint_that_would_repeat_records(spark: SparkSession, tmp_path: P
 def test_a_damaged_manifest(copied: tuple[Path, Path]) -> None:
     source, copy = copied
     next((copy / "_keylane" / "batches").iterdir()).write_text("{half")
-    refused(TargetError, "the target is damaged", copy, contract(), str(source), str(copy))
+    refused(TargetError, "are damaged", copy, contract(), str(source), str(copy))
 
 
 def test_a_head_of_a_later_form(copied: tuple[Path, Path]) -> None:
@@ -225,9 +224,9 @@ def test_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_counts_that_do_not_add_up_fail(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_files(tmp_path / "in", range(1), nulls=False)
-    monkeypatch.setattr(batch, "write_dead", lambda *_: None)
+    monkeypatch.setattr(write_lanes, "write_dead", lambda *_: None)
     whole = write_lanes.write_lanes
-    monkeypatch.setattr(batch, "write_lanes", lambda frame, *rest: whole(frame.where("n < 90"), *rest))
+    monkeypatch.setattr(write_lanes, "write_lanes", lambda frame, *rest: whole(frame.where("n < 90"), *rest))
     with pytest.raises(CountError, match="got 'in 100, out 90, dead 0, filtered 0'"):
         route(contract(), str(tmp_path / "in"), str(tmp_path / "out"), spark=spark)
     assert seen(tmp_path / "out") == set()

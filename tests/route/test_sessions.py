@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from tests.route.worlds import contract, faults, write_files
 
 from keylane.errors import DataError, UsageError
-from keylane.pipelines import context as sessions
-from keylane.pipelines.context import session_beside
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import Options, route
+from keylane.spark import context as sessions
+from keylane.spark.context import session_beside
 from keylane.testing.folders import seen
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def routed(source: Path, target: Path, spark: SparkSession) -> None:
-    from keylane.pipelines.route.run import Options, route
+    from keylane.pipelines.route import Options, route
 
     route(contract(), str(source), str(target), options=Options(max_files=2), spark=spark)
 

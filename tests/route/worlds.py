@@ -77,7 +77,7 @@ def environment() -> dict[str, str]:
 SCRIPT = """
 import json, os, signal, sys
 from tests.route.worlds import contract, quick_conf
-from keylane.pipelines.route.run import Options, route
+from keylane.pipelines.route import Options, route
 
 asked = json.loads(sys.argv[1])
 left = [asked.get("times", 1)]

@@ -9,11 +9,11 @@ import pytest
 from pyarrow import parquet
 
 from keylane import parse_contract
-from keylane.pipelines import context
 from keylane.pipelines.geo_table import TableWish, geo_table
 from keylane.pipelines.match.batch import match
 from keylane.pipelines.match.options import Options
-from keylane.pipelines.route.run import route
+from keylane.pipelines.route import route
+from keylane.systems import jars
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +44,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         told.append("asked")
         return False
 
-    monkeypatch.setattr(context, "cell_way", lambda _: "arrow")
-    monkeypatch.setattr(context, "has_geo", away)
+    monkeypatch.setattr("keylane.spark.cells.cell_way", lambda _: "arrow")
+    monkeypatch.setattr(jars, "has_geo", away)
     return told
 
 
@@ -73,6 +73,6 @@ def test_keys_that_are_no_places_ask_for_nothing(
 def test_a_session_that_has_it_asks_for_nothing(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
-    monkeypatch.setattr(context, "cell_way", lambda _: "java")
-    context.fetch_cells(spark, print)
+    monkeypatch.setattr("keylane.spark.cells.cell_way", lambda _: "java")
+    jars.fetch_cells(spark, print)
     assert asked == []

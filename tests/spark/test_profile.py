@@ -250,7 +250,7 @@ def test_a_folder_of_lanes_is_counted_by_lane_and_a_key_in_two_lanes_is_one_key(
 def test_what_route_has_written_lies_where_its_contract_says_and_idle_lanes_count(
     spark: SparkSession, tmp_path: Path, contract: Callable[..., Contract]
 ) -> None:
-    from keylane.pipelines.route.run import route
+    from keylane.pipelines.route import route
 
     made = contract()
     write(tmp_path / "in" / "a.parquet", [{"k": f"key-{n % 3}", "n": n} for n in range(60)])
@@ -373,8 +373,8 @@ def test_counters_that_may_overflow_are_not_packed(
 
 def test_only_the_columns_of_key_time_and_length_are_read(spark: SparkSession, tmp_path: Path) -> None:
     from keylane.contract.model import Key
-    from keylane.pipelines.context import session_beside
     from keylane.pipelines.profile.files import look_at_files
+    from keylane.spark.context import session_beside
 
     write(tmp_path / "a.parquet", records())
     beside = session_beside(spark, None, {})

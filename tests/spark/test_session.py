@@ -185,7 +185,7 @@ except Exception as error:
     [
         "from keylane.spark import local_session",
         "import keylane.spark; keylane.spark.route",
-        "import keylane.pipelines.route.run",
+        "import keylane.pipelines.route",
     ],
 )
 def test_without_pyspark_the_extra_is_named(imported: str) -> None:

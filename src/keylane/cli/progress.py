@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from keylane.pipelines.route.files import Done
+    from keylane.pipelines.route import Done
 
 __all__ = ["FIGURES", "PAGE", "RouteProgress", "counted", "progress", "ready", "spark_progress"]
 

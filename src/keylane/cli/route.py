@@ -14,7 +14,7 @@ from keylane.cli.progress import RouteProgress
 
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
-    from keylane.pipelines.route.run import Routed
+    from keylane.pipelines.route import Routed
     from keylane.systems.folders.folder import Counts
 
 __all__ = ["Stopping", "route", "settings_from"]
@@ -60,8 +60,8 @@ def route(
     loaded, conf = load_contract(contract), settings_from(settings)
     kafka = taken_from(options)
 
-    from keylane.pipelines.route.run import Options
-    from keylane.pipelines.route.run import route as run
+    from keylane.pipelines.route import Options
+    from keylane.pipelines.route import route as run
 
     given = Options(conf=conf, kafka=kafka, **options)
     stopping, progress = Stopping(), RouteProgress(source)

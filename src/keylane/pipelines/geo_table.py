@@ -18,16 +18,17 @@ from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.coordinates import EARTH, Region
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.context import fetch_cells, session_beside, translated, warn
 from keylane.pipelines.profile.files import look_at_files
 from keylane.pipelines.profile.run import Options
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of
 from keylane.plan.lane_tables import Counted, Wish, chosen
+from keylane.spark.context import session_beside, translated, warn
 from keylane.spark.count_cells import HOURS, count_places
 from keylane.spark.session import active_session_kept
 from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.jars import fetch_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.pipelines.context import Say
     from keylane.pipelines.profile.files import Looked
     from keylane.plan.lane_tables import Strategy
+    from keylane.spark.context import Say
     from keylane.spark.count_cells import PlaceCounts
 
 __all__ = ["GeoTable", "TableWish", "geo_table"]

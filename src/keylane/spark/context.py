@@ -1,16 +1,31 @@
-"""How a pipeline is run: the one argument that says with which Spark, until when, and whom to report to.
+"""How a pipeline is run: with which Spark, until when, whom to report to, and how its failures read.
 
-Made once by the command or the caller, and handed to every step. How a session is made or found: `spark.session`.
+    RunContext       the one argument of every pipeline's steps; made once by the command or the caller
+    session_beside   a session with what the records need, beside the caller's or on a new one
+    translated       an error of Spark, Java or the disk, in keylane's words
+
+A session that the caller made keeps its settings. The pipeline works in a session beside it, on the same cluster, so
+that what the records need is set for them alone; what cannot be set there is reported (`say`), and so is every option
+that comes too late. How a new session is made, and what is looked for in others: `spark.session`.
 """
 
 from __future__ import annotations
 
+import errno
+import re
+import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.utils import is_remote
+
+from keylane.errors import DataError, KeylaneError, SparkError, TargetError, UsageError, cause, first_line
+from keylane.spark.session import existing_session, is_submitted, local_session, missing_in
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -19,11 +34,26 @@ if TYPE_CHECKING:
     #: Called at the named steps of a batch. Tests use it to stop a process, or to look, at an exact step.
     Probe = Callable[[str, int], None]
 
-__all__ = ["Probe", "RunContext", "Say", "no_probe"]
+__all__ = ["Probe", "RunContext", "Say", "java_process", "session_beside", "translated", "warn"]
+
+ZONE: Final = "spark.sql.session.timeZone"
+#: What the records need. Each of these would else change records, lose them, or split a lane's file.
+NEEDED: Final = {
+    "spark.sql.adaptive.enabled": "false",  # one task for each lane, whatever their sizes
+    "spark.sql.ansi.enabled": "true",  # as the columns were tried
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",  # half a file is not a file
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.maxRecordsPerFile": "0",  # one file for each lane
+    "spark.sql.json.enablePartialResults": "false",  # a record that does not fit is dead, not half
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the type that every reader knows
+    ZONE: "UTC",
+}
 
 
-def no_probe(step: str, batch: int) -> None:
-    """A probe that does nothing."""
+def warn(text: str) -> None:
+    """Say it as Python does."""
+    warnings.warn(f"keylane: {text}", stacklevel=4)  # whoever called the pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +73,107 @@ class RunContext:
     stop_asked: threading.Event | None = None
     ready: Callable[[], None] = lambda: None
     progress: Callable[[Any], None] = lambda _: None
-    say: Say = lambda _: None
-    probe: Probe = no_probe
+    say: Say = warn
+    probe: Probe = lambda _step, _batch: None
 
     @property
     def stopping(self) -> bool:
         """Whether the run was asked to stop."""
         return self.stop_asked is not None and self.stop_asked.is_set()
+
+
+def session_beside(
+    spark: SparkSession | None, master: str | None, conf: Mapping[str, str], say: Say = warn
+) -> SparkSession:
+    """A session with what the records need, beside the given one; or beside the one there is; or on a new one."""
+    if is_remote():
+        raise UsageError.of("route needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
+    theirs = spark or existing_session()
+    base = theirs or local_session(master, conf)
+    own = base.newSession()
+    _set(own, conf)
+    for text in _overruled(conf):
+        say(text)
+    if theirs or is_submitted():
+        for text in (*_too_late(base, master, conf if theirs else {}), *_missing(base, own)):
+            say(text)
+    return own
+
+
+def java_process(spark: SparkSession) -> int:
+    """The number of Spark's Java process."""
+    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def _set(own: SparkSession, conf: Mapping[str, str]) -> None:
+    """Set what is needed, after what was given and can be set."""
+    cores = str(own.sparkContext.defaultParallelism)
+    # Lines are counted and numbered in the same splits, whatever becomes of the cluster meanwhile.
+    sizes = {"spark.sql.files.minPartitionNum": cores, "spark.sql.shuffle.partitions": cores}
+    for name, value in {**sizes, **conf, **NEEDED}.items():
+        if own.conf.isModifiable(name):
+            own.conf.set(name, value)
+
+
+def _overruled(conf: Mapping[str, str]) -> Iterator[str]:
+    for name, value in conf.items():
+        if NEEDED.get(name, value).lower() != value.lower():
+            yield f"{name}={value} is not used: route needs {NEEDED[name]}"
+
+
+def _too_late(spark: SparkSession, master: str | None, conf: Mapping[str, str]) -> Iterator[str]:
+    """Options that only a new session could have taken."""
+    context = spark.sparkContext
+    if master not in {None, context.master}:
+        yield f"master {master} is not used: this session is there already, on {context.master}"
+    for name, value in conf.items():
+        if not spark.conf.isModifiable(name) and context.getConf().get(name) != value:
+            yield f"{name}={value} is not used: it is set when a session is made, and this one is there already"
+
+
+def _missing(theirs: SparkSession, own: SparkSession) -> Iterator[str]:
+    """What the session lacks, and what of that the one beside it makes good."""
+    zone = theirs.conf.get(ZONE)
+    if zone != own.conf.get(ZONE):
+        yield f"time zone is {zone}; route reads and writes times in UTC all the same"
+    yield from missing_in(own)
+
+
+# Errors of Spark, of Java and of the disk in keylane's words: what failed, at the bottom of it, and what to do.
+
+#: The work whose failures are most of these.
+ROUTE: Final = "the route"
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
+_UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file://)?(.+?)\. +SQLSTATE")
+_MENDED: Final = "put a readable file in its place: the route has seen this name already, and goes on from it"
+
+
+def translated(error: Exception, batch: int | None = None, work: str = ROUTE) -> Exception:
+    """An error of Spark or of the disk in keylane's words; its own errors as they are. `work` is what has failed."""
+    if isinstance(error, KeylaneError):
+        return error
+    text = str(error)
+    what = work if batch is None else f"batch {batch}"
+    if (isinstance(error, OSError) and error.errno in _FULL) or any(words in text for words in _FULL_WORDS):
+        hint = "make room and run again" + (
+            ": it goes on from the last batch that is complete" if work == ROUTE else ""
+        )
+        return TargetError.of(f"the disk is full; {what} has not happened, and nothing is harmed", hint=hint)
+    unread = _UNREAD.search(text)
+    if unread is not None:
+        return DataError.of(f"{unread[1]} cannot be read", got=cause(text), hint=_MENDED if work == ROUTE else "")
+    if isinstance(error, AnalysisException):
+        return DataError.of(f"Spark cannot read the records of {what}", got=first_line(text))
+    if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
+        return SparkError.of(f"Spark failed in {what}, which has not happened", got=cause(text), hint=_hint(text))
+    return error
+
+
+def _hint(text: str) -> str:
+    missing = re.search(r"ModuleNotFoundError: No module named '(\w+)'", text)
+    return (
+        f"install {missing[1]} where the Python workers run, or ship it there: docs/how-to/clusters.md"
+        if missing
+        else ""
+    )

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     BinaryType,
     ByteType,
     CharType,
+    DoubleType,
     IntegerType,
     LongType,
     NullType,
@@ -57,8 +58,10 @@ __all__ = [
     "field_of",
     "floor_divided",
     "needed",
+    "needed_types",
     "read_keys",
     "read_sub_key",
+    "type_of",
     "window_number",
 ]
 
@@ -398,3 +401,15 @@ def _each_once(df: DataFrame, names: Sequence[str]) -> None:
 
 def _tells_cases_apart(df: DataFrame) -> bool:
     return df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+
+
+def needed_types(contract: Contract) -> dict[str, DataType]:
+    """The types of the fields that a key is made of, for sources that have none of their own."""
+    key = contract.spec.key
+    times = {key.window.field: LongType()} if key.window else {}
+    return {**{name: type_of(how) for name, how in zip(key.fields, key.encodings, strict=True)}, **times}
+
+
+def type_of(encoding: Encoding) -> DataType:
+    """The type of a field of the key, where every other field would be text."""
+    return DoubleType() if encoding == "place" else LongType() if encoding.startswith("int") else StringType()

@@ -10,13 +10,15 @@ A frame of messages has the contract's fields under their own names, and beside 
     keylane_position               what keyless rules read
     keylane_malformed              whether it could not be read at all; only where that can be
 
-The decision is `frames.route`'s. Writing to the lanes: `pipelines.route.kafka_writer`.
+The decision is `frames.route`'s. Writing to the lanes: `spark.kafka_writer`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
 
@@ -25,8 +27,20 @@ from keylane.errors import UsageError
 from keylane.records import Reason
 from keylane.spark.frames import route
 from keylane.spark.hashes import arrow_udf
-from keylane.spark.keys import needed
-from keylane.spark.read_parquet import MALFORMED, POSITION
+from keylane.spark.keys import column_named, needed
+from keylane.spark.read_parquet import (
+    LINE,
+    MALFORMED,
+    PLACE,
+    POSITION,
+    Batch,
+    SourceFile,
+    file_of,
+    picked,
+    place_of,
+    row_of,
+)
+from keylane.spark.write_lanes import MESSAGE_LENGTH, explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +61,11 @@ __all__ = [
     "FORMS",
     "HEADERS",
     "SLOT",
+    "TOPIC_COLUMNS",
     "WRITER_COLUMNS",
+    "Messages",
+    "about_dead_letters",
+    "counted",
     "dead_headers",
     "decided",
     "from_decoder",
@@ -58,8 +76,14 @@ __all__ = [
     "from_text",
     "from_value",
     "key_column",
+    "keyed_by_routing_key",
+    "messages_of_rows",
+    "offset_ranges",
+    "row_position",
+    "rows_of_topic",
     "slotted",
     "to_writers",
+    "topic_position",
     "value_fields",
 ]
 
@@ -89,7 +113,7 @@ def from_kafka(frame: DataFrame, fields: Mapping[str, Column], malformed: Column
 
 def decided(frame: DataFrame, router: Router) -> DataFrame:
     """Messages with their stream and lane, or the reason why they have none."""
-    out = route(frame, router.contract, lanes=router.lane_count, stream=router.stream, position=POSITION)
+    out = route(frame, router, position=POSITION)
     if MALFORMED not in frame.columns:
         return out
     unread = F.when(F.col(MALFORMED), F.lit(str(Reason.MALFORMED_RECORD)))
@@ -122,7 +146,7 @@ def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
 
 
 def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataFrame:
-    """What `pipelines.route.kafka_writer` is mapped over: by part (0 writers) as the source reads them, else by lane.
+    """What `spark.kafka_writer` is mapped over: by part (0 writers) as the source reads them, else by lane.
 
     By lane, every slot's messages are in one task, in the order of the source. A position that is not `spelled` is
     left to the writer, who has its numbers: spelling takes Spark several times as long.
@@ -250,3 +274,110 @@ def from_decoder(fields: FieldSpec, decode: Callable[[pa.Array], pa.Array], unre
     kinds = ", ".join(f"`{name}`: {_TYPES[fields.kind(name)].simpleString()}" for name in fields.of_value)
     found = arrow_udf(read, f"struct<{kinds}, {unread}: boolean>")(F.col("value"))
     return {name: found[name] for name in fields.of_value}, found[unread]
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The messages of a batch, and where the source stands after it.
+
+    `records` is their number where it is known without the frame; `filtered` are lines that are no records. Messages
+    that are not `keyed` have no key of their own, and get the routing key for one. `topic` is where they came from.
+    """
+
+    frame: DataFrame
+    records: int | None = None
+    filtered: int = 0
+    keyed: bool = True
+    after: dict[str, Any] = field(default_factory=dict)
+    topic: str = ""
+
+
+def messages_of_rows(batch: Batch, names: Sequence[str], before: int, after: Mapping[str, Any]) -> Messages:
+    """Rows as messages; `before` is the position of the first, `after` what is known of the source after the batch."""
+    place = F.col(PLACE)
+    source = F.concat_ws("/", picked(names, "string", file_of(place)), row_of(place).cast("string"))
+    line = F.col(LINE).cast("binary") if LINE in batch.frame.columns else None
+    whole = F.to_json(F.struct(*map(column_named, batch.columns)), {"ignoreNullFields": "false"}).cast("binary")
+    value = column_named("value").cast("binary") if "value" in batch.columns else whole if line is None else line
+    key = column_named("key").cast("binary") if "key" in batch.columns else F.lit(None).cast("binary")
+    frame = batch.frame.select(
+        "*",
+        key.alias("keylane_key"),
+        value.alias("keylane_value"),
+        F.lit(None).cast("bigint").alias("keylane_time"),
+        F.lit(None).cast(HEADERS).alias("keylane_headers"),
+        source.cast("binary").alias("keylane_source"),
+        F.lit(0).alias("keylane_part"),
+    )
+    position = {"next_position": before + sum(batch.rows), "schema": batch.schema.json()}
+    return Messages(frame, sum(batch.records), batch.filtered, "key" in batch.columns, {**after, **position})
+
+
+def row_position() -> dict[str, Column]:
+    """The position of a message that was a row: file and row."""
+    file = F.regexp_replace(F.col("keylane_source").cast("string"), "/[0-9]+$", "")
+    return {"file": file, "row": row_of(F.col("keylane_place"))}
+
+
+def topic_position(topic: str) -> dict[str, Column]:
+    """The position of a message of a topic: topic, partition and offset, named as Connect's headers name them."""
+    at = {"partition": F.col("keylane_part"), "offset": F.col("keylane_place"), "timestamp": F.col("keylane_time")}
+    return {"topic": F.lit(topic), **at}
+
+
+# A topic's records as rows of a folder: key, value, timestamp and headers are columns of the lanes.
+
+#: What a record of a topic is, as columns of a lane.
+TOPIC_COLUMNS: Final = ("key", "value", "timestamp", "headers")
+
+
+def offset_ranges(frame: DataFrame, topic: str) -> list[SourceFile]:
+    """The offset range of each partition that a batch has, counted."""
+    ends = [F.count(F.lit(1)).alias("n"), F.min("offset").alias("low"), F.max("offset").alias("high")]
+    rows = sorted(frame.groupBy("partition").agg(*ends).collect())
+    if any(row["high"] >= MOST_OFFSETS for row in rows):
+        raise UsageError.of("a topic with offsets this high cannot be a folder's source", allowed=str(MOST_OFFSETS))
+    return [
+        SourceFile("", "", f"{topic}/{row['partition']}/{row['low']}-{row['high']}", row["n"], row["low"])
+        for row in rows
+    ]
+
+
+#: Where a partition's offsets have to stay, for a place to hold them beside the partition.
+MOST_OFFSETS: Final = 1 << 40
+
+
+def rows_of_topic(
+    frame: DataFrame, ranges: Sequence[SourceFile], fields: Mapping[str, Column], malformed: Column | None
+) -> Batch:
+    """The records of a topic as rows; what the contract needs of the value is decoded for the decision only."""
+    partitions = [int(file.name.split("/")[-2]) for file in ranges]
+    number = F.array_position(F.array(*map(F.lit, partitions)), F.col("partition")) - 1
+    added: list[Column] = [column.alias(name) for name, column in fields.items() if name not in TOPIC_COLUMNS]
+    added += [place_of(number, F.col("offset")).alias(PLACE), F.col("offset").alias(POSITION)]
+    added += [F.col("value").cast("string").alias(LINE)]
+    if malformed is not None:
+        added.append(malformed.alias(MALFORMED))
+    rows = frame.select(*TOPIC_COLUMNS, *added)
+    records = tuple(file.size for file in ranges)
+    return Batch(rows, TOPIC_COLUMNS, rows.select(*TOPIC_COLUMNS).schema, records, records)
+
+
+def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """The frame, and the number of its records, counted on the way once a job has run over it."""
+    seen = Observation()
+    return frame.observe(seen, F.count(F.lit(1)).alias("records")), lambda: int(seen.get["records"])
+
+
+def keyed_by_routing_key(frame: DataFrame) -> DataFrame:
+    """Messages without a key of their own get the routing key."""
+    return frame.withColumn("keylane_key", F.col("routing_key"))
+
+
+def about_dead_letters(contract: Contract, position: Mapping[str, Column]) -> dict[str, Column]:
+    """What a dead letter says of itself: the same columns for every batch, and slow to spell out in Python."""
+    whole = F.left(F.make_valid_utf8(F.col("keylane_value").cast("string")), F.lit(MESSAGE_LENGTH))
+    why = {"reason": F.col("reason"), "message": explained(contract.spec.key.fields, whole)}
+    by = {"contract": contract.metadata.name, "fingerprint": contract.fingerprint}
+    by["epoch"] = str(contract.metadata.epoch)
+    return {**why, **position, **{name: F.lit(text) for name, text in by.items()}}

@@ -2,7 +2,7 @@
 
 The position is one integer, `file << 40 | row`: it sorts as the source does, and survives a shuffle in eight bytes.
 Parquet is read here; JSON lines and CSV, which are lines before they are records, in `read_lines`. Which files make a
-batch is Spark's file source's to say (`pipelines.route.run`); where the records go is `frames.route`'s.
+batch is Spark's file source's to say (`pipelines.route`); where the records go is `frames.route`'s.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -32,7 +32,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from keylane.errors import DataError, first_line
+from keylane.errors import DataError, UsageError, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +56,8 @@ __all__ = [
     "place_of",
     "read_parquet",
     "row_of",
+    "schema_from_json",
+    "schema_of",
     "widened",
 ]
 
@@ -273,3 +275,19 @@ def _footer(file: SourceFile) -> tuple[int, str]:
             got=str(error).splitlines()[0],
             hint="put a readable file in its place: the route has seen this name already, and goes on from it",
         ) from error
+
+
+def schema_of(text: str | None) -> StructType | None:
+    """Columns and types as given. Spark reads them, so it has to be up."""
+    try:
+        given = None if text is None else DataType.fromDDL(text)
+    except PySparkException:
+        given = NullType()
+    if given is None or isinstance(given, StructType):
+        return given
+    raise UsageError.of("not a list of columns and types", got=text, allowed="'id bigint, at timestamp'")
+
+
+def schema_from_json(text: str) -> StructType | None:
+    """Columns as a target has written them down; None before its first batch."""
+    return StructType.fromJson(json.loads(text)) if text else None

@@ -1,25 +1,43 @@
-"""A streaming query that can be stopped between two batches, so that nothing has to be made twice.
+"""A streaming query, run to its end or stopped between two batches, so that nothing has to be made twice.
+
+    run_query          a stream and the body of its batches, until it ends, fails or is asked to stop
+    file_names         files as they appear, as a stream of names: their contents are not read
+    check_checkpoint   whether a checkpoint is the one that a target was written with
 
 `query.stop()` cuts the batch that is running, and one that has just ended is then not committed: both are made again at
-the next start. The gate lets a running batch end and holds the next one back.
+the next start. The gate lets a running batch end and holds the next one back. Knows nothing of what a batch does.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from keylane.errors import TargetError, UsageError
+from keylane.spark.context import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Gate", "finish", "stop"]
+    from keylane.spark.context import RunContext
 
-_POLL_SECONDS = 0.02
+__all__ = ["Gate", "check_checkpoint", "check_every", "file_names", "finish", "query_id", "run_query", "stop"]
+
+_POLL_SECONDS: Final = 0.02
+_EVERY: Final = re.compile(r"\d{1,9} (milli)?seconds?|\d{1,9} (minute|hour|day)s?")
+#: Spark never reads a file that is older than this, counted from the newest it has seen. No file is.
+_ANY_AGE: Final = "36500d"
+_FILE_COLUMNS: Final = "path string, modificationTime timestamp, length bigint, content binary"
 
 
 class StopRequestedError(Exception):
@@ -73,3 +91,69 @@ def finish(query: StreamingQuery, gate: Gate) -> None:
 def _committed(progress: Any, done: int | None) -> bool:
     """Whether the last batch that ran is in Spark's log: progress is posted after that."""
     return done is None or (progress is not None and progress.batchId >= done)
+
+
+def run_query(frame: DataFrame, body: Callable[[DataFrame, int], None], checkpoint: Path, run: RunContext) -> bool:
+    """Run a query over a stream to its end; whether it was stopped before it."""
+    gate = Gate(body)
+    trigger: dict[str, Any] = {"processingTime": run.every} if run.follow else {"availableNow": True}
+    writer = frame.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{checkpoint}")
+    query = None
+    stopped = False
+    try:
+        query = writer.trigger(**trigger).start()
+        while query.isActive and not stopped:
+            stopped = run.stopping
+            if stopped:
+                stop(query, gate)
+            else:
+                time.sleep(_POLL_SECONDS)
+        finish(query, gate)
+    except Exception as error:
+        raise translated(error) from error
+    finally:
+        if query is not None and query.isActive:
+            query.stop()
+    return stopped
+
+
+def check_every(text: str) -> None:
+    """Refuse what is no interval between two batches."""
+    if not _EVERY.fullmatch(text):
+        raise UsageError.of("not a length of time", got=text, allowed="a number and a unit: 500 milliseconds, 1 minute")
+
+
+def file_names(spark: SparkSession, folder: str, pattern: str, most: int) -> DataFrame:
+    """Files as they appear: names, ages and sizes, at most so many a batch. Their contents are not even asked for."""
+    return (
+        spark.readStream.format("binaryFile")
+        .schema(_FILE_COLUMNS)
+        .option("recursiveFileLookup", value=True)
+        .option("pathGlobFilter", pattern)
+        .option("maxFilesPerTrigger", most)
+        .option("maxFileAge", _ANY_AGE)
+        .load(f"file://{folder}")
+        .select("path", F.unix_millis("modificationTime"), "length", F.col("_metadata.file_path"))
+    )
+
+
+def query_id(checkpoint: Path) -> str:
+    """The identity that Spark gave the query when its checkpoint was made; nothing when there is none."""
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+    except (OSError, ValueError, KeyError):
+        return ""
+
+
+def check_checkpoint(checkpoint: Path, batch: int, query: str) -> None:
+    """A target that has records needs the checkpoint that says which; `batch` and `query` are of its last batch."""
+    known = query_id(checkpoint)
+    if batch >= 0 and known != query:
+        raise TargetError.of(
+            "the target has records, but not the Spark checkpoint that says which they are",
+            got=known or f"no checkpoint in {checkpoint}",
+            allowed=query,
+            hint="restore the checkpoint folder, or begin a new route into a new target",
+        )
+    if not known and (checkpoint / "offsets").exists():
+        raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(checkpoint))

@@ -63,7 +63,7 @@ class LaneFile:
 def decided(batch: Batch, router: Router) -> DataFrame:
     """The records with their lane, or the reason why they have none."""
     source = batch.frame.withColumnsRenamed({name: _aside(name) for name in batch.columns})
-    frame = route(source, router.contract, lanes=router.lane_count, stream=router.stream, position=POSITION)
+    frame = route(source, router, position=POSITION)
     if MALFORMED not in frame.columns:
         return frame
     unread = F.when(F.col(MALFORMED), F.lit(str(Reason.MALFORMED_RECORD)))

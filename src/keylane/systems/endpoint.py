@@ -12,6 +12,7 @@ command and no pipeline asks for a system by its name: what differs between syst
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -21,13 +22,15 @@ from urllib.parse import unquote
 from keylane.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
+
+    from pyspark.sql import SparkSession
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
     from keylane.spark.context import RunContext
-    from keylane.systems.flow import Followed, RouteTarget
+    from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.streams import Description, MessageFields, Stream
 
 __all__ = [
@@ -230,11 +233,35 @@ class Endpoint:
         """How fields are read out of the stream's messages, wherever these were copied to."""
         self._lacks("have fields in messages")
 
-    def follow(self, run: RunContext, contract: Contract, known: Mapping[str, str]) -> Followed:
-        """The stream as a source of batches; `known` is what the target has on record about it from runs before."""
+    def origin(self, known: Origin | None) -> Origin:
+        """The stream as a target remembers its source; `known` is what the target remembers from runs before."""
         self._lacks("be the source of a route")
 
-    def target(self, run: RunContext, contract: Contract, source: Endpoint) -> AbstractContextManager[RouteTarget]:
+    def check_apart(self, source: Endpoint) -> None:
+        """Refuse a source that is this target, or lies within it."""
+        if self.address == source.address:
+            raise UsageError.of("source and target are one stream", got=str(self.address))
+
+    def check_source(self, contract: Contract, target: Endpoint) -> None:
+        """Refuse a source that is not there, or whose records the target cannot hold; nothing is made yet."""
+
+    def changed_since(self, target: RouteTarget) -> Iterator[str]:
+        """Reports on what a target has taken of this source and has changed since."""
+        return iter(())
+
+    def session(self, run: RunContext) -> AbstractContextManager[SparkSession]:
+        """A session that can read and write this system, for as long as the context is open."""
+        from keylane.spark.context import session_beside
+
+        return nullcontext(session_beside(run.spark, run.master, run.conf, run.say))
+
+    def follow(self, spark: SparkSession, contract: Contract, origin: Origin) -> Followed:
+        """The stream as a source of batches."""
+        self._lacks("be the source of a route")
+
+    def target(
+        self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None
+    ) -> AbstractContextManager[RouteTarget]:
         """The stream as the target of a route, locked for as long as the context is open."""
         self._lacks("be the target of a route")
 

@@ -1,21 +1,211 @@
-"""What passes between the source and the target of a route: a batch of records, and what each asks of the other.
+"""What passes between the source and the target of a route, and what each asks of the other.
 
-    Followed     a source: the stream of Spark's query, and how a batch of it becomes rows or messages
-    RouteTarget  a target: what it holds, and how a batch is written and committed, once
+    Origin        a source as a target remembers it
+    Followed      a source that is followed: the stream of Spark's query, and a batch of it as rows or as messages
+    RowsFollowed  the same with messages made from the rows, for systems whose records are rows
+    RouteTarget   a target that is open and locked: what it holds, and a batch written and committed once
+    BatchReport   what a batch came to; Routed: what a whole run did
 
 Who makes them: the endpoints (`systems.endpoint`). Who brings them together: `pipelines.route`.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-__all__ = ["Followed", "RouteTarget"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from keylane.router import Router
+    from keylane.spark.messages import Messages
+    from keylane.spark.read_parquet import Batch, SourceFile
+    from keylane.systems.atomic import Lock
+    from keylane.systems.folders.folder import Counts, Taken
+
+__all__ = ["BatchReport", "Followed", "Origin", "RouteTarget", "Routed", "RowsFollowed", "Standing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A source as a target remembers it: its address, the kind of its files, and which names of files count."""
+
+    address: str
+    kind: str = ""
+    pattern: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What a batch came to, for progress. `kind` is of the files that count; None: all of them do."""
+
+    batch: int
+    counts: Counts
+    seconds: float
+    batch_bytes: int
+    taken_files: int
+    taken_bytes: int
+    kind: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """What a route came to: records of this run, of all runs into the target, and of this run by stream and lane.
+
+    Into Kafka also: where its state is, where dead letters go, and how many records of this run an earlier run had
+    written already.
+    """
+
+    source: str
+    target: str
+    counts: Counts
+    total: Counts
+    lanes: dict[str, list[int]]
+    batches: int
+    stopped: bool
+    state: str = ""
+    dead_letters: str = ""
+    repeated: int = 0
+
+
+class Standing(Protocol):
+    """Where a target stands after its last batch, as far as a source needs to know it."""
+
+    @property
+    def schema(self) -> str:
+        """The columns seen so far, as Spark's JSON; nothing before the first batch."""
+        ...
+
+    @property
+    def next_position(self) -> int:
+        """The position of the next record."""
+        ...
+
+    @property
+    def taken_files(self) -> int:
+        """Files, or pieces of partitions, taken so far."""
+        ...
+
+    @property
+    def taken_bytes(self) -> int:
+        """And their bytes."""
+        ...
 
 
 class Followed(Protocol):
-    """The source of a route."""
+    """The source of a route, with a session. A batch is what Spark's query hands over: `frame`."""
+
+    @property
+    def counted(self) -> str | None:
+        """The kind of the files that progress is counted in; None where all files count, or there are none."""
+        ...
+
+    def stream(self) -> DataFrame:
+        """The stream of the query."""
+        ...
+
+    def taken(self, frame: DataFrame) -> list[SourceFile]:
+        """What a batch takes: files, or offset ranges of partitions."""
+        ...
+
+    def names(self, taken: Sequence[SourceFile]) -> list[str]:
+        """What the positions of records call them."""
+        ...
+
+    def rows(self, frame: DataFrame, taken: Sequence[SourceFile], last: Standing) -> Batch:
+        """The records of a batch as rows with their positions."""
+        ...
+
+    def messages(self, frame: DataFrame, last: Standing) -> Messages:
+        """The records of a batch as messages."""
+        ...
+
+    def where(self) -> dict[str, Column]:
+        """A message's position, as the headers of a dead letter name it."""
+        ...
+
+    def check_unchanged(self, taken: Sequence[SourceFile]) -> None:
+        """Refuse a batch whose source is not what it was when the batch began."""
+        ...
+
+
+class RowsFollowed:
+    """A source whose records are rows: messages are made from them. A system adds `stream`, `taken` and `rows`.
+
+    A column `key` is the record's key and a column `value` its value, as bytes or text. Without them the key is the
+    contract's routing key, and the value the record as JSON: the line itself where the source is JSON lines.
+    """
+
+    counted: str | None = None
+
+    def taken(self, frame: DataFrame) -> list[SourceFile]:
+        """What a batch takes."""
+        raise NotImplementedError
+
+    def rows(self, frame: DataFrame, taken: Sequence[SourceFile], last: Standing) -> Batch:
+        """The records of a batch."""
+        raise NotImplementedError
+
+    def names(self, taken: Sequence[SourceFile]) -> list[str]:
+        """By the names of what was taken."""
+        return [file.name for file in taken]
+
+    def check_unchanged(self, taken: Sequence[SourceFile]) -> None:
+        """Sources do not change, unless a system knows better."""
+
+    def messages(self, frame: DataFrame, last: Standing) -> Messages:
+        """The rows of a batch as messages, in the order of what was taken."""
+        from keylane.spark.messages import messages_of_rows
+
+        taken = self.taken(frame)
+        after = {"taken_files": last.taken_files + len(taken)}
+        after["taken_bytes"] = last.taken_bytes + sum(file.size for file in taken)
+        return messages_of_rows(self.rows(frame, taken, last), self.names(taken), last.next_position, after)
+
+    def where(self) -> dict[str, Column]:
+        """File and row."""
+        from keylane.spark.messages import row_position
+
+        return row_position()
 
 
 class RouteTarget(Protocol):
     """The target of a route, open and locked."""
+
+    router: Router
+    #: What the target remembers of its source.
+    origin: Origin
+
+    @property
+    def lock(self) -> Lock:
+        """The lock that is held."""
+        ...
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        ...
+
+    @property
+    def last_batch(self) -> tuple[int, str]:
+        """The number of the last batch, -1 before the first, and the identity of the query that made it."""
+        ...
+
+    def taken(self) -> Iterable[Taken]:
+        """What the target knows it has taken of its source, where it keeps that."""
+        ...
+
+    def begin(self, spark: SparkSession, source: Followed) -> None:
+        """Take the session and the source; called once, before the first batch."""
+        ...
+
+    def write(self, frame: DataFrame, batch: int) -> None:
+        """Write one batch and commit it, unless it is committed already."""
+        ...
+
+    def result(self, source: str, *, stopped: bool) -> Routed:
+        """What this run came to."""
+        ...

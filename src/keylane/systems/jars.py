@@ -36,6 +36,8 @@ from keylane.spark.jvm import cache_folder, find_java
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from pyspark.sql import SparkSession
+
     Tell = Callable[[str], None]
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "check",
     "connector_in",
     "connector_settings",
+    "fetch_cells",
     "fetched",
     "has_geo",
     "jar_folder",
@@ -331,3 +334,11 @@ def _check_pyspark() -> None:
             allowed=pinned,
             hint=f"--spark-packages org.apache.spark:{CONNECTOR}:{installed}, or --spark-jars DIR",
         )
+
+
+def fetch_cells(spark: SparkSession, say: Callable[[str], None]) -> None:
+    """Have H3 for Java fetched, once, where this session would compute cells in Python; without a network it does."""
+    from keylane.spark.cells import cell_way
+
+    if cell_way(spark) == "arrow":
+        has_geo(say)

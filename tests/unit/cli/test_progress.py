@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.cli.progress import RouteProgress, counted, progress_line
-from keylane.pipelines.route.files import Done
+from keylane.pipelines.route import Done
 from keylane.systems.folders.folder import Counts
 
 if TYPE_CHECKING:

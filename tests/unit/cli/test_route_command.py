@@ -15,8 +15,8 @@ from pyarrow import parquet
 from keylane.cli.output import as_json
 from keylane.cli.route import Stopping, as_result
 from keylane.contract.parse import load_contract
-from keylane.pipelines import context as sessions
-from keylane.pipelines.route.run import Routed
+from keylane.pipelines.route import Routed
+from keylane.spark import context as sessions
 from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, lane_file, open_target
 
 if TYPE_CHECKING:

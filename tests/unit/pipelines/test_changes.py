@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from keylane.errors import DataError
-from keylane.pipelines.route.files import changed_since, check_unchanged
 from keylane.spark.read_parquet import SourceFile
+from keylane.systems.files.follow import changed_since, check_unchanged
 from keylane.systems.folders.folder import Taken
 
 if TYPE_CHECKING:
@@ -40,15 +39,11 @@ def test_one_that_is_not(file: SourceFile, tmp_path: Path, change: str) -> None:
         check_unchanged([file])
 
 
-def target(*taken: Taken) -> Any:
-    return SimpleNamespace(manifests=lambda: [SimpleNamespace(taken=[one]) for one in taken])
-
-
 def test_what_was_taken_and_has_changed_is_told(file: SourceFile, tmp_path: Path) -> None:
     same, gone = Taken("a.csv", file.size, file.modified, 1), Taken("gone.csv", 5, 5, 1)
-    assert list(changed_since(target(same, gone), tmp_path)) == []
+    assert list(changed_since([same, gone], tmp_path)) == []
     other = Taken("a.csv", 1, file.modified, 1)
-    (told,) = changed_since(target(same, other, other, other, other), tmp_path)
+    (told,) = changed_since([same, other, other, other, other], tmp_path)
     assert "a.csv (1 bytes of 1700000000.123 then, 2" in told
     assert "1 more" in told
-    assert list(changed_since(target(same), tmp_path / "a.csv")) == [], "a source that is one file"
+    assert list(changed_since([same], tmp_path / "a.csv")) == [], "a source that is one file"

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 from keylane.errors import DataError, SparkError, TargetError, UsageError, cause
-from keylane.pipelines.context import translated
+from keylane.spark.context import translated
 
 JAVA = """An error occurred while calling o1.parquet.
 : org.apache.spark.SparkException: Job aborted due to stage failure

@@ -84,7 +84,7 @@ def test_a_kill_leaves_all_of_a_batch_or_nothing(tmp_path: Path, step: str) -> N
         if last.batch == 0:
             assert step == "forced", "only a batch whose manifest is missing may be made again"
             target.commit(stage(target, 1))
-        assert not any((target.own / "staging").iterdir())
+        assert not any((target.journal.own / "staging").iterdir())
     after = found(tmp_path / "out")
     assert between.items() <= after.items(), "what a reader has seen never goes and never changes"
     assert sorted(value for values in after.values() for value in values) == [0, 1, 2, 10, 11, 12]
@@ -98,7 +98,7 @@ def test_a_kill_while_a_batch_is_staged_leaves_nothing(tmp_path: Path) -> None:
     in_a_process_that_dies(tmp_path / "out", work)
     with open_target(tmp_path / "out", HEAD) as target:
         assert target.recover() is None
-        assert not any((target.own / "staging").iterdir())
+        assert not any((target.journal.own / "staging").iterdir())
     assert found(tmp_path / "out") == {}
 
 
@@ -118,7 +118,7 @@ def test_recovery_can_die_and_be_tried_again(tmp_path: Path) -> None:
 
 def test_a_first_start_that_died_before_its_head_is_no_foreign_folder(tmp_path: Path) -> None:
     def work(target: Target) -> None:
-        (target.own / "target.json").unlink()
+        (target.journal.own / "target.json").unlink()
         os._exit(9)
 
     in_a_process_that_dies(tmp_path / "out", work)
@@ -138,7 +138,7 @@ def test_only_the_last_manifests_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     with open_target(tmp_path / "out", HEAD) as target:
         for batch in range(6):
             target.commit(stage(target, batch))
-        kept = sorted(path.name for path in (target.own / "batches").iterdir())
+        kept = sorted(path.name for path in (target.journal.own / "batches").iterdir())
         last = target.latest()
     assert kept == [f"{batch:010d}.json" for batch in (3, 4, 5)]
     assert last is not None

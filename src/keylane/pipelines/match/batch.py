@@ -23,7 +23,6 @@ from keylane.geo.bits import ancestor, cell_name
 from keylane.geo.coordinates import EARTH, Region
 from keylane.matching.brute import brute
 from keylane.matching.tables import Kind
-from keylane.pipelines.context import fetch_cells, session_beside, translated, warn
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.lanes import (
     as_matches,
@@ -40,9 +39,11 @@ from keylane.pipelines.match.records import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
 from keylane.pipelines.match.write import check_target, staged, write_dead, write_matches
 from keylane.placement.cell_lanes import cell_lanes
+from keylane.spark.context import RunContext, session_beside, translated, warn
 from keylane.spark.hashes import arrow_udf
 from keylane.spark.session import active_session_kept
 from keylane.systems.endpoint import parse_address
+from keylane.systems.jars import fetch_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.pipelines.context import Say
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import Found
     from keylane.placement.cell_lanes import CellLanes
+    from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
 
 __all__ = [
@@ -271,15 +272,11 @@ def session_for(work: Work, spark: SparkSession | None, say: Say) -> Iterator[Sp
     if topic is None:
         yield session_beside(spark, given.master, given.conf, say)
         return
-    from keylane.pipelines.route.kafka_writer import session_with_login
-    from keylane.pipelines.route.options import Running
-    from keylane.pipelines.route.run import Options as Route
-    from keylane.systems.folders.folder import no_probe
     from keylane.systems.kafka.access import kafka_access
+    from keylane.systems.kafka.session import kafka_session
 
-    running = Running(False, spark, None, lambda: None, lambda _: None, say, no_probe)
     access = kafka_access(topic.authority, given.kafka.properties)
-    with session_with_login(Route(master=given.master, conf=given.conf, kafka=given.kafka), running, access) as session:
+    with kafka_session(RunContext(spark, given.master, given.conf, say=say), given.kafka, access) as session:
         yield session
 
 

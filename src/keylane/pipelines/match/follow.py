@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import UsageError
-from keylane.pipelines.context import fetch_cells, java_process, translated, warn
 from keylane.pipelines.match.batch import Work, region_of, session_for
 from keylane.pipelines.match.document import stream_document
 from keylane.pipelines.match.follow_batch import MICROS, MatchBatches, Rules
@@ -28,13 +27,13 @@ from keylane.pipelines.match.options import agreed
 from keylane.pipelines.match.sources import find
 from keylane.pipelines.match.watermark import Lags
 from keylane.pipelines.match.write import Written, check_target
-from keylane.pipelines.route.run import Options as Route
-from keylane.pipelines.route.run import check_checkpoint, run_query
 from keylane.placement.cell_lanes import cell_lanes
+from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import active_session_kept
-from keylane.spark.streaming import Gate
+from keylane.spark.streaming import check_checkpoint, run_query
 from keylane.systems.endpoint import parse_address, path_of
-from keylane.systems.folders.folder import no_probe
+from keylane.systems.jars import fetch_cells
+from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     import threading
@@ -43,12 +42,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.pipelines.context import Say
     from keylane.pipelines.match.follow_metrics import Figures
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import Found
+    from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
-    from keylane.systems.folders.folder import Probe
+    from keylane.systems.journal import Probe
     from keylane.systems.kafka.cluster import Cluster
 
 __all__ = ["Following", "follow"]
@@ -113,7 +112,7 @@ def follow(
         last = held.last()
         if last.token:
             held.move(last, folder)
-        check_checkpoint(held.checkpoint, last)
+        check_checkpoint(held.checkpoint, last.batch, last.query)
         with active_session_kept(), session_for(work, spark, say) as session:
             held.lock.note_java(java_process(session))
             fetch_cells(session, say)
@@ -141,8 +140,8 @@ def follow(
 def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: threading.Event | None) -> None:
     try:
         stream = both_sides(session, body.sides, body.given, how.max_files)
-        every = Route(every=how.every)
-        run_query(stream, Gate(body), body.state.checkpoint, every, not how.available_now, stop_asked)
+        run = RunContext(follow=not how.available_now, every=how.every, stop_asked=stop_asked)
+        run_query(stream, body, body.state.checkpoint, run)
     except Exception as error:
         raise translated(error, work="the match") from error
 

@@ -25,7 +25,6 @@ from pyspark.sql import functions as F
 
 from keylane.errors import CountError
 from keylane.matching.assign import empty_ledger
-from keylane.pipelines.context import translated
 from keylane.pipelines.match.follow_lanes import (
     ASK,
     KEPT_AGAIN,
@@ -43,9 +42,10 @@ from keylane.pipelines.match.lanes import as_matches, fanned_out, in_lanes
 from keylane.pipelines.match.offers import Sums
 from keylane.pipelines.match.records import as_pings, as_requests
 from keylane.pipelines.match.watermark import lane_read, passed, ripe_before
-from keylane.pipelines.route.files import query_id
 from keylane.records import Reason
-from keylane.systems.folders.folder import no_probe
+from keylane.spark.context import translated
+from keylane.spark.streaming import query_id
+from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.sources import Found
     from keylane.pipelines.match.watermark import Lags
     from keylane.pipelines.match.write import Written
-    from keylane.systems.folders.folder import Probe
+    from keylane.systems.journal import Probe
 
     #: Computes a frame once for a batch.
     Keep = Callable[[DataFrame], DataFrame]

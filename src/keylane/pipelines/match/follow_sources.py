@@ -17,12 +17,11 @@ from keylane.contract.parse import parse_contract
 from keylane.pipelines.match.follow_state import BEGINNING, Epoch
 from keylane.pipelines.match.records import check_columns
 from keylane.pipelines.match.sources import raw_files
-from keylane.pipelines.route.files import files_of
-from keylane.pipelines.route.run import Options as Route
-from keylane.pipelines.route.run import discovered
 from keylane.placement.cell_lanes import CellLanes, cell_lanes
 from keylane.spark.read_parquet import PLACE, place_of
+from keylane.spark.streaming import file_names
 from keylane.systems.endpoint import path_of
+from keylane.systems.files.follow import files_of
 from keylane.systems.files.listing import kind_of, pattern_of
 
 if TYPE_CHECKING:
@@ -70,13 +69,13 @@ def _stream(spark: SparkSession, side: Found, given: Options, max_files: int) ->
         return _topic(spark, side, given).select(F.lit(side.side).alias(SIDE), *_MESSAGE)
     path = path_of(side.address, f"the {side.side}")
     kind = kind_of(path, given.kind)
-    found = discovered(spark, str(path), pattern_of(kind, given.kind), Route(max_files=max_files)).toDF(*_FILE)
+    found = file_names(spark, str(path), pattern_of(kind, given.kind), max_files).toDF(*_FILE)
     return found.select(F.lit(side.side).alias(SIDE), *_FILE)
 
 
 def _topic(spark: SparkSession, side: Found, given: Options) -> DataFrame:
-    from keylane.pipelines.route.sources import starting
     from keylane.systems.kafka.access import kafka_access
+    from keylane.systems.kafka.follow import starting
 
     topic, said = side.address.name, given.kafka
     options = {

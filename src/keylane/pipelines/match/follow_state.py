@@ -32,13 +32,13 @@ import pyarrow as pa
 
 from keylane.errors import TargetError
 from keylane.systems.atomic import force_all, locked, write_json
-from keylane.systems.folders.folder import no_probe
+from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.systems.atomic import Lock
-    from keylane.systems.folders.folder import Probe
+    from keylane.systems.journal import Probe
 
 __all__ = [
     "BEGINNING",

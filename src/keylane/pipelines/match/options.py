@@ -13,7 +13,7 @@ from keylane.contract.model import Contract, Geo, Key, Metadata, Spec
 from keylane.contract.names import MAX_LANES
 from keylane.errors import DataError, LaneCountError, UsageError
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.route.options import KafkaOptions
+from keylane.systems.endpoint import StreamOptions as KafkaOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

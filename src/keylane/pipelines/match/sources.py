@@ -17,7 +17,6 @@ from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, Str
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.match.records import LANE_KEY, ORIGINAL, SOURCE, check_columns
 from keylane.pipelines.profile.topics import ranges_of, read_between, reading_of
-from keylane.pipelines.route.sources import fields_of
 from keylane.spark.keys import column_named
 from keylane.spark.messages import from_key, from_value
 from keylane.spark.prepartitioned import claimed
@@ -30,6 +29,7 @@ from keylane.systems.files.listing import kind_of, name_in, path_values, source_
 from keylane.systems.files.stream import target_stream
 from keylane.systems.folders.folder import read_head, read_manifests
 from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.follow import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,10 +14,9 @@ from pyspark.sql.types import StringType
 
 from keylane.errors import DataError
 from keylane.keys.window import TICKS
-from keylane.pipelines.route.files import type_of
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of
-from keylane.spark.keys import column_named, field_of
+from keylane.spark.keys import column_named, field_of, type_of
 from keylane.spark.read_parquet import MALFORMED, POSITION, SourceFile
 from keylane.spark.scan import LANE, Scan, scan_lines, scan_parquet, url_of
 from keylane.systems.files.data import Ends, ends_of, read_footers

@@ -22,14 +22,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
 from keylane.keys.cells import region_of
-from keylane.pipelines.context import session_beside, translated, warn
 from keylane.pipelines.profile.files import Looked, look_at_files
-from keylane.pipelines.route.options import KafkaOptions
 from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, observed_lanes, profile_of, sketched_profile
+from keylane.spark.context import session_beside, translated, warn
 from keylane.spark.count_cells import CELL, home_cell_keys, reasons_of
 from keylane.spark.count_keys import UNTIMED, Counting, counted, distinct_keys, packing_for, sketched
 from keylane.spark.keys import column_named
 from keylane.spark.session import active_session_kept
+from keylane.systems.endpoint import StreamOptions as KafkaOptions
 from keylane.systems.endpoint import parse_address, path_of
 from keylane.systems.profiles import read_rows, staged, write_profile
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.contract.names import Encoding
-    from keylane.pipelines.context import Say
     from keylane.profile.model import Profile
+    from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
 
 __all__ = ["Options", "profile"]

@@ -16,27 +16,26 @@ from pyspark.sql import functions as F
 from keylane.contract.model import Contract, Key, Metadata, Spec
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.profile.files import Looked, timed
-from keylane.pipelines.route.kafka_writer import session_with_login
-from keylane.pipelines.route.options import Running
-from keylane.pipelines.route.sources import fields_of
 from keylane.profile.model import time_windows, windows_for
+from keylane.spark.context import RunContext
 from keylane.spark.count_keys import AT, SIZE, micros_of
 from keylane.spark.keys import column_named, field_of
 from keylane.spark.messages import key_column
 from keylane.spark.read_parquet import MALFORMED
 from keylane.spark.scan import LANE
-from keylane.systems.folders.folder import no_probe
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
+from keylane.systems.kafka.follow import fields_of
+from keylane.systems.kafka.session import kafka_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from keylane.pipelines.context import Say
     from keylane.pipelines.profile.run import Options
     from keylane.profile.model import Windows
+    from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
     from keylane.systems.kafka.access import KafkaAccess
 
@@ -63,10 +62,7 @@ def looked_at_topic(
     if not any(end > start for start, end in ranges):
         hint = "nothing has arrived in this time" if given.seconds else "nothing can be said of an empty topic"
         raise DataError.of("no records", got=str(address), hint=hint)
-    from keylane.pipelines.route.run import Options as Route
-
-    running = Running(False, spark, None, lambda: None, lambda _: None, say, no_probe)
-    with session_with_login(Route(master=given.master, conf=given.conf, kafka=given.kafka), running, access) as session:
+    with kafka_session(RunContext(spark, given.master, given.conf, say=say), given.kafka, access) as session:
         yield _looked(session, access, address.name, ranges, key, contract, given)
 
 

@@ -5,14 +5,24 @@ What each ability does is in a module of its own, which is imported when it is a
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keylane.contract.fields import FieldSpec
+from keylane.errors import UsageError
 from keylane.systems.endpoint import Endpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import SparkSession
+
     from keylane.contract.model import Contract
+    from keylane.spark.context import RunContext
+    from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.streams import Description, Stream
 
 __all__ = ["FilesEndpoint"]
@@ -23,8 +33,8 @@ class FilesEndpoint(Endpoint):
 
     @property
     def path(self) -> Path:
-        """Where it is."""
-        return Path(self.address.name).absolute()
+        """Where it is: absolute, and not through links, so that names stay as given."""
+        return Path(os.path.abspath(self.address.name))  # noqa: PTH100
 
     def describe(self, fields: FieldSpec) -> Description:
         """The files as one data set, with the columns of their folders."""
@@ -44,3 +54,43 @@ class FilesEndpoint(Endpoint):
 
         stream = target_stream(self.path)
         return routed_messages(stream, source.message_fields(FieldSpec.of(contract))) if source.messages else stream
+
+    def origin(self, known: Origin | None) -> Origin:
+        """The path, the kind of the files, and which names count."""
+        from keylane.systems.files.follow import origin_of
+
+        return origin_of(self.path, self.options.kind, known)
+
+    def check_apart(self, source: Endpoint) -> None:
+        """Refuse a source within the target, and a target within the source."""
+        if isinstance(source, FilesEndpoint):
+            there, here = source.path.resolve(), self.path.resolve()
+            if there == here or there in here.parents or here in there.parents:
+                got = f"{source.path} -> {self.path}"
+                raise UsageError.of(
+                    "source and target lie within each other", got=got, hint="a target beside the source"
+                )
+
+    def changed_since(self, target: RouteTarget) -> Iterator[str]:
+        """Files that a target has taken and that have changed since."""
+        from keylane.systems.files.follow import changed_since
+
+        return changed_since(target.taken(), self.path)
+
+    def follow(self, spark: SparkSession, contract: Contract, origin: Origin) -> Followed:
+        """Files as they appear."""
+        from keylane.systems.files.follow import follow_files
+
+        return follow_files(spark, contract, origin, self.options)
+
+    def target(
+        self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None
+    ) -> AbstractContextManager[RouteTarget]:
+        """A folder of lanes."""
+        from keylane.router import Router
+        from keylane.systems.folders.target import known_origin, open_folder
+
+        origin = source.origin(known_origin(self.path))
+        # A source without files is of the kind that its system is.
+        named = replace(origin, kind=origin.kind or source.address.system)
+        return open_folder(self.path, Router(contract, lanes=lanes, stream=stream), named, run)

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from keylane.errors import DataError, TargetError
 from keylane.records import Reason
 from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
-from keylane.systems.folders.folder import DEAD, OWN, read_head, read_manifests
+from keylane.systems.folders.folder import DEAD, read_head, read_manifests
+from keylane.systems.journal import OWN
 from keylane.systems.streams import PLACES, Part, Stream, places
 
 if TYPE_CHECKING:

@@ -22,13 +22,15 @@ import pyarrow.parquet as pq
 
 from keylane.errors import CountError, TargetError
 from keylane.systems.atomic import exchange, force_all
-from keylane.systems.folders.folder import DEAD, hold, no_probe
+from keylane.systems.folders.folder import DEAD, hold
+from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from keylane.systems.folders.folder import Probe, Target
+    from keylane.systems.folders.folder import Target
+    from keylane.systems.journal import Probe
 
 __all__ = ["Compacted", "compact"]
 

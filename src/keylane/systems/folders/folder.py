@@ -18,28 +18,24 @@ Reading sources is in `files` and `keylane.spark`; merging small files is in `co
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Self
-from uuid import uuid4
 
 from keylane.errors import CountError, TargetError
-from keylane.systems.atomic import force, force_all, locked, write_json
+from keylane.systems.atomic import force, force_all, write_json
+from keylane.systems.journal import OWN, documents, hold_journal, last_document, no_probe, read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from keylane.systems.atomic import Lock
-
-    #: Told of every step of a commit, by name and batch; tests stop the process there.
-    Probe = Callable[[str, int], None]
+    from keylane.systems.journal import Journal, Probe
 
 __all__ = [
     "DEAD",
-    "OWN",
     "Counts",
     "Head",
     "Manifest",
@@ -50,7 +46,6 @@ __all__ = [
     "hold",
     "lane_file",
     "lane_folder",
-    "no_probe",
     "open_target",
     "read_head",
     "read_manifests",
@@ -190,7 +185,6 @@ class Manifest:
         return cls(-1, "", head.fingerprint, "", Counts(), Counts(), nothing, 0, (), (), 0, 0, 0, "")
 
 
-OWN: Final = "_keylane"
 DEAD: Final = "_dead"
 #: Manifests are cumulative: only the last one is needed. The others are kept for people.
 KEPT_MANIFESTS: Final = 100
@@ -211,26 +205,26 @@ def dead_file(batch: int) -> str:
     return f"{DEAD}/part-{batch:010d}.dead"
 
 
-def no_probe(_point: str, _batch: int) -> None:
-    """Watch nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """A folder that is keylane's, and whose lock is held."""
 
-    path: Path
-    lock: Lock
+    journal: Journal
 
     @property
-    def own(self) -> Path:
-        """The folder of keylane's own files."""
-        return self.path / OWN
+    def path(self) -> Path:
+        """The folder."""
+        return self.journal.path
+
+    @property
+    def lock(self) -> Lock:
+        """The lock that is held."""
+        return self.journal.lock
 
     @property
     def checkpoint(self) -> Path:
         """Spark's checkpoint."""
-        return self.own / "checkpoint"
+        return self.journal.checkpoint
 
     def head(self) -> Head | None:
         """The head, when there is one."""
@@ -239,54 +233,51 @@ class Target:
     def begin(self, head: Head) -> None:
         """Write the head of a new target."""
         for folder in ("batches", "staging"):
-            (self.own / folder).mkdir(exist_ok=True)
-        write_json(self.own / "target.json", head.as_json())
+            (self.journal.own / folder).mkdir(exist_ok=True)
+        write_json(self.journal.own / "target.json", head.as_json())
 
     def manifest(self, batch: int) -> Manifest | None:
-        """The manifest of a batch, when it has happened and is still kept."""
-        path = self.own / "batches" / f"{batch:010d}.json"
-        return Manifest.from_json(_read_json(path)) if path.exists() else None
+        """The manifest of a batch, when it is committed and still kept."""
+        manifest = self.journal.document("batches", batch)
+        return None if manifest is None else Manifest.from_json(manifest)
 
     def latest(self) -> Manifest | None:
-        """The manifest of the last batch that has happened."""
-        batches = self._batches()
-        return self.manifest(batches[-1]) if batches else None
+        """The manifest of the last batch that is committed."""
+        manifest = last_document(self.path, "batches")[1]
+        return None if manifest is None else Manifest.from_json(manifest)
 
     def manifests(self) -> Iterator[Manifest]:
         """Those that are kept, oldest first."""
-        yield from (found for batch in self._batches() if (found := self.manifest(batch)) is not None)
+        yield from read_manifests(self.path)
 
     def staging(self, batch: int) -> Path:
-        """A new folder for the files of a batch; no two attempts share one, so a straggler of the last harms nobody."""
-        folder = self.own / "staging" / f"{batch:010d}-{uuid4().hex[:12]}"
-        folder.mkdir()
-        return folder
+        """A new folder for the files of a batch."""
+        return self.journal.staging(batch)
 
     def recover(self) -> Manifest | None:
-        """Finish the last batch that has happened, throw away what has not, and return where the target stands."""
+        """Finish the last batch that is committed, throw away what is not, and return where the target stands."""
         last = self.latest()
         if last is not None:
             self._move(last, no_probe)
-        shutil.rmtree(self.own / "staging", ignore_errors=True)
-        (self.own / "staging").mkdir(exist_ok=True)
+        self.journal.clear_staging()
         return last
 
     def commit(self, manifest: Manifest, probe: Probe = no_probe) -> None:
-        """Let a staged batch happen, then move its files to their lanes."""
-        staging = self.own / "staging" / manifest.staging
+        """Commit a staged batch, then move its files to their lanes."""
+        staging = self.journal.own / "staging" / manifest.staging
         for one in manifest.placed:
             force(staging / one.staged)
         force_all([(staging / one.staged).parent for one in manifest.placed] + [staging, staging.parent])
         probe("forced", manifest.batch)
-        write_json(self.own / "batches" / f"{manifest.batch:010d}.json", manifest.as_json())
+        self.journal.write("batches", manifest.batch, manifest.as_json())
         probe("happened", manifest.batch)
         self._move(manifest, probe)
-        self._forget()
+        self.journal.forget("batches", KEPT_MANIFESTS)
         probe("moved", manifest.batch)
 
     def _move(self, manifest: Manifest, probe: Probe) -> None:
         """Rename what still waits. The staging folder goes last: while it is there, the move is not over."""
-        staging = self.own / "staging" / manifest.staging
+        staging = self.journal.own / "staging" / manifest.staging
         if not manifest.staging or not staging.exists():
             return
         folders = set()
@@ -306,31 +297,22 @@ class Target:
             folder.mkdir(exist_ok=True)
             force(folder.parent)
 
-    def _batches(self) -> list[int]:
-        folder = self.own / "batches"
-        return sorted(int(p.stem) for p in folder.glob("*.json") if p.stem.isdigit()) if folder.exists() else []
-
-    def _forget(self) -> None:
-        for batch in self._batches()[:-KEPT_MANIFESTS]:
-            (self.own / "batches" / f"{batch:010d}.json").unlink(missing_ok=True)
-
 
 @contextmanager
 def hold(path: Path) -> Iterator[Target]:
     """A target that exists, locked. What a killed process left is still there: `recover` is the caller's to ask for."""
     if not (path / OWN / "target.json").exists():
         raise _foreign(path)
-    with locked(path / OWN / "lock") as lock:
-        yield Target(path, lock)
+    with hold_journal(path) as journal:
+        yield Target(journal)
 
 
 @contextmanager
 def open_target(path: Path, head: Head) -> Iterator[Target]:
     """The target for this head, made when there is none: locked, of the same contract and source, and recovered."""
     _check_free(path)
-    (path / OWN).mkdir(parents=True, exist_ok=True)
-    with locked(path / OWN / "lock") as lock:
-        target = Target(path, lock)
+    with hold_journal(path) as journal:
+        target = Target(journal)
         found = target.head()
         if found is None:
             target.begin(head)
@@ -341,14 +323,13 @@ def open_target(path: Path, head: Head) -> Iterator[Target]:
 
 def read_head(path: Path) -> Head | None:
     """The head of a target, without its lock; None when there is no such target."""
-    found = path / OWN / "target.json"
-    return Head.from_json(_read_json(found)) if found.exists() else None
+    head = read_document(path / OWN / "target.json")
+    return None if head is None else Head.from_json(head)
 
 
 def read_manifests(path: Path) -> list[Manifest]:
     """The manifests of a target that are kept, oldest first, without its lock."""
-    files = sorted((path / OWN / "batches").glob("[0-9]*.json"))
-    return [Manifest.from_json(_read_json(file)) for file in files]
+    return [Manifest.from_json(document) for document in documents(path, "batches")]
 
 
 def _check_free(path: Path) -> None:
@@ -376,13 +357,6 @@ def _other(path: Path, found: Head, given: Head) -> TargetError:
     if found.fingerprint == given.fingerprint and found.streams == given.streams:
         return TargetError.of(f"{path} takes from another source", got="; ".join(found.differences(given)), hint=hint)
     return TargetError.of(f"{path} belongs to another contract", got="; ".join(found.differences(given)), hint=hint)
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise TargetError.of("the target is damaged", got=f"{path}: {error}") from error
 
 
 def _rename(staged: Path, final: Path) -> None:

@@ -3,7 +3,7 @@
 librdkafka hides causes: a call ends in `timed out` while the password was wrong, and only a callback says so.
 `Listener` collects what the callbacks say, and `explained` puts the first real cause into keylane's words.
 
-How a cluster is reached: `access`. Writing to it: `pipelines.route.kafka_writer`.
+How a cluster is reached: `access`. Writing to it: `spark.kafka_writer`.
 """
 
 from __future__ import annotations

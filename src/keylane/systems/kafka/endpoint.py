@@ -5,17 +5,29 @@ What each ability does is in a module of its own, which is imported when it is a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from keylane.errors import DataError, UsageError
 from keylane.systems.endpoint import Endpoint
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import SparkSession
+
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.spark.context import RunContext
+    from keylane.systems.flow import Followed, Origin, RouteTarget
+    from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.values import TopicFields
     from keylane.systems.streams import Description, Stream
 
 __all__ = ["KafkaEndpoint"]
+
+#: Encodings whose keys are the bytes of the record's own key.
+TEXT_KEYS: Final = frozenset({"utf8", "raw", "uuid"})
 
 
 class KafkaEndpoint(Endpoint):
@@ -46,3 +58,51 @@ class KafkaEndpoint(Endpoint):
         from keylane.systems.kafka.values import fields_for
 
         return fields_for(fields, self.options)
+
+    @cached_property
+    def access(self) -> KafkaAccess:
+        """How the cluster is reached: brokers and client properties."""
+        from keylane.systems.kafka.access import kafka_access
+
+        return kafka_access(self.address.authority, self.options.properties)
+
+    def origin(self, known: Origin | None) -> Origin:  # noqa: ARG002  a topic is its address
+        """The address."""
+        from keylane.systems.flow import Origin
+
+        return Origin(str(self.address))
+
+    def check_source(self, contract: Contract, target: Endpoint) -> None:
+        """Refuse a topic that is not there: Spark reports it late, and in Java's words."""
+        from keylane.systems.kafka.cluster import open_cluster
+
+        if not target.messages:
+            key = contract.spec.key
+            numbers = {name for name, how in zip(key.fields, key.encodings, strict=True) if how not in TEXT_KEYS}
+            if "key" in numbers:
+                what = "a key that spells a number cannot be a column and the key at once"
+                raise UsageError.of(what, hint="--to a topic")
+        with open_cluster(self.access) as cluster:
+            if not cluster.lanes([self.address.name])[self.address.name]:
+                raise DataError.of(f"no such topic at {self.address.authority}", got=self.address.name)
+
+    def session(self, run: RunContext) -> AbstractContextManager[SparkSession]:
+        """A session with the Kafka connector, logged in."""
+        from keylane.systems.kafka.session import kafka_session
+
+        return kafka_session(run, self.options, self.access)
+
+    def follow(self, spark: SparkSession, contract: Contract, origin: Origin) -> Followed:  # noqa: ARG002  by address
+        """The topic through Spark's connector."""
+        from keylane.systems.kafka.follow import follow_topic
+
+        return follow_topic(spark, contract, self.access, self.address.name, self.options)
+
+    def target(
+        self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None
+    ) -> AbstractContextManager[RouteTarget]:
+        """The topic, and those of the contract's tiers."""
+        from keylane.systems.kafka.target import open_topics
+
+        origin = source.origin(None)
+        return open_topics(contract, origin, self.address, self.access, self.options, run, lanes, stream)

@@ -4,7 +4,7 @@ A stretch ends at an offset that was asked for once, so that what is read does n
 offsets have gaps, at its end too: markers of transactions, what was aborted, what was compacted. So a stretch is over
 when the reader has come to a record, or to the end of the partition, at or beyond its end; never by counting.
 
-What a record's bytes mean: `values`. Writing: `pipelines.route.kafka_writer`.
+What a record's bytes mean: `values`. Writing: `spark.kafka_writer`.
 """
 
 from __future__ import annotations

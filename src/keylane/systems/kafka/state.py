@@ -6,7 +6,7 @@
     checkpoint/        Spark's own: which records make a batch
     lock               one route at a time
 
-The records and the numbers of their batches are in Kafka, together (`pipelines.route.kafka_writer`); this folder says
+The records and the numbers of their batches are in Kafka, together (`spark.kafka_writer`); this folder says
 what a batch is. One that has a plan and is not done is made again by that plan: the same records, lanes and writers,
 whatever has changed since. One that is done is not made again. So a kill between any two of these files changes
 nothing.
@@ -15,7 +15,6 @@ nothing.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -23,18 +22,20 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
 from keylane.errors import TargetError
-from keylane.systems.atomic import locked, write_json
+from keylane.records import Parked
+from keylane.systems.atomic import write_json
 from keylane.systems.folders.folder import Counts
+from keylane.systems.journal import OWN, hold_journal, last_document, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from keylane.systems.atomic import Lock
+    from keylane.systems.journal import Journal
 
 __all__ = [
     "Done",
-    "Parked",
     "Plan",
     "RouteHead",
     "RouteState",
@@ -46,7 +47,6 @@ __all__ = [
 ]
 
 FORMAT: Final = "keylane.kafka-route/1"
-OWN: Final = "_keylane"
 #: Each is cumulative or needed only until its batch is done; the others are kept for people.
 KEPT: Final = 100
 
@@ -73,16 +73,6 @@ class RouteHead:
             for f in fields(self)
             if f.name not in {"route", "topics"} and getattr(self, f.name) != getattr(given, f.name)
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """A key that is set aside from a place on. `kind` says whether `key` is a routing key or a record's own."""
-
-    kind: str
-    key: str
-    part: int
-    place: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,23 +135,32 @@ class Done:
 class RouteState:
     """A state folder whose lock is held."""
 
-    path: Path
+    journal: Journal
     head: RouteHead
-    lock: Lock
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self.journal.path
+
+    @property
+    def lock(self) -> Lock:
+        """The lock that is held."""
+        return self.journal.lock
 
     @property
     def checkpoint(self) -> Path:
         """Spark's checkpoint."""
-        return self.path / OWN / "checkpoint"
+        return self.journal.checkpoint
 
     def plan(self, batch: int) -> Plan | None:
         """The plan of a batch, if it has one."""
-        found = _read(self._file("plans", batch))
-        return None if found is None else Plan.from_json(found)
+        plan = self.journal.document("plans", batch)
+        return None if plan is None else Plan.from_json(plan)
 
     def write_plan(self, plan: Plan) -> None:
         """Write a plan; when this returns it outlives a power cut."""
-        write_json(self._file("plans", plan.batch), asdict(plan))
+        self.journal.write("plans", plan.batch, asdict(plan))
 
     def last(self) -> Done:
         """The last batch that is done."""
@@ -169,10 +168,8 @@ class RouteState:
 
     def write_done(self, done: Done) -> None:
         """Write what a batch came to, and forget what nobody needs."""
-        write_json(self._file("done", done.batch), done.as_json())
-        for kind in ("plans", "done"):
-            for batch in self._numbers(kind)[:-KEPT]:
-                self._file(kind, batch).unlink(missing_ok=True)
+        self.journal.write("done", done.batch, done.as_json(), keep=KEPT)
+        self.journal.forget("plans", KEPT)
 
     def offsets(self, batch: int) -> str:
         """Which records make a batch, as Spark wrote it down before it began: without its time and its settings."""
@@ -189,44 +186,35 @@ class RouteState:
 
     def check_same(self, batch: int, offsets: str) -> None:
         """Refuse a batch that has the number of an earlier one and other records: passed over, they would be lost."""
-        found = _read(self._file("done", batch)) or _read(self._file("plans", batch))
-        if found is None or found["offsets"] != offsets:
+        written = self.journal.document("done", batch) or self.journal.document("plans", batch)
+        if written is None or written["offsets"] != offsets:
             raise TargetError.of(
                 f"batch {batch} was written before, with other records: the Spark checkpoint is older than the route",
                 got=offsets,
-                allowed=found["offsets"] if found else "a checkpoint as new as the route",
+                allowed=written["offsets"] if written else "a checkpoint as new as the route",
                 hint="restore the newest checkpoint; or begin a new route with --start and another --state",
             )
 
     def parked(self) -> list[Parked]:
         """The keys that are set aside by batches that are done."""
-        return [Parked(**one) for one in _read(self.path / OWN / "parked.json") or []]
+        return [Parked(**one) for one in read_document(self.journal.own / "parked.json") or []]
 
     def write_parked(self, parked: list[Parked]) -> None:
         """Write all keys that are set aside; written before the batch that adds to them is done."""
-        write_json(self.path / OWN / "parked.json", [asdict(one) for one in parked])
-
-    def _file(self, kind: str, batch: int) -> Path:
-        return self.path / OWN / kind / f"{batch:010d}.json"
-
-    def _numbers(self, kind: str) -> list[int]:
-        return sorted(int(path.stem) for path in (self.path / OWN / kind).glob("[0-9]*.json"))
+        write_json(self.journal.own / "parked.json", [asdict(one) for one in parked])
 
 
 @contextmanager
 def open_state(path: Path, given: RouteHead) -> Iterator[RouteState]:
     """The state of this route, made when there is none; locked. Another route's is refused."""
-    own = path / OWN
-    if path.exists() and not own.exists() and any(path.iterdir()):
+    if path.exists() and not (path / OWN).exists() and any(path.iterdir()):
         raise TargetError.of("not a state folder of keylane; nothing in it was touched", got=str(path), hint="--state")
-    for folder in (own / "plans", own / "done"):
-        folder.mkdir(parents=True, exist_ok=True)
-    with locked(own / "lock") as lock:
-        yield RouteState(path, _agreed(own / "head.json", given), lock)
+    with hold_journal(path, "plans", "done") as journal:
+        yield RouteState(journal, _agreed(journal.own / "head.json", given))
 
 
 def _agreed(path: Path, given: RouteHead) -> RouteHead:
-    found = _read(path)
+    found = read_document(path)
     if found is None:
         head = RouteHead(**{**asdict(given), "route": uuid4().hex[:16]})
         write_json(path, {"format": FORMAT, **asdict(head)})
@@ -243,35 +231,25 @@ def _agreed(path: Path, given: RouteHead) -> RouteHead:
 
 def read_head(path: Path) -> RouteHead | None:
     """The head of a route, without its lock; None when there is no such route."""
-    found = _read(path / OWN / "head.json")
-    return None if found is None else RouteHead(**{f.name: found[f.name] for f in fields(RouteHead)})
+    head = read_document(path / OWN / "head.json")
+    return None if head is None else RouteHead(**{f.name: head[f.name] for f in fields(RouteHead)})
 
 
 def read_last(path: Path, head: RouteHead) -> Done:
     """The last batch that is done, without the lock."""
-    files = sorted((path / OWN / "done").glob("[0-9]*.json"))
-    found = _read(files[-1]) if files else None
-    return Done.before_all(head) if found is None else Done.from_json(found)
+    done = last_document(path, "done")[1]
+    return Done.before_all(head) if done is None else Done.from_json(done)
 
 
 def last_planned(path: Path) -> int:
     """The last batch that has a plan, without the lock; -1 when there is none."""
-    return max((int(file.stem) for file in (path / OWN / "plans").glob("[0-9]*.json")), default=-1)
+    return last_document(path, "plans")[0]
 
 
 def state_name(contract: str, target: str) -> str:
-    """The folder's name when none is given: of the contract and the target, in signs that every file system takes.
+    """The folder's name when none is given: of the contract and the target, in characters that every file system takes.
 
     >>> state_name("payments", "kafka://b1:9092,b2:9092/payments.tx")
     'payments-b1_9092_b2_9092_payments.tx'
     """
     return f"{contract}-{re.sub(r'[^A-Za-z0-9._-]+', '_', target.removeprefix('kafka://'))}"[:200]
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise TargetError.of("the state folder is damaged", got=f"{path}: {error}") from error

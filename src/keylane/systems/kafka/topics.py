@@ -11,22 +11,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keylane.errors import BrokerError, DataError, LaneCountError, TargetError
-from keylane.systems.kafka import headers
-from keylane.systems.kafka.cluster import open_cluster
+from keylane.errors import BrokerError, LaneCountError, TargetError
+from keylane.systems.kafka.headers import dead_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from keylane.contract.model import Contract
-    from keylane.pipelines.context import Say
-    from keylane.pipelines.route.options import KafkaOptions
-    from keylane.systems.endpoint import Address, OnGrowth, OnPoison
+    from keylane.systems.endpoint import Address, OnGrowth, OnPoison, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import Cluster
     from keylane.systems.kafka.state import Plan, RouteHead
 
-__all__ = ["Topics", "agreed_lanes", "check_source", "dead_topic"]
+__all__ = ["Topics", "agreed_lanes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class Topics:
         """How the cluster is reached."""
         return self.cluster.access
 
-    def for_new_batch(self, say: Say) -> dict[str, int]:
+    def for_new_batch(self, say: Callable[[str], None]) -> dict[str, int]:
         """The lane counts of a new batch: those that the route began with, if the topics still have them.
 
         Dead letters come last and have the lanes that their topic has now: they keep no order but that of their source.
@@ -79,23 +76,11 @@ class Topics:
             )
 
 
-def dead_topic(target: str, said: KafkaOptions) -> str:
-    """Where dead letters of a route into this topic go."""
-    return said.dead_letters or headers.dead_topic(target)
-
-
-def check_source(access: KafkaAccess, source: Address) -> None:
-    """Refuse a topic that is not there before anything is made for it: Spark says so late, and in Java's words."""
-    with open_cluster(access.at(source.authority)) as cluster:
-        if not cluster.lanes([source.name])[source.name]:
-            raise DataError.of(f"no such topic at {source.authority}", got=source.name)
-
-
 def agreed_lanes(
     cluster: Cluster,
     contract: Contract,
     target: Address,
-    said: KafkaOptions,
+    options: StreamOptions,
     lanes: int | None,
     known: RouteHead | None,
 ) -> dict[str, int]:
@@ -104,26 +89,26 @@ def agreed_lanes(
     wanted: dict[str, int | None] = {target.name: promised, **contract.tiers}
     if known is not None:
         wanted = {topic: known.topics.get(topic, lanes) for topic, lanes in wanted.items()}
-    dead = dead_topic(target.name, said)
-    found = cluster.lanes([*wanted, dead])
-    if said.on_poison != "stop" and not found[dead]:
+    dead = options.dead_letters or dead_topic(target.name)
+    there = cluster.lanes([*wanted, dead])
+    if options.on_poison != "stop" and not there[dead]:
         # No key's order is kept there, so one lane will do.
-        _created(cluster, dead, 1, said)
-    return {topic: _agreed(cluster, topic, lanes, found[topic], said) for topic, lanes in wanted.items()}
+        _created(cluster, dead, 1, options)
+    return {topic: _agreed(cluster, topic, lanes, there[topic], options) for topic, lanes in wanted.items()}
 
 
-def _agreed(cluster: Cluster, topic: str, wanted: int | None, found: int, said: KafkaOptions) -> int:
-    found = found or _created(cluster, topic, wanted, said)
-    grown = wanted is not None and found > wanted and said.on_growth == "keep"
-    if wanted is not None and found != wanted and not grown:
+def _agreed(cluster: Cluster, topic: str, wanted: int | None, there: int, options: StreamOptions) -> int:
+    there = there or _created(cluster, topic, wanted, options)
+    grown = wanted is not None and there > wanted and options.on_growth == "keep"
+    if wanted is not None and there != wanted and not grown:
         hint = "plan the change as a new epoch of the contract"
-        more = "; or --on-growth keep, to leave the new lanes empty" if found > wanted else ""
-        raise LaneCountError.of(f"{topic} has another lane count", got=found, allowed=str(wanted), hint=hint + more)
-    return wanted or found
+        more = "; or --on-growth keep, to leave the new lanes empty" if there > wanted else ""
+        raise LaneCountError.of(f"{topic} has another lane count", got=there, allowed=str(wanted), hint=hint + more)
+    return wanted or there
 
 
-def _created(cluster: Cluster, topic: str, lanes: int | None, said: KafkaOptions) -> int:
-    if not said.create or lanes is None:
+def _created(cluster: Cluster, topic: str, lanes: int | None, options: StreamOptions) -> int:
+    if not options.create or lanes is None:
         way = "--create" if lanes is not None else "--create --lanes N"
         raise TargetError.of(f"no such topic at {cluster.access.brokers}", got=topic, hint=f"make it first, or {way}")
     cluster.create(topic, lanes)

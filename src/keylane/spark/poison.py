@@ -19,8 +19,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from keylane.errors import DataError
-from keylane.records import Reason
-from keylane.systems.kafka.state import Parked
+from keylane.records import Parked, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

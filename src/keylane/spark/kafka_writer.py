@@ -8,38 +8,37 @@ interleave as they come. By lane a lane has one writer, and its records stand so
 costs each lane one transaction marker, by part one for each partition that has records for it. A topic is divided by
 part unless a number of writers is given; files, which are in one order, are divided by lane.
 
-What a writer does, and why nothing shows when it is done twice: `java/keylane/Transaction.java`. At least once, the
-same records go without a transaction: what a failed try has written stays, and the next writes it again, from the
-batch's first record on. Which rows come to a writer: `keylane.spark.messages`.
+What a writer does, and why nothing shows when it is done twice: `jvm/writer/keylane/Transaction.java`. At least
+once, the same records go without a transaction: what a failed try has written stays, and the next writes it again,
+from the batch's first record on. Which rows come to a writer: `keylane.spark.messages`.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import contextmanager
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
-from keylane.pipelines.context import session_beside
+from keylane.errors import BrokerError, KeylaneError
+from keylane.spark.context import translated
 from keylane.spark.jvm import java_class
-from keylane.systems.jars import connector_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from keylane.pipelines.route.options import Running
-    from keylane.pipelines.route.run import Options
-    from keylane.systems.kafka.access import KafkaAccess
+    from keylane.spark.context import RunContext
 
-__all__ = ["PERMANENT", "WRITE_ERROR", "Division", "session_with_login", "write"]
+__all__ = ["PERMANENT", "WRITE_ERROR", "Division", "error_of_writer", "retried", "write"]
 
-SOURCES: Final = Path(__file__).parent / "java"
+SOURCES: Final = Path(__file__).parent / "jvm" / "writer"
 #: What a writer says of each lane, as Spark spells it.
 WRITTEN: Final = "slot int, records bigint, repeated boolean"
 #: How the text of a writer's error begins, and of one that would come again. Said in `WriteError.java`.
@@ -75,11 +74,13 @@ NEEDED: Final = {"acks": "all", "enable.idempotence": "true", "max.block.ms": "6
 class Division:
     """A batch's topics with their lanes in order (a slot is a lane's number in it), and its writers; 0: by part.
 
+    `producer` and `client` are properties of Java's clients beside those that are set here, without a secret.
     `headers` are those that every record of the batch gets beside its own. `source` is the topic that the records came
     from; none when their positions are spelled already. `held` is a folder in which tests hold a writer at its steps.
     """
 
-    access: KafkaAccess
+    producer: Mapping[str, str]
+    client: Mapping[str, str]
     route: str
     batch: int
     topics: tuple[tuple[str, int], ...]
@@ -93,9 +94,9 @@ class Division:
         """Topic and lane of each slot."""
         return [(topic, lane) for topic, lanes in self.topics for lane in range(lanes)]
 
-    def told(self) -> dict[str, Any]:
-        """What Java is told. No secret is in it: a login is read where a client is made."""
-        producer = {**PRODUCER, **self.access.java_producer(), **NEEDED}
+    def settings(self) -> dict[str, Any]:
+        """The settings of the writers in Java. No secret is in them: a login is read where a client is made."""
+        producer = {**PRODUCER, **self.producer, **NEEDED}
         return {
             "route": self.route,
             "batch": self.batch,
@@ -105,7 +106,7 @@ class Division:
             "source": self.source,
             "exactly_once": self.exactly_once,
             "producer": producer,
-            "reader": {**READER, **self.access.java_client()},
+            "reader": {**READER, **self.client},
             "transaction_ms": int(producer["transaction.timeout.ms"]),
             "held": self.held,
         }
@@ -115,7 +116,7 @@ def write(rows: DataFrame, division: Division) -> dict[int, tuple[int, int]]:
     """The job: what each slot got, and how much of that was there before. Several writers may have written to one."""
     spark, given = rows.sparkSession, cast("ClassicFrame", rows)._jdf  # noqa: SLF001
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
-    writer = java_class(spark, SOURCES, "keylane.LaneWriter").newInstance().of(division.told())
+    writer = java_class(spark, SOURCES, "keylane.LaneWriter").newInstance().of(division.settings())
     form = java.org.apache.spark.sql.Encoders.row(java.org.apache.spark.sql.types.StructType.fromDDL(WRITTEN))
     found: dict[int, tuple[int, int]] = {}
     for slot, records, repeated in ClassicFrame(given.mapPartitions(writer, form), spark).collect():
@@ -124,33 +125,46 @@ def write(rows: DataFrame, division: Division) -> dict[int, tuple[int, int]]:
     return found
 
 
-# A session with Spark's Kafka connector, whose Java can log in to a cluster without an option that says how.
+# A step that is tried again while its error may pass: a broker that is away, a worker that died, a fence.
 
-LOGIN: Final = "java.security.auth.login.config"
+T = TypeVar("T")
+#: Between two tries; each pause is twice the last, up to the second number.
+PAUSE_SECONDS: Final = (0.25, 8.0)
 
 
-@contextmanager
-def session_with_login(given: Options, running: Running, access: KafkaAccess) -> Iterator[SparkSession]:
-    """The session of a route from or into Kafka; its Java is logged in for as long as this is open."""
-    has_jars = running.spark is not None or {"spark.jars", "spark.jars.packages"} & set(given.conf)
-    connector = {} if has_jars else connector_settings(given.kafka.jars, given.kafka.packages, running.say)
-    session = session_beside(running.spark, given.master, {**connector, **given.conf}, running.say)
-    text = access.jaas()
-    if text is None:
-        yield session
-        return
-    java: Any = session.sparkContext._jvm  # noqa: SLF001
-    system, logins = java.java.lang.System, java.javax.security.auth.login.Configuration
-    before = system.getProperty(LOGIN)
-    handle, name = tempfile.mkstemp(prefix="keylane-login-")
-    try:
-        os.write(handle, text.encode())
-        os.close(handle)
-        system.setProperty(LOGIN, name)
-        logins.setConfiguration(None)
-        yield session
-    finally:
-        Path(name).unlink(missing_ok=True)
-        # Java keeps what it has read until it is told to read anew: the user's own login, or none.
-        system.clearProperty(LOGIN) if before is None else system.setProperty(LOGIN, before)
-        logins.setConfiguration(None)
+def retried(step: Callable[[], T], batch: int, seconds: float, run: RunContext) -> T:
+    """What the step returns; its error, in keylane's words, when it would come again or time is up."""
+    until, pause = time.monotonic() + seconds, PAUSE_SECONDS[0]
+    while True:
+        try:
+            return step()
+        except (KeylaneError, AnalysisException):
+            raise
+        except Exception as error:
+            reported = error_of_writer(str(error))
+            shown = reported or translated(error, batch)
+            if not _passes(error, reported) or run.stopping or time.monotonic() + pause > until:
+                raise shown from error
+            run.say(f"batch {batch} is tried again: {shown}")
+        run.probe("again", batch)
+        time.sleep(pause)
+        pause = min(pause * 2, PAUSE_SECONDS[1])
+
+
+def _passes(error: Exception, reported: BrokerError | None) -> bool:
+    """Whether another try may do better: after what a writer reported of its broker, or when a job broke from outside.
+
+    What Python raised in a worker for another reason comes again, and so does what never became a job.
+    """
+    if reported is not None:
+        return PERMANENT not in str(error)
+    return isinstance(error, Py4JJavaError | CapturedException) and not isinstance(error, PythonException)
+
+
+def error_of_writer(text: str) -> BrokerError | None:
+    """The error that a writer reported, out of the text that Spark makes of it."""
+    for line in text.splitlines():
+        _, sign, words = line.partition(WRITE_ERROR)
+        if sign:
+            return BrokerError(words.removeprefix(PERMANENT))
+    return None

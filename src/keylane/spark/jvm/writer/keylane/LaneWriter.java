@@ -23,7 +23,7 @@ public final class LaneWriter implements MapPartitionsFunction {
 
     private HashMap told;
 
-    /** A writer of the batch that is told: the keys are those of Division.told in keylane.pipelines.route.kafka_writer. */
+    /** A writer of the batch with these settings: the keys are those of Division.settings in keylane.spark.kafka_writer. */
     public static LaneWriter of(HashMap told) {
         LaneWriter out = new LaneWriter();
         out.told = told;

@@ -13,7 +13,7 @@ import org.apache.kafka.common.errors.UnsupportedVersionException;
 
 /**
  * A delivery that did not happen, or of which nobody knows, as text: it crosses from a task to the driver, where no
- * class of this package is known. Read by keylane.pipelines.route.kafka_batch.
+ * class of this package is known. Read by keylane.spark.kafka_writer.
  */
 final class WriteError {
     private static final String MARK = "keylane.WriteError: ";

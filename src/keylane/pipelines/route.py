@@ -1,0 +1,113 @@
+"""`route`: put every record of a source in its lane, batch or stream, exactly once.
+
+    systems.endpoint   two addresses -> a source and a target
+    source.follow      which records make a batch: Spark's checkpoint remembers it
+    target.write       a batch -> lanes, by the contract; committed once
+    spark.streaming    the query that hands batches over, and its end
+
+Which systems these are is not known here. What a source and a target are to each other: `systems.flow`. What happens
+when a process is killed at any point: `systems.folders.folder`, `systems.kafka.state`, docs/stream-folders.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from keylane.spark.context import RunContext, java_process, warn
+from keylane.spark.streaming import check_checkpoint, check_every, run_query
+from keylane.systems.endpoint import StreamOptions, open_endpoint
+from keylane.systems.flow import BatchReport as Done
+from keylane.systems.flow import Routed
+from keylane.systems.jars import fetch_cells
+from keylane.systems.journal import no_probe
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.spark.context import Probe, Say
+    from keylane.systems.endpoint import Endpoint
+
+__all__ = ["Done", "KafkaOptions", "Options", "Routed", "route", "route_between"]
+
+#: The options of streams, by the name under which the documentation of `route` has them.
+KafkaOptions = StreamOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What may be set about a route beside contract, source and target.
+
+    `kind` is parquet, json or csv, by the files' endings when it is not given; `schema` gives types to columns of JSON
+    and CSV. A batch has at most `max_files` files; `every` is how often a following route looks for new ones.
+    """
+
+    lanes: int | None = None
+    stream: str | None = None
+    kind: str | None = None
+    schema: str | None = None
+    max_files: int = 1000
+    every: str = "1 second"
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    kafka: StreamOptions = field(default_factory=StreamOptions)
+
+
+def route(
+    contract: Contract,
+    source: str,
+    target: str,
+    *,
+    follow: bool = False,
+    options: Options | None = None,
+    spark: SparkSession | None = None,
+    stop_asked: threading.Event | None = None,
+    ready: Callable[[], None] = lambda: None,
+    tell: Callable[[Done], None] = lambda _: None,
+    say: Say = warn,
+    probe: Probe = no_probe,
+) -> Routed:
+    """Route all there is and end, or, with `follow`, go on until `stop_asked` is set.
+
+    Run again, either way, it goes on where the last run ended, whether that was finished, stopped or killed. A session
+    that is given is used as it is; its own settings are left alone. `ready` is called once Spark is up, `tell` after
+    each batch, `say` with what is no error and should be known, `probe` at the steps of a batch.
+    """
+    given = options or Options()
+    check_every(given.every)
+    run = RunContext(spark, given.master, given.conf, follow, given.every, stop_asked, ready, tell, say, probe)
+    streams = replace(given.kafka, kind=given.kind, schema=given.schema, max_files=given.max_files)
+    ends = open_endpoint(source, streams), open_endpoint(target, streams)
+    return route_between(contract, *ends, run, lanes=given.lanes, stream=given.stream)
+
+
+def route_between(
+    contract: Contract,
+    source: Endpoint,
+    target: Endpoint,
+    run: RunContext,
+    *,
+    lanes: int | None = None,
+    stream: str | None = None,
+) -> Routed:
+    """Route from one endpoint to another."""
+    target.check_apart(source)
+    source.check_source(contract, target)
+    with target.target(run, contract, source, lanes, stream) as held:
+        check_checkpoint(held.checkpoint, *held.last_batch)
+        for text in source.changed_since(held):
+            run.say(text)
+        # Messages come with a connector of their own, which the session has to have.
+        with (source if source.messages else target).session(run) as session:
+            held.lock.note_java(java_process(session))
+            if contract.spec.key.is_place:
+                fetch_cells(session, run.say)
+            followed = source.follow(session, held.router.contract, held.origin)
+            held.begin(session, followed)
+            run.ready()
+            stopped = run_query(followed.stream(), held.write, held.checkpoint, run)
+        return held.result(held.origin.address, stopped=stopped)

@@ -1,0 +1,217 @@
+"""A folder as the target of a route: the records of a batch -> staged files -> a batch that is committed.
+
+A batch is written once: one that is committed is known by its manifest, and is not made again. What becomes of a batch
+when the process is killed at any step is in `folder`. Which records make a batch is the source's (`systems.flow`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from keylane.errors import TargetError
+from keylane.systems.flow import BatchReport, Origin, Routed
+from keylane.systems.folders.folder import (
+    Counts,
+    Head,
+    Manifest,
+    Placed,
+    Taken,
+    dead_file,
+    lane_file,
+    open_target,
+    read_head,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from keylane.router import Router
+    from keylane.spark.context import RunContext
+    from keylane.spark.read_parquet import Batch, SourceFile
+    from keylane.spark.write_lanes import LaneFile
+    from keylane.systems.atomic import Lock
+    from keylane.systems.flow import Followed
+    from keylane.systems.folders.folder import Target
+
+__all__ = ["FolderTarget", "known_origin", "open_folder"]
+
+_SHARED: Final = "on a cluster, source and target have to be on a file system that all machines share"
+
+
+def known_origin(path: Path) -> Origin | None:
+    """The source that a folder was routed from, as it remembers it; None where there is no such target."""
+    head = read_head(path)
+    return None if head is None else Origin(head.source, head.kind, head.pattern)
+
+
+@contextmanager
+def open_folder(path: Path, router: Router, origin: Origin, run: RunContext) -> Iterator[FolderTarget]:
+    """The folder as a target for this contract and source, made where there is none; locked and recovered."""
+    contract, meta = router.contract, router.contract.metadata
+    streams = {router.stream: router.lane_count, **contract.tiers}
+    head = Head(meta.name, meta.epoch, contract.fingerprint, streams, origin.address, origin.kind, origin.pattern)
+    with open_target(path, head) as held:
+        before = held.recover() or Manifest.before_all(head)
+        yield FolderTarget(held, router, origin, run, before, before)
+
+
+@dataclass(slots=True)
+class FolderTarget:
+    """A folder that is open: the manifest that this run began with, and the last one."""
+
+    folder: Target
+    router: Router
+    origin: Origin
+    run: RunContext
+    before: Manifest
+    last: Manifest
+    _source: list[Followed] = field(default_factory=list)
+    _unordered: bool = False
+
+    @property
+    def lock(self) -> Lock:
+        """The lock that is held."""
+        return self.folder.lock
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.folder.checkpoint
+
+    @property
+    def last_batch(self) -> tuple[int, str]:
+        """The number of the last batch, and the query that made it."""
+        return self.last.batch, self.last.query
+
+    def taken(self) -> Iterator[Taken]:
+        """What the kept manifests say was taken, oldest first."""
+        for manifest in self.folder.manifests():
+            yield from manifest.taken
+
+    def begin(self, spark: SparkSession, source: Followed) -> None:  # noqa: ARG002  frames bring their session
+        """Take the source."""
+        self._source.append(source)
+
+    def write(self, frame: DataFrame, batch: int) -> None:
+        """Write one batch and commit it, unless it is committed already."""
+        from keylane.spark.context import translated
+        from keylane.spark.session import active_session_kept
+
+        with active_session_kept():
+            began, source = time.monotonic(), self._source[0]
+            taken = source.taken(frame)
+            if self._is_committed(batch, taken):
+                return
+            self._report_unordered(taken)
+            self.run.probe("begun", batch)
+            staging = self.folder.staging(batch)
+            try:
+                manifest = self._staged(frame, batch, taken, staging)
+                source.check_unchanged(taken)
+                self.run.probe("staged", batch)
+                self.folder.commit(manifest, self.run.probe)
+            except Exception as error:
+                if self.folder.manifest(batch) is None:
+                    shutil.rmtree(staging, ignore_errors=True)
+                raise translated(error, batch) from error
+            size, self.last = manifest.taken_bytes - self.last.taken_bytes, manifest
+            seconds, sums = time.monotonic() - began, (manifest.taken_files, manifest.taken_bytes)
+            self.run.progress(BatchReport(batch, manifest.counts, seconds, size, *sums, source.counted))
+
+    def result(self, source: str, *, stopped: bool) -> Routed:
+        """What this run came to."""
+        lanes = {
+            stream: [now - then for now, then in zip(offsets, self.before.next[stream], strict=True)]
+            for stream, offsets in self.last.next.items()
+        }
+        counts = (self.last.total - self.before.total).checked("this run")
+        batches = self.last.batch - self.before.batch
+        return Routed(source, str(self.folder.path), counts, self.last.total, lanes, batches, stopped)
+
+    def _is_committed(self, batch: int, taken: Sequence[SourceFile]) -> bool:
+        """Whether a batch is in the target already. If so it has to be the same, or the checkpoint is another's."""
+        if batch > self.last.batch:
+            return False
+        before = self.folder.manifest(batch)
+        if before is None or sorted(one.name for one in before.taken) != sorted(file.name for file in taken):
+            raise TargetError.of(
+                "Spark's checkpoint does not belong to this target: it would repeat or leave out records",
+                got=f"batch {batch} with {len(taken)} files, after batch {self.last.batch}",
+                hint="restore the checkpoint folder, or route into a new target",
+            )
+        return True
+
+    def _report_unordered(self, taken: Sequence[SourceFile]) -> None:
+        """Spark takes files by age. Those of one age that it has cut into two batches may not be in order by name."""
+        before = {one.name for one in self.last.taken if taken and one.modified == taken[0].modified}
+        if before and taken[0].name < max(before) and not self._unordered:
+            self._unordered = True
+            self.run.say(
+                f"{taken[0].name} and {max(before)} are of one age, and were not taken in order of their names"
+            )
+
+    def _staged(self, frame: DataFrame, batch: int, taken: Sequence[SourceFile], staging: Path) -> Manifest:
+        from keylane.spark.streaming import query_id
+        from keylane.spark.write_lanes import decided, write_dead, write_lanes
+
+        query = query_id(self.checkpoint)
+        if not taken:
+            # Files without a byte: Spark counts them, and passes them over.
+            same = replace(self.last, counts=Counts(), placed=(), taken=())
+            return replace(same, batch=batch, query=query, staging=staging.name)
+        source = self._source[0]
+        rows, names = source.rows(frame, taken, self.last), source.names(taken)
+        routed = decided(rows, self.router)
+        lanes = write_lanes(routed, rows, names, self.last.next, staging / "lanes")
+        out = sum(file.records for file in lanes)
+        dead = None
+        if out + rows.filtered < sum(rows.records):
+            self.run.probe("half staged", batch)
+            dead = write_dead(routed, rows, names, self.router, self.last.next_dead, staging / "dead")
+        placed = [
+            Placed(file.path.relative_to(staging).as_posix(), lane_file(file.stream, file.lane, batch), file.records)
+            for file in lanes
+        ]
+        if dead is not None:
+            placed.append(Placed(dead[0].relative_to(staging).as_posix(), dead_file(batch), dead[1]))
+        counts = Counts(sum(rows.records), out, dead[1] if dead else 0, rows.filtered)
+        counts = counts.checked(f"batch {batch}", _SHARED)
+        return self._manifest(batch, query, taken, rows, placed, counts, lanes, staging)
+
+    def _manifest(
+        self,
+        batch: int,
+        query: str,
+        taken: Sequence[SourceFile],
+        rows: Batch,
+        placed: Sequence[Placed],
+        counts: Counts,
+        lanes: Sequence[LaneFile],
+        staging: Path,
+    ) -> Manifest:
+        offsets = {stream: list(starts) for stream, starts in self.last.next.items()}
+        for file in lanes:
+            offsets[file.stream][file.lane] += file.records
+        return Manifest(
+            batch=batch,
+            query=query,
+            fingerprint=self.last.fingerprint,
+            staging=staging.name,
+            counts=counts,
+            total=self.last.total + counts,
+            next=offsets,
+            next_dead=self.last.next_dead + counts.dead,
+            placed=tuple(placed),
+            taken=tuple(Taken(f.name, f.size, f.modified, n) for f, n in zip(taken, rows.records, strict=True)),
+            next_position=self.last.next_position + sum(rows.rows),
+            taken_files=self.last.taken_files + len(taken),
+            taken_bytes=self.last.taken_bytes + sum(file.size for file in taken),
+            schema=rows.schema.json(),
+        )

@@ -1,0 +1,149 @@
+"""A topic as the source of a route, through Spark's connector: which records make a batch is Spark's to remember.
+
+Its records are read as committed transactions left them, and are never skipped when they are gone. Into a folder, key,
+value, timestamp and headers are columns of the lanes, and each batch is read twice: once to count what it has, without
+which nobody could show that it is all there, and once to write it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from keylane.contract.fields import FieldSpec
+from keylane.errors import UsageError
+from keylane.systems.kafka.frames import message_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.spark.messages import Fields, Messages
+    from keylane.spark.read_parquet import Batch, SourceFile
+    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.flow import Standing
+    from keylane.systems.kafka.access import KafkaAccess
+
+__all__ = ["TopicFollowed", "fields_of", "follow_topic", "starting"]
+
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
+
+
+def follow_topic(
+    spark: SparkSession, contract: Contract, access: KafkaAccess, topic: str, options: StreamOptions
+) -> TopicFollowed:
+    """Follow a topic."""
+    fields, unread = fields_of(contract, options)
+    return TopicFollowed(spark, access, topic, fields, unread, options.start, options.max_records)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFollowed:
+    """A topic with the columns that the contract needs of its records; `malformed` marks what cannot be read."""
+
+    spark: SparkSession
+    access: KafkaAccess
+    topic: str
+    fields: dict[str, Column]
+    malformed: Column | None = None
+    start: str = "earliest"
+    max_records: int = 1_000_000
+    counted: str | None = None
+
+    def stream(self) -> DataFrame:
+        """The topic as the connector reads it: one task for each partition."""
+        options = {
+            "kafka.isolation.level": "read_committed",
+            **self.access.java(),
+            **starting(self.start, self.topic),
+            "subscribe": self.topic,
+            "includeHeaders": "true",
+            "failOnDataLoss": "true",
+            "maxOffsetsPerTrigger": str(self.max_records),
+        }
+        return self.spark.readStream.format("kafka").options(**options).load()
+
+    def taken(self, frame: DataFrame) -> list[SourceFile]:
+        """The offset range of each partition."""
+        from keylane.spark.messages import offset_ranges
+
+        return offset_ranges(frame, self.topic)
+
+    def names(self, taken: Sequence[SourceFile]) -> list[str]:
+        """Topic and partition."""
+        return [file.name.rpartition("/")[0] for file in taken]
+
+    def rows(self, frame: DataFrame, taken: Sequence[SourceFile], last: Standing) -> Batch:  # noqa: ARG002  has offsets
+        """The records as rows of a folder."""
+        from keylane.spark.messages import rows_of_topic
+
+        return rows_of_topic(frame, taken, self.fields, self.malformed)
+
+    def messages(self, frame: DataFrame, last: Standing) -> Messages:  # noqa: ARG002  a topic counts for itself
+        """The records of a batch; every offset of Kafka's is its own position."""
+        from keylane.spark.messages import Messages, from_kafka
+
+        return Messages(from_kafka(frame, self.fields, self.malformed), topic=self.topic)
+
+    def where(self) -> dict[str, Column]:
+        """Topic, partition and offset."""
+        from keylane.spark.messages import topic_position
+
+        return topic_position(self.topic)
+
+    def check_unchanged(self, taken: Sequence[SourceFile]) -> None:
+        """The records of a topic do not change."""
+
+
+def starting(text: str, topic: str) -> dict[str, str]:
+    """Where a new route begins to read: earliest, latest, a time, or an offset for each partition.
+
+    >>> starting("latest", "t")
+    {'startingOffsets': 'latest'}
+    >>> starting("2026-01-01T00:00Z", "t")
+    {'startingTimestamp': '1767225600000', 'startingOffsetsByTimestampStrategy': 'latest'}
+    >>> starting('{"0": 123}', "t")
+    {'startingOffsets': '{"t": {"0": 123}}'}
+    """
+    if text in {"earliest", "latest"}:
+        return {"startingOffsets": text}
+    if text.startswith("{"):
+        return {"startingOffsets": json.dumps({topic: _offsets(text)})}
+    if _DAY.fullmatch(text) is None:
+        raise _start_error(text)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise _start_error(text) from None
+    if at.tzinfo is None:
+        raise UsageError.of("a time to start at has no zone", got=text, hint=f"{text}Z")
+    return {
+        "startingTimestamp": str(int(at.timestamp() * 1000)),
+        "startingOffsetsByTimestampStrategy": "latest",
+    }
+
+
+def _offsets(text: str) -> dict[str, int]:
+    try:
+        offsets = json.loads(text)
+    except ValueError:
+        raise _start_error(text) from None
+    whole = all(key.isdigit() and isinstance(n, int) and n >= -2 for key, n in offsets.items())
+    if not offsets or not whole:
+        raise _start_error(text)
+    return dict(offsets)
+
+
+def _start_error(text: str) -> UsageError:
+    allowed = 'earliest, latest, a time (2026-01-01T00:00Z), offsets by partition ({"0": 123})'
+    return UsageError.of("not a position to start at", got=text, allowed=allowed)
+
+
+def fields_of(contract: Contract, options: StreamOptions) -> Fields:
+    """The columns that the contract needs of a topic's records, and which records cannot be read; None when all can."""
+    return message_columns(FieldSpec.of(contract), options)

@@ -1,0 +1,290 @@
+"""Kafka as the target of a route: a plan that is written down, a job of writers, and what the batch came to.
+
+Why a batch that is run again changes nothing: `spark.kafka_writer` for the records, `state` for everything else.
+Lane counts and topics: `topics`. Records without a lane: `spark.poison`.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.contract.fingerprint import abbreviated
+from keylane.errors import CountError
+from keylane.router import Router
+from keylane.systems.flow import BatchReport, Origin, Routed
+from keylane.systems.folders.folder import Counts
+from keylane.systems.kafka.cluster import open_cluster
+from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, dead_topic
+from keylane.systems.kafka.state import Plan, RouteHead, open_state, read_head, state_name
+from keylane.systems.kafka.topics import Topics, agreed_lanes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.records import Parked
+    from keylane.spark.context import RunContext
+    from keylane.spark.kafka_writer import Division
+    from keylane.spark.messages import Messages
+    from keylane.systems.atomic import Lock
+    from keylane.systems.endpoint import Address, StreamOptions
+    from keylane.systems.flow import Followed
+    from keylane.systems.folders.folder import Taken
+    from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.kafka.cluster import Cluster
+    from keylane.systems.kafka.state import Done, RouteState
+
+__all__ = ["KafkaTarget", "open_topics"]
+
+#: Writers for each core: one that waits for its commit leaves the core to another.
+WRITERS_A_CORE: Final = 2
+#: Records of a slot, and how many of them were in the topic before.
+Written = dict[int, tuple[int, int]]
+
+
+@contextmanager
+def open_topics(
+    contract: Contract,
+    origin: Origin,
+    target: Address,
+    access: KafkaAccess,
+    options: StreamOptions,
+    run: RunContext,
+    lanes: int | None,
+    stream: str | None,
+) -> Iterator[KafkaTarget]:
+    """The topics of a route, their lane counts agreed, with the state of the route locked."""
+    name = state_name(contract.metadata.name, str(target))
+    path = Path(options.state or Path("keylane-state") / name).absolute()
+    with open_cluster(access) as cluster:
+        counts = agreed_lanes(cluster, contract, target, options, lanes, read_head(path))
+        router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)
+        meta, by = contract.metadata, (origin.kind, origin.pattern, options.value or "")
+        head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
+        with open_state(path, head) as state:
+            last = state.last()
+            yield KafkaTarget(router, origin, target, options, cluster, state, run, last, last, state.parked())
+
+
+@dataclass(slots=True)
+class KafkaTarget:
+    """Topics that are open: what this run began with, the last batch that is done, and the keys that are parked."""
+
+    router: Router
+    origin: Origin
+    target: Address
+    options: StreamOptions
+    cluster: Cluster
+    state: RouteState
+    run: RunContext
+    before: Done
+    last: Done
+    parked: list[Parked] = field(default_factory=list)
+    about: dict[str, Column] = field(default_factory=dict)
+    _begun: list[tuple[Followed, Topics]] = field(default_factory=list)
+
+    @property
+    def lock(self) -> Lock:
+        """The lock that is held."""
+        return self.state.lock
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.state.checkpoint
+
+    @property
+    def last_batch(self) -> tuple[int, str]:
+        """The number of the last batch, and the query that made it."""
+        return self.last.batch, self.last.query
+
+    @property
+    def source(self) -> Followed:
+        """Where the records come from."""
+        return self._begun[0][0]
+
+    @property
+    def topics(self) -> Topics:
+        """Where they go."""
+        return self._begun[0][1]
+
+    def taken(self) -> Iterable[Taken]:
+        """Kept in Spark's checkpoint only."""
+        return ()
+
+    def begin(self, spark: SparkSession, source: Followed) -> None:
+        """Take the source, and settle how many writers there are.
+
+        As given; otherwise none for a topic, which is divided by its own partitions, and some for files.
+        """
+        options, head = self.options, self.state.head
+        some = WRITERS_A_CORE * spark.sparkContext.defaultParallelism if head.kind else 0
+        topics = Topics(
+            self.cluster,
+            {self.router.stream: self.target.name, **{tier: tier for tier in self.router.contract.tiers}},
+            options.dead_letters or dead_topic(self.target.name),
+            head.topics,
+            self.router.contract.spec.lanes,
+            options.writers or some,
+            options.delivery == "exactly-once",
+            options.on_growth,
+            options.on_poison,
+            options.try_seconds,
+        )
+        self._begun.append((source, topics))
+
+    def write(self, frame: DataFrame, batch: int) -> None:
+        """Write one batch, unless it is done: this very one, by the offsets that Spark wrote down for it."""
+        from keylane.spark.kafka_writer import retried
+        from keylane.spark.session import active_session_kept
+
+        offsets = self.state.offsets(batch)
+        if batch <= self.last.batch:
+            self.state.check_same(batch, offsets)
+            return
+        with active_session_kept():
+            began = time.monotonic()
+            messages = self.source.messages(frame, self.last)
+            plan = self.state.plan(batch)
+            if plan is None:
+                plan = self._planned(batch, messages, offsets)
+            else:
+                self.state.check_same(batch, offsets)
+                self.topics.check_memory(plan)
+            self.run.probe("planned", batch)
+            written = retried(lambda: self._written(plan, messages), batch, self.topics.try_seconds, self.run)
+            self.run.probe("written", batch)
+            self._finish(self._done(plan, messages, written), plan, began)
+
+    def result(self, source: str, *, stopped: bool) -> Routed:
+        """What this run came to."""
+        before, after = self.before, self.last
+        lanes = {
+            topic: [now - then for now, then in zip(records, before.lanes[topic], strict=True)]
+            for topic, records in after.lanes.items()
+        }
+        counts = (after.total - before.total).checked("this run")
+        in_lanes = sum(map(sum, lanes.values()))
+        if in_lanes != counts.out:
+            raise CountError.of("the lanes of this run do not add up", got=in_lanes, allowed=f"{counts.out}")
+        return Routed(
+            source,
+            str(self.target),
+            counts,
+            after.total,
+            lanes,
+            after.batch - before.batch,
+            stopped,
+            str(self.state.path),
+            str(replace(self.target, name=self.topics.dead)),
+            after.repeated - before.repeated,
+        )
+
+    def _planned(self, batch: int, messages: Messages, offsets: str) -> Plan:
+        """A new plan, by the lanes as they are now; forced to the disk before anything of the batch is sent."""
+        from keylane.spark.messages import decided
+        from keylane.spark.poison import newly_parked, refuse_any
+
+        lanes = self.topics.for_new_batch(self.run.say)
+        parked: tuple[Parked, ...] = ()
+        if self.topics.on_poison == "stop":
+            refuse_any(decided(messages.frame, self.router), batch)
+        elif self.topics.on_poison == "dlq-and-park-key":
+            parked = newly_parked(decided(messages.frame, self.router), self.parked)
+        topics = self.topics
+        plan = Plan(batch, lanes, topics.writers, time.time(), parked, topics.exactly_once, topics.dead, offsets)
+        self.state.write_plan(plan)
+        return plan
+
+    def _finish(self, done: Done, plan: Plan, began: float) -> None:
+        if plan.parked:
+            # Every key once, also when a batch is finished twice: from here on it is parked from its first record.
+            known = {(one.kind, one.key): one for one in self.parked}
+            known |= {(one.kind, one.key): replace(one, part=-1, place=-1) for one in plan.parked}
+            self.parked = list(known.values())
+            self.state.write_parked(self.parked)
+            self.run.probe("parked", plan.batch)
+        self.state.write_done(done)
+        size, self.last = done.taken_bytes - self.last.taken_bytes, done
+        self.run.probe("done", plan.batch)
+        seconds = time.monotonic() - began
+        self.run.progress(BatchReport(plan.batch, done.counts, seconds, size, done.taken_files, done.taken_bytes, None))
+
+    def _written(self, plan: Plan, messages: Messages) -> Written:
+        """The job. What it has written is held against what it has read, counted before they were divided."""
+        from keylane.spark.kafka_writer import write
+        from keylane.spark.messages import counted, to_writers
+
+        frame, records = counted(messages.frame)
+        rows = self._slotted(frame, plan, keyed=messages.keyed)
+        written = write(
+            to_writers(rows, plan.writers, spelled=not messages.topic), self._division(plan, messages.topic)
+        )
+        seen, in_lanes = records(), sum(records for records, _ in written.values())
+        # A stage that Spark ran twice counts twice: then they are counted anew.
+        if seen != in_lanes and messages.frame.count() != in_lanes:
+            got = f"{seen} read, {in_lanes} in lanes or dead letters"
+            raise CountError.of("the records of a batch do not add up", got=got, allowed="as many as were read")
+        return written
+
+    def _slotted(self, frame: DataFrame, plan: Plan, *, keyed: bool) -> DataFrame:
+        from keylane.spark.messages import about_dead_letters, dead_headers, decided, keyed_by_routing_key, slotted
+        from keylane.spark.poison import parked_away
+
+        routed = decided(frame, self.router)
+        if not keyed:
+            routed = keyed_by_routing_key(routed)
+        # A key that this very batch parks is parked from the position of its plan, also when noted before a kill.
+        parked = {(one.kind, one.key): one for one in [*self.parked, *plan.parked]}
+        routed = parked_away(routed, list(parked.values()))
+        lanes = [(stream, plan.topics[topic]) for stream, topic in self.topics.streams.items()]
+        self.about = self.about or about_dead_letters(self.router.contract, self.source.where())
+        return dead_headers(slotted(routed, lanes, plan.topics.get(plan.dead, 1)), self.about)
+
+    def _division(self, plan: Plan, came_from: str) -> Division:
+        """The settings of the writers. A probe of tests may hold them at their steps."""
+        from keylane.spark.kafka_writer import Division
+
+        contract, access = self.router.contract, self.cluster.access
+        headers = [(CONTRACT, abbreviated(contract.fingerprint).encode()), (EPOCH, b"%d" % contract.metadata.epoch)]
+        if not plan.exactly_once:
+            # Which try this is has to be known after a kill too, so it is written down first.
+            attempt = (self.state.plan(plan.batch) or plan).attempt + 1
+            self.state.write_plan(replace(plan, attempt=attempt))
+            headers += [(ATTEMPT, b"%d" % attempt)] if attempt > 1 else []
+        return Division(
+            access.java_producer(),
+            access.java_client(),
+            self.state.head.route,
+            plan.batch,
+            tuple(plan.topics.items()),
+            plan.writers,
+            tuple(headers),
+            came_from,
+            plan.exactly_once,
+            getattr(self.run.probe, "held", ""),
+        )
+
+    def _done(self, plan: Plan, messages: Messages, written: Written) -> Done:
+        from keylane.spark.streaming import query_id
+
+        lanes, dead = {topic: list(records) for topic, records in self.last.lanes.items()}, 0
+        slots = [(topic, lane) for topic, lanes in plan.topics.items() for lane in range(lanes)]
+        for slot, (records, _) in written.items():
+            topic, lane = slots[slot]
+            if topic == plan.dead:
+                dead += records
+            else:
+                lanes[topic][lane] += records
+        total = sum(records for records, _ in written.values())
+        into = messages.records if messages.records is not None else total + messages.filtered
+        counts = Counts(into, total - dead, dead, messages.filtered).checked(f"batch {plan.batch}")
+        after: dict[str, Any] = {"batch": plan.batch, "counts": counts, "total": self.last.total + counts}
+        after |= {"query": query_id(self.checkpoint), "lanes": lanes, "offsets": plan.offsets, **messages.after}
+        return replace(self.last, repeated=self.last.repeated + sum(again for _, again in written.values()), **after)

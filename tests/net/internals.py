@@ -12,9 +12,10 @@ from tests.history.targets import payments
 
 import keylane
 from keylane.cli.main import cli, main
+from keylane.records import Parked
 from keylane.systems.folders.folder import Counts
 from keylane.systems.kafka import headers as kafka_headers
-from keylane.systems.kafka.state import Done, Parked, Plan, RouteHead, open_state, state_name
+from keylane.systems.kafka.state import Done, Plan, RouteHead, open_state, state_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

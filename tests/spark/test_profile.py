@@ -373,11 +373,13 @@ def test_counters_that_may_overflow_are_not_packed(
 
 def test_only_the_columns_of_key_time_and_length_are_read(spark: SparkSession, tmp_path: Path) -> None:
     from keylane.contract.model import Key
-    from keylane.pipelines.profile.files import look_at_files
-    from keylane.spark.context import session_beside
+    from keylane.spark.context import RunContext
+    from keylane.spark.scan import ScanRequest
+    from keylane.systems.endpoint import open_endpoint
 
     write(tmp_path / "a.parquet", records())
-    beside = session_beside(spark, None, {})
-    look = look_at_files(beside, tmp_path / "a.parquet", Key(fields=("k",)), Options(time="at"))
-    plan = look.frame._jdf.queryExecution().executedPlan().toString()
+    endpoint = open_endpoint(str(tmp_path / "a.parquet"))
+    with endpoint.scan(RunContext(spark), ScanRequest(Key(fields=("k",)), time="at")) as scan:
+        frame: Any = scan.frame
+    plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "ReadSchema: struct<k:string,at:timestamp>" in plan

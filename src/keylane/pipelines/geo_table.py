@@ -1,15 +1,14 @@
 """`geo table`: a lane table from traffic, counted on Spark in one pass.
 
-looking, kafka.profile    a source -> a frame of places, each with its time or its position
-spark.count_cells          the frame -> records of each home cell by hour
-plan.lane_tables          counts -> a table, and how even it is on records that it has not seen
-plan.contract_text          a table -> a contract
+systems.endpoint     a source -> a frame of places, each with its time or its position (`scan`)
+spark.count_cells    the frame -> records of each home cell by hour
+plan.lane_tables     counts -> a table, and how even it is on records that it has not seen
+plan.contract_text   a table -> a contract
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,30 +17,27 @@ from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.coordinates import EARTH, Region
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.profile.files import look_at_files
 from keylane.pipelines.profile.run import Options
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of
 from keylane.plan.lane_tables import Counted, Wish, chosen
-from keylane.spark.context import session_beside, translated, warn
+from keylane.spark.context import RunContext, translated, warn
 from keylane.spark.count_cells import HOURS, count_places
 from keylane.spark.session import active_session_kept
-from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.endpoint import open_endpoint
 from keylane.systems.jars import fetch_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.pipelines.profile.files import Looked
     from keylane.plan.lane_tables import Strategy
     from keylane.spark.context import Say
     from keylane.spark.count_cells import PlaceCounts
+    from keylane.spark.scan import Scan
 
 __all__ = ["GeoTable", "TableWish", "geo_table"]
 
@@ -101,13 +97,15 @@ def geo_table(
     contract(())  # what no table could be written for is refused before anything is read
     region = _region(before)
     try:
-        with active_session_kept(), _looked(source, Key(fields=columns), given, spark, say) as look:
-            fetch_cells(look.frame.sparkSession, say)
-            timed = given.time is not None or source.startswith("kafka:")
-            counts = count_places(look.frame, *columns, timed=timed, text=_is_text(look), region=region)
+        run = RunContext(spark, given.master, given.conf, say=say)
+        endpoint = open_endpoint(source, replace(given.kafka, kind=given.kind))
+        with active_session_kept(), endpoint.scan(run, given.request(Key(fields=columns), None)) as scan:
+            fetch_cells(scan.frame.sparkSession, say)
+            timed = scan.windows.kind == "time"
+            counts = count_places(scan.frame, *columns, timed=timed, text=not scan.typed, region=region)
     except Exception as error:
         raise translated(error, work="the table") from error
-    counted, untimed = _counted(counts, look, source, timed=timed)
+    counted, untimed = _counted(counts, scan, source, timed=timed)
     table, held, met = chosen(counted, table_wish)
     document = geo_document(
         source,
@@ -166,30 +164,12 @@ def _region(before: Contract | None) -> Region:
     return Region(*geo.region) if geo is not None and geo.region is not None else EARTH
 
 
-@contextmanager
-def _looked(source: str, key: Key, given: Options, spark: SparkSession | None, say: Say) -> Iterator[Looked]:
-    address = parse_address(source)
-    if address.system == "kafka":
-        from keylane.pipelines.profile.topics import looked_at_topic
-
-        with looked_at_topic(address, key, None, given, spark, say) as look:
-            yield look
-        return
-    path = path_of(address, "the source of a table")
-    yield look_at_files(session_beside(spark, given.master, given.conf, say), path, key, given)
-
-
-def _is_text(look: Looked) -> bool:
-    """Lines and the values of a topic are read as text; a column of a Parquet file has a type of its own."""
-    return look.facts.get("kind") != "parquet"
-
-
-def _counted(counts: PlaceCounts, look: Looked, source: str, *, timed: bool) -> tuple[Counted, int]:
+def _counted(counts: PlaceCounts, scan: Scan, source: str, *, timed: bool) -> tuple[Counted, int]:
     """Nothing is lost; and what has no time counts alike in every hour."""
     good = sum(int(half.sum()) for half in counts.halves)
-    if look.exact and good + sum(counts.dead.values()) != look.records:
+    if scan.exact and good + sum(counts.dead.values()) != scan.records:
         what = "the source has changed while it was counted, or records were lost"
-        raise CountError.of(what, got=good + sum(counts.dead.values()), allowed=str(look.records))
+        raise CountError.of(what, got=good + sum(counts.dead.values()), allowed=str(scan.records))
     if not good:
         got = ", ".join(f"{n:,} {reason}" for reason, n in counts.dead.items()) or "no records"
         raise DataError.of(f"no record of {source} has a place", got=got, hint="look at --lat and --lng")

@@ -18,8 +18,7 @@ from keylane.errors import DataError, UsageError
 from keylane.keys.window import FURTHEST, TICKS
 from keylane.spark.java_calls import java_way
 from keylane.spark.keys import column_named, field_of, read_keys
-from keylane.spark.read_parquet import MALFORMED
-from keylane.spark.scan import LANE
+from keylane.spark.read_parquet import LANE, MALFORMED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

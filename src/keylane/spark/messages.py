@@ -62,6 +62,7 @@ __all__ = [
     "HEADERS",
     "SLOT",
     "TOPIC_COLUMNS",
+    "TYPES",
     "WRITER_COLUMNS",
     "Messages",
     "about_dead_letters",
@@ -75,6 +76,7 @@ __all__ = [
     "from_message",
     "from_text",
     "from_value",
+    "key_as_text",
     "key_column",
     "keyed_by_routing_key",
     "messages_of_rows",
@@ -241,7 +243,7 @@ def _json(names: list[str], types: Mapping[str, DataType]) -> Fields:
 
 # The same by a spec of fields.
 
-_TYPES: Final[dict[FieldKind, DataType]] = {
+TYPES: Final[dict[FieldKind, DataType]] = {
     "text": StringType(),
     "integer": LongType(),
     "degrees": DoubleType(),
@@ -255,6 +257,13 @@ def from_message(fields: FieldSpec) -> dict[str, Column]:
     return {name: found[name] for name in fields.names if name in found}
 
 
+def key_as_text(fields: FieldSpec) -> tuple[Column, Column]:
+    """The message's own key as a contract names it, text as text; and which keys are not of their encoding."""
+    key = F.col("key").cast("string") if fields.key_encoding == "utf8" else _key_of_width(fields.key_width)
+    fits = F.is_valid_utf8(key) if fields.key_encoding == "utf8" else key.isNotNull()
+    return key, F.col("key").isNotNull() & ~fits
+
+
 def from_text(fields: FieldSpec) -> Fields:
     """The only field of a value that is text, and which values are not."""
     return _text(list(fields.of_value))
@@ -262,7 +271,7 @@ def from_text(fields: FieldSpec) -> Fields:
 
 def from_json(fields: FieldSpec) -> Fields:
     """Only the named fields are parsed. A null value is a tombstone: its fields are null, and it can be read."""
-    return _json(list(fields.of_value), {name: _TYPES[fields.kind(name)] for name in fields.of_value})
+    return _json(list(fields.of_value), {name: TYPES[fields.kind(name)] for name in fields.of_value})
 
 
 def from_decoder(fields: FieldSpec, decode: Callable[[pa.Array], pa.Array], unread: str) -> Fields:
@@ -271,7 +280,7 @@ def from_decoder(fields: FieldSpec, decode: Callable[[pa.Array], pa.Array], unre
     def read(values: pa.Array) -> pa.Array:
         return decode(values)
 
-    kinds = ", ".join(f"`{name}`: {_TYPES[fields.kind(name)].simpleString()}" for name in fields.of_value)
+    kinds = ", ".join(f"`{name}`: {TYPES[fields.kind(name)].simpleString()}" for name in fields.of_value)
     found = arrow_udf(read, f"struct<{kinds}, {unread}: boolean>")(F.col("value"))
     return {name: found[name] for name in fields.of_value}, found[unread]
 

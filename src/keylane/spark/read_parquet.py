@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = [
+    "LANE",
     "LINE",
     "MALFORMED",
     "PLACE",
@@ -141,6 +142,8 @@ PLACE: Final = "keylane_place"
 POSITION: Final = "keylane_position"
 LINE: Final = "keylane_line"
 MALFORMED: Final = "keylane_malformed"
+#: The lane that a record was read from.
+LANE: Final = "keylane_lane"
 
 _ROW_BITS: Final = 40
 

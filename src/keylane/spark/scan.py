@@ -1,15 +1,21 @@
-"""Some columns of many files as a frame, each record with its position among all: what `profile` reads.
+"""A source that is ready to be counted, and what it is made of: `profile` and `geo table`.
+
+    ScanRequest    what is asked of a source: the key, a time, a length
+    Scan           the answer: a frame of keys with their times or positions, windows, and what is known unread
+    scan_rows      rows of columns -> Scan
+    scan_messages  messages of a lane each -> Scan
+    read_columns, read_line_columns   some columns of many files as rows, each with its position among all
 
 Only the columns that are asked for are read. Positions run over the files in the order of their names. What the records
-of a route need beyond that, whole and marked: `read_parquet`, `read_lines`.
+of a route need beyond that, whole and marked: `read_parquet`, `read_lines`. Who scans: `systems.endpoint.Endpoint`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -23,10 +29,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from keylane.contract.fields import TIME
 from keylane.errors import DataError, UnknownNameError
-from keylane.spark.keys import column_named
+from keylane.keys.window import TICKS
+from keylane.profile.model import position_windows, time_windows, windows_for
+from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of
+from keylane.spark.keys import column_named, field_of
+from keylane.spark.messages import TYPES
 from keylane.spark.read_lines import read_csv, read_json
-from keylane.spark.read_parquet import MALFORMED, PLACE, POSITION, address, file_of, local, picked
+from keylane.spark.read_parquet import LANE, MALFORMED, PLACE, POSITION, address, file_of, local, picked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,18 +45,91 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
+    from keylane.contract.fields import FieldSpec
+    from keylane.contract.model import Key
+    from keylane.profile.model import Windows
+    from keylane.spark.keys import Field
     from keylane.spark.read_parquet import SourceFile
 
-__all__ = ["LANE", "Scan", "scan_lines", "scan_parquet", "url_of"]
+__all__ = ["Rows", "Scan", "ScanRequest", "read_columns", "read_line_columns", "scan_messages", "scan_rows", "url_of"]
 
-LANE: Final = "keylane_lane"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._=-]+")
 _FILE: Final = "keylane_file"
+_STAMP: Final = "keylane_stamp"
+#: The time of a message is in milliseconds.
+_MILLISECOND: Final = 1000
 _WIDTHS: Final[dict[type[DataType], int]] = {ByteType: 1, ShortType: 2, IntegerType: 4, LongType: 8}
+
+
+class Ends(Protocol):
+    """The least and the greatest value of a column, and how many are null; `timed` where they are microseconds."""
+
+    @property
+    def first(self) -> int:
+        """The least."""
+        ...
+
+    @property
+    def last(self) -> int:
+        """The greatest."""
+        ...
+
+    @property
+    def nulls(self) -> int:
+        """How many are null."""
+        ...
+
+    @property
+    def timed(self) -> bool:
+        """Whether they are times; otherwise they are numbers as they are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """What is asked of a source.
+
+    `time` is the column that windows are cut by, `unit` what its whole numbers count, `size` the column with a record's
+    length, `windows` their number where it was given. `seconds` is for how long a stream is listened to, instead of
+    reading what there is. `of_contract` is whether the key is that of a contract.
+    """
+
+    key: Key
+    time: str | None = None
+    unit: str | None = None
+    size: str | None = None
+    windows: int | None = None
+    seconds: float | None = None
+    of_contract: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return list(dict.fromkeys([*self.key.fields, *filter(None, (self.time, self.size))]))
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
+    """A source that is ready to be counted.
+
+    `frame` is as `spark.count_keys.counted` wants it. `records` is how many there are, or at most, where that is known;
+    `exact` says that it is no bound. `size` is the bytes of the whole source, where records do not tell theirs.
+    `untimed` is whether a record may have no time, `typed` whether columns have types of their own, and are not text.
+    """
+
+    frame: DataFrame
+    windows: Windows
+    records: int | None
+    exact: bool
+    lanes: int | None = None
+    size: int | None = None
+    untimed: bool = False
+    typed: bool = True
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
     """The frame; how many positions there are, and how many records, where that is known without the frame.
 
     The frame has the columns that were asked for, `keylane_position` where it was, `keylane_lane` where files lie in
@@ -57,6 +141,109 @@ class Scan:
     records: int | None
 
 
+def scan_rows(
+    rows: Rows,
+    wanted: ScanRequest,
+    *,
+    ends: Ends | None = None,
+    lanes: int | None = None,
+    size: int | None = None,
+    typed: bool = True,
+    facts: Mapping[str, Any] | None = None,
+) -> Scan:
+    """Rows of columns; `ends` are those of the time's column, where they are known unread."""
+    count = windows_for(wanted.windows, rows.records)
+    about = {**(facts or {}), "time": wanted.time, "bytes": wanted.size}
+    about |= {"unit": wanted.unit} if wanted.unit else {}
+    if wanted.time is None:
+        windows, at, untimed = position_windows(rows.positions, count), F.col(POSITION), False
+    else:
+        time = field_of(wanted.time, rows.frame.schema)
+        at = micros_of(time, wanted.unit)
+        windows, untimed = _timed(rows.frame, at, time, wanted.unit, ends, count)
+    columns = [*map(column_named, wanted.key.fields), at.alias(AT)]
+    if wanted.size is not None:
+        columns.append(_size(field_of(wanted.size, rows.frame.schema)).alias(SIZE))
+    columns += [F.col(name) for name in (LANE, MALFORMED) if name in rows.frame.columns]
+    frame = rows.frame.select(*columns)
+    return Scan(frame, windows, rows.records, rows.records is not None, lanes, size, untimed, typed, about)
+
+
+def _size(size: Field) -> Column:
+    """A column of whole numbers is the length; one of bytes is as long as it is; text may be a number."""
+    if size.kind == "integer":
+        return F.coalesce(size.column.cast("bigint"), F.lit(0))
+    if size.kind == "binary":
+        return F.coalesce(F.octet_length(size.column).cast("bigint"), F.lit(0))
+    if size.kind == "string":
+        return F.coalesce(size.column.try_cast("bigint"), F.octet_length(size.column).cast("bigint"), F.lit(0))
+    raise DataError.of(f"column {size.name!r} tells no lengths", got=size.written, allowed="whole numbers, bytes, text")
+
+
+def _timed(
+    frame: DataFrame, at: Column, time: Field, unit: str | None, ends: Ends | None, count: int
+) -> tuple[Windows, bool]:
+    """Windows between the first and the last time, and whether some record may have none.
+
+    Footers have the ends of a column for nothing. Where they do not (text, lines, old files), a job looks for them: it
+    reads that one column, and without the ends no record could be given its window in the pass.
+    """
+    last: int | None
+    if ends is not None and ends.timed == (time.kind != "integer"):
+        ticks = 1 if ends.timed else TICKS[str(unit)]
+        first, last, nulls = ends.first * ticks, ends.last * ticks, ends.nulls
+    else:
+        ((first, last, nulls),) = frame.agg(F.min(at), F.max(at), F.count_if(at.isNull())).collect()
+    if last is None:
+        hint = "--time-unit, where they are whole numbers; 2026-11-15T08:30:00Z is how text has to be"
+        raise DataError.of(f"no record has a time in {time.name!r}", got=time.written, hint=hint)
+    return time_windows(first, last, count, tick_of(time)), nulls > 0
+
+
+def scan_messages(
+    frame: DataFrame,
+    sample: DataFrame,
+    wanted: ScanRequest,
+    fields: Mapping[str, Column],
+    unread: Sequence[Column],
+    ranges: Sequence[tuple[int, int]],
+) -> Scan:
+    """Messages with key, value, timestamp and partition: those of these offsets of each lane.
+
+    `fields` are those of the key and the time, by their names; `unread` marks messages that cannot be read. `sample`
+    has messages of both ends of each lane, by which windows are cut: the whole stream would be a second pass. Times
+    need not rise along a lane, so some may lie outside: those are counted in the first or last window.
+    """
+    length = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
+    misread = [F.coalesce(F.greatest(*unread, F.lit(False)), F.lit(False)).alias(MALFORMED)] if unread else []
+    read = frame.select(
+        *(column.alias(name) for name, column in fields.items()),
+        F.col(TIME).alias(_STAMP),
+        length.cast("bigint").alias(SIZE),
+        F.col("partition").alias(LANE),
+        *misread,
+    )
+    records = sum(end - start for start, end in ranges)
+    count = windows_for(wanted.windows, records)
+    if wanted.time not in {None, TIME}:
+        time = field_of(str(wanted.time), read.schema)
+        at = micros_of(time, wanted.unit)
+        windows, untimed = _timed(read, at, time, wanted.unit, None, count)
+    else:
+        at = F.unix_micros(_STAMP)
+        ((first, last),) = sample.agg(F.min(F.unix_micros(TIME)), F.max(F.unix_micros(TIME))).collect()
+        if first is not None:
+            windows, untimed = time_windows(first, last, count, _MILLISECOND), False
+        else:
+            windows, untimed = _timed(read, at, field_of(_STAMP, read.schema), None, None, count)
+    facts: dict[str, Any] = {"time": wanted.time or TIME, "bytes": "key and value", "seconds": wanted.seconds}
+    facts |= {"unit": wanted.unit} if wanted.unit else {}
+    facts["offsets"] = [list(one) for one in ranges]
+    kept = [*wanted.key.fields, SIZE, LANE, *([MALFORMED] if unread else [])]
+    counted = read.select(*map(column_named, kept), at.alias(AT))
+    return Scan(counted, windows, records, False, len(ranges), None, untimed, typed=False, facts=facts)
+
+
 def url_of(spark: SparkSession, path: str) -> str:
     """A path as Spark's metadata spells it."""
     if _PLAIN.fullmatch(path):
@@ -65,7 +252,7 @@ def url_of(spark: SparkSession, path: str) -> str:
     return str(java.org.apache.hadoop.fs.Path("file", None, path).toUri().toString())
 
 
-def scan_parquet(
+def read_columns(
     spark: SparkSession,
     files: Sequence[SourceFile],
     rows: Sequence[int],
@@ -74,14 +261,14 @@ def scan_parquet(
     lanes: Sequence[int] | None,
     *,
     positions: bool,
-) -> Scan:
+) -> Rows:
     """These columns of Parquet files; `rows` and `shapes` are what their footers say."""
     schema = _common(spark, files, shapes, wanted)
     read = spark.read.schema(schema).parquet(*map(address, files))
     in_paths = [name for name in wanted if name not in schema.names]
     columns = [column_named(name) for name in schema.names]
     if not (positions or in_paths or lanes):
-        return Scan(read.select(*columns), sum(rows), sum(rows))
+        return Rows(read.select(*columns), sum(rows), sum(rows))
     meta = F.col("_metadata")
     row = [meta["row_index"].alias("keylane_row")] if positions else []
     numbered = _numbered(spark, read.select(*columns, meta["file_path"].alias("keylane_url"), *row), files)
@@ -90,17 +277,18 @@ def scan_parquet(
     if positions:
         starts = list(accumulate(rows, initial=0))
         extra.append((picked(starts, "bigint", file) + F.col("keylane_row")).alias(POSITION))
-    return Scan(numbered.select(*columns, *extra), sum(rows), sum(rows))
+    return Rows(numbered.select(*columns, *extra), sum(rows), sum(rows))
 
 
-def scan_lines(
+def read_line_columns(
     spark: SparkSession,
     kind: str,
     files: Sequence[SourceFile],
-    wanted: Mapping[str, DataType],
+    fields: FieldSpec,
     lanes: Sequence[int] | None,
-) -> Scan:
+) -> Rows:
     """These columns of JSON lines or CSV. A column of JSON that no record has is a column of nulls."""
+    wanted = {name: TYPES[fields.kind(name)] for name in fields.names}
     in_paths = [name for name in wanted if any(name in file.values for file in files)]
     inside = {name: held for name, held in wanted.items() if name not in in_paths}
     read = (read_json if kind == "json" else read_csv)(spark, files, None, 0, inside, only=True)
@@ -109,7 +297,7 @@ def scan_lines(
             raise UnknownNameError.among(f"column of {files[0].path}", name, read.columns)
     columns = [column_named(name) for name in wanted]
     kept = read.frame.select(*columns, MALFORMED, POSITION, *_lanes(lanes, file_of(F.col(PLACE))))
-    return Scan(kept, sum(read.rows), sum(read.records) - read.filtered)
+    return Rows(kept, sum(read.rows), sum(read.records) - read.filtered)
 
 
 def _numbered(spark: SparkSession, read: DataFrame, files: Sequence[SourceFile]) -> DataFrame:
@@ -138,10 +326,10 @@ def _common(
         del shape
         schema = spark.read.parquet(address(file)).schema
         seen |= dict.fromkeys(schema.names)
-        for field in schema.fields:
-            if field.name in wanted:
-                kind = _read_as(field.dataType)
-                found[field.name] = _wider(found.get(field.name, kind), StructField(field.name, kind), file.name)
+        for one in schema.fields:
+            if one.name in wanted:
+                kind = _read_as(one.dataType)
+                found[one.name] = _wider(found.get(one.name, kind), StructField(one.name, kind), file.name)
     in_paths = {name for file in files for name in file.values}
     for name in wanted:
         if name not in found and name not in in_paths:

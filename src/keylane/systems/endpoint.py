@@ -22,15 +22,18 @@ from urllib.parse import unquote
 from keylane.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
     from keylane.spark.context import RunContext
+    from keylane.spark.messages import Fields
+    from keylane.spark.scan import Scan, ScanRequest
     from keylane.systems.flow import Followed, Origin, RouteTarget
+    from keylane.systems.kafka.cluster import Cluster
     from keylane.systems.streams import Description, MessageFields, Stream
 
 __all__ = [
@@ -206,8 +209,8 @@ class Endpoint:
     """A stream at an address, as its system has it. A system overrides what it can do; the rest is refused.
 
     Nothing is contacted when an endpoint is made. Without Spark: `describe` (for `identify` and `check`), `as_source`
-    and `as_target` (for `verify`), all of which give parts and how one is read. With a `RunContext`: `follow` (a source
-    of `route`) and `target` (where it writes).
+    and `as_target` (for `verify`), all of which give parts and how one is read. With a `RunContext`: `scan` (for
+    `profile` and `geo table`), `follow` (a source of `route`) and `target` (where it writes).
     """
 
     #: Whether records are messages: bytes of key and value, a timestamp, headers. Otherwise they are rows of columns.
@@ -232,6 +235,39 @@ class Endpoint:
     def message_fields(self, fields: FieldSpec) -> MessageFields:
         """How fields are read out of the stream's messages, wherever these were copied to."""
         self._lacks("have fields in messages")
+
+    def scan(self, run: RunContext, wanted: ScanRequest) -> AbstractContextManager[Scan]:
+        """The stream as a frame of keys that is ready to be counted, for as long as the context is open."""
+        self._lacks("be scanned")
+
+    def ranges(self) -> Sequence[tuple[int, int]]:
+        """Of messages: the offsets of each lane that there are now, from one up to another."""
+        self._lacks("be read by offsets")
+
+    def between(self, spark: SparkSession, ranges: Sequence[tuple[int, int]]) -> DataFrame:
+        """Of messages: those of these offsets of each lane, as Spark's connector reads them."""
+        self._lacks("be read by offsets")
+
+    def message_columns(self, fields: FieldSpec) -> Fields:
+        """Fields as columns of a frame of the stream's messages, and which messages cannot be read."""
+        self._lacks("have fields in messages")
+
+    def connected(self) -> AbstractContextManager[Cluster | None]:
+        """Who is asked how far the lanes go while they are read; None where nobody can be."""
+        return nullcontext(None)
+
+    @property
+    def dead_stream(self) -> str:
+        """Where messages that have no lane go."""
+        return f"{self.address.name}.dlq"
+
+    def check_streams(self, names: Sequence[str], lanes: int) -> None:
+        """Refuse to append to streams that are not there, unless the options let them be made."""
+        self._lacks("be appended to")
+
+    def append(self, frame: DataFrame, name: str) -> None:
+        """Write messages, with key, value and maybe headers, to a stream beside this one, or to this, at least once."""
+        self._lacks("be appended to")
 
     def origin(self, known: Origin | None) -> Origin:
         """The stream as a target remembers its source; `known` is what the target remembers from runs before."""

@@ -15,10 +15,10 @@ def test_places_are_refused_and_cells_are_named_instead() -> None:
         "places are not counted one by one: got 'lat, lng'; allowed: cells; hint: their home cells: --place LAT,LNG"
     )
     with pytest.raises(UsageError, match=wanted):
-        key_of((), "utf8", Case(place(), {}).contract, of_topic=False)
+        key_of((), "utf8", Case(place(), {}).contract, of_messages=False)
     with pytest.raises(UsageError, match=wanted):
-        key_of(("lat", "lng"), "place", None, of_topic=False)
+        key_of(("lat", "lng"), "place", None, of_messages=False)
 
 
 def test_cells_are_counted() -> None:
-    assert key_of((), "utf8", Case({**key("h3"), **geo()}, {}).contract, of_topic=False).encodings == ("h3",)
+    assert key_of((), "utf8", Case({**key("h3"), **geo()}, {}).contract, of_messages=False).encodings == ("h3",)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,14 +38,14 @@ from keylane.pipelines.match.records import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
 from keylane.pipelines.match.write import check_target, staged, write_dead, write_matches
 from keylane.placement.cell_lanes import cell_lanes
-from keylane.spark.context import RunContext, session_beside, translated, warn
+from keylane.spark.context import RunContext, translated, warn
 from keylane.spark.hashes import arrow_udf
 from keylane.spark.session import active_session_kept
-from keylane.systems.endpoint import parse_address
+from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.jars import fetch_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -264,20 +263,12 @@ def agreed_work(drivers: str, riders: str, target: str, options: Options, contra
     return Work(*sides, parse_address(target), chosen, cell_lanes(chosen, lanes), given, notes)
 
 
-@contextmanager
-def session_for(work: Work, spark: SparkSession | None, say: Say) -> Iterator[SparkSession]:
-    """A session with what the records need, and with Kafka's connector where one of the three is a topic."""
-    given, places = work.given, (work.drivers.address, work.riders.address, work.target)
-    topic = next((one for one in places if one.system == "kafka"), None)
-    if topic is None:
-        yield session_beside(spark, given.master, given.conf, say)
-        return
-    from keylane.systems.kafka.access import kafka_access
-    from keylane.systems.kafka.session import kafka_session
-
-    access = kafka_access(topic.authority, given.kafka.properties)
-    with kafka_session(RunContext(spark, given.master, given.conf, say=say), given.kafka, access) as session:
-        yield session
+def session_for(work: Work, spark: SparkSession | None, say: Say) -> AbstractContextManager[SparkSession]:
+    """A session with what the records need, and with the connector of the three that have messages."""
+    given, addresses = work.given, (work.drivers.address, work.riders.address, work.target)
+    endpoints = [open_endpoint(address, given.kafka) for address in addresses]
+    chosen = next((endpoint for endpoint in endpoints if endpoint.messages), endpoints[0])
+    return chosen.session(RunContext(spark, given.master, given.conf, say=say))
 
 
 def region_of(contract: Contract) -> Region:

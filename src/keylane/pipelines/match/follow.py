@@ -12,7 +12,7 @@ past it. A match of all that is there, with nothing to wait for: `batch`.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,24 +31,22 @@ from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import active_session_kept
 from keylane.spark.streaming import check_checkpoint, run_query
-from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.endpoint import open_endpoint, parse_address, path_of
 from keylane.systems.jars import fetch_cells
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
     from keylane.pipelines.match.follow_metrics import Figures
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.match.sources import Found
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
     from keylane.systems.journal import Probe
-    from keylane.systems.kafka.cluster import Cluster
 
 __all__ = ["Following", "follow"]
 
@@ -116,7 +114,9 @@ def follow(
         with active_session_kept(), session_for(work, spark, say) as session:
             held.lock.note_java(java_process(session))
             fetch_cells(session, say)
-            drivers_at, riders_at = (opened.enter_context(_cluster(side, given)) for side in sides)
+            drivers_at, riders_at = (
+                opened.enter_context(open_endpoint(side.address, given.kafka).connected()) for side in sides
+            )
             lags = Lags(sides, (drivers_at, riders_at), given.kafka.max_records)
             body = MatchBatches(
                 session,
@@ -146,18 +146,6 @@ def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: 
         raise translated(error, work="the match") from error
 
 
-@contextmanager
-def _cluster(side: Found, given: Options) -> Iterator[Cluster | None]:
-    if side.address.system != "kafka":
-        yield None
-        return
-    from keylane.systems.kafka.access import kafka_access
-    from keylane.systems.kafka.cluster import open_cluster
-
-    with open_cluster(kafka_access(side.address.authority, given.kafka.properties)) as cluster:
-        yield cluster
-
-
 def _rules(how: Following, given: Options, lanes: int, session: SparkSession) -> Rules:
     tasks = how.tasks or min(lanes, TASKS_A_CORE * session.sparkContext.defaultParallelism)
     window = 1 if given.assign is None else round(given.window * MICROS)
@@ -175,7 +163,7 @@ def _checked(how: Following) -> Following:
 def _places(to: Address, given: Options, how: Following) -> tuple[Path, Path]:
     """The folder of the state, and that of what a batch adds."""
     state = None if how.state is None else Path(how.state).absolute()
-    if to.system == "files":
+    if to.is_path:
         folder = path_of(to, "the target")
         if not (state or folder / STATE).exists():
             check_target(to, given)

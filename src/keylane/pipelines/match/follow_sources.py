@@ -55,7 +55,7 @@ class Taken:
 
 def has_topics(*sides: Found) -> bool:
     """Whether records themselves are in the stream, which then is read more than once in a batch."""
-    return any(side.address.system == "kafka" for side in sides)
+    return any(side.messages for side in sides)
 
 
 def both_sides(spark: SparkSession, sides: tuple[Found, Found], given: Options, max_files: int) -> DataFrame:
@@ -65,7 +65,7 @@ def both_sides(spark: SparkSession, sides: tuple[Found, Found], given: Options, 
 
 
 def _stream(spark: SparkSession, side: Found, given: Options, max_files: int) -> DataFrame:
-    if side.address.system == "kafka":
+    if side.messages:
         return _topic(spark, side, given).select(F.lit(side.side).alias(SIDE), *_MESSAGE)
     path = path_of(side.address, f"the {side.side}")
     kind = kind_of(path, given.kind)
@@ -93,10 +93,10 @@ def _topic(spark: SparkSession, side: Found, given: Options) -> DataFrame:
 def taken(frame: DataFrame, side: Found, given: Options, before: int) -> Taken:
     """What a batch has of a side; `before` files were taken until now."""
     own = frame.where(F.col(SIDE) == side.side)
-    if side.address.system == "kafka":
+    if side.messages:
         from keylane.pipelines.match.sources import raw_messages
 
-        return Taken(raw_messages(own, side.columns, given), own.count())
+        return Taken(raw_messages(own, side, given), own.count())
     path = path_of(side.address, f"the {side.side}")
     files = [file for file in files_of(own.select(*_FILE), path) if file.size]
     if not files:

@@ -13,7 +13,7 @@ from keylane.contract.model import Contract, Geo, Key, Metadata, Spec
 from keylane.contract.names import MAX_LANES
 from keylane.errors import DataError, LaneCountError, UsageError
 from keylane.matching.sphere import checked_radius
-from keylane.systems.endpoint import StreamOptions as KafkaOptions
+from keylane.systems.endpoint import StreamOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,7 @@ class Options:
     offer_for: float = 15.0
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
-    kafka: KafkaOptions = field(default_factory=lambda: KafkaOptions(value="json"))
+    kafka: StreamOptions = field(default_factory=lambda: StreamOptions(value="json"))
 
     def checked(self) -> Options:
         """The options themselves, when each makes sense."""

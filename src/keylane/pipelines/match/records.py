@@ -25,8 +25,7 @@ from keylane.records import Reason
 from keylane.spark.cells import place_columns
 from keylane.spark.count_keys import micros_of
 from keylane.spark.keys import column_named, field_of
-from keylane.spark.read_parquet import MALFORMED, PLACE, picked
-from keylane.spark.scan import LANE
+from keylane.spark.read_parquet import LANE, MALFORMED, PLACE, picked
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
+from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.match.records import LANE_KEY, ORIGINAL, SOURCE, check_columns
-from keylane.pipelines.profile.topics import ranges_of, read_between, reading_of
 from keylane.spark.keys import column_named
-from keylane.spark.messages import from_key, from_value
+from keylane.spark.messages import TYPES
 from keylane.spark.prepartitioned import claimed
 from keylane.spark.read_lines import read_csv, read_json
-from keylane.spark.read_parquet import LINE, MALFORMED, PLACE, SourceFile, file_of, picked, read_parquet, row_of
+from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, SourceFile, file_of, picked, read_parquet, row_of
 from keylane.spark.read_parquet import address as as_spark
-from keylane.spark.scan import LANE, url_of
-from keylane.systems.endpoint import parse_address, path_of
-from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
+from keylane.systems.endpoint import open_endpoint, path_of
+from keylane.systems.files.frames import sized_files
+from keylane.systems.files.listing import kind_of
 from keylane.systems.files.stream import target_stream
 from keylane.systems.folders.folder import read_head, read_manifests
-from keylane.systems.kafka.access import kafka_access
-from keylane.systems.kafka.follow import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
+    from keylane.contract.fields import FieldKind
     from keylane.pipelines.match.options import Columns, Options
+    from keylane.spark.messages import Fields
     from keylane.systems.endpoint import Address
     from keylane.systems.streams import Stream
 
@@ -47,7 +47,6 @@ __all__ = [
     "LANE_BITS",
     "Found",
     "find",
-    "find_topic",
     "lane_place",
     "opened",
     "raw_files",
@@ -83,12 +82,19 @@ class Found:
     def __str__(self) -> str:
         return str(self.address)
 
+    @property
+    def messages(self) -> bool:
+        """Whether its records are messages."""
+        return open_endpoint(self.address).messages
+
 
 def find(side: str, source: str, columns: Columns, given: Options) -> Found:
     """Look at a source, without Spark. A topic's end is where it ends now."""
-    address = parse_address(source)
-    if address.system == "kafka":
-        return find_topic(side, address, columns, given)
+    endpoint = open_endpoint(source, given.kafka)
+    address = endpoint.address
+    if endpoint.messages:
+        ranges = tuple(endpoint.ranges())
+        return Found(side, address, columns, len(ranges), ranges=ranges)
     path = path_of(address, f"the {side}")
     head_at = next((at for at in (path, path.parent) if at.is_dir() and read_head(at) is not None), None)
     if head_at is None or (head_at != path and not path.name.startswith("stream=")):
@@ -168,7 +174,7 @@ def _plain(path: str) -> SourceFile:
 def _files(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame, int | None]:
     path = path_of(found.address, f"the {found.side}")
     kind = kind_of(path, given.kind)
-    files = _listed(spark, path, None if given.kind else kind)
+    files = sized_files(spark, path, None if given.kind else kind)
     if not files:
         raise DataError.of(f"the {found.side} have no files", got=str(path))
     return raw_files(spark, files, kind, found.columns)
@@ -189,15 +195,6 @@ def raw_files(spark: SparkSession, files: Sequence[SourceFile], kind: str, colum
     made = {SOURCE, ORIGINAL, LANE, LANE_KEY, *([MALFORMED] if kind == "parquet" else [])}
     own = [column_named(name) for name in read.frame.columns if name not in made]
     return read.frame.select(*own, where.alias(SOURCE), original.alias(ORIGINAL)), sum(read.records) - read.filtered
-
-
-def _listed(spark: SparkSession, path: Path, kind: str | None) -> list[SourceFile]:
-    """In the order of their names. Files without a byte hold no record of any kind."""
-    sized = [(file, file.stat().st_size) for file in source_files(path, kind)]
-    named = [(name_in(path, str(file)), str(file), size) for file, size in sized if size]
-    return [
-        SourceFile(file, url_of(spark, file), name, size, 0, path_values(name)) for name, file, size in sorted(named)
-    ]
 
 
 def _as_json(names: Sequence[str]) -> Column:
@@ -221,22 +218,15 @@ def _line_types(columns: Columns) -> Mapping[str, DataType]:
 _TYPED: Final = ("json", None)
 
 
-def find_topic(side: str, address: Address, columns: Columns, given: Options) -> Found:
-    """A topic that is there: its lanes, and what there is of each now."""
-    ranges = ranges_of(kafka_access(address.authority, given.kafka.properties), address.name, None, lambda _: None)
-    return Found(side, address, columns, len(ranges), ranges=tuple(ranges))
-
-
 def read_topic(spark: SparkSession, found: Found, given: Options) -> DataFrame:
     """The raw frame of a topic, between the offsets that were found."""
-    access = kafka_access(found.address.authority, given.kafka.properties)
-    frame = read_between(spark, access, found.address.name, found.ranges)
-    return raw_messages(frame, found.columns, given)
+    frame = open_endpoint(found.address, given.kafka).between(spark, found.ranges)
+    return raw_messages(frame, found, given)
 
 
-def raw_messages(frame: DataFrame, columns: Columns, given: Options) -> DataFrame:
+def raw_messages(frame: DataFrame, found: Found, given: Options) -> DataFrame:
     """What the connector reads, of a batch or of a stream, as a raw frame. The partition stays as `keylane_part`."""
-    fields, unread = _fields(columns, given)
+    fields, unread = _fields(found, given)
     text = F.col("value").cast("string")
     original = F.when(F.is_valid_utf8(text), text).otherwise(F.base64("value"))
     source = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
@@ -258,17 +248,14 @@ def _text_of_key(column: Column, name: str) -> Column:
     return F.when(F.is_valid_utf8(text), text)
 
 
-def _fields(columns: Columns, given: Options) -> tuple[dict[str, Column], Column | None]:
-    names = list(dict.fromkeys([*columns.needed, columns.available or "available"]))
-    types: dict[str, DataType] = dict.fromkeys(names, StringType())
-    types |= {columns.lat: DoubleType(), columns.lng: DoubleType(), columns.available or "available": BooleanType()}
-    reading = reading_of(dict.fromkeys(names, "utf8"))
+def _fields(found: Found, given: Options) -> Fields:
+    columns = found.columns
+    available = columns.available or "available"
+    kinds: dict[str, FieldKind] = {columns.lat: "degrees", columns.lng: "degrees", available: "flag"}
+    names = tuple(dict.fromkeys([*columns.needed, available]))
     if given.kafka.value in _TYPED:
-        found, unread = from_value(reading, "json", types)
-        return {**from_key(reading), **found}, unread
-    found, unread = fields_of(reading, given.kafka)
-    return {name: _cast(column, types[name]) for name, column in found.items()}, unread
-
-
-def _cast(column: Column, kind: DataType) -> Column:
-    return column if isinstance(kind, StringType) else column.try_cast(kind)
+        as_json = replace(given.kafka, value="json")
+        return open_endpoint(found.address, as_json).message_columns(FieldSpec(names, kinds))
+    # Other forms are read as text, and text is cast.
+    fields, unread = open_endpoint(found.address, given.kafka).message_columns(FieldSpec(names))
+    return {name: one.try_cast(TYPES[kinds[name]]) if name in kinds else one for name, one in fields.items()}, unread

@@ -44,7 +44,7 @@ _FILES: Final = "0"
 def lane_read(side: Found) -> Column:
     """The lane of a topic that a record was read from; of files, none is told apart."""
     mask = (1 << LANE_BITS) - 1
-    lane = F.col("offset").bitwiseAND(F.lit(mask)) if side.address.system == "kafka" else F.lit(0)
+    lane = F.col("offset").bitwiseAND(F.lit(mask)) if side.messages else F.lit(0)
     return lane.cast("string").alias("part")
 
 

@@ -27,8 +27,7 @@ from keylane.pipelines.match.follow_metrics import Result
 from keylane.pipelines.match.offers import assigned
 from keylane.spark.messages import DEAD_PREFIX
 from keylane.systems.atomic import force_all
-from keylane.systems.endpoint import path_of
-from keylane.systems.kafka.headers import dead_topic
+from keylane.systems.endpoint import open_endpoint, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,16 +39,17 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.options import Options
     from keylane.systems.endpoint import Address
 
-__all__ = ["Written", "as_messages", "check_target", "match_id", "staged", "to_topic", "write_dead", "write_matches"]
+__all__ = ["Written", "as_messages", "check_target", "match_id", "staged", "write_dead", "write_matches"]
 
 
 def check_target(target: Address, given: Options) -> None:
     """Refuse a target before anything is read: a folder that holds something, a topic that is not there."""
-    if target.system == "kafka":
+    if not target.is_path:
         if given.assign is not None:
             what = "offers are written to a folder"
             raise UsageError.of(what, got=str(target), allowed="a new folder", hint="leave --assign out")
-        _check_topics(target, given)
+        endpoint = open_endpoint(target, given.kafka)
+        endpoint.check_streams([target.name, endpoint.dead_stream], given.lanes or 1)
         return
     path = path_of(target, "the target")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -61,7 +61,7 @@ def check_target(target: Address, given: Options) -> None:
 @contextmanager
 def staged(target: Address) -> Iterator[Path]:
     """A folder to write in, which becomes the target when this ends well, and is gone when it does not."""
-    if target.system == "kafka":
+    if not target.is_path:
         with tempfile.TemporaryDirectory(prefix="keylane-match-") as name:
             yield Path(name)
         return
@@ -87,8 +87,8 @@ def write_matches(matches: DataFrame, folder: Path, target: Address, given: Opti
     kept = f"file://{folder / 'matches'}"
     matches.write.parquet(kept)
     written = matches.sparkSession.read.schema(matches.schema).parquet(kept)
-    if target.system == "kafka":
-        to_topic(as_messages(written), target, target.name, given)
+    if not target.is_path:
+        open_endpoint(target, given.kafka).append(as_messages(written), target.name)
     return written
 
 
@@ -116,8 +116,9 @@ def write_dead(dead: DataFrame, folder: Path, target: Address, given: Options) -
         counts[side][reason] = count
     if not any(counts.values()):
         shutil.rmtree(kept)
-    elif target.system == "kafka":
-        to_topic(_letters(written), target, dead_topic(target.name), given)
+    elif not target.is_path:
+        endpoint = open_endpoint(target, given.kafka)
+        endpoint.append(_letters(written), endpoint.dead_stream)
     return counts
 
 
@@ -129,29 +130,6 @@ def _letters(dead: DataFrame) -> DataFrame:
         )
     )
     return dead.select(F.col("original").cast("binary").alias("value"), headers.alias("headers"))
-
-
-def _check_topics(target: Address, given: Options) -> None:
-    from keylane.systems.kafka.access import kafka_access
-    from keylane.systems.kafka.cluster import open_cluster
-
-    with open_cluster(kafka_access(target.authority, given.kafka.properties)) as cluster:
-        for topic in (target.name, dead_topic(target.name)):
-            if cluster.lanes([topic])[topic]:
-                continue
-            if not given.kafka.create:
-                raise TargetError.of(
-                    f"no such topic at {target.authority}", got=topic, hint="make it first, or --create"
-                )
-            cluster.create(topic, given.lanes or 1)
-
-
-def to_topic(frame: DataFrame, target: Address, topic: str, given: Options) -> None:
-    """Write messages to a topic, at least once."""
-    from keylane.systems.kafka.access import kafka_access
-
-    access = kafka_access(target.authority, given.kafka.properties)
-    frame.write.format("kafka").options(**access.java(), topic=topic, includeHeaders="true").save()
 
 
 # What a batch of a running match adds to its target: staged, and moved there once it has happened.
@@ -180,8 +158,8 @@ class Written:
         offers = assigned(written, staging, self.given, sums) if self.given.assign and count[0] else None
         if offers is not None:
             _into(staging / "offers", batch)
-        if self.target.system == "kafka":
-            to_topic(as_messages(written), self.target, self.target.name, self.given)
+        if not self.target.is_path:
+            open_endpoint(self.target, self.given.kafka).append(as_messages(written), self.target.name)
         return Result(count[0], count[1], letters, summed(sums) if self.given.assign else None)
 
     def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:
@@ -190,7 +168,7 @@ class Written:
         metrics.mkdir()
         (metrics / f"{batch:010d}.json").write_text(json.dumps(figures.metrics), encoding="utf-8")
         names = [f"_metrics/{batch:010d}.json"]
-        folders = [_matches(batch)] if self.target.system == "files" else []
+        folders = [_matches(batch)] if self.target.is_path else []
         found = [*folders, f"offers/batch={batch}", f"_dead/batch={batch}"]
         return (*(name for name in found if (staging / name).exists()), *names)
 

@@ -1,9 +1,4 @@
-"""`profile`: every key of a source counted by window, in one pass.
-
-run     the pass and its result
-files   files prepared for counting: frame, windows, lanes
-topics  a topic prepared the same way
-"""
+"""`profile`: every key of a source counted by window, in one pass (`run`). Who scans a source: `systems.endpoint`."""
 
 from __future__ import annotations
 

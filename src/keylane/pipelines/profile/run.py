@@ -1,17 +1,16 @@
 """`profile`: what the keys of a source are, from one pass of Spark over it.
 
-    spark.scan, kafka.profile    a source -> a frame of keys, each with its time or its position
-    spark.count_keys              the frame -> one row for each key, by window
-    profile.build              rows -> a profile
-    systems.profiles             a profile -> a folder, for `plan`
+    systems.endpoint   a source -> a frame of keys, each with its time or its position (`scan`)
+    spark.count_keys   the frame -> one row for each key, by window
+    profile.build      rows -> a profile
+    systems.profiles   a profile -> a folder, for `plan`
 
 Before the pass, only the ends of the time are looked for, because windows are cut between them: in the footers of
-Parquet files where they tell, else by a job over the one column.
+Parquet files where they have them, otherwise by a job over the one column.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -22,19 +21,18 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
 from keylane.keys.cells import region_of
-from keylane.pipelines.profile.files import Looked, look_at_files
 from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, observed_lanes, profile_of, sketched_profile
-from keylane.spark.context import session_beside, translated, warn
+from keylane.spark.context import RunContext, translated, warn
 from keylane.spark.count_cells import CELL, home_cell_keys, reasons_of
 from keylane.spark.count_keys import UNTIMED, Counting, counted, distinct_keys, packing_for, sketched
 from keylane.spark.keys import column_named
+from keylane.spark.scan import ScanRequest
 from keylane.spark.session import active_session_kept
-from keylane.systems.endpoint import StreamOptions as KafkaOptions
-from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.profiles import read_rows, staged, write_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.profile.model import Profile
     from keylane.spark.context import Say
-    from keylane.systems.endpoint import Address
+    from keylane.spark.scan import Scan
 
 __all__ = ["Options", "profile"]
 
@@ -69,7 +67,12 @@ class Options:
     kind: str | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
-    kafka: KafkaOptions = field(default_factory=KafkaOptions)
+    kafka: StreamOptions = field(default_factory=StreamOptions)
+
+    def request(self, key: Key, contract: Contract | None) -> ScanRequest:
+        """What is asked of the source."""
+        of_contract = contract is not None
+        return ScanRequest(key, self.time, self.unit, self.size, self.windows, self.seconds, of_contract=of_contract)
 
 
 def profile(
@@ -90,40 +93,24 @@ def profile(
     The key is the contract's, without its window, or the fields that are named; or, with `place`, latitude and
     longitude, the home cell of each record.
     """
-    given, address = options or Options(), parse_address(source)
+    given = options or Options()
+    endpoint = open_endpoint(source, replace(given.kafka, kind=given.kind))
     place = place_of(place, key, contract, approximate=given.approximate)
-    read = Key(fields=place) if place else key_of(key, encoding, contract, of_topic=address.system == "kafka")
+    read = Key(fields=place) if place else key_of(key, encoding, contract, of_messages=endpoint.messages)
     wanted = Key(fields=(CELL,), encoding="h3") if place else read
     target = None if out is None else Path(out).absolute()
     with staged(target, replace=replace_profile) as folder:
         try:
-            with active_session_kept(), _looked(address, read, contract, given, spark, say) as found:
-                look = _in_cells(found, place, contract) if place else found
-                head = ProfileMetadata(source, wanted, look.windows, packing_for(look.records), look.size)
-                made = _sketched(look, head) if given.approximate else _made(look, head, contract, folder)
+            run = RunContext(spark, given.master, {_ONE_MAP: "false", **given.conf}, say=say)
+            with active_session_kept(), endpoint.scan(run, given.request(read, contract)) as scan:
+                scanned = _in_cells(scan, place, contract) if place else scan
+                head = ProfileMetadata(source, wanted, scanned.windows, packing_for(scanned.records), scanned.size)
+                made = _sketched(scanned, head) if given.approximate else _made(scanned, head, contract, folder)
         except Exception as error:
             raise translated(error, work="the profile") from error
         if target is not None:
             write_profile(made, folder)
         return made
-
-
-@contextmanager
-def _looked(
-    address: Address, key: Key, contract: Contract | None, given: Options, spark: SparkSession | None, say: Say
-) -> Iterator[Looked]:
-    """The source, ready to be counted for as long as this is open."""
-    given = replace(given, conf={_ONE_MAP: "false", **given.conf})
-    if address.system == "kafka":
-        from keylane.pipelines.profile.topics import looked_at_topic
-
-        with looked_at_topic(address, key, contract, given, spark, say) as look:
-            yield look
-        return
-    path = path_of(address, "a profile's source")
-    if given.seconds is not None:
-        raise UsageError.of("only a topic can be listened to", got=str(path), hint="leave --for out")
-    yield look_at_files(session_beside(spark, given.master, given.conf, say), path, key, given)
 
 
 def place_of(
@@ -145,15 +132,15 @@ def place_of(
     return found
 
 
-def _in_cells(look: Looked, place: tuple[str, ...], contract: Contract | None) -> Looked:
+def _in_cells(scan: Scan, place: tuple[str, ...], contract: Contract | None) -> Scan:
     """The source with home cells as its key. Lines and the values of a topic are read as text."""
     region = region_of(contract.spec.geo if contract is not None else None)
-    frame = home_cell_keys(look.frame, place, text=look.facts.get("kind") != "parquet", region=region)
-    return replace(look, frame=frame, facts={**look.facts, "place": list(place)})
+    frame = home_cell_keys(scan.frame, place, text=not scan.typed, region=region)
+    return replace(scan, frame=frame, facts={**scan.facts, "place": list(place)})
 
 
 def key_of(
-    fields: Sequence[str], encoding: Encoding | Sequence[Encoding], contract: Contract | None, *, of_topic: bool
+    fields: Sequence[str], encoding: Encoding | Sequence[Encoding], contract: Contract | None, *, of_messages: bool
 ) -> Key:
     """The key of a profile: the contract's without its window, or as named, or what a topic has for one."""
     if contract is not None:
@@ -164,7 +151,7 @@ def key_of(
         return _countable(found.model_copy(update={"window": None}))
     if fields:
         return _countable(_named(tuple(fields), encoding if isinstance(encoding, str) else tuple(encoding)))
-    if of_topic:
+    if of_messages:
         return Key(fields=("key",), encoding="raw")
     raise UsageError.of("a profile of files needs to know the key", hint="--key COLUMN, or --contract FILE")
 
@@ -186,21 +173,21 @@ def _named(fields: tuple[str, ...], encoding: Encoding | tuple[Encoding, ...]) -
     return Key(fields=fields, encoding=encoding)
 
 
-def _made(look: Looked, head: ProfileMetadata, contract: Contract | None, folder: Path) -> Profile:
+def _made(scan: Scan, head: ProfileMetadata, contract: Contract | None, folder: Path) -> Profile:
     raw = folder / "raw"
-    how = Counting(head.key, head.windows, head.packing, untimed=look.untimed)
-    counted(look.frame, how).write.parquet(f"file://{raw}")
+    how = Counting(head.key, head.windows, head.packing, untimed=scan.untimed)
+    counted(scan.frame, how).write.parquet(f"file://{raw}")
     rows = read_rows(raw)
     _remove(raw)
-    if "place" in look.facts:
-        look = replace(look, facts={**look.facts, "no_place": reasons_of(rows, len(head.windows), head.packing)})
+    if "place" in scan.facts:
+        scan = replace(scan, facts={**scan.facts, "no_place": reasons_of(rows, len(head.windows), head.packing)})
         contract = contract and _of_cells(contract, head.key)
-    head = replace(head, facts=_facts(look, _sum(rows, UNTIMED)))
-    if look.lanes is not None:
+    head = replace(head, facts=_facts(scan, _sum(rows, UNTIMED)))
+    if scan.lanes is not None:
         promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
-        rows, lanes = observed_lanes(rows, head, max(look.lanes, promised), contract)
+        rows, lanes = observed_lanes(rows, head, max(scan.lanes, promised), contract)
         head = replace(head, lanes=lanes)
-    return _checked(profile_of(rows, head), look)
+    return _checked(profile_of(rows, head), scan)
 
 
 def _of_cells(contract: Contract, key: Key) -> Contract:
@@ -208,18 +195,18 @@ def _of_cells(contract: Contract, key: Key) -> Contract:
     return contract.model_copy(update={"spec": contract.spec.model_copy(update={"key": key})})
 
 
-def _sketched(look: Looked, head: ProfileMetadata) -> Profile:
+def _sketched(scan: Scan, head: ProfileMetadata) -> Profile:
     """By sketches. Lanes are left out: a sketch for each lane and window would be more memory than it is to save."""
-    rows = sketched(look.frame, head.key, head.windows, TRACKED, PRECISION)
+    rows = sketched(scan.frame, head.key, head.windows, TRACKED, PRECISION)
     found = {row["keylane_w"]: row["distinct"] for row in rows}
-    distinct = distinct_keys(look.frame.sparkSession, [found.get(n) for n in range(len(head.windows))])
-    head = replace(head, facts=_facts(look, sum(row["untimed"] for row in rows)))
-    types = to_arrow_schema(look.frame.select(*map(column_named, head.key.fields)).schema)
-    return _checked(sketched_profile(rows, head, types, distinct, TRACKED), look)
+    distinct = distinct_keys(scan.frame.sparkSession, [found.get(n) for n in range(len(head.windows))])
+    head = replace(head, facts=_facts(scan, sum(row["untimed"] for row in rows)))
+    types = to_arrow_schema(scan.frame.select(*map(column_named, head.key.fields)).schema)
+    return _checked(sketched_profile(rows, head, types, distinct, TRACKED), scan)
 
 
-def _facts(look: Looked, untimed: int) -> tuple[tuple[str, Any], ...]:
-    return tuple({**look.facts, **({"without_time": untimed} if look.windows.kind == "time" else {})}.items())
+def _facts(scan: Scan, untimed: int) -> tuple[tuple[str, Any], ...]:
+    return tuple({**scan.facts, **({"without_time": untimed} if scan.windows.kind == "time" else {})}.items())
 
 
 def _remove(raw: Path) -> None:
@@ -232,12 +219,12 @@ def _sum(rows: pa.Table, name: str) -> int:
     return int(pc.sum(rows.column(name)).as_py() or 0) if name in rows.column_names else 0
 
 
-def _checked(made: Profile, look: Looked) -> Profile:
+def _checked(made: Profile, scan: Scan) -> Profile:
     """Nothing is lost: what was counted is what there is, where that is known without counting."""
     counted_up = made.approximate is None or made.approximate.most_over == 0
-    if look.exact and counted_up and made.total != look.records:
+    if scan.exact and counted_up and made.total != scan.records:
         what = "the source has changed while it was counted, or records were lost"
-        raise CountError.of(what, got=made.total, allowed=str(look.records))
+        raise CountError.of(what, got=made.total, allowed=str(scan.records))
     if made.total == 0:
         raise DataError.of("no records", got=made.source, hint="nothing can be said of an empty source")
     if not made.keys.num_rows:

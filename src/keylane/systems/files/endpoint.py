@@ -6,6 +6,7 @@ What each ability does is in a module of its own, which is imported when it is a
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.spark.context import RunContext
+    from keylane.spark.scan import Scan, ScanRequest
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.streams import Description, Stream
 
@@ -41,6 +43,16 @@ class FilesEndpoint(Endpoint):
         from keylane.systems.files.data import open_data
 
         return open_data(self.address.name, fields.text)
+
+    @contextmanager
+    def scan(self, run: RunContext, wanted: ScanRequest) -> Iterator[Scan]:
+        """The files, in the order of their names."""
+        from keylane.systems.files.frames import scan_files
+
+        if wanted.seconds is not None:
+            raise UsageError.of("only a topic can be listened to", got=str(self.path), hint="leave --for out")
+        with self.session(run) as session:
+            yield scan_files(session, self.path, self.options.kind, wanted)
 
     def as_source(self, target: Stream, contract: Contract | None) -> Stream:  # noqa: ARG002  files have columns
         """The files, of the kind that the target remembers."""

@@ -8,19 +8,23 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from keylane.errors import DataError, UsageError
+from keylane.errors import DataError, TargetError, UsageError
 from keylane.systems.endpoint import Endpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
     from keylane.spark.context import RunContext
+    from keylane.spark.messages import Fields
+    from keylane.spark.scan import Scan, ScanRequest
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.kafka.cluster import Cluster
     from keylane.systems.kafka.values import TopicFields
     from keylane.systems.streams import Description, Stream
 
@@ -34,6 +38,13 @@ class KafkaEndpoint(Endpoint):
     """A topic of a cluster."""
 
     messages: ClassVar[bool] = True
+
+    @cached_property
+    def access(self) -> KafkaAccess:
+        """How the cluster is reached: brokers and client properties."""
+        from keylane.systems.kafka.access import kafka_access
+
+        return kafka_access(self.address.authority, self.options.properties)
 
     def describe(self, fields: FieldSpec) -> Description:
         """The topic up to where its lanes end now."""
@@ -58,13 +69,6 @@ class KafkaEndpoint(Endpoint):
         from keylane.systems.kafka.values import fields_for
 
         return fields_for(fields, self.options)
-
-    @cached_property
-    def access(self) -> KafkaAccess:
-        """How the cluster is reached: brokers and client properties."""
-        from keylane.systems.kafka.access import kafka_access
-
-        return kafka_access(self.address.authority, self.options.properties)
 
     def origin(self, known: Origin | None) -> Origin:  # noqa: ARG002  a topic is its address
         """The address."""
@@ -106,3 +110,48 @@ class KafkaEndpoint(Endpoint):
 
         origin = source.origin(None)
         return open_topics(contract, origin, self.address, self.access, self.options, run, lanes, stream)
+
+    def scan(self, run: RunContext, wanted: ScanRequest) -> AbstractContextManager[Scan]:
+        """The topic as committed: all that is there, or what arrives in the seconds that are asked for."""
+        from keylane.systems.kafka.frames import scan_topic
+
+        return scan_topic(run, self.address, self.options, wanted)
+
+    def ranges(self) -> Sequence[tuple[int, int]]:
+        """As committed."""
+        from keylane.systems.kafka.frames import ranges_of
+
+        return ranges_of(self.access, self.address.name, None, lambda _: None)
+
+    def between(self, spark: SparkSession, ranges: Sequence[tuple[int, int]]) -> DataFrame:
+        """As committed."""
+        from keylane.systems.kafka.frames import read_between
+
+        return read_between(spark, self.access, self.address.name, ranges)
+
+    def message_columns(self, fields: FieldSpec) -> Fields:
+        """By the format of values that the options give."""
+        from keylane.systems.kafka.frames import message_columns
+
+        return message_columns(fields, self.options)
+
+    def connected(self) -> AbstractContextManager[Cluster]:
+        """The cluster."""
+        from keylane.systems.kafka.cluster import open_cluster
+
+        return open_cluster(self.access)
+
+    def check_streams(self, names: Sequence[str], lanes: int) -> None:
+        """Topics of the cluster."""
+        with self.connected() as cluster:
+            for topic in names:
+                if cluster.lanes([topic])[topic]:
+                    continue
+                if not self.options.create:
+                    where = self.address.authority
+                    raise TargetError.of(f"no such topic at {where}", got=topic, hint="make it first, or --create")
+                cluster.create(topic, lanes)
+
+    def append(self, frame: DataFrame, name: str) -> None:
+        """To a topic of the cluster."""
+        frame.write.format("kafka").options(**self.access.java(), topic=name, includeHeaders="true").save()

@@ -6,26 +6,86 @@ Nothing is written or committed to the cluster. The same records as Arrow batche
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from keylane.spark.messages import from_decoder, from_json, from_message, from_text
+from keylane.contract.fields import TIME, FieldSpec
+from keylane.errors import DataError, UsageError
+from keylane.spark.messages import from_decoder, from_json, from_message, from_text, key_as_text
+from keylane.spark.scan import scan_messages
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.cluster import open_cluster
+from keylane.systems.kafka.session import kafka_session
 from keylane.systems.kafka.values import UNREAD, checked_form, read_fields, schema_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-    from keylane.contract.fields import FieldSpec
+    from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
-    from keylane.systems.endpoint import StreamOptions
+    from keylane.spark.scan import Scan, ScanRequest
+    from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
 
     #: From one offset up to another, for each lane.
     Ranges = Sequence[tuple[int, int]]
 
-__all__ = ["message_columns", "read_between"]
+__all__ = ["message_columns", "ranges_of", "read_between", "scan_topic"]
+
+#: Offsets at each end of a lane that are looked at for its first and last time; some of them are marks, not records.
+_LOOK: Final = 100
+
+
+@contextmanager
+def scan_topic(run: RunContext, address: Address, options: StreamOptions, wanted: ScanRequest) -> Iterator[Scan]:
+    """All that is there when it begins; or, with a length of time, exactly what arrives in it."""
+    if wanted.size is not None:
+        raise UsageError.of("records of a topic tell their own length", got=wanted.size, hint="leave --bytes out")
+    access, topic = kafka_access(address.authority, options.properties), address.name
+    ranges = ranges_of(access, topic, wanted.seconds, run.say)
+    if not any(end > start for start, end in ranges):
+        hint = "nothing has arrived in this time" if wanted.seconds else "nothing can be said of an empty topic"
+        raise DataError.of("no records", got=str(address), hint=hint)
+    heads = [(start, min(end, start + _LOOK)) for start, end in ranges]
+    tails = [(max(start, end - _LOOK), end) for start, end in ranges]
+    with kafka_session(run, options, access) as session:
+        frame, *ends = (read_between(session, access, topic, part) for part in (ranges, heads, tails))
+        fields, unread = _scanned_fields(wanted, options)
+        yield scan_messages(frame, ends[0].union(ends[1]), wanted, fields, unread, ranges)
+
+
+def _scanned_fields(wanted: ScanRequest, options: StreamOptions) -> tuple[dict[str, Column], list[Column]]:
+    """The fields of the key and the time by their names, and which messages cannot be read."""
+    names = [*wanted.key.fields, *([wanted.time] if wanted.time not in {None, TIME} else [])]
+    spec = FieldSpec.of_key(wanted.key, [str(name) for name in names])
+    spec = spec.keyed_by(wanted.key) if wanted.of_contract and options.value is None else spec
+    fields, misread = message_columns(replace(spec, names=tuple(name for name in names if name != spec.key)), options)
+    unread = [] if misread is None else [misread]
+    if spec.key in spec.names:
+        fields[spec.key], misfit = key_as_text(spec)
+        unread.append(misfit)
+    return fields, unread
+
+
+def ranges_of(access: KafkaAccess, topic: str, seconds: float | None, say: Callable[[str], None]) -> Ranges:
+    """From where to where each lane is read. What is not committed by then is not there."""
+    with open_cluster(access) as cluster:
+        lanes = cluster.lanes([topic])[topic]
+        if not lanes:
+            raise DataError.of(f"no such topic at {access.brokers}", got=topic)
+        before = cluster.stretches(topic, lanes, committed=True)
+        if seconds is None:
+            return [(one.start, one.end) for one in before]
+        say(f"listening to {topic} for {seconds:g} s")
+        time.sleep(seconds)
+        after = cluster.stretches(topic, lanes, committed=True)
+        # A lane that has forgotten records meanwhile begins where it now begins.
+        return [(max(then.end, now.start), now.end) for then, now in zip(before, after, strict=True)]
 
 
 def message_columns(spec: FieldSpec, options: StreamOptions) -> Fields:

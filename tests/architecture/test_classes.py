@@ -11,7 +11,6 @@ STILL: dict[str, int] = {
     "Choice": 2,
     "ClientPlacement": 2,
     "Cluster": 2,
-    "Done": 2,
     "Following": 2,
     "Node": 2,
     "Options": 3,

@@ -61,7 +61,7 @@ _MILLISECOND: Final = 1000
 _WIDTHS: Final[dict[type[DataType], int]] = {ByteType: 1, ShortType: 2, IntegerType: 4, LongType: 8}
 
 
-class Ends(Protocol):
+class KnownEnds(Protocol):
     """The least and the greatest value of a column, and how many are null; `timed` where they are microseconds."""
 
     @property
@@ -145,7 +145,7 @@ def scan_rows(
     rows: Rows,
     wanted: ScanRequest,
     *,
-    ends: Ends | None = None,
+    ends: KnownEnds | None = None,
     lanes: int | None = None,
     size: int | None = None,
     typed: bool = True,
@@ -181,7 +181,7 @@ def _size(size: Field) -> Column:
 
 
 def _timed(
-    frame: DataFrame, at: Column, time: Field, unit: str | None, ends: Ends | None, count: int
+    frame: DataFrame, at: Column, time: Field, unit: str | None, ends: KnownEnds | None, count: int
 ) -> tuple[Windows, bool]:
     """Windows between the first and the last time, and whether some record may have none.
 

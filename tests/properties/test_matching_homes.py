@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.properties.worlds import tombstones
+from tests.properties.worlds import new_rows, tombstones
 
 from keylane.matching.tables import ENTRIES, STAYS, Kind
-from keylane.matching.timeline import empty_entries, empty_stays, merged, moves, new_rows, pruned, stays_pruned, until
+from keylane.matching.timeline import empty_entries, merged, moves, pruned, stays_pruned, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,12 +53,12 @@ class Lanes:
     """The keeper of stays and the lanes, one batch after the other; `told` is whether tombstones are passed on."""
 
     def __init__(self, *, told: bool = True) -> None:
-        self.told, self.stays = told, empty_stays()
+        self.told, self.stays = told, STAYS.empty_table()
         self.known = {lane: empty_entries() for lane in LANES}
 
     def take(self, batch: list[Ping]) -> None:
         pings = table(batch)
-        fresh = pings.take(pa.array(new_rows(self.stays, pings)))
+        fresh = pings.take(pa.array(new_rows(self.stays, pings), pa.int64()))
         self.stays, left = moves(self.stays, pings)
         for some in (entries(fresh), *([tombstones(left)] if self.told else [])):
             for lane in LANES:

@@ -12,8 +12,8 @@ from keylane.geo.bits import ancestor, children, curve_end, curve_start
 from keylane.geo.cells import cells_of
 from keylane.matching.cover import covers
 from keylane.matching.near import merged_pairs, near
-from keylane.matching.tables import ENTRIES, PAIRS, REQUESTS, Kind, distinct
-from keylane.matching.timeline import empty_entries, empty_stays, merged, moves, new_rows
+from keylane.matching.tables import ENTRIES, PAIRS, REQUESTS, STAYS, Kind, distinct
+from keylane.matching.timeline import empty_entries, merged, moves
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
 
@@ -94,15 +94,25 @@ def hashed(resolution: int, lanes: int = 60) -> LaneOf:
     return lane_of
 
 
+def new_rows(stays: pa.Table, pings: pa.Table) -> list[int]:
+    """The rows of the pings that the stays did not know, each ping once: what is to be passed on to its lane."""
+    known, offered = (
+        list(zip(*(table.column(name).to_pylist() for name in ("driver", "ts", "offset")), strict=True))
+        for table in (stays, pings)
+    )
+    first = {ping: row for row, ping in reversed(list(enumerate(offered)))}
+    return sorted(first[ping] for ping in first.keys() - set(known))
+
+
 def lane_timelines(pings: pa.Table, lane: NDArray[Any], seed: int = 0, *, told: bool = True) -> dict[int, pa.Table]:
     """What each lane knows after all pings have come in small batches; without tombstones if they are not told."""
     rng = np.random.default_rng(seed)
     known: dict[int, pa.Table] = {}
-    stays, rest = empty_stays(), pings.append_column("lane", pa.array(lane.astype(np.int32)))
+    stays, rest = STAYS.empty_table(), pings.append_column("lane", pa.array(lane.astype(np.int32)))
     while len(rest):
         size = int(rng.integers(1, max(2, len(pings) // 3)))
         batch, rest = rest.slice(0, size), rest.slice(size)
-        fresh = batch.take(pa.array(new_rows(stays, batch)))
+        fresh = batch.take(pa.array(new_rows(stays, batch), pa.int64()))
         stays, left = moves(stays, batch)
         more = [fresh, tombstones(left)] if told else [fresh]
         for table in more:

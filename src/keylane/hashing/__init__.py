@@ -13,14 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.contract.names import HASHES as HASH_NAMES
-from keylane.errors import UnknownNameError
 from keylane.hashing import crc32, fnv1a, java, kafkajs_legacy, md5, murmur2, murmur3
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HASHES", "Hash", "hash_named"]
+__all__ = ["HASHES", "Hash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +58,3 @@ HASHES: Final[dict[str, Hash]] = {
         Hash("java-long", java.java_long, java.java_long_rows),
     )
 }
-
-
-def hash_named(name: str) -> Hash:
-    """Look a hash up by its contract name."""
-    try:
-        return HASHES[name]
-    except KeyError:
-        raise UnknownNameError.among("hash", name, HASH_NAMES) from None

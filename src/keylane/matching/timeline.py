@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 __all__ = [
     "NEVER",
     "empty_entries",
-    "empty_stays",
     "last_seen",
     "merged",
     "moves",
-    "new_rows",
     "pruned",
     "stays_pruned",
     "until",
@@ -104,11 +102,6 @@ def pruned(entries: pa.Table, before: int, expire: int | None = None) -> pa.Tabl
 # When a driver changes lanes: tombstones to the lanes it left, so that no lane keeps a ghost of it.
 
 
-def empty_stays() -> pa.Table:
-    """Nobody is known."""
-    return STAYS.empty_table()
-
-
 def moves(stays: pa.Table, pings: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The stays with these pings among them, and the tombstones: (driver, ts, offset, lane that is left).
 
@@ -126,21 +119,11 @@ def moves(stays: pa.Table, pings: pa.Table) -> tuple[pa.Table, pa.Table]:
 def _in_order(stays: pa.Table, pings: pa.Table) -> tuple[pa.Table, NDArray[np.int64], NDArray[np.bool_]]:
     """Both in order, each ping once, the known one first; the driver of each as a number, and whether it was known."""
     both = pa.concat_tables([shaped(stays, STAYS), shaped(pings, STAYS)])
-    rows, driver = _distinct(both)
-    return both.take(pa.array(rows)).combine_chunks(), driver[rows], rows < len(stays)
-
-
-def _distinct(both: pa.Table) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     (driver,) = ranks(both.column("driver"))
     ts, offset = numbers(both, "ts", "offset")
     rows = sorted_rows(driver, ts, offset)
-    return rows[differs(driver[rows], ts[rows], offset[rows])], driver
-
-
-def new_rows(stays: pa.Table, pings: pa.Table) -> NDArray[np.intp]:
-    """The rows of the pings that the stays did not know, each ping once: what is to be passed on to its lane."""
-    rows, _ = _distinct(pa.concat_tables([shaped(stays, STAYS), shaped(pings, STAYS)]))
-    return np.sort(rows[rows >= len(stays)] - len(stays))
+    rows = rows[differs(driver[rows], ts[rows], offset[rows])]
+    return both.take(pa.array(rows)).combine_chunks(), driver[rows], rows < len(stays)
 
 
 def stays_pruned(stays: pa.Table, before: int, expire: int | None = None) -> pa.Table:

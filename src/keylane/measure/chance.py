@@ -2,7 +2,7 @@
 
 Two nulls, for two states of knowledge. Only the records of each lane are known: records fall evenly and alone
 (`alarm`). The records of each key are known: *keys* fall evenly and alone, each with all of its records, so a lane is
-a sum over keys and swings far more than a sum over records would (`keys_alarm`). Taking the first null for a keyed
+a sum over keys and swings far more than a sum over records would (`keys_chance`). Taking the first null for a keyed
 stream rings at every heavy key.
 
 "Mean + 2 sigma" is not here: of n lanes none can be more than sqrt(n - 1) sigma above their mean, so on five lanes or
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, lgamma, log, log1p, sqrt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from keylane.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ALPHA", "Alarm", "Runs", "alarm", "fair_fullest", "keys_alarm", "keys_chance", "records_chance", "ringing"]
+__all__ = ["ALPHA", "Alarm", "Runs", "alarm", "fair_fullest", "keys_chance", "records_chance"]
 
 #: False alarms of a look at all lanes together, at most.
 ALPHA: Final = 0.001
@@ -56,40 +56,17 @@ def alarm(counts: ArrayLike, alpha: float = ALPHA) -> Alarm:
     >>> alarm([180, 60, 60]).rings, alarm([110, 95, 95]).rings
     (True, False)
     """
-    lanes = _lanes_of(counts)
-    chance = records_chance(int(lanes.max()), int(lanes.sum()), len(lanes))
-    return _look(lanes, chance, alpha)
-
-
-def keys_alarm(key_records: ArrayLike, loads: ArrayLike, alpha: float = ALPHA) -> Alarm:
-    """Hold the fullest lane against evenly falling keys, given the records of each key, heaviest first.
-
-    Rings falsely in at most `alpha` of looks, whatever the keys: the chance is a proven bound (`keys_chance`). One key
-    with most of the records never rings, because on some lane it must be.
-
-    >>> keys_alarm([900, *[1] * 100], [934, 33, 33]).rings, keys_alarm([1] * 1000, [500, 250, 250]).rings
-    (False, True)
-    """
-    lanes = _lanes_of(loads)
-    chances = keys_chance(Runs.of(key_records), lanes)
-    return _look(lanes, float(chances[lanes.argmax()]), alpha)
-
-
-def _look(lanes: NDArray[Any], chance: float, alpha: float) -> Alarm:
-    if not 0 < alpha < 1:
-        raise UsageError.of("not a rate of false alarms", got=alpha, allowed="above 0 and below 1")
-    lane, total = int(lanes.argmax()), float(lanes.sum())
-    share = float(lanes[lane]) / total if total else 0.0
-    return Alarm(chance < alpha, lane, share, share * len(lanes), chance, alpha)
-
-
-def _lanes_of(counts: ArrayLike) -> NDArray[Any]:
     lanes = np.asarray(counts)
     if lanes.ndim != 1 or len(lanes) < 2:
         raise UsageError.of("one lane cannot be fuller than the others", got=lanes.shape, allowed="two lanes or more")
     if lanes.min() < 0:
         raise UsageError.of("a lane holds no fewer than no records", got=lanes.min())
-    return lanes
+    if not 0 < alpha < 1:
+        raise UsageError.of("not a rate of false alarms", got=alpha, allowed="above 0 and below 1")
+    lane, total = int(lanes.argmax()), int(lanes.sum())
+    chance = records_chance(int(lanes[lane]), total, len(lanes))
+    share = float(lanes[lane]) / total if total else 0.0
+    return Alarm(chance < alpha, lane, share, share * len(lanes), chance, alpha)
 
 
 def records_chance(fullest: int, records: int, lanes: int) -> float:
@@ -117,19 +94,6 @@ def _log_tail(least: int, tries: int, chance: float) -> float:
     more = np.arange(least, least + terms, dtype=float)
     ratios = (tries - more) / (more + 1) * odds
     return first + log1p(float(np.cumprod(ratios).sum()))
-
-
-def ringing(records: int, lanes: int, alpha: float = ALPHA) -> int:
-    """The fewest records in the fullest lane that ring; one more than there are when nothing can.
-
-    >>> ringing(300, 3), ringing(3, 3)
-    (129, 4)
-    """
-    low, high = records // lanes, records + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if records_chance(middle, records, lanes) < alpha else (middle, high)
-    return high
 
 
 @dataclass(frozen=True, slots=True)

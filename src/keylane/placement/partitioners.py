@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.contract.partitioners import FACTS, PartitionerFacts, facts_of
+from keylane.contract.partitioners import PartitionerFacts, facts_of
 from keylane.hashing import HASHES, Hash
 from keylane.hashing.murmur3 import SPARK_SEED, spark_int, spark_long, spark_words_rows
 from keylane.placement.fold import FOLDS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.placement.ranges import Lanes
 
-__all__ = ["Partitioner", "all_partitioners", "partitioner"]
+__all__ = ["Partitioner", "partitioner"]
 
 SPARK_INT: Final = Hash(
     "spark-int", lambda key: spark_int(int.from_bytes(key, "big")), spark_words_rows, null=SPARK_SEED
@@ -90,8 +90,3 @@ def partitioner(name: str, encoding: Encoding = "utf8") -> Partitioner:
     facts = facts_of(name)
     typed = TYPED.get(encoding) if name == "spark-hash" else None
     return Partitioner(facts, typed or (HASHES[facts.hash] if facts.hash else None))
-
-
-def all_partitioners() -> tuple[Partitioner, ...]:
-    """Every named partitioner, in the order of the contract's list."""
-    return tuple(partitioner(name) for name in FACTS)

@@ -12,7 +12,7 @@ from keylane.contract.partitioners import FACTS
 from keylane.hashing import HASHES as HASH_FUNCTIONS
 from keylane.keys.encode import ENCODERS
 from keylane.placement.keyless import RULES
-from keylane.placement.partitioners import all_partitioners
+from keylane.placement.partitioners import partitioner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,7 +88,7 @@ def test_the_facts_are_of_just_the_listed_partitioners_in_their_order() -> None:
 
 
 def test_the_placements_are_of_just_the_listed_partitioners_in_their_order() -> None:
-    assert tuple(one.name for one in all_partitioners()) == PARTITIONERS
+    assert tuple(partitioner(name).name for name in FACTS) == PARTITIONERS
 
 
 def test_the_hash_functions_are_just_the_listed_hashes() -> None:

@@ -7,16 +7,12 @@ import pytest
 
 from keylane.contract.names import PARTITIONERS
 from keylane.errors import LaneCountError, UnknownNameError
-from keylane.placement.partitioners import all_partitioners, partitioner
+from keylane.placement.partitioners import partitioner
 
 if TYPE_CHECKING:
     from keylane.contract.names import Encoding
 
-HASHING = [one for one in all_partitioners() if one.hash is not None]
-
-
-def test_all_names_are_there_in_the_order_of_the_contracts_list() -> None:
-    assert tuple(one.name for one in all_partitioners()) == PARTITIONERS
+HASHING = [one for one in map(partitioner, PARTITIONERS) if one.hash is not None]
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:

@@ -1,0 +1,87 @@
+"""No command and no pipeline asks for a system by its name: what differs between systems is theirs to say."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = {"kafka", "kinesis", "files"}
+#: The registry and the systems themselves; commands that are of Kafka alone, and what only they use.
+MAY_NAME = (
+    "keylane.systems",
+    "keylane.budget",
+    "keylane.documents.budget",
+    "keylane.cli.budget",
+    "keylane.cli.dev",
+    "keylane.cli.demo_lesson",
+    "keylane.pipelines.demo.lesson",
+)
+#: Of systems: the modules that belong to no system.
+SHARED = tuple(f"keylane.systems.{name}" for name in ("streams", "flow", "journal", "profiles", "atomic"))
+PREFIXES = {"startswith", "removeprefix", "partition", "split", "fullmatch", "match"}
+
+
+def may_name(module: str) -> bool:
+    return module.startswith(MAY_NAME) and not module.startswith(SHARED)
+
+
+def names_in(node: ast.expr) -> Iterator[str]:
+    """Names of systems that a side of a comparison is, or lists."""
+    listed = node.elts if isinstance(node, ast.Set | ast.Tuple | ast.List) else [node]
+    yield from (one.value for one in listed if isinstance(one, ast.Constant) and one.value in NAMES)
+
+
+def questions(module: str, source: str) -> list[str]:
+    """Where a module asks which system an address is of."""
+    if may_name(module):
+        return []
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr == "system":
+            found.append(f"{module}:{node.lineno} asks for .system")
+        elif isinstance(node, ast.Compare):
+            equal = any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
+            sides = [*([node.left] if equal else []), *node.comparators]
+            found += [f"{module}:{node.lineno} compares with {name}" for side in sides for name in names_in(side)]
+        elif isinstance(node, ast.MatchValue):
+            found += [f"{module}:{node.lineno} compares with {name}" for name in names_in(node.value)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PREFIXES:
+            texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            schemes = [text for text in texts if text.partition(":")[0] in NAMES and ":" in text]
+            found += [f"{module}:{node.lineno} looks for {text}" for text in schemes]
+    return found
+
+
+def test_nobody_asks_which_system_it_is(sources: dict[str, str]) -> None:
+    assert [question for module, source in sources.items() for question in questions(module, source)] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'if address.system == "kafka": pass',
+        'x = "kafka" if kind != "files" else 1',
+        "if {address.system} & known: pass",
+        'if system in {"kafka", "kinesis"}: pass',
+        'if source.startswith("kafka:"): pass',
+        'path.lower().startswith("kafka://")',
+        'match name:\n    case "kinesis":\n        pass',
+    ],
+)
+def test_a_planted_question_is_reported(source: str) -> None:
+    assert questions("keylane.pipelines.profile.run", source) != []
+    assert questions("keylane.systems.streams", source) != []
+    assert questions("keylane.systems.kafka.endpoint", source) == []
+    assert questions("keylane.cli.budget", source) == []
+
+
+@pytest.mark.parametrize(
+    "source", ['if "files" in facts: pass', 'spark.readStream.format("kafka")', 'name == "kafka-java"']
+)
+def test_what_is_no_question_is_not_reported(source: str) -> None:
+    assert questions("keylane.pipelines.profile.run", source) == []

@@ -1,0 +1,50 @@
+"""The part on Spark of a system that is one class: `tests/unit/systems/test_memory_system.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.systems import memory
+from tests.unit.systems.test_memory_system import KEYS, SPEC, streams
+
+from keylane.errors import UnsupportedError
+from keylane.pipelines.profile import Options, profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+
+
+@pytest.fixture
+def agreed(contract: Callable[..., Contract]) -> Iterator[Contract]:
+    made = contract(**SPEC)
+    with memory.registered(**streams(made)):
+        yield made
+
+
+@pytest.mark.parametrize("time", [None, "at"], ids=["by position", "by time"])
+def test_profile(time: str | None, agreed: Contract, spark: SparkSession) -> None:
+    options = Options(time=time, unit="s" if time else None, windows=4)
+    found = profile("memory://here/payments", contract=agreed, options=options, spark=spark)
+    assert (found.total, found.keys.num_rows) == (len(KEYS), len(set(KEYS)))
+    assert found.lanes is not None
+    assert found.lanes.misplaced == 0
+
+
+def test_records_in_other_lanes_are_counted(agreed: Contract, spark: SparkSession) -> None:
+    found = profile("memory://here/raw", contract=agreed, spark=spark)
+    assert found.lanes is not None
+    assert found.lanes.misplaced
+
+
+@pytest.mark.usefixtures("agreed")
+def test_what_it_cannot_do_is_refused(spark: SparkSession) -> None:
+    from keylane.pipelines.match.batch import match
+    from keylane.pipelines.match.options import Options as Match
+
+    with pytest.raises(UnsupportedError, match="memory"):
+        match("memory://here/raw", "memory://here/raw", "memory://here/out", Match(1000.0), spark=spark)

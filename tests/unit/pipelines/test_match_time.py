@@ -14,10 +14,11 @@ pytest.importorskip("h3")
 from keylane.errors import CountError
 from keylane.pipelines.match.follow_batch import Asked, Loads, Records, _check_counts
 from keylane.pipelines.match.follow_sources import InUse, after_batch
-from keylane.pipelines.match.follow_state import BEGINNING, Epoch, Happened
+from keylane.pipelines.match.follow_state import Epoch, Happened
 from keylane.pipelines.match.options import Columns
 from keylane.pipelines.match.sources import Found
 from keylane.pipelines.match.watermark import Lags, Unread, _read_to, passed, ripe_before
+from keylane.pipelines.watermark import BEGINNING
 from keylane.systems.endpoint import parse_address
 from keylane.systems.kafka.cluster import Stretch
 

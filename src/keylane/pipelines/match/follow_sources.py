@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from keylane.contract.parse import parse_contract
-from keylane.pipelines.match.follow_state import BEGINNING, Epoch
+from keylane.pipelines.match.follow_state import Epoch
 from keylane.pipelines.match.records import check_columns
 from keylane.pipelines.match.sources import raw_files
+from keylane.pipelines.watermark import BEGINNING
 from keylane.placement.cell_lanes import CellLanes, cell_lanes
 from keylane.spark.read_parquet import PLACE, place_of
 from keylane.spark.streaming import file_names

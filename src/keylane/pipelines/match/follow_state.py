@@ -31,6 +31,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from keylane.errors import TargetError
+from keylane.pipelines.watermark import BEGINNING
 from keylane.systems.atomic import force_all, locked, write_json
 from keylane.systems.journal import no_probe
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from keylane.systems.journal import Probe
 
 __all__ = [
-    "BEGINNING",
     "Epoch",
     "Happened",
     "MatchHead",
@@ -55,7 +55,6 @@ __all__ = [
 ]
 
 #: Before the first ping nothing has passed.
-BEGINNING: Final = -(2**62)
 #: Manifests are cumulative; the older ones are kept for people.
 KEPT_MANIFESTS: Final = 100
 PARTS: Final = ("lanes", "blocks", "requests", "ledger")

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from keylane.pipelines.match.follow_state import BEGINNING
 from keylane.pipelines.match.sources import LANE_BITS
+from keylane.pipelines.watermark import BEGINNING, Watermark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     Newest = dict[str, int]
 
 __all__ = ["Lags", "Unread", "lane_read", "passed", "ripe_before"]
-
-_FILES: Final = "0"
 
 
 def lane_read(side: Found) -> Column:
@@ -123,23 +121,13 @@ def passed(
     last: Happened, drivers: Newest, riders: Newest, unread: Unread, late: int, keep: int, window: int = 1
 ) -> Happened:
     """Where time stands after a batch with these newest records."""
-    seen = {"drivers": _newer(last, "drivers", drivers), "riders": _newer(last, "riders", riders)}
-    watermark = max(last.watermark, _held(seen["drivers"], unread.drivers if unread.cut else None) - late)
-    asked = max(seen["riders"].values(), default=BEGINNING) if unread.riders is None else watermark
+    times = Watermark(last.seen).advanced({"drivers": drivers, "riders": riders})
+    watermark = max(last.watermark, times.held("drivers", unread.drivers if unread.cut else None) - late)
+    asked = times.newest("riders") if unread.riders is None else watermark
     if unread.riders and any(unread.riders):
-        asked = _held(seen["riders"], unread.riders)
+        asked = times.held("riders", unread.riders)
     kept = max(min(watermark, asked) - late, watermark - max(keep, late))
     # What waits for the end of its window has to find its drivers then, however long windows are.
     kept = max(last.kept_from, min(kept, ripe_before(watermark, window)))
+    seen = {name: dict(lanes) for name, lanes in times.sources.items()}
     return replace(last, watermark=max(watermark, BEGINNING), kept_from=kept, seen=seen)
-
-
-def _newer(last: Happened, side: str, found: Newest) -> Newest:
-    before = last.seen.get(side, {})
-    return {part: max(before.get(part, BEGINNING), found.get(part, BEGINNING)) for part in {*before, *found}}
-
-
-def _held(seen: Newest, unread: tuple[int, ...] | None) -> int:
-    """The newest of all, or of the lane that is the farthest behind and has more to read."""
-    behind = [seen.get(str(lane), BEGINNING) for lane, records in enumerate(unread or ()) if records]
-    return min([max(seen.values(), default=BEGINNING), *behind])

@@ -84,8 +84,8 @@ def _followed(spark: SparkSession, broker: Cluster, target: Path, *, matching: b
     given = Options(radius=RADIUS, kafka=KafkaOptions(value="json", max_records=BATCH))
     how = Following(available_now=True, matching=matching)
     found = follow(drivers, riders, str(target), given, how, contract=parse_contract(CONTRACT), spark=spark)
-    assert (found["pings"], found["riders"] + found["metrics"]["pending"]) == (PINGS, REQUESTS)
-    assert (found["pairs"] > 0) == matching
+    assert (found.pings, found.riders + (found.metrics.pending or 0)) == (PINGS, REQUESTS)
+    assert (found.pairs > 0) == matching
     shutil.rmtree(target)
 
 

@@ -76,7 +76,7 @@ def _followed(spark: SparkSession, folder: Path, target: Path) -> None:
     how = Following(available_now=True, max_files=1)
     sources = str(folder / "pings"), str(folder / "requests")
     found = follow(*sources, str(target), Options(radius=RADIUS), how, contract=parse_contract(CONTRACT), spark=spark)
-    assert found["pings"] == PINGS
+    assert found.pings == PINGS
 
 
 def _kept(spark: SparkSession, folder: Path, state: Path) -> None:

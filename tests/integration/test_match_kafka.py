@@ -77,7 +77,7 @@ def test_topics_give_what_brute_force_gives(
     target = str(tmp_path / "out") if into == "folder" else at(broker, topic(3, "matches"))
     options = Options(RADIUS, co_partitioned=True, kafka=KafkaOptions(value="json", create=True))
     sides, geo = (at(broker, drivers), at(broker, riders)), geo_contract(LANES)
-    document = match(*sides, target, options, contract=geo, spark=spark)
+    document = match(*sides, target, options, contract=geo, spark=spark).document.as_json()
     assert (document["pairs"], document["pings"]) == (len(wanted), 2400)
     assert document["dead"] == {"drivers": {"malformed-record": 1}, "riders": {}}
     if into == "folder":

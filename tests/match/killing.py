@@ -34,7 +34,7 @@ given = Options(radius=3000.0, master="local[2]", conf=quick_conf(), kafka=kafka
 how = Following(max_files=1, available_now=True, tasks=2, state=asked.get("state"))
 contract = geo_contract(4, asked.get("resolution", 5))
 places = asked["drivers"], asked["riders"], asked["target"]
-print(json.dumps(follow(*places, given, how, contract=contract, probe=probe)))
+print(json.dumps(follow(*places, given, how, contract=contract, probe=probe).as_json()))
 """
 
 

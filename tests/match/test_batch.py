@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from keylane.contract.model import Contract
+    from keylane.pipelines.match.document import Matched
 
 RADIUS = 2500.0
 #: What Spark writes for a frame that was told how it lies.
@@ -57,10 +58,11 @@ def lanes(spark: SparkSession, raw: Path, geo: Contract, tmp_path_factory: pytes
     return folder
 
 
-def valid(document: dict[str, Any]) -> dict[str, Any]:
+def valid(matched: Matched) -> dict[str, Any]:
+    document = matched.document.as_json()
     schema = json.loads(files("keylane").joinpath("schemas", "match.json").read_text("utf-8"))
-    Draft202012Validator(schema).validate({name: one for name, one in document.items() if name != "picture"})
-    return document
+    Draft202012Validator(schema).validate(document)
+    return {**document, "picture": matched.picture and matched.picture.as_json()}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_lanes_by_another_place_than_the_matched_one_lose_no_pair(
     # A file of it is a file like any other: what route wrote beside the records is not of this match.
     (one, *_) = sorted((tmp_path / "lanes").glob("stream=*/lane=*/*.parquet"))
     alone = match(str(one), sides[1], str(tmp_path / "one"), Options(RADIUS, verify=True), spark=spark)
-    assert (alone["recall"], alone["pings"]) == (1.0, pq.read_metadata(one).num_rows)
+    assert (alone.document.recall, alone.document.pings) == (1.0, pq.read_metadata(one).num_rows)
 
 
 def test_lanes_give_the_same_without_an_exchange_of_drivers(
@@ -191,15 +193,15 @@ def test_a_sample_is_judged_by_itself_and_a_planted_fault_is_found(
     found, recall, notes = verified(sides.pings, sides.tellings, matches, counts, given, None)
     (note,) = notes
     assert "1 rider in 3 and 1 driver in 3" in note
-    assert (found["missing"], found["extra"], recall) == (0, 0, 1.0)
-    assert 0 < found["pairs"] < len(truth) / 4
+    assert (found.missing, found.extra, recall) == (0, 0, 1.0)
+    assert 0 < found.pairs < len(truth) / 4
     chosen = (F.pmod(F.xxhash64("rider_id"), F.lit(3)) == 0) & (F.pmod(F.xxhash64("driver_id"), F.lit(3)) == 0)
     gone = matches.where(chosen).select("rider_id").first()
     assert gone is not None
     wrong, recall, _ = verified(
         sides.pings, sides.tellings, matches.where(F.col("rider_id") != gone[0]), counts, given, None
     )
-    assert wrong["missing"] > 0
+    assert wrong.missing > 0
     assert recall < 1.0
     with pytest.raises(DataError, match="too many pings"):
         verified(sides.pings, sides.tellings, matches, counts, Options(RADIUS, nearest=1), None)

@@ -33,7 +33,8 @@ FEW = Following(max_files=1, available_now=True, tasks=2)
 def run(spark: SparkSession, folder: Path, how: Following = FEW, resolution: int = 5, **more: Any) -> dict[str, Any]:
     given = Options(**{"radius": RADIUS, **more})
     sides = str(folder / "in" / "drivers"), str(folder / "in" / "riders")
-    return follow(*sides, str(folder / "out"), given, how, contract=geo_contract(4, resolution), spark=spark)
+    found = follow(*sides, str(folder / "out"), given, how, contract=geo_contract(4, resolution), spark=spark)
+    return found.as_json()
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:

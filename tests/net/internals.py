@@ -82,4 +82,4 @@ def followed(spark: SparkSession, drivers: Path, riders: Path, target: Path, con
     given = Options(radius=3000.0, assign="greedy")
     how = Following(max_files=1, available_now=True, tasks=2)
     loaded = keylane.load_contract(str(contract))
-    return follow(str(drivers), str(riders), str(target), given, how, contract=loaded, spark=spark)
+    return follow(str(drivers), str(riders), str(target), given, how, contract=loaded, spark=spark).as_json()

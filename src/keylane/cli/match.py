@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from keylane.contract.model import Contract
+    from keylane.documents.match import MatchDocument
+    from keylane.pipelines.match.follow import Following
     from keylane.pipelines.match.options import Columns, Options
 
 __all__ = ["following_from", "match", "match_options", "options_from", "sources_from"]
@@ -105,12 +107,14 @@ def sources_from(options: dict[str, Any]) -> tuple[str, str]:
     return drivers, riders
 
 
-def following_from(options: dict[str, Any]) -> dict[str, Any] | None:
+def following_from(options: dict[str, Any]) -> Following | None:
     """What is said of following, where it is to be followed; None for a batch, of which nothing of it may be said."""
     said = {name: options.pop(name) for name in _FOLLOWING}
     known = {name: value for name, value in said.items() if value is not None}
     if options["follow"]:
-        return known
+        from keylane.pipelines.match.follow import Following
+
+        return Following(**known)
     if known:
         name = next(iter(known)).replace("_", "-")
         raise click.UsageError(f"--{name} is of a match that goes on; hint: --follow, or leave it out")
@@ -176,38 +180,35 @@ def match(
     """
     check_free(report, force=force)
     drivers, riders = sources_from(options)
-    following = following_from(options)
-    if following is not None and verify:
+    if options["follow"] and verify:
         raise click.UsageError("--verify is of a batch: match what was followed once more, without --follow")
+    following = following_from(options)
     given = options_from(options, verify=verify, picture=report is not None)
 
     from keylane.contract.parse import load_contract
 
     loaded = load_contract(contract) if contract else None
-    run = _matched if following is None else _followed
-    document = run(drivers, riders, target, given, loaded, following or {})
+    if following is None:
+        from keylane.cli.progress import spark_progress
+        from keylane.pipelines.match.batch import match as run
+
+        with spark_progress("match"):
+            matched = run(drivers, riders, target, given, contract=loaded, say=_say)
+        document, picture = matched.document, matched.picture
+    else:
+        document, picture = _followed(drivers, riders, target, given, loaded, following), None
     if report is not None:
         from keylane.report.geo_pages import write_match
 
-        write_match(document, report)
+        write_match({**document.as_json(), "picture": picture.as_json() if picture else None}, report)
     return as_result(document), output
 
 
-def _matched(
-    drivers: str, riders: str, target: str, given: Options, loaded: Contract | None, _said: dict[str, Any]
-) -> dict[str, Any]:
-    from keylane.cli.progress import spark_progress
-    from keylane.pipelines.match.batch import match as run
-
-    with spark_progress("match"):
-        return run(drivers, riders, target, given, contract=loaded, say=_say)
-
-
 def _followed(
-    drivers: str, riders: str, target: str, given: Options, loaded: Contract | None, said: dict[str, Any]
-) -> dict[str, Any]:
+    drivers: str, riders: str, target: str, given: Options, loaded: Contract | None, following: Following
+) -> MatchDocument:
     from keylane.cli.route import Stopping
-    from keylane.pipelines.match.follow import Following, follow
+    from keylane.pipelines.match.follow import follow
 
     stopping = Stopping("match")
     try:
@@ -216,7 +217,7 @@ def _followed(
             riders,
             target,
             given,
-            Following(**said),
+            following,
             contract=loaded,
             stop_asked=stopping.asked,
             ready=stopping.listen,
@@ -230,36 +231,31 @@ def _say(text: str) -> None:
     click.echo(f"match: {text}", err=True)
 
 
-def as_result(document: dict[str, Any]) -> Result:
+def as_result(document: MatchDocument) -> Result:
     """Lanes with their loads, and in words what came of it."""
-    shown = {name: value for name, value in document.items() if name != "picture"}
-    rows = [{"lane": lane, "pings": pings} for lane, pings in enumerate(document["lane_loads"])]
-    judged = document["verified"]
-    wrong = judged is not None and bool(judged["missing"] or judged["extra"])
-    return Result(shown, [Section(("lane", "pings"), rows)], list(_lines(document)), int(wrong))
+    rows = [{"lane": lane, "pings": pings} for lane, pings in enumerate(document.lane_loads)]
+    wrong = document.verified is not None and bool(document.verified.missing or document.verified.extra)
+    return Result(document, [Section(("lane", "pings"), rows)], list(_lines(document)), int(wrong))
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
-    with_match, riders = document["riders_with_a_match"], document["riders"]
-    found = f"{document['pairs']:,} pairs of {riders:,} requests and {document['pings']:,} pings"
-    yield f"{found}, {document['seconds']:.1f} s"
-    yield f"{with_match:,} requests have a driver within {document['radius_m']:,.0f} m"
-    yield from _metrics(document["copies_per_rider"], document["metrics"])
-    if document["verified"] is not None:
-        judged = document["verified"]
-        yield f"recall {document['recall']:.6f}: brute force finds {judged['pairs']:,} pairs"
-        yield f"  {judged['missing']:,} of them are missing, and {judged['extra']:,} were found that it does not find"
-    if document["offers"] is not None:
-        offers = document["offers"]
-        far = "" if offers["mean_distance_m"] is None else f", {offers['mean_distance_m']:,.0f} m away on average"
-        yield f"{offers['granted']:,} offers{far}; {offers['refused']:,} requests with a driver near got none"
-    for side, reasons in document["dead"].items():
+def _lines(document: MatchDocument) -> Iterator[str]:
+    found = f"{document.pairs:,} pairs of {document.riders:,} requests and {document.pings:,} pings"
+    yield f"{found}, {document.seconds:.1f} s"
+    yield f"{document.riders_with_a_match:,} requests have a driver within {document.radius_m:,.0f} m"
+    metrics = document.metrics
+    copies = f"{document.copies_per_rider:.3f} copies per request"
+    yield f"{copies}; {metrics.border_share:.1%} of requests are near a border"
+    yield f"{metrics.ghosts_dropped:,} ghosts dropped"
+    yield f"lanes' CV {metrics.lane_cv:.1%}; chance alone gives {metrics.noise_floor:.1%}"
+    if document.verified is not None:
+        judged = document.verified
+        yield f"recall {document.recall:.6f}: brute force finds {judged.pairs:,} pairs"
+        yield f"  {judged.missing:,} of them are missing, and {judged.extra:,} were found that it does not find"
+    if document.offers is not None:
+        offers = document.offers
+        far = "" if offers.mean_distance_m is None else f", {offers.mean_distance_m:,.0f} m away on average"
+        yield f"{offers.granted:,} offers{far}; {offers.refused:,} requests with a driver near got none"
+    for side, reasons in (("drivers", document.dead.drivers), ("riders", document.dead.riders)):
         if reasons:
             yield f"dead letters of {side}: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
-    yield from document["notes"]
-
-
-def _metrics(copies: float, metrics: dict[str, Any]) -> Iterator[str]:
-    yield f"{copies:.3f} copies per request; {metrics['border_share'] or 0:.1%} of requests are near a border"
-    yield f"{metrics['ghosts_dropped'] or 0:,} ghosts dropped"
-    yield f"lanes' CV {metrics['lane_cv']:.1%}; chance alone gives {metrics['noise_floor']:.1%}"
+    yield from document.notes

@@ -10,7 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from keylane.cli.match import as_result
-from keylane.cli.output import render
+from keylane.cli.output import Result, render
+from keylane.documents.match import MatchDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,10 @@ def document(**more: Any) -> dict[str, Any]:
         "notes": ["no contract"],
         **more,
     }
+
+
+def result(**more: Any) -> Result:
+    return as_result(MatchDocument.model_validate(document(**more)))
 
 
 @pytest.mark.parametrize(
@@ -101,9 +106,8 @@ def test_what_is_printed_is_valid_and_the_schema_says_no() -> None:
         recall=1.0,
         verified={"pairs": 20, "missing": 0, "extra": 0},
         offers={"granted": 3, "refused": 1, "mean_distance_m": 410.5},
-        picture={"cells": [], "hours": [], "resolution": 5},
     )
-    check.validate(json.loads(render(as_result(whole), "json")))
+    check.validate(json.loads(render(as_result(MatchDocument.model_validate(whole)), "json")))
     planted: list[dict[str, Any]] = [{"recall": 1.2}, {"riders": -1}, {"lane_loads": []}, {"dead": {"drivers": {}}}]
     for wrong in [*planted, {"surprise": 1}]:
         with pytest.raises(ValidationError):
@@ -111,7 +115,7 @@ def test_what_is_printed_is_valid_and_the_schema_says_no() -> None:
 
 
 def test_a_reader_is_told_what_came_of_it_and_how_sure_it_is() -> None:
-    text = render(as_result(document(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0})), "table")
+    text = render(result(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0}), "table")
     assert "20 pairs of 10 requests and 100 pings, 1.5 s" in text
     assert "8 requests have a driver within 1,000 m" in text
     assert "1.080 copies per request; 8.0%" in text
@@ -123,7 +127,7 @@ def test_a_reader_is_told_what_came_of_it_and_how_sure_it_is() -> None:
 
 
 def test_a_result_that_brute_force_does_not_confirm_ends_with_1() -> None:
-    assert as_result(document()).exit_code == 0
-    assert as_result(document(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0})).exit_code == 0
-    assert as_result(document(recall=0.95, verified={"pairs": 20, "missing": 1, "extra": 0})).exit_code == 1
-    assert as_result(document(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 1})).exit_code == 1
+    assert result().exit_code == 0
+    assert result(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0}).exit_code == 0
+    assert result(recall=0.95, verified={"pairs": 20, "missing": 1, "extra": 0}).exit_code == 1
+    assert result(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 1}).exit_code == 1

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("scipy")
 
+from keylane.documents.match import MatchVerified
 from keylane.errors import TargetError, UsageError
 from keylane.pipelines.match.batch import _compared, shown_cells
 from keylane.pipelines.match.offers import Sums, _window, windows
@@ -106,13 +107,13 @@ def verdict(*rows: tuple[str, int, str, int]) -> pa.Table:
 
 def test_a_pair_that_is_missing_wrong_or_twice_is_counted() -> None:
     truth = verdict(("r", 1, "a", 1), ("r", 1, "b", 1))
-    assert _compared(truth, truth, [])[:2] == ({"pairs": 2, "missing": 0, "extra": 0}, 1.0)
-    assert _compared(truth, truth.slice(0, 1), [])[:2] == ({"pairs": 2, "missing": 1, "extra": 0}, 0.5)
+    assert _compared(truth, truth, [])[:2] == (MatchVerified(pairs=2, missing=0, extra=0), 1.0)
+    assert _compared(truth, truth.slice(0, 1), [])[:2] == (MatchVerified(pairs=2, missing=1, extra=0), 0.5)
     older = verdict(("r", 1, "a", 1), ("r", 1, "b", 0))
-    assert _compared(truth, older, [])[:2] == ({"pairs": 2, "missing": 1, "extra": 1}, 0.5)
+    assert _compared(truth, older, [])[:2] == (MatchVerified(pairs=2, missing=1, extra=1), 0.5)
     twice = pa.concat_tables([truth, truth.slice(0, 1)])
-    assert _compared(truth, twice, [])[:2] == ({"pairs": 2, "missing": 0, "extra": 1}, 1.0)
-    assert _compared(truth.slice(0, 0), truth.slice(0, 0), [])[:2] == ({"pairs": 0, "missing": 0, "extra": 0}, 1.0)
+    assert _compared(truth, twice, [])[:2] == (MatchVerified(pairs=2, missing=0, extra=1), 1.0)
+    assert _compared(truth.slice(0, 0), truth.slice(0, 0), [])[:2] == (MatchVerified(pairs=0, missing=0, extra=0), 1.0)
 
 
 def test_a_cell_of_the_picture_is_as_coarse_as_its_lane_allows() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from keylane.documents.match import MatchPicture, MatchVerified, PictureCell
 from keylane.errors import CountError, DataError
 from keylane.geo.bits import ancestor, cell_name
 from keylane.geo.coordinates import EARTH, Region
 from keylane.matching.brute import brute
 from keylane.matching.tables import Kind
-from keylane.pipelines.match.document import document_of
+from keylane.pipelines.match.document import Matched, MatchTotals, document_of
 from keylane.pipelines.match.lanes import (
     as_matches,
     distinct_requests,
@@ -45,6 +47,7 @@ from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.jars import fetch_cells
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -83,7 +86,7 @@ MOST_PINGS: Final = 5_000_000
 _KEYS: Final = ["rider", "rider_ts", "driver", "driver_ts"]
 
 #: `verified` of the document, recall, and what is to be said of them.
-Verdict = tuple[dict[str, int], float, list[str]]
+Verdict = tuple[MatchVerified, float, list[str]]
 
 
 def verified(
@@ -132,7 +135,7 @@ def _compared(expected: pa.Table, found: pa.Table, notes: list[str]) -> Verdict:
     once = got.group_by(_KEYS).aggregate([])
     extra = len(once.join(wanted, _KEYS, join_type="left anti")) + len(got) - len(once)
     recall = 1.0 - missing / len(wanted) if len(wanted) else 1.0
-    return {"pairs": len(wanted), "missing": missing, "extra": extra}, recall, notes
+    return MatchVerified(pairs=len(wanted), missing=missing, extra=extra), recall, notes
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -158,26 +161,46 @@ _FINEST: Final = 9
 _MICROS_OF_HOUR: Final = 3_600_000_000
 
 
-def picture_of(pings: DataFrame, copies: DataFrame, lanes: CellLanes) -> dict[str, Any]:
+@dataclass(slots=True)
+class _Load:
+    """What is in one cell, while it is counted."""
+
+    pings: int = 0
+    requests: int = 0
+    copies: int = 0
+    hour: int | None = None
+    busiest: int = 0
+
+
+def picture_of(pings: DataFrame, copies: DataFrame, lanes: CellLanes) -> MatchPicture:
     """Cells by pings, requests and guest copies; pings of every lane by the hour of the day, in UTC."""
     hour = F.pmod(F.floor(F.col("ts") / _MICROS_OF_HOUR), F.lit(24)).cast("int").alias("hour")
     cell = _shown_column(lanes, F.col("cell")).alias("at")
     placed = pings.select(cell, "lane", hour).groupBy("at", "lane", "hour").count().sort("at", "hour").collect()
     asked = copies.select(cell, "home").groupBy("at").agg(F.count_if("home"), F.count_if(~F.col("home"))).collect()
-    cells: dict[int, dict[str, Any]] = {}
+    loads: defaultdict[int, _Load] = defaultdict(_Load)
     hours = [[0] * 24 for _ in range(lanes.count)]
-    busiest: dict[int, int] = {}
     for at, lane, when, count in placed:
-        found = _cell(cells, lanes, at)
-        found["pings"] += count
+        load = loads[at]
+        load.pings += count
         hours[lane][when] += count
-        if count > busiest.get(at, 0):
-            busiest[at], found["hour"] = count, when
+        if count > load.busiest:
+            load.busiest, load.hour = count, when
     for at, requests, guests in asked:
-        _cell(cells, lanes, at).update(requests=requests, copies=guests)
-    for one in cells.values():
-        one["records"] = one["pings"] + one["requests"]
-    return {"cells": [cells[at] for at in sorted(cells)], "hours": hours, "resolution": RESOLUTION}
+        loads[at].requests, loads[at].copies = requests, guests
+    cells = [
+        PictureCell(
+            cell=cell_name(at),
+            lane=int(lanes.of(np.array([at]))[0]),
+            pings=load.pings,
+            requests=load.requests,
+            copies=load.copies,
+            hour=load.hour,
+            records=load.pings + load.requests,
+        )
+        for at, load in sorted(loads.items())
+    ]
+    return MatchPicture(cells=cells, hours=hours, resolution=RESOLUTION)
 
 
 def shown_cells(lanes: CellLanes, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -194,13 +217,6 @@ def _shown_column(lanes: CellLanes, cell: Column) -> Column:
         return pa.array(shown_cells(lanes, cells.to_numpy(zero_copy_only=False)))
 
     return arrow_udf(shown, "bigint")(cell)
-
-
-def _cell(cells: dict[int, dict[str, Any]], lanes: CellLanes, at: int) -> dict[str, Any]:
-    if at not in cells:
-        lane = int(lanes.of(np.array([at]))[0])
-        cells[at] = {"cell": cell_name(at), "lane": lane, "pings": 0, "requests": 0, "copies": 0, "hour": None}
-    return cells[at]
 
 
 MICROS: Final = 1_000_000
@@ -241,7 +257,7 @@ def match(
     contract: Contract | None = None,
     spark: SparkSession | None = None,
     say: Say = warn,
-) -> dict[str, Any]:
+) -> Matched:
     """Match all riders with all drivers, and return the document that says what it came to."""
     began = time.monotonic()
     check_target(parse_address(target), options.checked())
@@ -249,10 +265,9 @@ def match(
     try:
         with active_session_kept(), session_for(work, spark, say) as session:
             fetch_cells(session, say)
-            found = _matched(session, work)
+            return _matched(session, work, began)
     except Exception as error:
         raise translated(error, work="the match") from error
-    return {**found, "seconds": round(time.monotonic() - began, 3)}
 
 
 def agreed_work(drivers: str, riders: str, target: str, options: Options, contract: Contract | None) -> Work:
@@ -291,8 +306,8 @@ def sides_of(spark: SparkSession, work: Work) -> Sides:
     return Sides(in_lanes(pings, work.lanes), told, requests, copies, dead, records)
 
 
-def _matched(spark: SparkSession, work: Work) -> dict[str, Any]:
-    sides, given = sides_of(spark, work), work.given
+def _matched(spark: SparkSession, work: Work, began: float) -> Matched:
+    sides, given, notes = sides_of(spark, work), work.given, work.notes
     with staged(work.target) as folder:
         dead = write_dead(sides.dead, folder, work.target, given)
         answers = _answered(spark, work, sides, folder)
@@ -301,17 +316,41 @@ def _matched(spark: SparkSession, work: Work) -> dict[str, Any]:
         ghosts = ghosts_among(pairs, sides.pings, pairs.count())
         gone = _kept(spark, ghosts, folder / "ghosts")
         matches = write_matches(as_matches(ranked(pairs, gone, given.nearest)), folder, work.target, given)
-        found = document_of(work, counts, dead, matches, gone.count())
-        _check_counts(found, sides, counts)
+        total = _totals(work, counts, dead, matches, gone.count())
+        _check_counts(total, sides, counts)
         if given.verify:
-            found |= _judged(work, sides, matches, found)
+            sizes = total.pings, total.requests
+            result, recall, more = verified(sides.pings, sides.tellings, matches, sizes, given, _expire(given))
+            total, notes = replace(total, verified=result, recall=recall), [*notes, *more]
         if given.assign is not None:
-            found["offers"] = assigned(matches, folder, given)
-        if given.picture:
-            found["picture"] = picture_of(sides.pings, sides.copies, work.lanes)
+            total = replace(total, offers=assigned(matches, folder, given))
+        picture = picture_of(sides.pings, sides.copies, work.lanes) if given.picture else None
         for part in ("answers", "ghosts", "ordered"):
             shutil.rmtree(folder / part, ignore_errors=True)
-    return found
+    seconds = time.monotonic() - began
+    both = work.drivers, work.riders
+    return Matched(document_of(both, work.target, work.contract, given, total, notes=notes, seconds=seconds), picture)
+
+
+def _totals(
+    work: Work, counts: Sequence[Any], dead: dict[str, dict[str, int]], matches: DataFrame, ghosts: int
+) -> MatchTotals:
+    """The counts of all lanes; `counts` has a row for each that took part."""
+    loads = [0] * work.lanes.count
+    for row in counts:
+        loads[row["lane"]] += row["pings"]
+    (written,) = matches.agg(F.count(F.lit(1)), F.count_if(F.col("rank") == 1)).collect()
+    return MatchTotals(
+        requests=sum(row["requests"] for row in counts),
+        pings=sum(row["pings"] for row in counts),
+        pairs=written[0],
+        riders_with_a_match=written[1],
+        copies=sum(row["copies"] for row in counts),
+        border=sum(row["border"] for row in counts),
+        ghosts=ghosts,
+        dead=dead,
+        loads=loads,
+    )
 
 
 def _answered(spark: SparkSession, work: Work, sides: Sides, folder: Path) -> DataFrame:
@@ -329,23 +368,16 @@ def _expire(given: Options) -> int | None:
     return None if given.expire is None else round(given.expire * MICROS)
 
 
-def _judged(work: Work, sides: Sides, matches: DataFrame, found: dict[str, Any]) -> dict[str, Any]:
-
-    counts = found["pings"], found["riders"]
-    result, recall, notes = verified(sides.pings, sides.tellings, matches, counts, work.given, _expire(work.given))
-    return {"verified": result, "recall": recall, "notes": [*found["notes"], *notes]}
-
-
 def _kept(spark: SparkSession, frame: DataFrame, folder: Path) -> DataFrame:
     frame.write.parquet(f"file://{folder}")
     return spark.read.schema(frame.schema).parquet(f"file://{folder}")
 
 
-def _check_counts(found: dict[str, Any], sides: Sides, counts: list[Any]) -> None:
+def _check_counts(total: MatchTotals, sides: Sides, counts: list[Any]) -> None:
     """Nothing is lost: what was matched and what is dead is what there is, where that is known."""
     told = sum(row["told"] for row in counts)
-    for side, good, there in zip(("drivers", "riders"), (found["pings"], told), sides.records, strict=True):
-        dead = sum(found["dead"][side].values())
+    for side, good, there in zip(("drivers", "riders"), (total.pings, told), sides.records, strict=True):
+        dead = sum(total.dead[side].values())
         if there is not None and good + dead != there:
             got = f"{good} matched, {dead} dead"
             raise CountError.of(f"the records of the {side} do not add up", got=got, allowed=f"{there} in all")

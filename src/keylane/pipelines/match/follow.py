@@ -15,12 +15,13 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from keylane.errors import UsageError
 from keylane.pipelines.match.batch import Work, region_of, session_for
-from keylane.pipelines.match.document import stream_document
+from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.follow_batch import MICROS, MatchBatches, Rules
+from keylane.pipelines.match.follow_metrics import empty_counts, totals
 from keylane.pipelines.match.follow_sources import Epochs, both_sides
 from keylane.pipelines.match.follow_state import MatchHead, open_state
 from keylane.pipelines.match.options import agreed
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
+    from keylane.documents.match import MatchDocument
     from keylane.pipelines.match.follow_metrics import Figures
     from keylane.pipelines.match.options import Options
     from keylane.spark.context import Say
@@ -92,7 +94,7 @@ def follow(
     tell: Callable[[Figures], None] = lambda _: None,
     say: Say = warn,
     probe: Probe = no_probe,
-) -> dict[str, Any]:
+) -> MatchDocument:
     """Match what arrives until `stop_asked` is set, and return the document of all that this match has done.
 
     Run again it goes on where the last run ended, whether that was finished, stopped or killed.
@@ -134,7 +136,9 @@ def follow(
             )
             ready()
             _run(session, body, how, stop_asked)
-    return stream_document(body, chosen, notes, time.monotonic() - began)
+    counted = body.last.counts or empty_counts(lanes)
+    total = totals(counted, body.figures[-1].metrics if body.figures else {})
+    return document_of(sides, to, chosen, given, total, notes=notes, seconds=time.monotonic() - began)
 
 
 def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: threading.Event | None) -> None:

@@ -1,4 +1,4 @@
-"""The figures of a running match: of each batch, and of all of them; and the document that it ends with.
+"""The figures of a running match: of each batch, and of all of them. The document that it ends with: `document`.
 
 What is alerted on, and when: docs/how-to/match-stream.md.
 """
@@ -9,7 +9,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane.documents.match import LaneLag, MatchLatency, Offers
 from keylane.measure.balance import cv, noise_floor
+from keylane.pipelines.match.document import MatchTotals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.follow_batch import Answered, Loads, Waiting
     from keylane.pipelines.match.watermark import Unread
 
-__all__ = ["Figures", "Result", "added", "empty_counts"]
+__all__ = ["Figures", "Result", "added", "empty_counts", "totals"]
 
 _SUMS: Final = ("asked", "border", "copies", "tombstones", "changed")
 
@@ -29,7 +31,7 @@ class Result:
     pairs: int
     riders: int
     dead: dict[str, dict[str, int]]
-    offers: dict[str, Any] | None
+    offers: Offers | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ def added(
     here |= {"pings": sum(loads.lanes.values()), "late": loads.late, "ghosts": answered.ghosts}
     here |= {"pairs": result.pairs, "riders_with_a_match": result.riders}
     total: dict[str, Any] = {name: found[name] + count for name, count in here.items()}
-    total |= {"pending": waits.requests, "dead": _summed(found["dead"], result.dead), "offers": result.offers}
+    total |= {"pending": waits.requests, "dead": _summed(found["dead"], result.dead)}
+    total["offers"] = result.offers and result.offers.as_json()
     total["lane_loads"] = [count + loads.lanes.get(lane, 0) for lane, count in enumerate(found["lane_loads"])]
     metrics = {
         "at": round(time.time(), 3),
@@ -79,6 +82,28 @@ def added(
         "noise_floor": noise_floor(len(total["lane_loads"]), sum(total["lane_loads"])),
     }
     return Figures(metrics, total)
+
+
+def totals(counts: Mapping[str, Any], latest: Mapping[str, Any]) -> MatchTotals:
+    """The counts of all batches as a document has them; `latest` are the metrics of the last batch of this run."""
+    latency, lag, offers = latest.get("match_latency_ms"), latest.get("lag"), counts["offers"]
+    return MatchTotals(
+        requests=counts["asked"],
+        pings=counts["pings"],
+        pairs=counts["pairs"],
+        riders_with_a_match=counts["riders_with_a_match"],
+        copies=counts["copies"],
+        border=counts["border"],
+        ghosts=counts["ghosts"],
+        dead=counts["dead"],
+        loads=counts["lane_loads"],
+        offers=Offers.model_validate(offers) if offers else None,
+        latency=MatchLatency.model_validate(latency) if latency else None,
+        lag=[LaneLag.model_validate(one) for one in lag] if lag is not None else None,
+        tombstones=counts["tombstones"],
+        late_pings=counts["changed"],
+        pending=counts["pending"],
+    )
 
 
 def _latency(middle: int | None, oldest: int | None) -> dict[str, float] | None:

@@ -11,7 +11,7 @@ One window after the other, in one place: who is free depends on all windows bef
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
+from keylane.documents.match import Offers
 from keylane.matching.assign import ASSIGNMENTS, claim, empty_ledger, offers
 from keylane.matching.tables import numbers
 
@@ -57,8 +58,14 @@ class Sums:
     metres: float = 0.0
     ledger: pa.Table = field(default_factory=empty_ledger)
 
+    @property
+    def offers(self) -> Offers:
+        """As a document has them."""
+        mean = self.metres / self.granted if self.granted else None
+        return Offers(granted=self.granted, refused=self.refused, mean_distance_m=mean)
 
-def assigned(matches: DataFrame, folder: Path, given: Options, before: Sums | None = None) -> dict[str, Any]:
+
+def assigned(matches: DataFrame, folder: Path, given: Options, before: Sums | None = None) -> Offers:
     """Write offers for the matches: how many, how many requests with a driver near got none, and how far they are.
 
     `before` is what the windows before came to, and goes on.
@@ -76,8 +83,7 @@ def assigned(matches: DataFrame, folder: Path, given: Options, before: Sums | No
     with pq.ParquetWriter(folder / "offers" / "part-00000.parquet", _WRITTEN) as writer:
         for end, window in windows(_tables(ordered), round(given.window * MICROS)):
             writer.write_table(_window(window, end, given, sums))
-    mean = sums.metres / sums.granted if sums.granted else None
-    return {"granted": sums.granted, "refused": sums.refused, "mean_distance_m": mean}
+    return sums.offers
 
 
 def windows(tables: Iterator[pa.Table], size: int) -> Iterator[tuple[int, pa.Table]]:

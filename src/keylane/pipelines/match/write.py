@@ -17,7 +17,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from pyspark.sql import functions as F
@@ -160,7 +160,7 @@ class Written:
             _into(staging / "offers", batch)
         if not self.target.is_path:
             open_endpoint(self.target, self.given.kafka).append(as_messages(written), self.target.name)
-        return Result(count[0], count[1], letters, summed(sums) if self.given.assign else None)
+        return Result(count[0], count[1], letters, sums.offers if self.given.assign else None)
 
     def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:
         """Write the figures too, and say what is to be moved."""
@@ -171,12 +171,6 @@ class Written:
         folders = [_matches(batch)] if self.target.is_path else []
         found = [*folders, f"offers/batch={batch}", f"_dead/batch={batch}"]
         return (*(name for name in found if (staging / name).exists()), *names)
-
-
-def summed(sums: Sums) -> dict[str, Any]:
-    """What all offers came to."""
-    mean = sums.metres / sums.granted if sums.granted else None
-    return {"granted": sums.granted, "refused": sums.refused, "mean_distance_m": mean}
 
 
 def _matches(batch: int) -> str:

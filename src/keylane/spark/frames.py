@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from keylane.contract.fields import fields_of
 from keylane.errors import UsageError
 from keylane.router import Router
 from keylane.spark.cells import placed_natively, routed_places
 from keylane.spark.decide import Given, SubKey, decide, divided_by, sub_keys
 from keylane.spark.hashes import hash_column, placed
 from keylane.spark.java_calls import java_way
-from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, needed, read_keys
+from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, read_keys
 from keylane.spark.lanes import WRITTEN_OUT, divided_lanes
 from keylane.spark.overrides import by_joins, by_literals, few_enough
 
@@ -46,7 +47,7 @@ def lane(contract: Contract | Router, *, lanes: int | None = None, position: str
     router = _router(contract, lanes)
     at = None if position is None else column_named(position).cast("bigint")
     if router.cells is not None or not few_enough(router.overrides, joins=False):
-        fields = needed(router.contract)
+        fields = fields_of(router.contract)
         return placed(router, fields, [column_named(name) for name in fields], at)["lane"].alias("lane")
     way = java_way(SparkSession.active())
     keys = read_keys(router.contract.spec.key, None, way, checked=_checked(router, way))
@@ -169,7 +170,7 @@ def _with_added(frame: DataFrame, added: Sequence[Column]) -> DataFrame:
 
 
 def _over_arrow(df: DataFrame, router: Router, position: Column | None) -> DataFrame:
-    fields = [name for name in needed(router.contract) if name in df.columns]
+    fields = [name for name in fields_of(router.contract) if name in df.columns]
     placement = placed(router, fields, [column_named(name) for name in fields], position)
     frame = df.select("*", placement.alias(f"{PREFIX}placed"))
     return _with_added(frame, [F.col(f"{PREFIX}placed")[name] for name in ADDED])

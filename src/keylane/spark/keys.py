@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
+    BooleanType,
     ByteType,
     CharType,
     DoubleType,
@@ -27,8 +28,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from keylane.contract.fields import fields_of
-from keylane.contract.fields import fields_of as needed
+from keylane.contract.fields import FieldSpec, fields_of
 from keylane.contract.names import FIXED_WIDTH
 from keylane.errors import DataError, did_you_mean
 from keylane.keys.encode import REGISTRY_HEADER
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
+    from keylane.contract.fields import FieldKind
     from keylane.contract.model import Contract, Key, Window
     from keylane.contract.names import Encoding
     from keylane.spark.java_calls import JavaWay
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDED",
     "PREFIX",
+    "TYPES",
     "Bytes",
     "Field",
     "Keys",
@@ -57,11 +59,9 @@ __all__ = [
     "column_named",
     "field_of",
     "floor_divided",
-    "needed",
     "needed_types",
     "read_keys",
     "read_sub_key",
-    "type_of",
     "window_number",
 ]
 
@@ -403,13 +403,15 @@ def _tells_cases_apart(df: DataFrame) -> bool:
     return df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
+#: What a field holds, where its source has no types of its own.
+TYPES: Final[dict[FieldKind, DataType]] = {
+    "text": StringType(),
+    "integer": LongType(),
+    "degrees": DoubleType(),
+    "flag": BooleanType(),
+}
+
+
 def needed_types(contract: Contract) -> dict[str, DataType]:
     """The types of the fields that a key is made of, for sources that have none of their own."""
-    key = contract.spec.key
-    times = {key.window.field: LongType()} if key.window else {}
-    return {**{name: type_of(how) for name, how in zip(key.fields, key.encodings, strict=True)}, **times}
-
-
-def type_of(encoding: Encoding) -> DataType:
-    """The type of a field of the key, where every other field would be text."""
-    return DoubleType() if encoding == "place" else LongType() if encoding.startswith("int") else StringType()
+    return {name: TYPES[kind] for name, kind in FieldSpec.of(contract).kinds.items()}

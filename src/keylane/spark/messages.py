@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from keylane.contract.fields import TIME
 from keylane.errors import UsageError
 from keylane.records import Reason
 from keylane.spark.frames import route
 from keylane.spark.hashes import arrow_udf
-from keylane.spark.keys import column_named, needed
+from keylane.spark.keys import TYPES, column_named
 from keylane.spark.read_parquet import (
     LINE,
     MALFORMED,
@@ -48,9 +48,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from keylane.contract.fields import FieldKind, FieldSpec
+    from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
-    from keylane.contract.names import Encoding
     from keylane.router import Router
 
     #: Columns by name, and which records cannot be read; None when all can.
@@ -58,11 +57,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEAD_PREFIX",
-    "FORMS",
     "HEADERS",
     "SLOT",
     "TOPIC_COLUMNS",
-    "TYPES",
     "WRITER_COLUMNS",
     "Messages",
     "about_dead_letters",
@@ -72,12 +69,9 @@ __all__ = [
     "from_decoder",
     "from_json",
     "from_kafka",
-    "from_key",
     "from_message",
     "from_text",
-    "from_value",
     "key_as_text",
-    "key_column",
     "keyed_by_routing_key",
     "messages_of_rows",
     "offset_ranges",
@@ -86,7 +80,6 @@ __all__ = [
     "slotted",
     "to_writers",
     "topic_position",
-    "value_fields",
 ]
 
 DEAD_PREFIX: Final = "__keylane.errors."
@@ -166,89 +159,11 @@ def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataF
     )
 
 
-# The fields that a contract needs, out of Kafka records: the key's bytes, the time, or a field of the value.
+# Fields out of messages: the key's bytes, the time, or a field of the value.
 
-#: How a value may be written, beside the forms that need a schema.
-FORMS: Final = ("json", "utf8", "avro", "protobuf")
 #: The magic byte and the schema's number, which a registry's serializers put before a value.
 _HEADER_BYTES: Final = 5
 _CORRUPT: Final = "keylane_corrupt"
-_WIDTHS: Final[dict[Encoding, int]] = {"int32be": 4, "int64be": 8, "h3": 8}
-
-
-def value_fields(contract: Contract) -> list[str]:
-    """The fields that have to come from the value."""
-    return [name for name in needed(contract) if name not in {"key", "timestamp"}]
-
-
-def from_key(contract: Contract) -> dict[str, Column]:
-    """`key` and `timestamp`, where the contract names them. A key's bytes are what its encoding has made already."""
-    names, key = needed(contract), contract.spec.key
-    encodings = dict(zip(key.fields, key.encodings, strict=True))
-    found = {"key": key_column(encodings.get("key", "raw")), "timestamp": F.col("timestamp")}
-    return {name: found[name] for name in names if name in found}
-
-
-def key_column(encoding: Encoding) -> Column:
-    """A record's key; the number that its bytes spell, where one is wanted: big-endian, two's complement."""
-    return _key_of_width(_WIDTHS.get(encoding))
-
-
-def _key_of_width(width: int | None) -> Column:
-    if width is None:
-        return F.col("key")
-    digits = F.when(F.octet_length("key") == width, F.hex("key"))
-    halves = [F.conv(F.substr(digits, F.lit(n * 8 + 1), F.lit(8)), 16, 10).cast("bigint") for n in range(width // 4)]
-    if width == 4:
-        return F.when(halves[0] >= 2**31, halves[0] - F.lit(2**32)).otherwise(halves[0]).cast("int")
-    return F.shiftleft(halves[0], 32).bitwiseOR(halves[1])
-
-
-def from_value(contract: Contract, form: str | None, types: Mapping[str, DataType]) -> Fields:
-    """The fields of the value, and which records cannot be read; none where nothing has to be read."""
-    names = value_fields(contract)
-    if not names:
-        return {}, None
-    if form == "utf8":
-        return _text(names)
-    if form == "json":
-        return _json(names, {name: types.get(name, StringType()) for name in names})
-    raise UsageError.of(
-        f"the contract needs {', '.join(names)}, and nothing says how values are written",
-        got=form,
-        allowed=", ".join(FORMS),
-        hint="--value json; or name the field `key` in the contract, for the record's key",
-    )
-
-
-def _text(names: list[str]) -> Fields:
-    if names != ["value"]:
-        got = ", ".join(names)
-        raise UsageError.of("a value that is text has one field", got=got, allowed="value", hint="--value json")
-    text = F.col("value").cast("string")
-    return {"value": text}, F.col("value").isNotNull() & ~F.is_valid_utf8(text)
-
-
-def _json(names: list[str], types: Mapping[str, DataType]) -> Fields:
-    """Only the named fields are parsed. A null value is a tombstone: its fields are null, and it can be read."""
-    shape = StructType([StructField(name, types[name]) for name in names])
-    headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))
-    body = F.when(headed, F.substr("value", F.lit(_HEADER_BYTES + 1))).otherwise(F.col("value")).cast("string")
-    # A record whose parse fails has its text in the extra column; a field that is absent is only null.
-    full = StructType([*shape.fields, StructField(_CORRUPT, StringType())])
-    found = F.from_json(body, full, {"columnNameOfCorruptRecord": _CORRUPT})
-    unread = F.col("value").isNotNull() & (found.isNull() | found[_CORRUPT].isNotNull())
-    return {name: found[name] for name in names}, unread
-
-
-# The same by a spec of fields.
-
-TYPES: Final[dict[FieldKind, DataType]] = {
-    "text": StringType(),
-    "integer": LongType(),
-    "degrees": DoubleType(),
-    "flag": BooleanType(),
-}
 
 
 def from_message(fields: FieldSpec) -> dict[str, Column]:
@@ -264,14 +179,33 @@ def key_as_text(fields: FieldSpec) -> tuple[Column, Column]:
     return key, F.col("key").isNotNull() & ~fits
 
 
+def _key_of_width(width: int | None) -> Column:
+    """A message's key; where it has a width, the number that its bytes spell: big-endian, two's complement."""
+    if width is None:
+        return F.col("key")
+    digits = F.when(F.octet_length("key") == width, F.hex("key"))
+    halves = [F.conv(F.substr(digits, F.lit(n * 8 + 1), F.lit(8)), 16, 10).cast("bigint") for n in range(width // 4)]
+    if width == 4:
+        return F.when(halves[0] >= 2**31, halves[0] - F.lit(2**32)).otherwise(halves[0]).cast("int")
+    return F.shiftleft(halves[0], 32).bitwiseOR(halves[1])
+
+
 def from_text(fields: FieldSpec) -> Fields:
     """The only field of a value that is text, and which values are not."""
-    return _text(list(fields.of_value))
+    text = F.col("value").cast("string")
+    return dict.fromkeys(fields.of_value, text), F.col("value").isNotNull() & ~F.is_valid_utf8(text)
 
 
 def from_json(fields: FieldSpec) -> Fields:
     """Only the named fields are parsed. A null value is a tombstone: its fields are null, and it can be read."""
-    return _json(list(fields.of_value), {name: TYPES[fields.kind(name)] for name in fields.of_value})
+    headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))
+    body = F.when(headed, F.substr("value", F.lit(_HEADER_BYTES + 1))).otherwise(F.col("value")).cast("string")
+    # A record whose parse fails has its text in the extra column; a field that is absent is only null.
+    types = {name: TYPES[fields.kind(name)] for name in fields.of_value} | {_CORRUPT: StringType()}
+    shape = StructType([StructField(name, kind) for name, kind in types.items()])
+    found = F.from_json(body, shape, {"columnNameOfCorruptRecord": _CORRUPT})
+    unread = F.col("value").isNotNull() & (found.isNull() | found[_CORRUPT].isNotNull())
+    return {name: found[name] for name in fields.of_value}, unread
 
 
 def from_decoder(fields: FieldSpec, decode: Callable[[pa.Array], pa.Array], unread: str) -> Fields:

@@ -34,8 +34,7 @@ from keylane.errors import DataError, UnknownNameError
 from keylane.keys.window import TICKS
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of
-from keylane.spark.keys import column_named, field_of
-from keylane.spark.messages import TYPES
+from keylane.spark.keys import TYPES, column_named, field_of
 from keylane.spark.read_lines import read_csv, read_json
 from keylane.spark.read_parquet import LANE, MALFORMED, PLACE, POSITION, address, file_of, local, picked
 

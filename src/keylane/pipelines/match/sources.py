@@ -17,8 +17,7 @@ from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, Str
 from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.match.records import LANE_KEY, ORIGINAL, SOURCE, check_columns
-from keylane.spark.keys import column_named
-from keylane.spark.messages import TYPES
+from keylane.spark.keys import TYPES, column_named
 from keylane.spark.prepartitioned import claimed
 from keylane.spark.read_lines import read_csv, read_json
 from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, SourceFile, file_of, picked, read_parquet, row_of

@@ -6,6 +6,7 @@
     yaml_tree     bounded YAML -> data with a line for each path
     validate      what one field requires of another
     parse         file or text -> Contract, or every problem of it at once
+    fields        which fields of a record a contract reads, and their types
     lane_table    the lane table of a geo contract as text with a checksum
     answers       what a contract implies before it runs: order scope, lanes per key, merge, moved share
     fingerprint   one number for the promise, whatever its layout

@@ -1,6 +1,7 @@
 """Files and folders of Parquet, JSON lines and CSV as sources.
 
-listing  which files of a folder count, their kind, and the columns that are written in paths
-data     the records as Arrow batches; what Parquet footers say without reading
-stream   a folder as `verify` reads it
+endpoint  what an address of files opens to
+listing   which files of a folder count, their kind, and the columns that are written in paths
+data      the records as Arrow batches; what Parquet footers say without reading
+stream    a folder as `verify` reads it
 """

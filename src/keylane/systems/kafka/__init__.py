@@ -1,8 +1,10 @@
 """Kafka: clusters, topics and producers. The only package that imports its clients.
 
+    endpoint   what an address of a topic opens to
     access     client properties, checked, and passwords by reference only
     cluster    topics, partitions, offsets: what a cluster answers
     reader     records of a topic without Spark; values: their fields; headers: what keylane writes beside them
+    frames     a topic as a Spark frame
     stream     a topic as `verify` reads it; data: as `identify` and `check` do
     state      what a route into Kafka has written down
     producers  a contract in confluent-kafka and kafka-python

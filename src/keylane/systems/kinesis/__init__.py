@@ -1,4 +1,4 @@
-"""Kinesis: a contract in boto3, through explicit hash keys (`put`)."""
+"""Kinesis: a contract in boto3, through explicit hash keys (`put`); what its addresses open to (`endpoint`)."""
 
 from __future__ import annotations
 

@@ -40,7 +40,12 @@ def unlisted(tree: dict[str, house.Module]) -> list[str]:
     for name, module in tree.items():
         package, _, own = name.rpartition(".")
         listed = ast.get_docstring(tree[package].tree) or ""
-        if package not in WITHOUT_LISTS and name and own != "__main__" and not re.search(rf"\b{own}\b", listed):
+        if (
+            package not in WITHOUT_LISTS
+            and name
+            and own != "__main__"
+            and not re.search(LISTED.format(own), listed, re.M)
+        ):
             found.append(module.name)
     return found
 
@@ -49,6 +54,8 @@ def headings(page: str) -> list[str]:
     return re.findall(r"^### (.+)$", part(page, "walks"), re.MULTILINE)
 
 
+#: At the start of a line of the list, alone or with others; or further on in it.
+LISTED = r"^ *(?:[a-z_0-9]+, )*{0}(?:,|  )|; {0}: |`{0}`"
 #: One file a command: the list would be that of `keylane --help`.
 WITHOUT_LISTS = {"cli", "documents"}
 

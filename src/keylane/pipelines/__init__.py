@@ -1,6 +1,5 @@
 """Read -> steps -> write: one package or module for each verb that runs on Spark, or can.
 
-    context    the session of a pipeline, and errors of Spark, Java and the file system in plain words
     route      every record of a source in its lane
     verify     a target compared with its source
     profile    every key of a source counted by window, in one pass

@@ -13,6 +13,8 @@
     overrides       hot keys and tables as look-ups
     decide          the steps in a row, as branches
     write_lanes     one batch into the lanes of a folder
+    poison          records without a lane: dead letters, parked keys, or a stop
+    kafka_writer    one batch into the lanes of a topic, by writers in Java
     streaming       a streaming query that stops between two batches
     count_keys      records of each key by window; count_cells: of each home cell by hour
     history         rows of a history, judged bucket by bucket

@@ -7,6 +7,7 @@
     folders   a stream as a folder of lanes: the target of `route`
     kafka     clusters, topics, producers
     kinesis   a contract in boto3
+    journal   the state of a long-running pipeline on disk: metadata, lock, plans, commits, recovery
     profiles  a profile on disk
     atomic    atomic writes, locks, and which process a pid is
     broker    a real Kafka on this machine, for development and tests

@@ -2,6 +2,7 @@
 
 endpoint  what an address of files opens to
 listing   which files of a folder count, their kind, and the columns that are written in paths
+follow    files as the source of a route; frames: as a Spark frame
 data      the records as Arrow batches; what Parquet footers say without reading
 stream    a folder as `verify` reads it
 """

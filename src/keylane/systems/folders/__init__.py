@@ -1,5 +1,6 @@
 """A stream as a folder: lanes of Parquet files with dense offsets, committed batch by batch.
 
-folder      the target: layout, staging, commit, recovery, manifests
+folder      layout, staging, commit, recovery, manifests
+target      the folder as the target of a route
 compaction  many small files of a lane -> few, without a reader noticing
 """

@@ -3,8 +3,11 @@
     endpoint   what an address of a topic opens to
     access     client properties, checked, and passwords by reference only
     cluster    topics, partitions, offsets: what a cluster answers
+    topics     the topics of a route and their lane counts
     reader     records of a topic without Spark; values: their fields; headers: what keylane writes beside them
     frames     a topic as a Spark frame
+    session    a Spark session that can log in to a cluster
+    follow     a topic as the source of a route; target: as its target
     stream     a topic as `verify` reads it; data: as `identify` and `check` do
     state      what a route into Kafka has written down
     producers  a contract in confluent-kafka and kafka-python

@@ -44,7 +44,7 @@ def unlisted(tree: dict[str, house.Module]) -> list[str]:
             package not in WITHOUT_LISTS
             and name
             and own != "__main__"
-            and not re.search(LISTED.format(own), listed, re.M)
+            and not re.search(LISTED.format(own), listed, re.MULTILINE)
         ):
             found.append(module.name)
     return found

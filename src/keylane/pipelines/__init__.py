@@ -4,6 +4,7 @@
     verify     a target compared with its source
     profile    every key of a source counted by window, in one pass
     geo_table  a lane table from the locations of a source
+    watermark  how far time has advanced in the sources of a run
     match      drivers near riders, as a batch or following two streams
     demo       a seeded day routed under several contracts, and its figures; `demo lesson`
 

@@ -12,7 +12,7 @@
     follow_sources  the two sources as one stream
     follow_batch    one batch of it
     follow_lanes    its steps by driver and by lane
-    watermark       how far time has advanced in the sources
+    watermark       how far time has advanced in the two sources
     follow_state    its state on disk
     follow_metrics  its figures
 

@@ -26,7 +26,7 @@ LOCK_FLAGS ?=
 help: ## Print this list
 	awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: venv
 venv: $(STAMP) ## Set up .venv: the locked packages and keylane itself, editable
@@ -58,12 +58,22 @@ browser: ## Find chromium, or install it by apt-get: the tests look at pages in 
 	scripts/browser.sh
 
 .PHONY: test
-test: $(STAMP) java browser ## Run the tests
-	echo "test: pytest $(or $(ARGS),in three parts side by side)"
-	scripts/test.sh $(BIN)/python $(ARGS)
+test: $(STAMP) java browser ## Run the tests; with ARGS="..." one pytest with these arguments
+	echo "test: pytest $(or $(ARGS),in parts side by side)"
+	scripts/test.sh $(BIN)/python $(or $(ARGS),all)
+
+.PHONY: test-fast
+test-fast: $(STAMP) ## Run the tests that start no Java, no broker and no browser, in less than a minute
+	echo "test-fast: pytest --fast $(ARGS)"
+	scripts/test.sh $(BIN)/python fast $(ARGS)
+
+.PHONY: test-durations
+test-durations: $(STAMP) java browser ## Run the tests one after the other, and print the slowest 40
+	echo "test-durations: pytest --durations=40 $(ARGS)"
+	$(BIN)/python -m pytest --durations=40 --durations-min=0.5 $(ARGS)
 
 .PHONY: test-faults
-test-faults: $(STAMP) java ## Run the long tests: many more random cases, and routes that are killed at random points
+test-faults: $(STAMP) java browser ## Run what `make test` leaves out: new random cases, second deaths, twins, clusters
 	echo "test-faults: pytest tests/properties --hypothesis-profile=explore $(ARGS)"
 	$(BIN)/python -m pytest tests/properties --hypothesis-profile=explore $(ARGS)
 	echo "test-faults: pytest -m faults $(ARGS)"

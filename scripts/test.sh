@@ -1,35 +1,53 @@
 #!/usr/bin/env bash
-# Run the tests in three parts side by side: two that wait for a broker or for what is killed and started again, and all
-# others. Each has one Spark session, and the first one broker. What the waiting parts say is shown when they have ended.
-# With arguments there is one run, with these arguments.
-#   scripts/test.sh PYTHON [ARGUMENTS OF PYTEST]
+# Run the tests in parts side by side, each a pytest of its own. What a part says is shown when it has ended, and one line
+# for each at the end. Ends with 1 if one of them fails.
+#   scripts/test.sh PYTHON all [MORE ARGUMENTS]   the parts with Spark, in one session each, and the part without it
+#   scripts/test.sh PYTHON fast [MORE ARGUMENTS]  what starts no Java, no broker and no browser
+#   scripts/test.sh PYTHON ARGUMENTS              one pytest with these arguments
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=$1
 shift
-if [ $# -gt 0 ]; then
-  exec "$python" -m pytest "$@"
-fi
-
-# A folder that is new is among the others until it is named here.
-first=(tests/integration)
-second=(tests/route tests/match)
 words=$(mktemp -d)
 trap 'rm -rf "$words"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
+names=()
+pids=()
 
-"$python" -m pytest -p no:cacheprovider "${first[@]}" >"$words/first" 2>&1 &
-first_run=$!
-"$python" -m pytest -p no:cacheprovider "${second[@]}" >"$words/second" 2>&1 &
-second_run=$!
-"$python" -m pytest tests "${first[@]/#/--ignore=}" "${second[@]/#/--ignore=}"
-worst=$?
+part() {
+  local name=$1
+  shift
+  "$python" -m pytest -p no:cacheprovider "$@" >"$words/$name" 2>&1 &
+  pids+=($!)
+  names+=("$name")
+}
 
-wait "$second_run" || worst=1
-echo "test: ${second[*]}"
-cat "$words/second"
-wait "$first_run" || worst=1
-echo "test: ${first[*]}"
-cat "$words/first"
+case "${1-}" in
+  all)
+    shift
+    # By what a test needs (tests/conftest.py), so that a new folder is in the right part without being named here.
+    part kafka tests/integration "$@"
+    part spark tests --ignore=tests/integration -m "not faults and jvm" "$@"
+    part plain tests --ignore=tests/integration -m "not faults and not jvm" "$@"
+    ;;
+  fast)
+    shift
+    part unit tests/unit --fast "$@"
+    part other tests --ignore=tests/unit --fast "$@"
+    ;;
+  *)
+    exec "$python" -m pytest "$@"
+    ;;
+esac
+
+worst=0
+for at in "${!pids[@]}"; do
+  wait "${pids[$at]}" || worst=1
+  echo "test: part ${names[$at]}"
+  cat "$words/${names[$at]}"
+done
+for name in "${names[@]}"; do
+  printf 'test: %-6s %s\n' "$name" "$(tail -n 1 "$words/$name")"
+done
 exit "$worst"

@@ -1,12 +1,16 @@
 """What every test may use: a contract from a few words, one Spark session, and how hard hypothesis tries.
 
-pytest                                  the same examples every time
+pytest                                  the same few examples every time
 pytest --hypothesis-profile=explore     new examples every time, and many
+pytest --fast                           only tests without Java, broker and browser; to start one is an error
+
+What a test needs is a marker (`jvm`, `broker`, `browser`), set here by its fixtures and its folder: `tests.needs`.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from hypothesis import settings
+from tests.needs import NEEDS, needs, refuse_to_start
 
 from keylane.contract.parse import parse_contract
 
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-settings.register_profile("steady", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("steady", deadline=None, max_examples=15, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
@@ -32,6 +37,28 @@ settings.load_profile("steady")
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 #: Small frames would otherwise be computed by the optimizer itself, and the generated code never run.
 COMPILED = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="only tests that start no Java, no broker and no browser")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--fast"):
+        sys.addaudithook(refuse_to_start)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test by what it needs; with `--fast` leave out what needs much."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        for marker in sorted(needs(getattr(item, "fixturenames", ()), folder)):
+            item.add_marker(marker)
+    if config.getoption("--fast"):
+        heavy = [item for item in items if any(map(item.get_closest_marker, NEEDS))]
+        config.hook.pytest_deselected(items=heavy)
+        items[:] = [item for item in items if item not in set(heavy)]
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +15,13 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
+from tests.net.running import keylane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 #: A fiftieth of the day: every step runs, none of them for long.
 SCALE = 0.02
@@ -45,14 +46,15 @@ class DemoRun:
 
 
 @pytest.fixture(scope="session")
-def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
-    """`keylane demo -o json`, small, in a process of its own."""
+def demo_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
+    """`keylane demo -o json`, small, in the session of the run, which it would otherwise stop."""
     folder = tmp_path_factory.mktemp("demo")
-    command = (sys.executable, "-c", "from keylane.cli.main import main; main()")
-    arguments = ("demo", "--to", str(folder), "--scale", str(SCALE), "-o", "json")
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return DemoRun(folder, done.stdout, done.stderr)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("keylane.spark.local_session", lambda *_: spark)
+        patched.setattr(spark, "stop", lambda: None)
+        done = keylane("demo", "--to", folder, "--scale", SCALE, "-o", "json")
+    assert done.code == 0, done.err
+    return DemoRun(folder, done.out, done.err)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,8 @@
-"""One real broker for all tests of this folder: started when the first of them asks, and gone with the run.
+"""One plain broker and one secured cluster of three for all tests of this folder, each started when a test first asks.
 
-A test that stops, kills or pauses a node starts a cluster of its own: `keylane.systems.broker.running`.
+The cluster is that of `keylane dev kafka up --brokers 3 --tls`. The tests of `budget` come first on it, while no other
+topic is there, and those of `dev kafka` last: they end it. A test that leaves a node in another state starts a cluster
+of its own, `keylane.systems.broker.running`, and is one of `make test-faults`.
 """
 
 from __future__ import annotations
@@ -9,14 +11,18 @@ import os
 import warnings
 from importlib.util import find_spec
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.integration.commands import dev_kafka
 from tests.integration.topics import create_topic
 from tests.route.worlds import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.integration.commands import Ended
 
     from keylane.systems.broker import Cluster
 
@@ -29,9 +35,14 @@ with warnings.catch_warnings():
     import kafka  # noqa: F401
 
 
+#: Where the modules that are not run in the order of their names come.
+ORDER = {"test_budget.py": -1, "test_dev_kafka.py": 1}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give Spark its Kafka connector: jars are taken when Java starts, and the first test that starts it may be any."""
-    if any("kafka" in item.nodeid for item in items):
+    items.sort(key=lambda item: ORDER.get(item.path.name, 0))
+    if any(item.path.is_relative_to(Path(__file__).parent) for item in items):
         from keylane.systems.jars import connector_settings
 
         os.environ.setdefault("KEYLANE_CACHE", str(ROOT / "build" / "cache"))
@@ -50,6 +61,31 @@ def broker(_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 
     with running(tmp_path_factory.mktemp("broker")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def secured_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the secured cluster is, or would be."""
+    return tmp_path_factory.mktemp("dev") / "kafka"
+
+
+@pytest.fixture(scope="session")
+def begun(_cache: None, secured_folder: Path) -> Iterator[Ended]:
+    """The command that starts the secured cluster."""
+    yield dev_kafka("up", secured_folder, "--brokers", "3", "--tls", "-o", "json")
+    dev_kafka("down", secured_folder)
+
+
+@pytest.fixture(scope="session")
+def secured(begun: Ended, secured_folder: Path) -> Cluster:
+    """Three brokers with TLS that let nobody in without a password or a certificate."""
+    from keylane.systems.broker import find
+
+    assert begun.code == 0, begun.err
+    assert not [line for line in begun.err.splitlines() if not line.startswith("fetching ")], begun.err
+    there = find(secured_folder)
+    assert there is not None
+    return there
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""`keylane budget` on three real brokers: seen, refused, mended under a throttle, cut short and finished."""
+"""`keylane budget` on three real brokers with TLS: seen, refused, mended under a throttle, cut short and finished."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from jsonschema import Draft202012Validator
 from tests.integration.topics import read_back
+from tests.interrupts import interruptible
 
 import keylane
-from keylane.systems.broker import librdkafka_settings, running
+from keylane.systems.broker import librdkafka_settings
+from keylane.systems.broker.tls import USER, password_file
 from keylane.systems.kafka.reassign import cluster_access, observed, open_admin, throttles
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ EVEN = [[1, 2], [2, 3], [3, 1]]
 
 
 @pytest.fixture(scope="module")
-def cluster(_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with running(tmp_path_factory.mktemp("three"), brokers=3) as cluster:
-        yield cluster
+def cluster(secured: Cluster) -> Cluster:
+    return secured
 
 
 @pytest.fixture
@@ -59,8 +59,21 @@ def produce(cluster: Cluster, topic: str, lanes: list[int], each: int, size: int
     return sent
 
 
+def login(cluster: Cluster) -> dict[str, str]:
+    """What the cluster asks for, with the password by reference."""
+    folder = cluster.folder / "tls"
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": USER,
+        "sasl.password": f"${{file:{password_file(cluster)}}}",
+        "ssl.ca.location": str(folder / "ca.pem"),
+    }
+
+
 def command(cluster: Cluster, *options: str) -> list[str]:
-    return [sys.executable, "-m", "keylane", "budget", f"kafka://{cluster.bootstrap}", *options]
+    pairs = [part for name, text in login(cluster).items() for part in ("--kafka", f"{name}={text}")]
+    return [sys.executable, "-m", "keylane", "budget", f"kafka://{cluster.bootstrap}", *pairs, *options]
 
 
 def budget(cluster: Cluster, *options: str, folder: Path) -> tuple[int, Any, str]:
@@ -75,19 +88,9 @@ def budget(cluster: Cluster, *options: str, folder: Path) -> tuple[int, Any, str
     return done.returncode, document, done.stderr
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """What is started now can be interrupted, also where the tests themselves are not: a shell's background job."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def seen(cluster: Cluster) -> tuple[Layout, dict[str, Any]]:
     """The cluster as it is, and the throttles on it."""
-    with open_admin(cluster_access(f"kafka://{cluster.bootstrap}")) as client:
+    with open_admin(cluster_access(f"kafka://{cluster.bootstrap}", login(cluster).items())) as client:
         layout = observed(client)
         return layout, throttles(client, layout)
 
@@ -186,7 +189,14 @@ def reassign_tool(cluster: Cluster, *options: str) -> str:
 
     classes = ":".join(map(str, fetched("tools")))
     tool = ["java", "-Xmx256m", "-cp", classes, "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"]
-    run = [*tool, "--bootstrap-server", cluster.bootstrap, *options]
+    config = cluster.folder / "tools.properties"
+    config.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={cluster.folder / 'tls' / 'ca.pem'}\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{USER}" password="{password_file(cluster).read_text().strip()}";\n'
+    )
+    run = [*tool, "--bootstrap-server", cluster.bootstrap, "--command-config", str(config), *options]
     return subprocess.run(run, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
@@ -206,31 +216,23 @@ def test_kafkas_own_tool_takes_the_file_and_the_way_back(cluster: Cluster, topic
 
 
 @pytest.mark.faults
-@pytest.mark.usefixtures("_cache")
-def test_a_cluster_with_tls_is_reached_by_password_and_by_certificate(tmp_path: Path) -> None:
-    with running(tmp_path / "tls", tls=True) as cluster:
-        folder = cluster.folder / "tls"
-        trust = {"ssl.ca.location": str(folder / "ca.pem")}
-        login = {
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.username": "app",
-            "sasl.password": f"${{file:{folder / 'app.password'}}}",
-        }
-        certified = {"security.protocol": "SSL", "ssl.keystore.location": str(folder / "client.pem")}
-        (tmp_path / "wrong").write_text("guess")
-        wrong = {**login, "sasl.password": f"${{file:{tmp_path / 'wrong'}}}"}
-        for place, settings, code, word in (
-            (cluster.bootstrap, login, 0, ""),
-            (str(cluster.mtls_bootstrap), certified, 0, ""),
-            (cluster.bootstrap, wrong, 1, "refuses the login"),
-        ):
-            pairs = [part for name, text in {**trust, **settings}.items() for part in ("--kafka", f"{name}={text}")]
-            done = subprocess.run(
-                [sys.executable, "-m", "keylane", "budget", f"kafka://{place}", *pairs],
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            assert (done.returncode, word in done.stderr) == (code, True), done.stderr
+def test_a_cluster_with_tls_is_reached_by_certificate_and_not_by_another_password(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    trust = {"ssl.ca.location": login(cluster)["ssl.ca.location"]}
+    certified = {"security.protocol": "SSL", "ssl.keystore.location": str(cluster.folder / "tls" / "client.pem")}
+    (tmp_path / "wrong").write_text("guess")
+    wrong = {**login(cluster), "sasl.password": f"${{file:{tmp_path / 'wrong'}}}"}
+    for place, settings, code, word in (
+        (str(cluster.mtls_bootstrap), certified, 0, ""),
+        (cluster.bootstrap, wrong, 1, "refuses the login"),
+    ):
+        pairs = [part for name, text in {**trust, **settings}.items() for part in ("--kafka", f"{name}={text}")]
+        done = subprocess.run(
+            [sys.executable, "-m", "keylane", "budget", f"kafka://{place}", *pairs],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, word in done.stderr) == (code, True), done.stderr

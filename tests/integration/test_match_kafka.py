@@ -63,7 +63,7 @@ def at(broker: Cluster, topic: str) -> str:
     return f"kafka://{broker.bootstrap}/{topic}"
 
 
-@pytest.mark.parametrize("into", ["folder", "topic"])
+@pytest.mark.parametrize("into", [pytest.param("folder", marks=pytest.mark.faults), "topic"])
 def test_topics_give_what_brute_force_gives(
     into: str,
     spark: SparkSession,

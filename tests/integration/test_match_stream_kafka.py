@@ -1,10 +1,11 @@
-"""`match --follow` between real topics: driver-locations and rider-requests in, matches out, over a kill."""
+"""`match --follow` between real topics: driver-locations and rider-requests in, matches out; and over a kill."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from confluent_kafka import Producer
 from tests.integration.topics import create_topic, read_back
 from tests.match.killing import run_and_die, run_to_the_end
@@ -12,6 +13,9 @@ from tests.match.streams import matches, world
 from tests.match.worlds import geo_contract
 
 from keylane.geo.cells import cells_of
+from keylane.pipelines.match.follow import Following, follow
+from keylane.pipelines.match.options import Options
+from keylane.pipelines.route import KafkaOptions
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.systems.broker import librdkafka_settings
 
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from keylane.systems.broker import Cluster
 
@@ -35,6 +40,23 @@ def filled(broker: Cluster, name: str, table: pa.Table) -> str:
     return f"kafka://{broker.bootstrap}/{name}"
 
 
+def test_topics_are_followed_into_a_folder(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    made = world(files=2)
+    names = topic(4, "driver-locations"), topic(4, "rider-requests")
+    sides = filled(broker, names[0], made.pings), filled(broker, names[1], made.requests)
+    target = tmp_path / "out"
+    given = Options(radius=3000.0, kafka=KafkaOptions(value="json", max_records=700))
+    how = Following(available_now=True, tasks=2)
+    followed = follow(*sides, str(target), given, how, contract=geo_contract(4), spark=spark)
+    document = followed.model_dump(mode="json")
+    assert document["dead"] == {"drivers": {}, "riders": {}}
+    assert matches(target) == made.expected(3000.0, made.watermark)
+    assert [one["records"] for one in document["metrics"]["lag"]] == [0] * 4
+
+
+@pytest.mark.faults
 def test_topics_are_followed_over_a_kill_into_a_folder_and_into_a_topic(
     broker: Cluster, topic: Callable[..., str], tmp_path: Path
 ) -> None:

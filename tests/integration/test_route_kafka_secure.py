@@ -17,21 +17,17 @@ from tests.integration.routed import CONTRACT, contract, faults, numbered, read_
 from tests.integration.topics import create_topic
 from tests.route.worlds import ROOT, environment, quick_conf
 
-from keylane.systems.broker import running
 from keylane.systems.broker.tls import USER, password_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from keylane.systems.broker import Cluster
 
 
 @pytest.fixture(scope="module")
-def guarded(_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A broker that lets nobody in without a password."""
-    with running(tmp_path_factory.mktemp("guarded"), tls=True) as cluster:
-        create_topic(cluster, "src", 2)
-        yield cluster
+def guarded(secured: Cluster) -> Cluster:
+    """The cluster that lets nobody in without a password, with a topic to read."""
+    create_topic(secured, "src", 2)
+    return secured
 
 
 def keylane(folder: Path, cluster: Cluster, *more: str, **environ: str) -> subprocess.Popen[str]:

@@ -66,7 +66,11 @@ def valid(matched: Matched) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("nearest", "expire"), [(None, None), (3, 45.0)], ids=["all within the radius", "the nearest that are not too old"]
+    ("nearest", "expire"),
+    [
+        pytest.param(None, None, id="all within the radius", marks=pytest.mark.faults),
+        pytest.param(3, 45.0, id="the nearest that are not too old"),
+    ],
 )
 def test_raw_folders_give_what_brute_force_gives(
     nearest: int | None,
@@ -110,9 +114,13 @@ def test_lanes_by_another_place_than_the_matched_one_lose_no_pair(
     drivers, theirs = routed(tmp_path / "lanes")
     wanted = expected(drivers, requests(), RADIUS, None, 3, offsets=(theirs, None))
     assert sorted(found_in(tmp_path / "out")) == sorted(wanted)
-    # A file of it is a file like any other: what route wrote beside the records is not of this match.
-    (one, *_) = sorted((tmp_path / "lanes").glob("stream=*/lane=*/*.parquet"))
-    alone = match(str(one), sides[1], str(tmp_path / "one"), Options(RADIUS, verify=True), spark=spark)
+
+
+@pytest.mark.faults
+def test_a_file_of_a_lane_is_a_file_like_any_other(spark: SparkSession, lanes: Path, raw: Path, tmp_path: Path) -> None:
+    """What route wrote beside the records is not of this match."""
+    (one, *_) = sorted((lanes / "drivers").glob("stream=*/lane=*/*.parquet"))
+    alone = match(str(one), str(raw / "riders"), str(tmp_path / "one"), Options(RADIUS, verify=True), spark=spark)
     assert (alone.document.recall, alone.document.pings) == (1.0, pq.read_metadata(one).num_rows)
 
 

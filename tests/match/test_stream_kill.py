@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.match.killing import run_and_die, run_to_the_end, start
 from tests.match.streams import World, matches, world
+from tests.match.worlds import geo_contract
 from tests.route.worlds import kill_after
+
+from keylane.pipelines.match.follow import Following, follow
+from keylane.pipelines.match.options import Options
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 POINTS = ["begun", "answered", "staged", "forced", "happened", "renamed", "moved"]
 
@@ -21,6 +27,28 @@ def right(target: Path, made: World) -> bool:
     return matches(target) == made.expected(3000.0, made.watermark)
 
 
+def test_killed_before_a_batch_has_happened(spark: SparkSession, tmp_path: Path) -> None:
+    made = world(files=2)
+    sides, target = made.write(tmp_path / "in"), tmp_path / "out"
+    assert run_and_die(*sides, target, point="staged", batch=1)[-1] == ["staged", 1]
+    early, steps = matches(target), list[tuple[str, int]]()
+    document = follow(
+        str(sides[0]),
+        str(sides[1]),
+        str(target),
+        Options(radius=3000.0),
+        Following(max_files=1, available_now=True, tasks=2),
+        contract=geo_contract(4),
+        spark=spark,
+        probe=lambda point, batch: steps.append((point, batch)),
+    )
+    assert [batch for point, batch in steps if point == "begun"] == [1], "a batch that never happened is made again"
+    assert early <= matches(target)
+    assert right(target, made)
+    assert (document.pings, document.pairs) == (made.pings.num_rows, len(matches(target)))
+
+
+@pytest.mark.faults
 def test_killed_before_and_after_a_batch_has_happened(tmp_path: Path) -> None:
     made = world(files=3)
     sides, target = made.write(tmp_path / "in"), tmp_path / "out"

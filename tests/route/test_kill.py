@@ -55,6 +55,20 @@ def spark_logs(target: Path) -> tuple[set[str], set[str]]:
     return offsets, commits
 
 
+def test_killed_between_the_logs_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    source, target, other = tmp_path / "in", tmp_path / "out", tmp_path / "other"
+    write_files(source, range(6))
+    undisturbed(spark, source, other)
+    assert run_and_die(source, target, point="staged", batch=1)[-1] == ["staged", 1]
+    assert spark_logs(target) == ({"0", "1"}, {"0"}), "the kill was not between the two logs"
+    early = seen(target)
+    undisturbed(spark, source, target)
+    assert early < seen(target)
+    same(target, other)
+    assert faults(target, source) == []
+
+
+@pytest.mark.faults
 def test_killed_before_and_after_a_batch_has_happened(spark: SparkSession, tmp_path: Path) -> None:
     source, target, other = tmp_path / "in", tmp_path / "out", tmp_path / "other"
     write_files(source, range(6))

@@ -7,9 +7,10 @@ import pty
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.interrupts import interruptible
 
 from keylane import __version__
 from keylane.cli.main import COMMANDS
@@ -52,7 +53,8 @@ def test_four_is_a_broken_promise(process: Run, contract_file: ContractFile) -> 
 def test_a_hundred_and_thirty_is_an_interrupt(keylane: str, tmp_path: Path) -> None:
     slow = tmp_path / "slow.yaml"
     os.mkfifo(slow)
-    with subprocess.Popen([keylane, "check", slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with interruptible(), subprocess.Popen([keylane, "check", slow], **pipes) as waiting:
         # Opening to write waits for the reader: from here on the command waits for us.
         writer = os.open(slow, os.O_WRONLY)
         waiting.send_signal(signal.SIGINT)

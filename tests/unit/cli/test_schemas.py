@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from copy import deepcopy
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-ka
 COMMANDS += ["demo-lesson", "budget", "budget-status", "match", "geo-table"]
 
 
+@cache
 def validator(command: str) -> Any:
     schema = json.loads(files("keylane").joinpath("schemas", f"{command}.json").read_text("utf-8"))
     Draft202012Validator.check_schema(schema)
@@ -187,11 +189,20 @@ def test_the_doctor_that_finds_something_missing_says_so_validly(run: Run, tmp_p
     assert not validated(run, "doctor", "--spark-jars", tmp_path)["ok"]
 
 
+#: Valid documents by command, each made once.
+DOCUMENTS: dict[str, dict[str, Any]] = {}
+
+
 @pytest.fixture
 def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_path: Path) -> Callable[[str], Any]:
     """A valid document of a command."""
 
     def document(command: str) -> dict[str, Any]:
+        if command not in DOCUMENTS:
+            DOCUMENTS[command] = make_document(command)
+        return DOCUMENTS[command]
+
+    def make_document(command: str) -> dict[str, Any]:
         if command == "explain":
             return validated(run, "explain", "TT0124", "-n", 15)
         if command == "identify":

@@ -172,6 +172,7 @@ def test_size_is_counted_in_bytes_not_in_letters() -> None:
     assert messages("é" * (MAX_BYTES // 2 + 1)) == [f"too large: got {MAX_BYTES + 2} bytes; allowed: {MAX_BYTES}"]
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_are_refused_unread() -> None:
     started = time.process_time()
     assert read_tree("x" * (100 * MEGABYTE)).data is None

@@ -40,6 +40,7 @@ def two_sigma(counts: list[int]) -> bool:
     return bool((lanes > lanes.mean() + 2 * lanes.std()).any())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.05, 0.001])
 @pytest.mark.parametrize("lanes", LANES)
 def test_even_records_ring_no_more_often_than_stated(lanes: int, alpha: float) -> None:
@@ -51,6 +52,7 @@ def test_even_records_ring_no_more_often_than_stated(lanes: int, alpha: float) -
     assert rings >= 0.5 * alpha * looks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_rule_without_the_correction_for_many_lanes_would_be_noticed(lanes: int) -> None:
     """The twin: the tail of one lane, taken for that of the fullest, rings about as many times too often."""
@@ -118,6 +120,7 @@ def zipf(keys: int, exponent: float) -> NDArray[np.int64]:
 KEYED = [(40, 0.0, 3), (2_000, 1.0, 2), (2_000, 1.0, 12), (500, 0.5, 64), (2_000, 1.2, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keys", "exponent", "lanes"), KEYED)
 def test_a_fair_hash_of_unequal_keys_rings_no_more_often_than_stated(keys: int, exponent: float, lanes: int) -> None:
     records, rng = zipf(keys, exponent), np.random.default_rng(keys + lanes)
@@ -129,6 +132,7 @@ def test_a_fair_hash_of_unequal_keys_rings_no_more_often_than_stated(keys: int, 
     assert sum(strict) <= 4
 
 
+@pytest.mark.slow
 def test_murmur2_of_random_keys_does_not_ring_though_records_taken_alone_would(
     lanes_by: Callable[..., NDArray[np.int32]],
 ) -> None:
@@ -187,6 +191,7 @@ def test_keys_that_do_not_stand_heaviest_first_are_refused(keys: list[int]) -> N
         Runs.of(keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keys", "exponent", "lanes"), [*KEYED, (5_000, 0.9, 12)])
 def test_the_simulated_fullest_lane_is_that_of_a_fair_hash(keys: int, exponent: float, lanes: int) -> None:
     """A tenth, the middle and nine tenths of it, against every key placed by itself: the head and the rest together."""

@@ -226,6 +226,7 @@ def test_keys_on_several_lanes_keep_their_ranks_and_fill_no_lane_alone() -> None
     assert [(lane.lane, lane.cause, lane.keys) for lane in heat.hot] == [(4, "one-key", (1,))]
 
 
+@pytest.mark.slow
 def test_murmur2_of_zipf_keys_rings_no_more_often_than_stated(lanes_by: Callable[..., NDArray[np.int32]]) -> None:
     rng = np.random.default_rng(6)
     records = (20_000 / np.arange(1, 1_501)).astype(np.int64) + 1

@@ -44,6 +44,7 @@ def test_the_number_of_keys_needed_is_the_k_of_n_to_the_minus_k() -> None:
         assert lanes ** -keys_needed(lanes) * 11 < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [3, 7, 30])
 def test_a_few_random_rows_are_never_believed(rows: int, merchants: list[str], batch: Batch) -> None:
     for seed in range(40):

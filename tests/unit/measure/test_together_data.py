@@ -161,6 +161,7 @@ def ascending(batch: Batch) -> list[pa.RecordBatch]:
     return many("kafka-java", range(90_000), batch)
 
 
+@pytest.mark.slow
 def test_big_samples_drawn_apart_hold_the_same_keys(ascending: list[pa.RecordBatch], batch: Batch) -> None:
     """Each has more keys than are kept, in another order, and half of them are the other's."""
     found = compared(12, a=ascending, b=many("kafka-java", range(134_999, 44_999, -1), batch))

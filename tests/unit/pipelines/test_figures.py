@@ -51,6 +51,7 @@ def test_keys_of_equal_weight_have_one_order() -> None:
     assert KeyCounts(["b", "a"], np.array([1, 1]), np.array([1, 1])).heaviest(2) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_drift_of_two_hundred_thousand_merchants_is_what_another_murmur2_says() -> None:
     """aiokafka's own murmur2, key by key: no line of it is keylane's."""
     keys = all_merchants(200_000).to_pylist()

@@ -74,6 +74,7 @@ def test_another_hash_is_never_taken(hot: Profile) -> None:
             assert "another draw" in (one.because or "")
 
 
+@pytest.mark.slow
 def test_a_throughput_that_binds_keeps_small_counts_out(profile: Made) -> None:
     even = profile(np.random.default_rng(1).poisson(np.full((20_000, 4), 5)))
     question = Question((4, 8, 16, 32), Means("t", ("t",)), demand=Demand(peak_mb_s=96.0), binding=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import signal
-import sys
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,9 +16,10 @@ import click
 from keylane.budget.layout import ALERT, Layout, figures
 from keylane.cli.options import client_options, properties_from
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.progress import StatusLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from keylane.budget.layout import Evenness, LayoutFigures
     from keylane.budget.plan_file import UnderWay
@@ -46,7 +47,20 @@ FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": "
 @click.option("--wait", is_flag=True, help="With --status: until nothing is under way.")
 @client_options
 @output_option
-def budget(address: str, output: str, **options: Any) -> tuple[Result, str]:
+def budget(
+    address: str,
+    topics: tuple[str, ...],
+    limit: int,
+    out: str | None,
+    plan: str | None,
+    throttle: str,
+    apply_: bool,
+    yes: bool,
+    status: bool,
+    wait: bool,
+    output: str,
+    **kafka: Any,
+) -> tuple[Result, str]:
     """Say what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
 
     Nothing is changed without --apply. A plan is bound to the cluster as it was seen: it is refused when that has
@@ -61,25 +75,33 @@ def budget(address: str, output: str, **options: Any) -> tuple[Result, str]:
     """
     from keylane.systems.kafka.reassign import cluster_access, open_admin
 
-    checked(options)
-    access = cluster_access(address, properties_from(options))
+    if yes and not apply_:
+        raise click.UsageError("--yes goes with --apply")
+    if wait and not status:
+        raise click.UsageError("--wait goes with --status; --apply always waits")
+    if status and (apply_ or out or plan):
+        raise click.UsageError("--status only reads: it goes with no --apply, --out or --plan")
+    if plan and (out or topics):
+        raise click.UsageError("--plan is a plan already made: it goes with no --out or --topic")
+    options = BudgetOptions(topics, limit, out, plan, bytes_of(throttle), apply_, yes)
+    access = cluster_access(address, properties_from(kafka))
     with open_admin(access) as client:
-        if options["status"]:
-            return _status(client, address, wait=options["wait"]), output
+        if status:
+            return _status(client, address, wait=wait), output
         return _budget(client, address, options), output
 
 
-def checked(options: dict[str, Any]) -> None:
-    """Options that go together, and the throttle as a number."""
-    if options["yes"] and not options["apply_"]:
-        raise click.UsageError("--yes goes with --apply")
-    if options["wait"] and not options["status"]:
-        raise click.UsageError("--wait goes with --status; --apply always waits")
-    if options["status"] and (options["apply_"] or options["out"] or options["plan"]):
-        raise click.UsageError("--status only reads: it goes with no --apply, --out or --plan")
-    if options["plan"] and (options["out"] or options["topics"]):
-        raise click.UsageError("--plan is a plan already made: it goes with no --out or --topic")
-    options["rate"] = bytes_of(options["throttle"])
+@dataclass(frozen=True, slots=True)
+class BudgetOptions:
+    """What is asked for; `rate` is the throttle in bytes a second, None for none."""
+
+    topics: tuple[str, ...]
+    limit: int
+    out: str | None
+    plan: str | None
+    rate: int | None
+    apply_: bool
+    yes: bool
 
 
 def bytes_of(text: str) -> int | None:
@@ -96,17 +118,17 @@ def bytes_of(text: str) -> int | None:
     return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}[found[2]]
 
 
-def _budget(client: Any, address: str, options: dict[str, Any]) -> Result:
+def _budget(client: Any, address: str, options: BudgetOptions) -> Result:
 
     from keylane.systems.kafka.reassign import observed, under_way
 
     layout, busy = observed(client), under_way(client)
-    _check_topics(options["topics"], layout)
+    _check_topics(options.topics, layout)
     change = _change(layout, busy, options)
-    if options["plan"] or options["apply_"]:
+    if options.plan or options.apply_:
         _refuse(change, layout, busy)
     files = _write(change, address, options)
-    done = _apply(client, address, change, options, files) if options["apply_"] and not change.is_empty else None
+    done = _apply(client, address, change, options, files) if options.apply_ and not change.is_empty else None
     seen = observed(client) if done else layout
     return as_result(address, seen, change, options, files=files, done=done, busy=len(busy))
 
@@ -120,16 +142,14 @@ def _check_topics(topics: tuple[str, ...], layout: Layout) -> None:
             raise UnknownNameError.among("topic", topic, known)
 
 
-def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: dict[str, Any]) -> Reassignment:
+def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: BudgetOptions) -> Reassignment:
     """The plan of the file, or a new one; while a cluster is busy with another, none."""
-    from dataclasses import replace
-
     from keylane.budget.plan_file import completed
     from keylane.budget.rebalance import reassignment
 
-    if options["plan"]:
-        return completed(_read(options["plan"]), layout)
-    change = reassignment(layout, topics=options["topics"] or None)
+    if options.plan:
+        return completed(_read(options.plan), layout)
+    change = reassignment(layout, topics=options.topics or None)
     return replace(change, moves=(), elections=(), after=layout.lanes) if busy else change
 
 
@@ -153,15 +173,15 @@ def _refuse(change: Reassignment, layout: Layout, busy: dict[tuple[str, int], Un
         raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
 
 
-def _write(change: Reassignment, address: str, options: dict[str, Any]) -> BudgetFiles | None:
+def _write(change: Reassignment, address: str, options: BudgetOptions) -> BudgetFiles | None:
     """Write the plan, the file for Kafka's own tool, and the way back; the paths. A way back is never overwritten."""
     from keylane.budget.plan_file import document_of
     from keylane.budget.rebalance import kafka_json
     from keylane.documents.budget import BudgetFiles
     from keylane.systems.atomic import write_json
 
-    given = options["out"] or ("reassignment.json" if options["apply_"] else None)
-    if options["plan"] or change.is_empty or not given:
+    given = options.out or ("reassignment.json" if options.apply_ else None)
+    if options.plan or change.is_empty or not given:
         return None
     stem = Path(given).name.removesuffix(".json")
     paths = {kind: Path(given).with_name(f"{stem}{end}") for kind, end in FILES.items()}
@@ -189,18 +209,20 @@ def _check_free(paths: dict[str, Path], fingerprint: str) -> None:
 
 
 def _apply(
-    client: Any, address: str, change: Reassignment, options: dict[str, Any], files: BudgetFiles | None
+    client: Any, address: str, change: Reassignment, options: BudgetOptions, files: BudgetFiles | None
 ) -> Applied | None:
     """Ask, carry out, and wait; None when the answer was no."""
     from keylane.systems.kafka.reassign import applied
 
-    if not options["yes"] and not click.confirm(question(change, options["rate"]), err=True):
+    if not options.yes and not click.confirm(question(change, options.rate), err=True):
         return None
-    plan = options["plan"] or (files and files.plan)
-    with _interruptible(), _told() as tell:
+    plan = options.plan or (files and files.plan)
+    line = StatusLine(LINE_SECONDS)
+    with _interruptible():
         try:
-            return applied(client, change, options["rate"], tell)
+            return applied(client, change, options.rate, lambda text: line.show(f"budget: {text}"))
         except BaseException:
+            line.clear()
             click.echo(
                 "budget: cut short. What is under way goes on in the cluster. The throttles are removed,\n"
                 "budget: unless an error below says otherwise.\n"
@@ -209,6 +231,8 @@ def _apply(
                 err=True,
             )
             raise
+        finally:
+            line.clear()
 
 
 @contextmanager
@@ -225,34 +249,15 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-@contextmanager
-def _told() -> Iterator[Callable[[str], None]]:
-    """Progress on stderr: a line that is written over, or now and then a new one where nobody watches."""
-    watched, last = sys.stderr.isatty(), -LINE_SECONDS
-
-    def tell(text: str) -> None:
-        nonlocal last
-        if watched:
-            click.echo(f"\r\x1b[Kbudget: {text}", nl=False, err=True)
-        elif time.monotonic() - last >= LINE_SECONDS:
-            last = time.monotonic()
-            click.echo(f"budget: {text}", err=True)
-
-    try:
-        yield tell
-    finally:
-        if watched:
-            click.echo("\r\x1b[K", nl=False, err=True)
-
-
 def _status(client: Any, address: str, *, wait: bool) -> Result:
 
     from keylane.systems.kafka.reassign import observed, throttles, under_way
 
-    with _told() as tell:
-        while (busy := under_way(client)) and wait:
-            tell(f"{len(busy):,} lanes under way")
-            time.sleep(1.0)
+    line = StatusLine(LINE_SECONDS)
+    while (busy := under_way(client)) and wait:
+        line.show(f"budget: {len(busy):,} lanes under way")
+        time.sleep(1.0)
+    line.clear()
     return status_result(address, busy, throttles(client, observed(client)))
 
 
@@ -265,7 +270,7 @@ def as_result(
     address: str,
     layout: Layout,
     change: Reassignment,
-    options: Mapping[str, Any],
+    options: BudgetOptions,
     *,
     files: BudgetFiles | None,
     done: Applied | None,
@@ -274,17 +279,17 @@ def as_result(
     """The budget of a cluster as it is, what is proposed, and what was done. 3: proposed; 4: wrong, and not mended."""
     from keylane.documents.budget import AppliedChange, BudgetDocument
 
-    found = figures(layout, limit=options["limit"])
-    after = figures(Layout(layout.brokers, change.after), limit=options["limit"])
+    found = figures(layout, limit=options.limit)
+    after = figures(Layout(layout.brokers, change.after), limit=options.limit)
     proposed = not change.is_empty and done is None
-    findings = _findings(found, options["limit"], 0 if done else busy, done)
+    findings = _findings(found, options.limit, 0 if done else busy, done)
     rows = _rows(layout, found, after, change)
     document = BudgetDocument(
         cluster=address,
         fingerprint=change.fingerprint,
         ok=not findings,
         alert=ALERT,
-        limit=options["limit"],
+        limit=options.limit,
         lanes=len(layout.lanes),
         replicas=_spread(found.replicas),
         leaders=_spread(found.leaders),
@@ -297,7 +302,7 @@ def as_result(
         under_way=0 if done else busy,
         brokers=rows,
         findings=findings,
-        plan=None if change.is_empty else _plan(change, after, options["rate"]),
+        plan=None if change.is_empty else _plan(change, after, options.rate),
         files=files,
         applied=AppliedChange(
             lanes=done.lanes, elected=done.elected, not_elected=done.not_elected, seconds=done.seconds
@@ -389,9 +394,7 @@ def _plan(change: Reassignment, after: LayoutFigures, rate: int | None) -> Budge
     )
 
 
-def _said(
-    change: Reassignment, options: Mapping[str, Any], files: BudgetFiles | None, done: Applied | None
-) -> list[str]:
+def _said(change: Reassignment, options: BudgetOptions, files: BudgetFiles | None, done: Applied | None) -> list[str]:
     if change.is_empty:
         return []
     paths = (files.reassignment, files.rollback, files.plan) if files else ()
@@ -400,7 +403,7 @@ def _said(
     if done:
         lists = f"{done.lanes:,} lane(s) have their new replica list, {done.elected:,} leader(s) changed"
         return [*wrote, f"done in {done.seconds:,.1f} s: {lists}"]
-    return [f"proposed: {cost(change, options['rate'])}", *wrote]
+    return [f"proposed: {cost(change, options.rate)}", *wrote]
 
 
 def cost(change: Reassignment, rate: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keylane.cli.demo_lesson import lesson
+from keylane.cli.options import master_option
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import FIGURES, PAGE, progress, ready
 
@@ -38,7 +39,7 @@ SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-Dont
     show_default=True,
     help="How many records, in millions.",
 )
-@click.option("--master", help="A Spark master; default: this machine's cores.")
+@master_option
 @output_option
 @click.pass_context
 def demo(

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import profiling_from, profiling_options
+from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from keylane.pipelines.geo_table import GeoTable
 
 __all__ = ["geo"]
 
 COLUMNS: Final = ("strategy", "cv", "worst_hour_cv", "noise_floor")
-_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+_options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, else lat."),
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, else lng."),
     click.option("--time", "-t", metavar="COLUMN", help="Balance every UTC hour by this column, not only the whole."),
@@ -46,20 +46,10 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--write", "written", type=click.Path(), metavar="CONTRACT.yaml", help="Write the contract here."),
     click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
     click.option("--force", is_flag=True, help="Replace what is there."),
-    click.option(
-        "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
-    ),
-    click.option("--master", help="A Spark master; default: this machine's cores."),
-    click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+    spark_options,
     profiling_options,
     output_option,
 )
-
-
-def _options(command: Any) -> Any:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.group(short_help="Lanes by place: the lane table of cells, from traffic.")
@@ -97,9 +87,8 @@ def table(
     return as_result(made.document, written), output
 
 
-def _made(source: str, options: dict[str, Any]) -> GeoTable:
+def _made(source: str, options: Arguments) -> GeoTable:
     from keylane.cli.progress import spark_progress
-    from keylane.cli.route import settings_from
     from keylane.contract.parse import load_contract
 
     old, base = (load_contract(options[name]) if options[name] else None for name in ("sticky", "contract"))

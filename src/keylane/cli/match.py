@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import profiling_from, profiling_options
+from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
 from keylane.cli.output import Result, Section, check_free, output_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from keylane.contract.model import Contract
     from keylane.documents.match import MatchDocument
@@ -24,7 +24,7 @@ __all__ = ["following_from", "match", "match_options", "options_from", "sources_
 
 #: Names of columns, and what they are called where nothing is said.
 _COLUMNS: Final = {"id": "id", "time": "ts", "lat": "lat", "lng": "lng"}
-_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+match_options: Final = grouped(
     click.option("--drivers", metavar="SRC", help="Where drivers are: a file, a folder, kafka://host:port/topic."),
     click.option("--riders", metavar="SRC", help="Who asks, and where: the same."),
     click.option(
@@ -66,11 +66,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         show_default=True,
         help="What whole numbers of a time count.",
     ),
-    click.option(
-        "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
-    ),
-    click.option("--master", help="A Spark master; default: this machine's cores."),
-    click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+    spark_options,
     click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped."),
     click.option("--late", type=float, metavar="SECONDS", help="How far a ping may be behind; default: 10."),
     click.option("--keep", type=float, metavar="SECONDS", help="How far back lanes remember, at most; default: 600."),
@@ -87,14 +83,7 @@ _FOLLOWING: Final = ("late", "keep", "ahead", "state", "every", "max_files")
 _PASSED_ON: Final = ("radius", "nearest", "expire", "kind", "lanes", "assign", "window", "offer_for", "master")
 
 
-def match_options(command: Any) -> Any:
-    """Give a command all of them."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def sources_from(options: dict[str, Any]) -> tuple[str, str]:
+def sources_from(options: Arguments) -> tuple[str, str]:
     """Drivers and riders: by name, or as two co-partitioned streams."""
     drivers, riders, both = options["drivers"], options["riders"], options["both"]
     if both and (drivers or riders or len(both) != 2):
@@ -107,7 +96,7 @@ def sources_from(options: dict[str, Any]) -> tuple[str, str]:
     return drivers, riders
 
 
-def following_from(options: dict[str, Any]) -> Following | None:
+def following_from(options: Arguments) -> Following | None:
     """What is said of following, where it is to be followed; None for a batch, of which nothing of it may be said."""
     said = {name: options.pop(name) for name in _FOLLOWING}
     known = {name: value for name, value in said.items() if value is not None}
@@ -121,11 +110,10 @@ def following_from(options: dict[str, Any]) -> Following | None:
     return None
 
 
-def options_from(options: dict[str, Any], *, verify: bool, picture: bool) -> Options:
+def options_from(options: Arguments, *, verify: bool, picture: bool) -> Options:
     """What `pipelines.match` takes."""
     from dataclasses import replace
 
-    from keylane.cli.route import settings_from
     from keylane.pipelines.match.options import Options
 
     kafka = profiling_from(options)
@@ -142,7 +130,7 @@ def options_from(options: dict[str, Any], *, verify: bool, picture: bool) -> Opt
     ).checked()
 
 
-def _columns(options: dict[str, Any], side: str) -> Columns:
+def _columns(options: Arguments, side: str) -> Columns:
     from keylane.pipelines.match.options import Columns
 
     named = {key: options[f"{side}_{key}"] or options[f"any_{key}"] or usual for key, usual in _COLUMNS.items()}

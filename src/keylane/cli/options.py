@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
@@ -12,33 +12,74 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import StreamOptions
 
 __all__ = [
+    "Arguments",
     "client_options",
+    "conf_option",
+    "format_option",
+    "grouped",
     "kafka_options",
+    "master_option",
     "profiling_from",
     "profiling_options",
     "properties_from",
     "reading_from",
     "reading_options",
+    "settings_from",
+    "spark_options",
     "taken_from",
 ]
 
-_CLIENT: Final[tuple[Callable[[Any], Any], ...]] = (
+#: What click parsed of a command line, by the name of the parameter.
+Arguments: TypeAlias = dict[str, Any]
+Option: TypeAlias = "Callable[[Any], Any]"
+
+
+def grouped(*several: Option) -> Option:
+    """Several options as one decorator, in the order that the help shows them."""
+
+    def decorated(command: Any) -> Any:
+        for option in reversed(several):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+format_option: Final = click.option(
+    "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
+)
+master_option: Final = click.option("--master", help="A Spark master; default: this machine's cores.")
+
+
+def conf_option(*short: str) -> Option:
+    """`--conf`; a command that has no contract to name may give it a short name."""
+    return click.option(
+        "--conf", *short, "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."
+    )
+
+
+#: What a command on Spark reads, where it runs, and how.
+spark_options: Final = grouped(format_option, master_option, conf_option())
+
+#: How a cluster is reached.
+client_options: Final = grouped(
     click.option("--kafka", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka client property; repeatable."),
     click.option("--kafka-file", "file", type=click.Path(), help="A file of such properties."),
 )
-_VALUES: Final[tuple[Callable[[Any], Any], ...]] = (
+_values: Final = grouped(
     click.option("--value", type=click.Choice(["json", "avro", "protobuf", "utf8"]), help="How values are written."),
     click.option(
         "--value-schema", type=click.Path(), help="Their schema: an .avsc file, or a Protobuf descriptor set."
     ),
     click.option("--message", help="The message of the descriptor set, when it has several."),
 )
-_CONNECTOR: Final[tuple[Callable[[Any], Any], ...]] = (
+_connector: Final = grouped(
     click.option("--spark-jars", "jars", type=click.Path(), help="A folder with Spark's Kafka connector."),
     click.option("--spark-packages", "packages", help="The connector by its coordinates, for Spark to fetch."),
 )
-_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
-    *_CLIENT,
+#: All of them.
+kafka_options: Final = grouped(
+    client_options,
     click.option(
         "--state", type=click.Path(), help="Where a route into Kafka keeps its state; default: keylane-state/."
     ),
@@ -78,69 +119,49 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="What a topic with more lanes than before does.",
     ),
     click.option("--create", is_flag=True, help="Make topics that do not exist."),
-    *_VALUES,
-    *_CONNECTOR,
+    _values,
+    _connector,
 )
+#: How streams are read.
+reading_options: Final = grouped(client_options, _values)
+#: How streams are read on Spark.
+profiling_options: Final = grouped(client_options, _values, _connector)
 _NAMES: Final = (
     *("state", "delivery", "start", "max_records", "writers", "dead_letters", "on_poison", "on_growth", "create"),
     *("value", "value_schema", "message", "jars", "packages"),
 )
 
 
-def kafka_options(command: Any) -> Any:
-    """Give a command all of them."""
-    return _given(command, _OPTIONS)
-
-
-def client_options(command: Any) -> Any:
-    """Give a command those that say how a cluster is reached."""
-    return _given(command, _CLIENT)
-
-
-def reading_options(command: Any) -> Any:
-    """Give a command those that say how topics are read."""
-    return _given(command, (*_CLIENT, *_VALUES))
-
-
-def profiling_options(command: Any) -> Any:
-    """Give a command those that say how topics are read on Spark."""
-    return _given(command, (*_CLIENT, *_VALUES, *_CONNECTOR))
-
-
-def profiling_from(options: dict[str, Any]) -> StreamOptions:
+def profiling_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read on Spark out of a command's; the rest stays."""
     from keylane.systems.endpoint import StreamOptions
 
     names = ("value", "value_schema", "message", "jars", "packages")
-    return StreamOptions(properties_from(options), **{name: options.pop(name) for name in names})
+    return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in names})
 
 
-def _given(command: Any, several: tuple[Callable[[Any], Any], ...]) -> Any:
-    for option in reversed(several):
-        command = option(command)
-    return command
-
-
-def taken_from(options: dict[str, Any]) -> StreamOptions:
+def taken_from(arguments: Arguments) -> StreamOptions:
     """Take these options out of a command's; the rest stays."""
     from keylane.systems.endpoint import StreamOptions
 
-    return StreamOptions(properties_from(options), **{name: options.pop(name) for name in _NAMES})
+    return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in _NAMES})
 
 
-def reading_from(options: dict[str, Any]) -> StreamOptions:
+def reading_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read out of a command's; the rest stays."""
     from keylane.systems.endpoint import StreamOptions
 
     names = ("value", "value_schema", "message", "dead_letters", "state")
-    return StreamOptions(properties_from(options), **{name: options.pop(name) for name in names if name in options})
+    return StreamOptions(
+        properties_from(arguments), **{name: arguments.pop(name) for name in names if name in arguments}
+    )
 
 
-def properties_from(options: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def properties_from(arguments: Arguments) -> tuple[tuple[str, str], ...]:
     """Take the properties of a client out of a command's options; the rest stays."""
     from keylane.systems.kafka.access import read_properties
 
-    file, pairs = options.pop("file"), [_pair(text) for text in options.pop("pairs")]
+    file, pairs = arguments.pop("file"), [_pair(text) for text in arguments.pop("pairs")]
     return (*(read_properties(file) if file else ()), *pairs)
 
 
@@ -150,3 +171,12 @@ def _pair(text: str) -> tuple[str, str]:
         # What stands there may be a secret that lost its name.
         raise click.UsageError("--kafka takes NAME=VALUE")
     return name, value
+
+
+def settings_from(texts: tuple[str, ...]) -> dict[str, str]:
+    """Settings of Spark's, each as NAME=VALUE."""
+    pairs = [text.partition("=") for text in texts]
+    for name, sign, _ in pairs:
+        if not sign or not name.startswith("spark."):
+            raise click.UsageError(f"--conf takes spark.NAME=VALUE, got {name + sign!r}")
+    return {name: value for name, _, value in pairs}

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from keylane.cli.options import Arguments, grouped
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.profile import SEED, kept_in, profile_options, profiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from keylane.contract.model import Contract, Window
     from keylane.plan.planner import Question
     from keylane.plan.sizing import Demand
@@ -40,7 +39,7 @@ _DEMAND: Final = {
     "headroom": "What is left free of a lane, as a share; default: 0.3.",
 }
 
-plan_choices: Final[tuple[Callable[[Any], Any], ...]] = (
+plan_options: Final = grouped(
     click.option("--lanes", "-n", metavar="N|LOW..HIGH", help="Lane counts to compare; default: today's to 4 times."),
     click.option(
         "--keep-order",
@@ -60,31 +59,16 @@ plan_choices: Final[tuple[Callable[[Any], Any], ...]] = (
 )
 
 
-def plan_options(command: Any) -> Any:
-    """Give a command the options that ask."""
-    for option in reversed(plan_choices):
-        command = option(command)
-    return command
+#: What a stream must carry.
+demand_options: Final = grouped(
+    *(click.option(f"--{name.replace('_', '-')}", type=float, help=text) for name, text in _DEMAND.items()),
+    click.option("--readers", type=click.IntRange(min=1), help="Readers that are wanted side by side."),
+    click.option("--service", help="Hold the lanes against a service's limits: kafka, msk-large, kinesis, ..."),
+    click.option("--brokers", type=click.IntRange(min=1), help="How many brokers it has."),
+)
 
 
-def demand_options(command: Any) -> Any:
-    """Give a command the options that say what a stream must carry."""
-    for option in reversed(_demands()):
-        command = option(command)
-    return command
-
-
-def _demands() -> list[Callable[[Any], Any]]:
-    rates = [click.option(f"--{name.replace('_', '-')}", type=float, help=text) for name, text in _DEMAND.items()]
-    return [
-        *rates,
-        click.option("--readers", type=click.IntRange(min=1), help="Readers that are wanted side by side."),
-        click.option("--service", help="Hold the lanes against a service's limits: kafka, msk-large, kinesis, ..."),
-        click.option("--brokers", type=click.IntRange(min=1), help="How many brokers it has."),
-    ]
-
-
-def question_of(made: Profile, options: dict[str, Any]) -> Question:
+def question_of(made: Profile, options: Arguments) -> Question:
     """What the options ask of a profile."""
     from keylane.contract.parse import load_contract
     from keylane.plan.choose import Constraints
@@ -117,7 +101,7 @@ def _counts(text: str | None, today: Contract | None, today_lanes: int | None, m
     return lane_counts(now, max(now, min(MAX_LANES, now * TIMES_TODAY))) if now else lane_counts(*USUAL)
 
 
-def _means(made: Profile, today: Contract | None, options: dict[str, Any]) -> Any:
+def _means(made: Profile, today: Contract | None, options: Arguments) -> Any:
     from keylane.errors import UsageError
     from keylane.plan.contract_text import Means
 
@@ -149,7 +133,7 @@ def _window(made: Profile) -> Window | None:
     return Window(field=field, size=size, **({"unit": unit} if unit else {}))
 
 
-def _demand(made: Profile, options: dict[str, Any]) -> tuple[Demand | None, bool]:
+def _demand(made: Profile, options: Arguments) -> tuple[Demand | None, bool]:
     """The peak window of the profile as a demand; whether the user said what it has to fit."""
     from keylane.plan.sizing import Demand
 
@@ -230,7 +214,7 @@ def plan(
     return as_result(document, explain=explain, files={"contract": written, "plan": saved, "page": report}), output
 
 
-def _today_text(options: dict[str, Any]) -> str:
+def _today_text(options: Arguments) -> str:
     return Path(options["contract"]).read_text(encoding="utf-8")
 
 

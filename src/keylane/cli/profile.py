@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import profiling_from, profiling_options
+from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
 from keylane.cli.output import Result, Section, check_free, output_option, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from keylane.profile.model import Profile
 
@@ -26,7 +26,7 @@ __all__ = ["SEED", "kept_in", "profile", "profile_options", "profiled"]
 SEED: Final = 2026
 _FOR: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+profile_options: Final = grouped(
     click.option(
         "--key", "-k", "keys", multiple=True, metavar="COLUMN", help="A field of the key; repeatable, in order."
     ),
@@ -46,24 +46,13 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--for", "seconds", metavar="TIME", callback=lambda *a: _duration(a[2]), help="Listen to a topic: 10m."
     ),
     click.option("--approximate", is_flag=True, help="By sketches: for more keys than memory holds."),
-    click.option(
-        "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
-    ),
-    click.option("--master", help="A Spark master; default: this machine's cores."),
-    click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+    spark_options,
     profiling_options,
 )
 _PASSED_ON: Final = ("time", "unit", "size", "windows", "seconds", "approximate", "kind", "master")
 
 
-def profile_options(command: Any) -> Any:
-    """Give a command all of them."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def profiled(source: str, options: dict[str, Any], *, out: str | None = None, force: bool = False) -> Profile:
+def profiled(source: str, options: Arguments, *, out: str | None = None, force: bool = False) -> Profile:
     """The profile of a source: read, where it is one already, or made."""
     from pathlib import Path
 
@@ -86,9 +75,8 @@ def kept_in(source: str) -> str | None:
     return source if "://" not in source and is_profile(Path(source)) else None
 
 
-def _made(source: str, options: dict[str, Any], *, out: str | None, force: bool) -> Profile:
+def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> Profile:
     from keylane.cli.progress import spark_progress
-    from keylane.cli.route import settings_from
     from keylane.contract.parse import load_contract
 
     contract = load_contract(options["contract"]) if options["contract"] else None
@@ -119,7 +107,7 @@ def _made(source: str, options: dict[str, Any], *, out: str | None, force: bool)
         )
 
 
-def _refuse_reading(options: dict[str, Any]) -> None:
+def _refuse_reading(options: Arguments) -> None:
     """A profile is counted already: what says how to count would be of no effect."""
     said = [
         name

@@ -17,48 +17,71 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.route import Done
 
-__all__ = ["FIGURES", "PAGE", "RouteProgress", "counted", "progress", "ready", "spark_progress"]
+__all__ = ["FIGURES", "PAGE", "RouteProgress", "StatusLine", "counted", "progress", "ready", "spark_progress"]
 
 #: A walk over a large source takes a while: not after every batch.
 LOOK_SECONDS: Final = 2.0
 
 
+class StatusLine:
+    """One line on stderr that is written over; on a terminal only, or every `seconds` a line of its own elsewhere."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self.watched = sys.stderr.isatty()
+        self._seconds = seconds
+        self._last: float | None = None
+
+    def show(self, text: str) -> None:
+        """Put this in place of what is there."""
+        now = time.monotonic()
+        if self.watched:
+            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+        elif self._seconds is None or (self._last is not None and now - self._last < self._seconds):
+            return
+        else:
+            click.echo(text, err=True)
+        self._last = now
+
+    def clear(self) -> None:
+        """Leave no line behind."""
+        if self.watched and self._last is not None:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
 def counted(batches: Iterable[Any], what: str) -> Iterator[Any]:
     """Pass batches through and show how many rows have gone by."""
-    rows, shown = 0, sys.stderr.isatty()
+    rows, line = 0, StatusLine()
     for batch in batches:
         rows += len(batch)
-        if shown:
-            click.echo(f"\r{what}: {rows:,} rows", nl=False, err=True)
+        line.show(f"{what}: {rows:,} rows")
         yield batch
-    if shown:
-        click.echo("\r\x1b[K", nl=False, err=True)
+    line.clear()
 
 
 @contextmanager
 def spark_progress(what: str) -> Iterator[None]:
     """Show how far Spark is, in tasks, for as long as this is open."""
-    if not sys.stderr.isatty():
+    over, line = threading.Event(), StatusLine()
+    if not line.watched:
         yield
         return
-    over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(what, over), name="keylane-progress", daemon=True)
+    watcher = threading.Thread(target=_watch, args=(what, over, line), name="keylane-progress", daemon=True)
     watcher.start()
     try:
         yield
     finally:
         over.set()
         watcher.join(1.0)
-        click.echo("\r\x1b[K", nl=False, err=True)
+        line.clear()
 
 
-def _watch(what: str, over: threading.Event) -> None:
+def _watch(what: str, over: threading.Event, line: StatusLine) -> None:
     from keylane.spark.session import tasks_running
 
     while not over.wait(0.5):
         done, all_ = tasks_running()
         if all_:
-            click.echo(f"\r\x1b[K{what}: {done} of {all_} tasks", nl=False, err=True)
+            line.show(f"{what}: {done} of {all_} tasks")
 
 
 class RouteProgress:
@@ -68,7 +91,7 @@ class RouteProgress:
         self._source = Path(source.removeprefix("file://"))
         self._began = self._looked = time.monotonic()
         self._first: float | None = None
-        self._shown = sys.stderr.isatty()
+        self._line = StatusLine()
         self._records, self._bytes = 0, 0
         self._there: tuple[int, int] | None = None
 
@@ -78,15 +101,14 @@ class RouteProgress:
 
     def show(self, done: Done) -> None:
         """Show where the route is, now that a batch is done."""
-        if not self._shown:
+        if not self._line.watched:
             return
         now = time.monotonic()
         if self._first is None:
             self._first, self._bytes = now - done.seconds, done.taken_bytes - done.batch_bytes
         self._records += done.counts.in_
         self._look(now, done.kind)
-        line = progress_line(done, self._records, self._bytes, now - self._first, self._there)
-        click.echo(f"\r\x1b[K{line}", nl=False, err=True)
+        self._line.show(progress_line(done, self._records, self._bytes, now - self._first, self._there))
 
     def say(self, text: str) -> None:
         """Say something that stays, also where nobody watches."""
@@ -95,8 +117,7 @@ class RouteProgress:
 
     def clear(self) -> None:
         """Leave no line behind."""
-        if self._shown and self._records:
-            click.echo("\r\x1b[K", nl=False, err=True)
+        self._line.clear()
 
     def _look(self, now: float, kind: str | None) -> None:
         from keylane.systems.files.listing import weigh

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylane.cli.options import kafka_options, taken_from
+from keylane.cli.options import conf_option, format_option, kafka_options, master_option, settings_from, taken_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import RouteProgress
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.route import Routed
     from keylane.systems.folders.folder import Counts
 
-__all__ = ["Stopping", "route", "settings_from"]
+__all__ = ["Stopping", "route"]
 
 INTERRUPTED = 130
 
@@ -27,14 +27,14 @@ INTERRUPTED = 130
 @click.option("--from", "source", required=True, metavar="SRC", help="A file, a folder, kafka://host:port/topic.")
 @click.option("--to", "target", required=True, metavar="DST", help="The folder or topic that gets the lanes.")
 @click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped.")
-@click.option("--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings.")
+@format_option
 @click.option("--schema", metavar="DDL", help="Types of columns of JSON lines or CSV: 'id bigint, at timestamp'.")
 @click.option("--lanes", "-n", type=int, help="The lane count, where the contract says live.")
 @click.option("--stream", help="The stream, where the contract has several; default: its first.")
 @click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files in one batch.")
 @click.option("--every", default="1 second", show_default=True, help="How often --follow looks for more.")
-@click.option("--master", help="A Spark master; default: this machine's cores.")
-@click.option("--conf", "-c", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; repeatable.")
+@master_option
+@conf_option("-c")
 @kafka_options
 @output_option
 def route(
@@ -81,15 +81,6 @@ def route(
         stopping.restore()
         progress.clear()
     return as_result(found, loaded, progress.seconds(), follow=follow), output
-
-
-def settings_from(texts: tuple[str, ...]) -> dict[str, str]:
-    """Settings of Spark's, each as NAME=VALUE."""
-    pairs = [text.partition("=") for text in texts]
-    for name, sign, _ in pairs:
-        if not sign or not name.startswith("spark."):
-            raise click.UsageError(f"--conf takes spark.NAME=VALUE, got {name + sign!r}")
-    return {name: value for name, _, value in pairs}
 
 
 class Stopping:

@@ -118,7 +118,7 @@ def _identity(lat: Column, lng: Column) -> Column:
 
 
 def _in_bulk(lat: Column, lng: Column) -> Column:
-    from keylane.geo.cells import HOME_RESOLUTION
+    from keylane.geo.bits import HOME_RESOLUTION
     from keylane.spark.hashes import arrow_udf
 
     def cells(latitudes: pa.Array, longitudes: pa.Array) -> pa.Array:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from keylane.placement.overrides import HotRule
     from keylane.router import Router
 
-__all__ = ["Decided", "decide"]
-
 REASONS: Final = tuple(Reason)
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["REASON_CODES", "Finding", "Parked", "Placement", "Position", "Reason", "Severity"]
-
 Severity: TypeAlias = Literal["error", "warning", "info"]
 #: Where a record stood in its source (an offset). What keyless rules and position spreads read.
 Position: TypeAlias = int

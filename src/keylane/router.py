@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from keylane.placement.cell_lanes import CellLanes
     from keylane.placement.overrides import HotRule
 
-__all__ = ["Router"]
-
 
 class Router:
     """A contract, ready to decide.

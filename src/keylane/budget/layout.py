@@ -18,19 +18,6 @@ from keylane.measure.balance import max_over_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "ALERT",
-    "LIMIT",
-    "Broker",
-    "Evenness",
-    "Lane",
-    "Layout",
-    "LayoutFigures",
-    "figures",
-    "fingerprint",
-    "spread",
-]
-
 #: The fullest broker over the emptiest one: above this, a cluster is out of balance.
 ALERT: Final = 1.3
 #: Copies on one broker, as a rule of thumb for a large one; services state their own by size.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from keylane.budget.layout import Layout
 
-__all__ = ["SCHEMA", "UnderWay", "completed", "document_of", "obstacle", "read_plan", "still_to_start"]
-
 SCHEMA: Final = "keylane.budget-plan/1"
 
 

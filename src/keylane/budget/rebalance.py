@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
     from keylane.budget.layout import Broker, Lane, Layout
 
-__all__ = ["Band", "Item", "Move", "Reassignment", "Settled", "bands", "kafka_json", "reassignment", "settled"]
-
-
 # Tokens on places, brought within a band by the cheapest moves: what `reassign` does with replicas and with leaders.
 
 #: No way leads there. Several of them, added, fit into 64 bits.

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract, Spread
 
-__all__ = ["Answers", "OrderScope", "answers", "keeps_order", "moved_share", "weakest"]
-
-
 #: What is kept in order, strongest first.
 OrderScope: TypeAlias = Literal["per-key", "per-key-and-window", "per-sub-key", "none"]
 _STRENGTH: dict[OrderScope, int] = {"per-key": 0, "per-key-and-window": 1, "per-sub-key": 2, "none": 3}

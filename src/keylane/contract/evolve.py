@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract, Geo
 
 
-__all__ = ["Change", "ChangeKind", "Evolution", "MovedLeaves", "evolve", "geo_changes", "moved_leaves"]
-
-
 # What a change of lanes by place does: another lane table, resolution or region. Part of `evolve`.
 
 

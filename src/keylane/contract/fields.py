@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract, Key
     from keylane.contract.names import Encoding
 
-__all__ = ["TIME", "FieldKind", "FieldSpec", "fields_of", "kind_of_encoding"]
-
 FieldKind: TypeAlias = Literal["text", "integer", "degrees", "flag"]
 #: The field of a message that is its own time, whatever else is called so.
 TIME: Final = "timestamp"

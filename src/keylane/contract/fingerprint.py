@@ -18,8 +18,6 @@ from keylane.contract.partitioners import facts_of, key_rule
 if TYPE_CHECKING:
     from keylane.contract.model import Contract, Geo, HotKeys, Key, Spread, Table
 
-__all__ = ["abbreviated", "fingerprint", "key_bytes_form", "placement_fingerprint", "placement_form"]
-
 
 def fingerprint(contract: Contract) -> str:
     """The contract's own number: 64 hex digits.

@@ -15,8 +15,6 @@ from keylane.geo.bits import cell_name, cell_named
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["finest_leaf", "leaf_lanes", "leaves_checksum", "leaves_text"]
-
 
 def leaf_lanes(leaves: Sequence[str]) -> Iterator[tuple[int | None, int]]:
     """Every leaf with its lane, as listed; None for a word that is no cell."""

@@ -8,19 +8,6 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias, get_args
 
-__all__ = [
-    "ENCODINGS",
-    "FIXED_WIDTH",
-    "HASHES",
-    "MAX_LANES",
-    "PARTITIONERS",
-    "Encoding",
-    "HashName",
-    "KeyRule",
-    "KeylessRule",
-    "PartitionerName",
-]
-
 #: More lanes than any stream has; a larger number in a contract is a slip of the hand.
 MAX_LANES: Final = 100_000
 

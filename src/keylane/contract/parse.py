@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-__all__ = ["examine", "examine_file", "load_contract", "located", "parse_contract"]
-
 #: Which model stands at a path (list positions left out), for "did you mean".
 _MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
     (): model.Contract,

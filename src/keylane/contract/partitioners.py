@@ -12,8 +12,6 @@ from typing import Final, Literal, TypeAlias, cast
 from keylane.contract.names import PARTITIONERS, Encoding, HashName, KeylessRule, PartitionerName
 from keylane.errors import UnknownNameError
 
-__all__ = ["FACTS", "Fold", "KeyTreatment", "PartitionerFacts", "facts_of", "key_rule", "setting_for"]
-
 #: What a client does with null or empty keys: hash them, refuse them, or place them without the key.
 KeyTreatment: TypeAlias = Literal["hash", "reject"] | KeylessRule
 #: How a hash becomes a lane; each is a function of `placement.fold` or `placement.ranges`.

@@ -12,8 +12,6 @@ from typing import Any
 
 from keylane.contract.model import Contract
 
-__all__ = ["FILES", "schema_2020_12", "schema_draft_07", "write"]
-
 HERE = Path(__file__).parent.parent / "schemas"
 FILES = {"2020-12": HERE / "contract-v1.2020-12.json", "draft-07": HERE / "contract-v1.draft-07.json"}
 TITLE = "keylane routing contract, version 1"

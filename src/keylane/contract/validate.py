@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.yaml_tree import Path
 
-__all__ = ["Promised", "cross_problems", "geo_problems", "in_range", "known_key", "misfit", "sub_key", "table_problems"]
-
 
 @dataclass(frozen=True, slots=True)
 class Promised:

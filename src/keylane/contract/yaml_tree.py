@@ -16,8 +16,6 @@ import yaml
 
 from keylane.records import Finding
 
-__all__ = ["MAX_BYTES", "Tree", "path_of", "read_tree", "show_path"]
-
 MAX_BYTES: Final = 1 << 18
 MAX_DEPTH: Final = 24
 MAX_NODES: Final = 50_000

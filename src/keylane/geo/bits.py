@@ -22,23 +22,6 @@ if TYPE_CHECKING:
     Cells = TypeVar("Cells", int, NDArray[np.int64])
     from numpy.typing import NDArray
 
-__all__ = [
-    "FINEST",
-    "HOME_RESOLUTION",
-    "PENTAGONS",
-    "ancestor",
-    "are_cells",
-    "cell_name",
-    "cell_named",
-    "children",
-    "curve_end",
-    "curve_start",
-    "homes_in",
-    "is_cell",
-    "middle",
-    "resolution",
-]
-
 FINEST: Final = 15
 #: The resolution that everything else is a function of: cells of about 0.1 km2.
 HOME_RESOLUTION: Final = 9

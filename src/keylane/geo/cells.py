@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from keylane.errors import DataError, MissingExtraError
-from keylane.geo.bits import FINEST, HOME_RESOLUTION, cell_name
+from keylane.geo.bits import FINEST, HOME_RESOLUTION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["HOME_RESOLUTION", "MOST_CORNERS", "cell_name", "cell_of", "cells_of", "centres", "disk", "outlines"]
 
 try:
     from h3.api import basic_int as h3

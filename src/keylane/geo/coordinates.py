@@ -21,8 +21,6 @@ from keylane.records import Reason
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PLACE_REASONS", "Region", "place_problem", "place_problems"]
-
 #: In the order they are asked for; `place_problems` gives their numbers.
 PLACE_REASONS: Final = (
     Reason.NULL_PLACE,

@@ -38,24 +38,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "COARSEST",
-    "GOAL",
-    "HOME",
-    "HOUR_GOAL",
-    "MOST_MOVED",
-    "Leaves",
-    "Rebalanced",
-    "checked_tau",
-    "hour_cvs",
-    "in_curve_order",
-    "in_parts_of_the_mean",
-    "pack_along_curve",
-    "pack_by_hour",
-    "rebalance",
-    "split",
-]
-
 #: Where splitting begins: cells of about 12,000 km2.
 COARSEST: Final = 3
 #: Where it ends; `keylane.geo.cells.HOME_RESOLUTION`, which needs the library of H3 to be there.

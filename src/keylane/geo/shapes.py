@@ -19,20 +19,6 @@ from keylane.geo.bits import ancestor, resolution
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = [
-    "Border",
-    "Leaf",
-    "Side",
-    "area_km2",
-    "beside_finer",
-    "borders",
-    "boundary",
-    "counted",
-    "outline_of_parts",
-    "side_km",
-    "sides",
-]
-
 try:
     from h3.api import basic_int as h3
 except ImportError:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from keylane.hashing import Hash
 
-__all__ = ["hash_batch"]
-
 #: Rows sorted at once: large enough for long runs, small enough to stay flat in memory and in cache.
 WINDOW = 131_072
 #: Rows a kernel sees at once, so that its temporaries stay in the second-level cache.

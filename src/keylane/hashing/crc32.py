@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["crc32", "crc32_rows"]
-
 POLYNOMIAL: Final = 0xEDB88320
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["fnv1a", "fnv1a_rows"]
-
 BASIS: Final = 0x811C9DC5
 PRIME: Final = 0x01000193
 

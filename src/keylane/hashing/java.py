@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["java_long", "java_long_rows", "java_string", "java_string_rows"]
-
 
 def java_string(key: bytes) -> int:
     """`String.hashCode` of the text that these UTF-8 bytes spell: h = 31 * h + unit, over UTF-16 units.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["kafkajs_legacy", "kafkajs_legacy_rows"]
-
 SEED: Final = 0x9747B28C
 M: Final = float(0x5BD1E995)
 

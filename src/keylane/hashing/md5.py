@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["md5_128", "md5_128_rows"]
-
 ROTATIONS: Final = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
 START: Final = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 

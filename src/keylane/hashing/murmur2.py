@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["murmur2", "murmur2_big_endian", "murmur2_big_endian_rows", "murmur2_rows"]
-
 SEED: Final = 0x9747B28C
 M: Final = 0x5BD1E995
 U32: Final = 0xFFFFFFFF

@@ -12,18 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "SPARK_SEED",
-    "fmix32",
-    "murmur3_32",
-    "murmur3_32_rows",
-    "spark_bytes",
-    "spark_bytes_rows",
-    "spark_int",
-    "spark_long",
-    "spark_words_rows",
-]
-
 C1: Final = 0xCC9E2D51
 C2: Final = 0x1B873593
 U32: Final = 0xFFFFFFFF

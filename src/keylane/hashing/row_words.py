@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["seeded", "sign_extended", "tail", "word"]
-
 
 def word(rows: NDArray[np.uint8], at: int, order: str = "<") -> NDArray[Any]:
     """Bytes `at` to `at + 3` of every row as one 32-bit number: a strided, unaligned view."""

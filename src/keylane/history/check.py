@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from keylane.history.verdict import BucketResult
 
-__all__ = ["BITS", "BUDGET", "JUDGEMENTS", "Buckets", "Judgement", "check", "dealt", "opened"]
-
-
 # Which rows have to be seen together: the three judgements, and how rows are dealt to buckets for each.
 
 #: Buckets at each level are 2**BITS; a bucket that is too large is dealt again by the next bits of the same hash.

@@ -43,30 +43,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
-__all__ = [
-    "APPLY",
-    "CUTOVER",
-    "DEAD",
-    "KINDS",
-    "OUTCOMES",
-    "OWN",
-    "READ",
-    "SCHEMA",
-    "SEND",
-    "Kind",
-    "begins",
-    "codes",
-    "group_numbers",
-    "kind_of",
-    "lane_codes",
-    "normal",
-    "numbers",
-    "rows",
-    "running_max",
-    "shown_key",
-    "violations",
-]
-
 Kind: TypeAlias = Literal["send", "read", "dead", "apply", "own", "cutover"]
 KINDS: Final[tuple[Kind, ...]] = ("send", "read", "dead", "apply", "own", "cutover")
 SEND, READ, DEAD, APPLY, OWN, CUTOVER = range(6)

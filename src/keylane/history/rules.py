@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from keylane.history.verdict import Settings
 
 
-__all__ = ["LANE_COLUMNS", "ORDER_COLUMNS", "RECORD_COLUMNS", "judge_lanes", "judge_order", "judge_records"]
-
 RECORD_COLUMNS = ("what", "writer", "seq", "outcome", "key", "generation", "stream", "lane", "offset")
 OK, UNKNOWN, FAILED, UNSENT = 2, 1, 0, -1
 

@@ -14,19 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "RULES",
-    "BucketResult",
-    "LaneSeen",
-    "Mode",
-    "Rule",
-    "Settings",
-    "Verdict",
-    "Violation",
-    "added",
-    "verdict_of",
-]
-
 Rule: TypeAlias = Literal[
     "lost",
     "invented",

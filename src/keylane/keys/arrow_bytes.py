@@ -10,8 +10,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["as_binary", "binary_of_rows", "fixed_rows", "lengths_and_data", "nulls_of", "plain"]
-
 
 def plain(column: Any) -> pa.Array:
     """One array of plain values: chunks joined, dictionaries and extension types unwrapped."""

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from keylane.contract.model import Geo
     from keylane.geo.coordinates import Region
 
-__all__ = [
-    "NO_CELL",
-    "cell_in",
-    "cells_in",
-    "place_columns",
-    "region_of",
-    "routing_column",
-    "routing_key_of",
-]
-
 #: Stands where a key is no cell.
 NO_CELL: Final = -1
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.names import Encoding
 
-__all__ = ["Encoded", "encode_column", "strip_registry_headers"]
-
 #: Bytes of each row (null where the value is null or does not fit), and which rows did not fit.
 Encoded = tuple[pa.Array, "NDArray[np.bool_]"]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.geo.coordinates import Region
 
-__all__ = ["ENCODERS", "degrees", "encode", "h3_number", "home_cell", "malformed", "strip_registry_header"]
-
 REGISTRY_HEADER: Final = 5
 #: More than any coordinate has: what a whole number too large for a float becomes.
 FAR: Final = 1e308

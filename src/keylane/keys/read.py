@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Reader = Callable[[Mapping[str, Any]], tuple[bytes | None, bytes | None]]
 
-__all__ = ["BatchKeys", "base_key", "encode_key_value", "read_batch", "record_reader", "sent_keys"]
-
 
 def _window_bytes(number: int, key: Key) -> bytes:
     """The window's number in the manner of the other parts: digits after text, 8 bytes after fixed widths."""

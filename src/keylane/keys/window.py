@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Window
 
-__all__ = ["window_column", "window_number"]
-
 TICKS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 WRITTEN: Final = {"start_ms": 1_000, "start_s": 1_000_000}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     Rows = NDArray[np.intp]
     from numpy.typing import NDArray
 
-__all__ = ["ASSIGNMENTS", "claim", "empty_ledger", "greedy", "offer_id", "offers", "optimal"]
-
 #: Cells of a full matrix above which the sparse way is taken: 32 MB.
 _MOST_CELLS: Final = 1 << 22
 

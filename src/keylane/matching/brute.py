@@ -19,8 +19,6 @@ from keylane.matching.tables import ENTRIES, PAIRS, Kind, differs, distinct, num
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["brute"]
-
 #: What fits the cache of a core.
 _MOST_PRODUCTS: Final = 1 << 17
 

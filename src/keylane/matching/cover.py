@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from keylane.geo.bits import ancestor, children, middle, resolution
-from keylane.geo.cells import HOME_RESOLUTION, centres, disk, outlines
+from keylane.geo.bits import HOME_RESOLUTION, ancestor, children, middle, resolution
+from keylane.geo.cells import centres, disk, outlines
 from keylane.matching.sphere import checked_radius, chord, metres_to_outlines, unit_vectors
 from keylane.matching.tables import sorted_rows
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     LaneOf = Callable[[Cells], NDArray[Any]]
     #: Cells of any resolution -> whether all home cells under each are in one lane.
     OneLane = Callable[[Cells], NDArray[np.bool_]]
-
-__all__ = ["covers", "rings"]
 
 #: Where the search begins.
 _COARSE: Final = 7

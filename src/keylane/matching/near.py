@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.intp]
 
-__all__ = ["first_of_each", "merged_pairs", "near", "pairs_of"]
-
-
 # Partial answers of several lanes -> one answer per request: each pair once, the nearest K.
 
 

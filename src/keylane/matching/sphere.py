@@ -15,16 +15,6 @@ from keylane.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "EARTH_RADIUS_M",
-    "MOST_RADIUS_M",
-    "checked_radius",
-    "chord",
-    "haversine",
-    "metres_to_outlines",
-    "unit_vectors",
-]
-
 EARTH_RADIUS_M: Final = 6_371_008.8
 #: Who is matched drives there; further out the cells to be looked at are too many to be worth it.
 MOST_RADIUS_M: Final = 50_000.0

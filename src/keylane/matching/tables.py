@@ -27,23 +27,6 @@ from keylane.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "ENTRIES",
-    "LEDGER",
-    "OFFERS",
-    "PAIRS",
-    "REQUESTS",
-    "STAYS",
-    "Kind",
-    "differs",
-    "distinct",
-    "distinct_rows",
-    "numbers",
-    "ranks",
-    "shaped",
-    "sorted_rows",
-]
-
 
 class Kind(IntEnum):
     """What an entry of a lane says. Of two at the same (ts, offset) the larger kind counts."""

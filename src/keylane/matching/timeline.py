@@ -24,17 +24,6 @@ from keylane.matching.tables import ENTRIES, STAYS, Kind, differs, numbers, rank
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "NEVER",
-    "empty_entries",
-    "last_seen",
-    "merged",
-    "moves",
-    "pruned",
-    "stays_pruned",
-    "until",
-]
-
 #: The end of an entry that no other has followed.
 NEVER: Final = int(np.iinfo(np.int64).max)
 

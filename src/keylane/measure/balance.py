@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64] | NDArray[np.float64] | Sequence[int] | Sequence[float]
 
-__all__ = ["cv", "least_cv", "max_over_mean", "noise_floor"]
-
 
 def cv(lanes: Counts) -> float:
     """The coefficient of variation: the standard deviation of the lanes over their mean; 0 when there is nothing.

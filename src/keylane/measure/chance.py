@@ -22,8 +22,6 @@ from keylane.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ALPHA", "Alarm", "Runs", "alarm", "fair_fullest", "keys_chance", "records_chance"]
-
 #: False alarms of a look at all lanes together, at most.
 ALPHA: Final = 0.001
 #: Heaviest keys that a simulated hash places one by one; the rest falls as so many equal keys as it has in effect.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from keylane.placement.overrides import HotRule
     from keylane.router import Router
 
-__all__ = ["Kept", "keeps", "order_scopes"]
-
 #: Key counts are merged when this many have piled up.
 MERGE = 1_000_000
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-__all__ = ["Agreement", "compare_contracts", "compare_data"]
-
 #: Keys kept of each data set; beyond it the sample is thinned by half.
 KEPT: Final = 50_000
 CONFIDENCE: Final = 0.95

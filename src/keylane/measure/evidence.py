@@ -29,28 +29,6 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
 
 
-__all__ = [
-    "BELIEF",
-    "Hypothesis",
-    "Rows",
-    "Tally",
-    "believed",
-    "by_chance",
-    "candidates_for",
-    "distinct_pairs",
-    "family_of",
-    "first_fits",
-    "joined",
-    "lane_numbers",
-    "log_chance",
-    "log_occupancy",
-    "narrowed",
-    "not_keys",
-    "shares",
-    "thinned",
-]
-
-
 # Every (partitioner, encoding) that could have written a column of keys, one for each family that places alike.
 
 #: The member of a family that is shown first: the one most streams were written by.

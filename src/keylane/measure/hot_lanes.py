@@ -34,22 +34,6 @@ if TYPE_CHECKING:
     from keylane.measure.identify import Identification
 
 
-__all__ = [
-    "CAUSES",
-    "WORTH",
-    "Cause",
-    "Heat",
-    "HotLane",
-    "HotVerdict",
-    "of_few",
-    "of_many",
-    "of_one",
-    "of_strangers",
-    "verdict",
-    "why_hot",
-]
-
-
 # What is said of hot lanes: the causes, the values of an answer, and its words. How a lane is judged: `hot`.
 
 Cause: TypeAlias = Literal["mixed-writer", "one-key", "few-keys", "unlucky-hash", "fair"]

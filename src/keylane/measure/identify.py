@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Identification", "Writer", "identify"]
-
 #: Rows that choose the rules.
 HEAD: Final = 100_000
 #: Unexplained rows below this share are strays, not a writer.

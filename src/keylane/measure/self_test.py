@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract, Golden
 
-__all__ = ["COLLAPSE", "collapse", "contract_findings"]
-
 #: Fewer lanes than chance would leave less often than this: the keys collapse.
 COLLAPSE = 1e-3
 

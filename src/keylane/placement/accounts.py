@@ -22,8 +22,6 @@ from keylane.placement.lane_count import lane_count
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["concentrate", "lanes_needed"]
-
 Accounts = dict[str, tuple[int, ...]]
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-__all__ = ["CellLanes", "cell_lanes"]
-
 #: In no leaf.
 OUTSIDE = -1
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["FOLDS", "absolute", "masked", "positive", "unsigned"]
-
 
 def masked(h: Any, lanes: int) -> Any:
     """Drop the sign bit, then modulo: the Java client, and all that follow it.

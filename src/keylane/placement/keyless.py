@@ -15,8 +15,6 @@ from keylane.placement.fold import masked
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["RULES", "STICKY_RUN", "keyless_lanes", "random_at", "round_robin_at", "sticky_at"]
-
 #: Records in a row that a sticky rule of position keeps on one lane.
 STICKY_RUN: Final = 256
 

@@ -7,8 +7,6 @@ from typing import Any
 from keylane.contract.names import MAX_LANES
 from keylane.errors import LaneCountError
 
-__all__ = ["agreed_count", "lane_count", "lanes_exist"]
-
 
 def lane_count(value: Any) -> int:
     """Return a lane count that can be trusted, or say what is wrong with it.

@@ -21,8 +21,6 @@ from keylane.contract.names import MAX_LANES
 from keylane.errors import LaneCountError
 from keylane.hashing.murmur3 import spark_int
 
-__all__ = ["lane_keys", "partition_of"]
-
 
 def partition_of(key: int, partitions: int) -> int:
     """The partition that Spark gives a group whose key is this `int`.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract, Spread
 
-__all__ = ["HotRule", "Overrides", "compile_overrides", "named_lanes"]
-
 
 @dataclass(frozen=True, slots=True)
 class HotRule:

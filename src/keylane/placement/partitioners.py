@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.placement.ranges import Lanes
 
-__all__ = ["Partitioner", "partitioner"]
-
 SPARK_INT: Final = Hash(
     "spark-int", lambda key: spark_int(int.from_bytes(key, "big")), spark_words_rows, null=SPARK_SEED
 )

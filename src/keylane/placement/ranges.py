@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["SPACE", "KeySpace", "Lanes", "key_space", "range_lane", "range_lanes", "range_start"]
-
 SPACE: Final = 1 << 128
 ALLOWED: Final = "ranges from 0 to 2**128 - 1 that meet, without holes"
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Spread
 
-__all__ = ["by_position", "by_sub_key", "by_sub_keys", "lane_set"]
-
 #: An odd number near 2**32 divided by the golden ratio: neighbouring lanes get far-apart scores.
 STEP: Final = 0x9E3779B1
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Key, Table
 
-__all__ = ["LaneTable", "compile_table"]
-
 
 @dataclass(frozen=True, slots=True)
 class LaneTable:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from keylane.plan.hashed_keys import Places
 
-__all__ = ["Ceiling", "Floor", "Possible", "ResolutionBound", "ceiling", "floor", "possible", "says", "useful_lanes"]
-
 #: What holds the floor up: nothing but the mean, the heaviest key, or keys that must share a lane.
 Held: TypeAlias = Literal["mean", "heaviest-key", "shared-lane"]
 

@@ -31,20 +31,6 @@ if TYPE_CHECKING:
     from keylane.placement.cell_lanes import CellLanes
     from keylane.plan.hashed_keys import Fold, Hashed, ProfiledStream, Seen
 
-__all__ = [
-    "ALTERNATIVES",
-    "TITLES",
-    "Candidate",
-    "FoldScore",
-    "Score",
-    "candidates",
-    "fold_score",
-    "score",
-    "standing",
-    "worst_window",
-]
-
-
 # How even lanes are under a strategy: the figures of a candidate, from records by lane and window.
 
 #: A window with less than this part of the mean window says little about lanes.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from keylane.plan.cost import MovedShares
     from keylane.plan.hashed_keys import ProfiledStream
 
-__all__ = ["Choice", "Constraints", "Judged", "choose", "judge", "lane_counts"]
-
 #: As good as the best, for a lane count; and for a strategy.
 ENOUGH: Final = 0.8
 NEARLY: Final = 0.95

@@ -31,19 +31,6 @@ if TYPE_CHECKING:
 
     Named = list[tuple[Any, tuple[int, ...]]]
 
-__all__ = [
-    "Means",
-    "contract_text",
-    "could_be",
-    "geo_contract_text",
-    "geo_lines",
-    "key_value",
-    "next_epoch",
-    "parsed",
-    "unable",
-]
-
-
 # A lane table as a contract: the text that is reviewed and routed by, a line for the cells of each lane.
 
 NAME: Final = "places"

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-__all__ = ["Cost", "Drain", "MovedShares", "cost", "drain_by_gcd", "drain_by_keys", "moved"]
-
 #: More waits than this are told by their numbers, not one by one.
 SHOWN: Final = 10_000
 Rule: TypeAlias = Literal["gcd", "keys"]

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from keylane.plan.hashed_keys import Moves, Places, ProfiledStream
     from keylane.profile.model import Profile
 
-__all__ = ["Today", "moved_from", "today_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Today:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-__all__ = ["document", "names_keys", "notes", "possible_of", "verdict", "why"]
-
-
 # A plan's verdict, its reasons and its notes, a sentence each. The whole page in plain words: `text`.
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from keylane.placement.cell_lanes import CellLanes
 
-__all__ = ["copies_per_rider", "geo_document", "text_of"]
-
 #: Plain hashes that a table is held against.
 _FINER: Final = (0, 1, 2, 3)
 _FORMULA: Final = "abs-long-hashcode"

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     Fit = Callable[[Seen], CellLanes]
 
-__all__ = ["LEFT_OUT", "TAU", "geo_candidates", "geo_standing", "hash_resolutions"]
-
 #: A cell is split above this part of a lane's fair share; `geo table` tries others too.
 TAU: Final = 0.3
 #: Resolutions that are hashed: from cells of 12,000 km2 to cells of 5 km2. Finer ones put neighbours apart.

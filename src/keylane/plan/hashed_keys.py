@@ -28,23 +28,6 @@ if TYPE_CHECKING:
     from keylane.placement.ranges import Lanes
     from keylane.profile.model import Profile, Windows
 
-__all__ = [
-    "Fold",
-    "Hashed",
-    "Moves",
-    "Places",
-    "ProfiledStream",
-    "Seen",
-    "fields_of_place",
-    "folds_of",
-    "hours_of",
-    "lane_loads",
-    "may_be_places",
-    "moved_loads",
-    "places_of",
-]
-
-
 # A stretch of the windows, and what weighs how much in it. What is fitted sees one, and is scored on a later one.
 
 #: Of a stretch: after this part of it a record counts half.

@@ -43,23 +43,6 @@ if TYPE_CHECKING:
 
     Loads = NDArray[np.float64]
 
-__all__ = [
-    "LADDER",
-    "Counted",
-    "FittedTable",
-    "Missed",
-    "TableScore",
-    "Wish",
-    "chosen",
-    "fitted",
-    "hashed",
-    "held_out",
-    "lane_sums",
-    "leaves_of",
-    "missed",
-    "scored",
-]
-
 Strategy: TypeAlias = Literal["hours", "curve"]
 LADDER: Final = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 #: What is even enough of a day, however many records there are.

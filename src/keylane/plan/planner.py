@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from keylane.profile.model import Profile
 
 
-__all__ = ["Plan", "Question", "assumed", "heat_of", "heat_under", "make_plan", "plainly_hashed"]
-
 #: Strategies that leave every key whole, on one lane.
 WHOLE_KEYS: Final = ("hash", "pin", "table", "geo-hash", "geo-table", "geo-curve")
 

@@ -22,25 +22,6 @@ from keylane.plan.bounds import useful_lanes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "AS_OF",
-    "LANE_MB_S",
-    "LIMITS",
-    "Counts",
-    "Demand",
-    "Limit",
-    "LimitCheck",
-    "Need",
-    "Scope",
-    "Sizing",
-    "carried",
-    "check",
-    "lanes_for",
-    "limits_of",
-    "services",
-]
-
-
 # Limits of brokers and services, as data with their names. Whom they are asked for: `sizing`.
 
 AS_OF: Final = 2026

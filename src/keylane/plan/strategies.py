@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from keylane.plan.hashed_keys import Hashed, Moves, Seen
 
-__all__ = ["MOST_MOVED", "STRATEGIES", "Fitted", "evened", "hot", "packed"]
-
-
 # Lanes made even by moving few keys: the pins of the strategy `pin`.
 
 #: Near enough to the least possible: less than this is not worth another pin.

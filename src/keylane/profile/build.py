@@ -34,20 +34,6 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract, Key
     from keylane.profile.model import Windows
 
-__all__ = [
-    "PRECISION",
-    "TRACKED",
-    "ProfileMetadata",
-    "counters_for",
-    "fingerprint_of",
-    "heaviest_first",
-    "most_over",
-    "observed_lanes",
-    "profile_of",
-    "sketched_profile",
-    "unpacked",
-]
-
 #: Columns that are no part of the key.
 WINDOW: Final = "keylane_w"
 SIZE: Final = "keylane_bytes"

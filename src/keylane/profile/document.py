@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     Show = Callable[[int], str]
 
-__all__ = ["HEAVY", "RANKS", "edge_texts", "how_obtained", "key_ranks", "masked", "overview", "shown", "shown_keys"]
-
-
 # How each figure of a profile was obtained, one sentence a figure: what `overview` puts under `how`.
 
 

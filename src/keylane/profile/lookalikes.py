@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from keylane.profile.model import Profile
 
-__all__ = ["Group", "Kind", "Lookalikes", "kind_of", "lookalikes"]
-
 Kind: TypeAlias = Literal["case", "spaces", "unicode", "registry-id", "several"]
 _SPACE: Final = 32
 _BYTES: Final = np.arange(256, dtype=np.uint8)

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Key
 
-__all__ = [
-    "Approximation",
-    "Kind",
-    "ObservedLanes",
-    "Profile",
-    "Windows",
-    "WithoutKey",
-    "position_windows",
-    "time_windows",
-    "windows_for",
-]
-
 #: What windows are cut from: the records' time, or their place in the source.
 Kind: TypeAlias = Literal["time", "position"]
 

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from keylane.errors import DataError
-from keylane.geo.cells import cell_name, cell_of
+from keylane.geo.bits import cell_name
+from keylane.geo.cells import cell_of
 from keylane.keys.encode import encode
 
 

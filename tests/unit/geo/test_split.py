@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keylane.errors import UsageError
-from keylane.geo.bits import ancestor, cell_named, children, curve_end, curve_start, middle, resolution
-from keylane.geo.cells import HOME_RESOLUTION, cell_of
+from keylane.geo.bits import HOME_RESOLUTION, ancestor, cell_named, children, curve_end, curve_start, middle, resolution
+from keylane.geo.cells import cell_of
 from keylane.geo.lane_tables import HOME, Leaves, in_curve_order, split
 
 PHOENIX, TOKYO, ZERO = cell_of(33.45, -112.07), cell_of(35.68, 139.7), cell_of(0.5, 0.5)

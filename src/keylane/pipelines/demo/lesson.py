@@ -16,7 +16,8 @@ from keylane.batch_router import decide
 from keylane.contract.parse import parse_contract
 from keylane.documents.lesson import LessonCell, LessonCheck, LessonDocument, LessonLanes, LessonProducer, LessonTrial
 from keylane.errors import CountError
-from keylane.geo.cells import cell_name, cell_of
+from keylane.geo.bits import cell_name
+from keylane.geo.cells import cell_of
 from keylane.measure.balance import cv, least_cv, max_over_mean, noise_floor
 from keylane.router import Router
 from keylane.systems.kafka.cluster import open_cluster

@@ -1,7 +1,7 @@
 """The partition budget of a Kafka cluster: what each broker carries, and what of it is wrong. Figures only.
 
 A lane is a partition; its copies are its replicas, the first of which is its preferred leader. Who reads a layout from
-a cluster: `systems.kafka.reassign`. What mends it: `reassign`.
+a cluster: `systems.kafka.reassign`. What evens it out: `rebalance`.
 """
 
 from __future__ import annotations

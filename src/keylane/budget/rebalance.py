@@ -4,7 +4,7 @@ The rule, in this order: replicas come within the alert (the fullest broker at m
 as whole lanes allow: one apart) by moving the fewest bytes, then the fewest replicas; the preferred leaders come within
 the same by another order of replica lists, which moves no bytes. Replication factors stay; no broker has a lane twice;
 no lane is on fewer racks than before. A lane that is not whole (a copy behind, gone, or without a leader) is counted
-and left where it is: mend that first.
+and left where it is: repair that first.
 
 Six lanes on brokers 1 and 2, and nothing on 3: the two lightest go, one from each side.
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from keylane.budget.layout import Broker, Lane, Layout
 
-# Tokens on places, brought within a band by the cheapest moves: what `reassign` does with replicas and with leaders.
+# Tokens on positions, brought within a band by the cheapest moves: replicas on brokers, and leaders on brokers.
 
 #: No way leads there. Several of them, added, fit into 64 bits.
 NONE: Final = 1 << 60

@@ -1,4 +1,6 @@
-"""What a contract can say before it runs. `check`, `plan`, `evolve` and the documentation all read this.
+"""Answers of a contract before it runs: order scope, lanes a key uses, merging readers, keys moved by another count.
+
+`check`, `plan`, `evolve` and the documentation all read this.
 
 For each rule of a contract (every other key, each group of hot keys, a table, leaves) it says: what is kept in order,
 how many lanes one key can use, whether readers must merge, and what share of keys another lane count would move.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract, Geo
 
 
-# What a change of lanes by place does: another lane table, resolution or region. Part of `evolve`.
+# Changes of the `geo` section: another lane table, resolution or region.
 
 
 class LeafRange(NamedTuple):

@@ -289,7 +289,7 @@ def _golden_lane(
         yield path, "which lane count does it hold for? hint: lanes: N"
 
 
-# What a table promises about lanes, keys and its own ranges. Read as the docstring above says.
+# The `table` section: lanes, keys and its own ranges.
 
 #: Which keys have an order that ranges can use, and how a bound is written.
 ORDERED: dict[str, type] = {"utf8": str, "int32be": int, "int64be": int, "h3": int}
@@ -371,7 +371,7 @@ def _overlaps(path: Path, ranges: list[dict[Any, Any]], sound: list[int]) -> Ite
             yield (*path, later), f"overlaps ranges[{earlier}]"
 
 
-# What lanes by place promise about the key, the lanes and its leaves. Read as the docstring above says.
+# The `geo` section: the key, the lanes and the leaves.
 
 GEO: Final[Path] = ("spec", "geo")
 KEY: Final[Path] = ("spec", "key")

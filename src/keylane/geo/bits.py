@@ -121,7 +121,7 @@ def cell_named(name: str) -> int | None:
     return cell if len(name) <= 15 and is_cell(cell) else None
 
 
-# The cells right under cells, by their bits: no H3 needed. Their ancestors: `bits`.
+# Children: the cells right under a cell, and home cells in it.
 
 
 def children(cells: NDArray[np.int64]) -> NDArray[np.int64]:

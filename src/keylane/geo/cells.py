@@ -1,7 +1,7 @@
 """Latitude and longitude -> the H3 cell there, as a 64-bit number; the cells around a cell, and their outlines.
 
 H3 itself takes any number: a latitude of 91 wraps over the pole, and one NaN would fail a whole batch. So `coordinates`
-is asked first, here for one location and by the caller for many.
+is asked first, here for one location and by the caller for many. What the bits of a cell say without H3: `bits`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def centres(cells: Any) -> NDArray[np.float64]:
     return np.array([h3.cell_to_latlng(int(cell)) for cell in cells], float).reshape(-1, 2)
 
 
-# The cells around a cell: every cell within so many steps. Rings are never asked for.
+# Disks: every cell within a number of steps of a cell.
 
 try:
     from h3.api import numpy_int as h3
@@ -66,7 +66,7 @@ def disk(cell: int, steps: int) -> NDArray[np.int64]:
     return np.asarray(h3.grid_disk(cell, steps)).astype(np.int64)
 
 
-# The corners of many cells at once, as latitude and longitude. To draw a cell on a map: `shapes`.
+# Outlines: the corners of many cells at once, as latitude and longitude. To draw a cell on a map: `shapes`.
 
 try:
     from h3.api import basic_int as h3

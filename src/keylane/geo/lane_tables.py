@@ -166,7 +166,7 @@ def _siblings(leaves: Cells, coarsest: int) -> Cells:
     return np.concatenate(out)
 
 
-# Leaves -> lanes, so that lanes are evenly filled in every hour of the day; or in ranges of the curve.
+# Packing: leaves -> lanes, evenly filled in every hour of the day; or in ranges of the curve.
 
 #: The day beside its hours: as much as all of them together.
 _DAY: Final = 1.0
@@ -229,7 +229,7 @@ def _with_neighbours(lanes: Lanes) -> Lanes:
     return lanes[before]
 
 
-# A lane table that has grown uneven, made even again by moving little: the sticky change of a table in use.
+# Rebalancing: a table in use that has grown uneven, made even again by moving little.
 
 GOAL: Final = 0.0075
 HOUR_GOAL: Final = 0.025

@@ -1,11 +1,11 @@
-"""What a cell looks like on a flat map: its outline, and which side of it which neighbour lies on.
+"""Cells on a flat map: outlines, neighbours by side, and the borders between lanes with the copies that cross them.
 
 A map is cut somewhere: a cell that crosses the 180th meridian has corners at 179 and at -179, and a line drawn from one
 to the other would run across the whole map. So outlines are unrolled here: each longitude is within half a turn of the
 one before it, and may be above 180 or below -180. A cell around a pole has no two sides; it is drawn as a band from its
 outline up to the pole, one turn wide. Whoever draws repeats the map every 360 degrees.
 
-Which cells are neighbours in a lane table, and what crosses between them: `borders`.
+The map itself is drawn by `report.map`. The corners of many cells at once, for search: `cells.outlines`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def side_km(resolution: int) -> float:
     return float(h3.average_hexagon_edge_length(resolution, "km"))
 
 
-# Where lanes meet in a lane table, and about how many copies cross there.
+# Borders: where the lanes of a lane table meet, and about how many copies cross there.
 
 
 class Leaf(NamedTuple):

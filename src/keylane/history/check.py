@@ -1,4 +1,4 @@
-"""`check(batches)`: the verdict on a history, on this machine, in bounded memory.
+"""The history checker on one machine: rows dealt to buckets in bounded memory, each judged, results added up.
 
 The same rules over a cluster: `keylane.spark.history`. What the rows are: `rows`; what the rules are: `rules`.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from keylane.history.verdict import BucketResult
 
-# Which rows have to be seen together: the three judgements, and how rows are dealt to buckets for each.
+# Judgements: which rows have to be seen together, and how they are dealt to buckets for each.
 
 #: Buckets at each level are 2**BITS; a bucket that is too large is dealt again by the next bits of the same hash.
 BITS: Final = 6
@@ -100,7 +100,7 @@ JUDGEMENTS: Final = (
 )
 
 
-# Rows dealt to buckets in bounded memory: what is more than the budget waits in temporary Arrow files.
+# Buckets: what is more than the memory budget waits in temporary Arrow files.
 
 
 #: Bytes of rows that are held in memory before they go to files, for each judgement.
@@ -223,11 +223,8 @@ def check(
 
 def _judged(buckets: list[Buckets], settings: Settings) -> Iterator[BucketResult]:
     for judgement, of_it in zip(JUDGEMENTS, buckets, strict=True):
-        yield added((_judge(judgement, table, settings) for table in of_it.tables()), settings.keep)
-
-
-def _judge(judgement: Judgement, table: pa.Table, settings: Settings) -> BucketResult:
-    return judgement.judge(table.combine_chunks(), settings)
+        results = (judgement.judge(table.combine_chunks(), settings) for table in of_it.tables())
+        yield added(results, settings.keep)
 
 
 def _sized(batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[pa.RecordBatch]:

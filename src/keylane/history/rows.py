@@ -157,7 +157,7 @@ def _refuse_gaps(batch: pa.RecordBatch) -> None:
                 raise DataError.of(f"a {KINDS[code]} of a history lacks its {name!r}", got="null")
 
 
-# The few vector steps that the rules share: codes for text, where groups begin, running maxima, violations from rows.
+# Vector steps that the rules share: codes for text, where groups begin, running maxima, violations from rows.
 
 #: Bytes of a key that a violation shows.
 SHOWN: Final = 80

@@ -5,7 +5,7 @@ Rules about single records, judged over all rows of some (writer, seq):
     lost         a send that is known to have succeeded, and was neither read nor set aside
     invented     a read of what was never sent, of what is known to have failed, or with another key than was sent
     duplicated   exactly-once: any read after the first. At-least-once: a read in another lane than the first; repeats
-                 within a lane are judged by `lanes`, which sees whether they are rewinds
+                 within a lane are judged by `judge_lanes`, which sees whether they are rewinds
 
 A send whose outcome is unknown may be read or not. Worked example: sends 1 ok, 2 unknown, 3 failed; reads 2, 3, 3: then
 1 is lost, both reads of 3 are invented, and the second is a duplicate, too.
@@ -138,7 +138,7 @@ def _facts(what: Any, outcome: Any, best: Any, reads: Any) -> Counter[str]:
     return facts
 
 
-# Rules about what is kept in order: reordered, split key, early apply. Judged over all rows of some scopes.
+# Order: reordered, split key, early apply. Judged over all rows of some scopes.
 
 ORDER_COLUMNS = ("what", "writer", "seq", "scope", "generation", "stream", "lane", "offset", "who", "t0", "t1")
 
@@ -288,7 +288,7 @@ def _against_cutovers(at: _Columns, applies: Any) -> list[tuple[Any, str]]:
     return out
 
 
-# Rules about lanes: inconsistent offsets, stale epochs, misrouted, two owners, and repeats that are no rewind.
+# Lanes: inconsistent offsets, stale epochs, misrouted, two owners, and repeats that are no rewind.
 
 LANE_COLUMNS = (
     *("what", "writer", "seq", "key", "generation", "stream", "lane", "offset", "epoch", "replay"),

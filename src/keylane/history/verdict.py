@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,7 +97,7 @@ class BucketResult:
 
     def as_text(self) -> str:
         """As one line of JSON, for a frame of text."""
-        values = [[_plain(v) for v in group] for group in (self.violations, self.lanes)]
+        values = [[list(asdict(v).values()) for v in group] for group in (self.violations, self.lanes)]
         return json.dumps([self.counts, self.looked_at, self.facts, *values])
 
     @classmethod
@@ -111,10 +111,6 @@ class BucketResult:
             tuple(Violation(*one) for one in violations),
             tuple(LaneSeen(*one) for one in lanes),
         )
-
-
-def _plain(value: Any) -> list[Any]:
-    return list(asdict(value).values())
 
 
 def added(founds: Iterable[BucketResult], keep: int) -> BucketResult:

@@ -1,4 +1,4 @@
-"""One driver to at most one rider: greedy in the order of asking, or the best over all requests of a window.
+"""Assignment of drivers to riders, greedy or optimal, and the offers that hold a driver.
 
 greedy    requests in the order of ts and rider; each takes its nearest driver that is still free. Nobody waits for a
           later request, and an early one may take the only driver of a later one.
@@ -121,7 +121,7 @@ def _sparse(asks: Rows, free: Rows, metres: NDArray[np.float64], shape: tuple[in
 ASSIGNMENTS: Final[dict[str, Callable[[Any], Any]]] = {"greedy": greedy, "optimal": optimal}
 
 
-# Offers: a driver held for one rider until a moment, with an id that makes telling it twice harmless.
+# Offers: a driver held for one rider until a moment, with an id that makes a repeat harmless.
 
 
 def offer_id(rider: str, rider_ts: int, attempt: int = 1) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.intp]
 
-# Partial answers of several lanes -> one answer per request: each pair once, the nearest K.
+# Merging: partial answers of several lanes -> one answer a request, each pair once, the nearest K.
 
 
 def merged_pairs(partials: pa.Table | Iterable[pa.Table], nearest: int | None = None) -> pa.Table:

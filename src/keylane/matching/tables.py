@@ -6,7 +6,7 @@ have the same `ts` and `offset`: a second one with both is the same ping, sent t
 
 ENTRIES   what a lane knows of its drivers: pings, and tombstones as entries of kind LEFT. `timeline` keeps them
 REQUESTS  riders that ask; one request is one (rider, ts)
-PAIRS     a request and a driver near it; `rider_offset` says which of several tellings of a request it answers
+PAIRS     a request and a driver near it; `rider_offset` says which of several copies of a request it answers
 STAYS     in which lane a driver is from (ts, offset) on; also the shape of pings that `timeline` reads and of the
           tombstones it gives, where `lane` is the lane that gets them
 OFFERS    a driver offered to a rider until `expires`
@@ -87,7 +87,7 @@ def shaped(table: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return chosen if chosen.schema.equals(schema) else chosen.cast(schema)
 
 
-# The order of tables: ids as numbers that sort as the ids do, and rows by id and then by numbers.
+# Row order: ids as numbers that sort as the ids do, and rows by id and then by numbers.
 
 
 def numbers(table: pa.Table, *names: str) -> tuple[NDArray[Any], ...]:
@@ -129,7 +129,7 @@ def differs(*keys: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
-# Requests that are told more than once: the one with the larger offset counts, once.
+# Repeated requests: the one with the larger offset counts, once.
 
 
 def distinct_rows(requests: pa.Table) -> NDArray[np.intp]:

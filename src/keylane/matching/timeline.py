@@ -88,7 +88,7 @@ def pruned(entries: pa.Table, before: int, expire: int | None = None) -> pa.Tabl
     return entries if kept.all() else entries.filter(pa.array(kept)).combine_chunks()
 
 
-# When a driver changes lanes: tombstones to the lanes it left, so that no lane keeps a ghost of it.
+# Tombstones: where a driver changes lanes, the lane it left is notified, so that none keeps a ghost of it.
 
 
 def moves(stays: pa.Table, pings: pa.Table) -> tuple[pa.Table, pa.Table]:

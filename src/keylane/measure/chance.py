@@ -1,4 +1,4 @@
-"""Is the fullest lane fuller than chance makes it? A detector whose false-alarm rate is stated, for two lanes and more.
+"""The chance that a fair hash fills a lane so: bounds with a stated rate of false alarms, for two lanes and more.
 
 Two nulls, for two states of knowledge. Only the records of each lane are known: records fall evenly and alone
 (`alarm`). The records of each key are known: *keys* fall evenly and alone, each with all of its records, so a lane is

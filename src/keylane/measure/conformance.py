@@ -1,7 +1,8 @@
-"""Does this data keep its contract: lanes as promised, expectations met.
+"""Conformance of data to its contract: lanes as promised, expectations met; and the order scope of each record.
 
 One pass: every row is routed and its lane held against the promised one; the expectations are read off the counts.
-Memory grows with the number of distinct keys, never with the number of rows.
+Memory grows with the number of distinct keys, never with the number of rows. Several data sets: `copartition`. Without
+data: `self_test`.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _most(name: str, got: float, allowed: float | None, text: str) -> Iterator[F
         yield Finding("error", f"spec.expect.{name}", f"{text.format(got)}; allowed: at most {allowed}")
 
 
-# What a contract keeps in order of each record: the bytes that name its order scope.
+# Order scopes: the bytes that name what a contract keeps in order, for each record.
 
 
 def order_scopes(router: Router, decided: Decided) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Are these contracts, or these data sets, co-partitioned? Lane count, hash and key bytes, and the odd one named.
+"""Co-partitioning of contracts or of data sets: lane count, hash and key bytes compared, and the odd one named.
 
 Kafka Streams can check the lane count only, so a stream with another hash or other key bytes joins wrongly without an
 error. Contracts are compared as promises. Data sets are compared on keys they share: both sides keep the keys whose

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
 
 
-# Every (partitioner, encoding) that could have written a column of keys, one for each family that places alike.
+# Hypotheses: every (partitioner, encoding) that could have written a column of keys, one for each family.
 
 #: The member of a family that is shown first: the one most streams were written by.
 _USUAL: Final = {"crc32/unsigned": "librdkafka-consistent-random", "fnv1a/absolute": "sarama-hash"}
@@ -156,7 +156,7 @@ def _lane_of_nothing(name: str, key: bytes | None, lanes: int) -> int | None:
     return one.fold(one.hash.of(key), lanes) if one.hash else None
 
 
-# Shares of several writers, from which rule each record fits first; and how likely chance is as an explanation.
+# Mixtures: shares of several writers, from which rule each record fits first.
 
 
 def first_fits(predicted: Sequence[NDArray[Any]], lanes: int, *, few: bool = False) -> NDArray[np.float64]:

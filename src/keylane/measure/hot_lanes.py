@@ -1,8 +1,8 @@
 """Why a lane is hot: one key, few keys, an unlucky hash or a mixed writer; each distinguished, with its evidence.
 
 A lane is hot when it carries `worth` times the mean or more and evenly falling records would not do that; or when
-evenly falling *keys* would not fill it so (`alarm`), however little it is above the
-mean. Its cause is the first that holds:
+evenly falling *keys* would not fill it so (`chance`), however little it is above the mean. Its cause is the first that
+holds:
 
 mixed-writer   half of its excess, or more, are records that the contract places on another lane
 one-key        its heaviest key is half of the excess or more, stands out among the lighter ones, and without it the
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from keylane.measure.identify import Identification
 
 
-# What is said of hot lanes: the causes, the values of an answer, and its words. How a lane is judged: `hot`.
+# Causes, the values of an answer, and its sentences.
 
 Cause: TypeAlias = Literal["mixed-writer", "one-key", "few-keys", "unlucky-hash", "fair"]
 CAUSES: Final[tuple[Cause, ...]] = ("mixed-writer", "one-key", "few-keys", "unlucky-hash", "fair")

@@ -1,4 +1,4 @@
-"""What a contract says about itself that can be tried without data: golden examples, and keys chosen by hand.
+"""Self-test of a contract, without data: golden examples, and keys chosen by hand.
 
 A key chosen to land on a lane of its own often does not: three short keys on two lanes share one for certain. `check`
 says so before the stream exists. With data: `conformance`.

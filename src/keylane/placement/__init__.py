@@ -2,8 +2,8 @@
 
     lane_count    what a lane count may be
     fold          sign, mask and modulo rules, one function each
-    ranges        ranges of the 128-bit key space (shards): sorted starts -> lane
-    keyless       sticky, random, round robin: lanes without a key, from a position or a given random source
+    ranges        `KeySpace`: ranges of the 128-bit space, such as shards, and the lane of each
+    keyless       sticky, random, round robin: lanes without a key, from a position
     partitioners  hash + fold = the partitioner named after its client
     overrides     hot keys and tables of a contract, ready for look-up
     spread        one key over several lanes, by sub-key or by position

@@ -1,4 +1,4 @@
-"""Key space: 128-bit hash -> lane, by ranges that need not be equal. The shards of a Kinesis stream are one.
+"""The key space: 128-bit hash -> lane, by ranges that need not be equal, such as the shards of a Kinesis stream.
 
 Rule: the space 0 .. 2**128 - 1 is cut into ranges without holes; each begins at its start and ends before the next
 one's. A number is on the lane of the range that holds it, and a boundary belongs to the range that it begins. Lanes are

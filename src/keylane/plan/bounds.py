@@ -1,4 +1,4 @@
-"""What no lane count and no placement can beat: the hottest key, and keys that must share a lane.
+"""Bounds that no lane count and no placement can beat: of the hottest key, and of few cells on many lanes.
 
 A key on one lane makes that lane at least as full as the key is heavy, however many lanes there are: with a share p,
 more than about 1/p lanes gain nothing. How full lanes really become under a strategy is counted, not bounded; how even
@@ -137,7 +137,7 @@ def ceiling(hottest_share: float, lanes: int, allowed: float = 1.3) -> Ceiling:
     return Ceiling(hottest_share, useful, helps, says)
 
 
-# What cells can do on lanes: how many they can fill, how even that can be, and what would help where it is not enough.
+# Cells on lanes: how many lanes they can fill, how even that can be, and what would help.
 
 #: The fullest lane over the mean that is even enough, where nothing is said.
 ENOUGH: Final = 1.3

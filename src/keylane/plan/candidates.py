@@ -1,7 +1,7 @@
 """Every strategy times every lane count, each fitted on what was seen and scored on what came later.
 
     strategies      the keys that go elsewhere
-    stream          the records that then lie on each lane, by window
+    hashed_keys     the records that then lie on each lane, by window
     score           how even that is
 
 `max_over_mean` is the promise: fitted on the first three quarters of the records, scored on the last. `score` has the
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from keylane.placement.cell_lanes import CellLanes
     from keylane.plan.hashed_keys import Fold, Hashed, ProfiledStream, Seen
 
-# How even lanes are under a strategy: the figures of a candidate, from records by lane and window.
+# Scores: how even lanes are under a strategy, from records by lane and window.
 
 #: A window with less than this part of the mean window says little about lanes.
 THIN: Final = 0.1

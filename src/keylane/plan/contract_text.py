@@ -1,4 +1,4 @@
-"""A candidate as a contract: its text, ready for `route`, and what the contract says of itself.
+"""Contracts as YAML text, ready for review and for `route`: of a candidate of a plan, and of a lane table.
 
 The text is made by hand, for a person to read in a review: one key a line in a table, pins grouped by lane. What it
 promises is then asked of the parsed contract (`contract.answers`); nothing here has an opinion of its own.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Named = list[tuple[Any, tuple[int, ...]]]
 
-# A lane table as a contract: the text that is reviewed and routed by, a line for the cells of each lane.
+# Lane tables: the cells of each lane, wrapped.
 
 NAME: Final = "places"
 STREAMS: Final = ("driver-locations", "rider-requests")

@@ -1,4 +1,4 @@
-"""Today's contract on the keys of a profile: the lanes that each key has now, in the same form as a strategy's moves.
+"""The current contract on the keys of a profile: the lanes of each key now, in the same form as a strategy's moves.
 
 So that today is a candidate like any other, and a change can be counted key by key.
 """

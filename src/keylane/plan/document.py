@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-# A plan's verdict, its reasons and its notes, a sentence each. The whole page in plain words: `text`.
+# The verdict of a plan, its reasons and its notes, a sentence each. The whole plan in plain text: `text`.
 
 
 def verdict(plan: Plan) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from keylane.placement.ranges import Lanes
     from keylane.profile.model import Profile, Windows
 
-# A stretch of the windows, and what weighs how much in it. What is fitted sees one, and is scored on a later one.
+# Time folds: strategies are fitted on one range of windows and scored on a later one.
 
 #: Of a stretch: after this part of it a record counts half.
 HALF_LIFE: Final = 0.25
@@ -119,7 +119,7 @@ def _cut(
     return Fold(Seen(profile, 0, cut, totals), Seen(profile, cut, last, totals)) if there else None
 
 
-# The keys of a profile as places: home cells along the curve, with what each has of every window.
+# Keys that are locations: home cells along the curve, with the records of each in every window.
 
 _HOUR: Final = 3_600_000_000
 #: A longer window is of no hour.

@@ -188,7 +188,7 @@ def _lanes_after(stream: ProfiledStream, choice: Choice) -> NDArray[np.int32]:
     return lanes
 
 
-# Why lanes are hot under a contract, from a profile: `measure.hot_lanes` asked with the keys' lanes, as a document.
+# Hot lanes of a profile under a contract, as a document: `measure.hot_lanes` with the lanes of the keys.
 
 
 def heat_of(profile: Profile, contract: Contract, seed: int) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from keylane.plan.bounds import useful_lanes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Limits of brokers and services, as data with their names. Whom they are asked for: `sizing`.
+# Limits of brokers and services, as data with their names.
 
 AS_OF: Final = 2026
 

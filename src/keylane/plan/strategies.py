@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from keylane.plan.hashed_keys import Hashed, Moves, Seen
 
-# Lanes made even by moving few keys: the pins of the strategy `pin`.
+# Greedy rebalancing: pin the fewest heavy keys.
 
 #: Near enough to the least possible: less than this is not worth another pin.
 NEAR: Final = 0.01

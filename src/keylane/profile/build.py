@@ -225,7 +225,7 @@ def _known(profile: Profile) -> dict[str, Any]:
     }
 
 
-# Sketches of windows -> a profile of the heavy keys, with what it leaves open.
+# Approximate profiles: sketches of windows -> the heavy keys, with error bounds.
 
 
 #: Keys that the sketch of a window keeps, and the precision of distinct counts.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Show = Callable[[int], str]
 
-# How each figure of a profile was obtained, one sentence a figure: what `overview` puts under `how`.
+# Methods: how each figure of a profile was obtained, one sentence a figure, under `how`.
 
 
 def how_obtained(profile: Profile) -> dict[str, str]:
@@ -106,7 +106,7 @@ def _lanes(profile: Profile) -> str:
     return f"{text} {profile.lanes.misplaced:,} record(s) lie in another lane than the contract gives their key."
 
 
-# Keys as they may be shown to others: cut, with a hash that tells two of them apart. Keys are personal data.
+# Masking: keys as they may be shown to others, cut, with a hash that distinguishes them. Keys are personal data.
 
 
 def masked(key: str, salt: bytes) -> str:
@@ -154,7 +154,7 @@ def overview(
     stored: str | None = None,
     hot: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The document. `salt` goes into the hashes of keys; `stored` is the profile's folder; `hot` is `hot.why_hot`'s."""
+    """The document. `salt` goes into the hashes of keys; `stored` is the folder of the profile; `hot` is of `why_hot`."""
     show = shown_keys(profile, None if show_keys else salt)
     alike = lookalikes(profile)
     lanes, approximate, records = profile.lanes, profile.approximate, profile.records

@@ -111,7 +111,7 @@ class Profile:
         return int(self.by_window.sum(dtype=np.int64)) + self.without_key.records + untold
 
 
-# Where the windows of a profile lie: of one length in time, or of equal numbers of records.
+# Windows: of one length in time, or of equal numbers of records.
 
 #: As many windows as a day has hours, unless somebody says otherwise; fewer where each costs more.
 USUAL: Final = 24

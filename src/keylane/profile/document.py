@@ -154,7 +154,7 @@ def overview(
     stored: str | None = None,
     hot: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The document. `salt` goes into the hashes of keys; `stored` is the folder of the profile; `hot` is of `why_hot`."""
+    """The document. `salt` goes into the hashes of keys; `stored` is the profile's folder; `hot` is of `why_hot`."""
     show = shown_keys(profile, None if show_keys else salt)
     alike = lookalikes(profile)
     lanes, approximate, records = profile.lanes, profile.approximate, profile.records

@@ -234,3 +234,14 @@ def test_what_is_no_place_needs_no_library_of_places(module: str) -> None:
     code = f"import sys\nfor name in ('h3', 'scipy'): sys.modules[name] = None\nimport keylane.{module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_what_is_read_without_spark_is_imported_without_it() -> None:
+    """Endpoints and what `identify`, `check` and `verify` read through them; the twin: what scans needs Spark."""
+    modules = ["files.endpoint", "files.data", "files.stream", "kafka.endpoint", "kafka.data", "kafka.stream"]
+    code = "import sys\nsys.modules['pyspark'] = None\nimport {}"
+    without = code.format(", ".join(f"keylane.systems.{name}" for name in modules))
+    done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    twin = [sys.executable, "-c", code.format("keylane.systems.kafka.frames")]
+    assert subprocess.run(twin, capture_output=True, text=True, check=False).returncode != 0

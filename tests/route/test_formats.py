@@ -14,6 +14,7 @@ from tests.route.worlds import contract
 from keylane import Router
 from keylane.errors import DataError, TargetError
 from keylane.pipelines.route import Options, route
+from keylane.systems.files.listing import source_files
 from keylane.testing.folders import dead_letters, lanes_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,16 @@ BAD_JSON = [
     b'{"k":"\\\\\\udc00"}',
     b"control \x00\x1b[31m characters",
 ]
+
+
+def test_files_are_those_that_other_commands_list(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = tmp_path / "in", tmp_path / "out"
+    for name in ("a.parquet", "_day=1/b.parquet", "C.PARQUET", "d.Pq", "_tmp/e.parquet", ".f.parquet", "g.parquet.txt"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"k": [name]}), source / name)
+    assert counts(route(contract(), str(source), str(target), spark=spark)) == (4, 4, 0, 0)
+    listed = {str(path.relative_to(source)) for path in source_files(source, "parquet")}
+    assert {row["k"] for row in records(target)} == listed == {"a.parquet", "_day=1/b.parquet", "C.PARQUET", "d.Pq"}
 
 
 def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:

@@ -124,12 +124,16 @@ def check_every(text: str) -> None:
 
 
 def file_names(spark: SparkSession, folder: str, pattern: str, most: int) -> DataFrame:
-    """Files as they appear: names, ages and sizes, at most so many a batch. Their contents are not even asked for."""
+    """Files as they appear: names, ages and sizes, at most so many a batch. Their contents are not even asked for.
+
+    Letters of the pattern are of either case, as for whoever lists the same files without Spark.
+    """
+    any_case = re.sub("[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", pattern)
     return (
         spark.readStream.format("binaryFile")
         .schema(_FILE_COLUMNS)
         .option("recursiveFileLookup", value=True)
-        .option("pathGlobFilter", pattern)
+        .option("pathGlobFilter", any_case)
         .option("maxFilesPerTrigger", most)
         .option("maxFileAge", _ANY_AGE)
         .load(f"file://{folder}")

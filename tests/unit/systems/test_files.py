@@ -191,6 +191,13 @@ def test_packed_lines_are_read(packed: str, name: str, write: Callable[[Path], N
     assert rows(tmp_path / f"{name}.{packed}") == {"k": KEYS, "lane": [1, 2]}
 
 
+def test_what_only_spark_unpacks_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    as_jsonl(tmp_path / "a.jsonl")
+    (tmp_path / "b.jsonl.zst").write_bytes(b"x")
+    with pytest.raises(DataError, match=r"b\.jsonl\.zst"):
+        open_data(str(tmp_path))
+
+
 def truncated(path: Path) -> None:
     as_parquet(path)
     path.write_bytes(path.read_bytes()[:-10])

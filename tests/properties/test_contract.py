@@ -28,7 +28,7 @@ MANY = settings(max_examples=6 * settings().max_examples)
 class Quoting(yaml.SafeDumper):
     """Writes every text in quotes, so that no word is taken for a number by any reader."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's name for it
+    def ignore_aliases(self, data: Any) -> bool:
         return True
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyarrow import parquet
 from tests.unit.systems import memory
 from tests.unit.systems.test_memory_system import KEYS, SPEC, streams
 
 from keylane.errors import UnsupportedError
 from keylane.pipelines.profile import Options, profile
+from keylane.pipelines.route import route
+from keylane.pipelines.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -39,6 +43,24 @@ def test_records_in_other_lanes_are_counted(agreed: Contract, spark: SparkSessio
     found = profile("memory://here/raw", contract=agreed, spark=spark)
     assert found.lanes is not None
     assert found.lanes.misplaced
+
+
+def test_a_route_from_it_and_into_it(agreed: Contract, spark: SparkSession) -> None:
+    found = route(agreed, "memory://here/raw", "memory://here/routed", spark=spark)
+    assert (found.counts.in_, found.counts.out) == (len(KEYS), len(KEYS))
+    assert verify("memory://here/raw", "memory://here/routed", agreed).ok
+    lost = memory.STREAMS["routed"]
+    memory.STREAMS["routed"] = lost.slice(1)
+    assert not verify("memory://here/raw", "memory://here/routed", agreed).ok
+
+
+def test_a_route_between_it_and_a_folder(agreed: Contract, spark: SparkSession, tmp_path: Path) -> None:
+    folder = str(tmp_path / "lanes")
+    assert route(agreed, "memory://here/raw", folder, spark=spark).counts.out == len(KEYS)
+    assert verify("memory://here/raw", folder, agreed).ok
+    files = str(tmp_path / "files.parquet")
+    parquet.write_table(memory.STREAMS["raw"].drop_columns(["lane", "offset"]), files)
+    assert route(agreed, files, "memory://here/routed", spark=spark).counts.out == len(KEYS)
 
 
 @pytest.mark.usefixtures("agreed")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from keylane.systems.atomic import Lock
     from keylane.systems.folders.folder import Counts, Taken
 
-__all__ = ["BatchReport", "Followed", "Origin", "RouteTarget", "Routed", "RowsFollowed", "Standing"]
+__all__ = ["BatchReport", "Followed", "Origin", "RouteTarget", "Routed", "RowsFollowed", "Standing", "Start"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +72,41 @@ class Routed:
 
 
 class Standing(Protocol):
-    """Where a target stands after its last batch, as far as a source needs to know it."""
+    """Where a target stands after its last batch, as far as a source needs to know it.
+
+    `schema` are the columns seen so far, as Spark's JSON, nothing before the first batch. `next_position` is that of
+    the next record. Files, or offset ranges of partitions, that were taken so far are counted, and their bytes.
+    """
 
     @property
     def schema(self) -> str:
-        """The columns seen so far, as Spark's JSON; nothing before the first batch."""
+        """The columns seen so far."""
         ...
 
     @property
     def next_position(self) -> int:
-        """The position of the next record."""
+        """Of the next record."""
         ...
 
     @property
     def taken_files(self) -> int:
-        """Files, or pieces of partitions, taken so far."""
+        """So far."""
         ...
 
     @property
     def taken_bytes(self) -> int:
-        """And their bytes."""
+        """Of those."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The standing of a target that has taken nothing."""
+
+    schema: str = ""
+    next_position: int = 0
+    taken_files: int = 0
+    taken_bytes: int = 0
 
 
 class Followed(Protocol):
@@ -172,40 +186,34 @@ class RowsFollowed:
         return row_position()
 
 
-class RouteTarget(Protocol):
-    """The target of a route, open and locked."""
+class RouteTarget:
+    """The target of a route, open and locked. A system adds `write`, `result` and where it stands."""
 
     router: Router
     #: What the target remembers of its source.
     origin: Origin
-
-    @property
-    def lock(self) -> Lock:
-        """The lock that is held."""
-        ...
-
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        ...
+    lock: Lock
+    #: Spark's checkpoint.
+    checkpoint: Path
+    source: Followed
 
     @property
     def last_batch(self) -> tuple[int, str]:
         """The number of the last batch, -1 before the first, and the identity of the query that made it."""
-        ...
+        return -1, ""
 
     def taken(self) -> Iterable[Taken]:
         """What the target knows it has taken of its source, where it keeps that."""
-        ...
+        return ()
 
-    def begin(self, spark: SparkSession, source: Followed) -> None:
+    def begin(self, spark: SparkSession, source: Followed) -> None:  # noqa: ARG002  for those who need it
         """Take the session and the source; called once, before the first batch."""
-        ...
+        self.source = source
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """Write one batch and commit it, unless it is committed already."""
-        ...
+        raise NotImplementedError
 
     def result(self, source: str, *, stopped: bool) -> Routed:
         """What this run came to."""
-        ...
+        raise NotImplementedError

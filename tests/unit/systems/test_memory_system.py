@@ -40,11 +40,10 @@ def streams(contract: Contract) -> dict[str, pa.Table]:
     router, offsets = Router(contract), Counter[tuple[str, int]]()
     rows: dict[str, list[dict[str, Any]]] = {"raw": [], "payments": []}
     for n, key in enumerate(KEYS):
-        source, offset = f"raw/{n % 2}", n // 2
         lane = router.placed({"k": key}).lane
         assert lane is not None
-        rows["raw"].append({"k": key, "at": n, "lane": n % 2, "offset": offset})
-        placed = {"lane": lane, "offset": offsets["payments", lane], "source": source, "position": offset}
+        rows["raw"].append({"k": key, "at": n, "lane": n % 2, "offset": n // 2})
+        placed = {"lane": lane, "offset": offsets["payments", lane], "source": "raw", "position": n}
         rows["payments"].append({"k": key, "at": n, **placed})
         offsets["payments", lane] += 1
     return {name: pa.Table.from_pylist(some) for name, some in rows.items()}

@@ -9,11 +9,11 @@ from __future__ import annotations
 import shutil
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import TargetError
-from keylane.systems.flow import BatchReport, Origin, Routed
+from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
 from keylane.systems.folders.folder import (
     Counts,
     Head,
@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from keylane.router import Router
     from keylane.spark.context import RunContext
     from keylane.spark.read_parquet import Batch, SourceFile
     from keylane.spark.write_lanes import LaneFile
-    from keylane.systems.atomic import Lock
-    from keylane.systems.flow import Followed
     from keylane.systems.folders.folder import Target
 
 __all__ = ["FolderTarget", "known_origin", "open_folder"]
@@ -62,8 +60,8 @@ def open_folder(path: Path, router: Router, origin: Origin, run: RunContext) -> 
         yield FolderTarget(held, router, origin, run, before, before)
 
 
-@dataclass(slots=True)
-class FolderTarget:
+@dataclass
+class FolderTarget(RouteTarget):
     """A folder that is open: the manifest that this run began with, and the last one."""
 
     folder: Target
@@ -72,18 +70,10 @@ class FolderTarget:
     run: RunContext
     before: Manifest
     last: Manifest
-    _source: list[Followed] = field(default_factory=list)
     _unordered: bool = False
 
-    @property
-    def lock(self) -> Lock:
-        """The lock that is held."""
-        return self.folder.lock
-
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.folder.checkpoint
+    def __post_init__(self) -> None:
+        self.lock, self.checkpoint = self.folder.lock, self.folder.checkpoint
 
     @property
     def last_batch(self) -> tuple[int, str]:
@@ -95,17 +85,13 @@ class FolderTarget:
         for manifest in self.folder.manifests():
             yield from manifest.taken
 
-    def begin(self, spark: SparkSession, source: Followed) -> None:  # noqa: ARG002  frames bring their session
-        """Take the source."""
-        self._source.append(source)
-
     def write(self, frame: DataFrame, batch: int) -> None:
         """Write one batch and commit it, unless it is committed already."""
         from keylane.spark.context import translated
         from keylane.spark.session import active_session_kept
 
         with active_session_kept():
-            began, source = time.monotonic(), self._source[0]
+            began, source = time.monotonic(), self.source
             taken = source.taken(frame)
             if self._is_committed(batch, taken):
                 return
@@ -166,8 +152,7 @@ class FolderTarget:
             # Files without a byte: Spark counts them, and passes them over.
             same = replace(self.last, counts=Counts(), placed=(), taken=())
             return replace(same, batch=batch, query=query, staging=staging.name)
-        source = self._source[0]
-        rows, names = source.rows(frame, taken, self.last), source.names(taken)
+        rows, names = self.source.rows(frame, taken, self.last), self.source.names(taken)
         routed = decided(rows, self.router)
         lanes = write_lanes(routed, rows, names, self.last.next, staging / "lanes")
         out = sum(file.records for file in lanes)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.contract.fingerprint import abbreviated
 from keylane.errors import CountError
 from keylane.router import Router
-from keylane.systems.flow import BatchReport, Origin, Routed
+from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
 from keylane.systems.folders.folder import Counts
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, dead_topic
@@ -23,7 +23,7 @@ from keylane.systems.kafka.state import Plan, RouteHead, open_state, read_head, 
 from keylane.systems.kafka.topics import Topics, agreed_lanes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
     from keylane.spark.kafka_writer import Division
     from keylane.spark.messages import Messages
-    from keylane.systems.atomic import Lock
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.flow import Followed
-    from keylane.systems.folders.folder import Taken
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import Cluster
     from keylane.systems.kafka.state import Done, RouteState
@@ -72,8 +70,8 @@ def open_topics(
             yield KafkaTarget(router, origin, target, options, cluster, state, run, last, last, state.parked())
 
 
-@dataclass(slots=True)
-class KafkaTarget:
+@dataclass
+class KafkaTarget(RouteTarget):
     """Topics that are open: what this run began with, the last batch that is done, and the keys that are parked."""
 
     router: Router
@@ -87,36 +85,14 @@ class KafkaTarget:
     last: Done
     parked: list[Parked] = field(default_factory=list)
     about: dict[str, Column] = field(default_factory=dict)
-    _begun: list[tuple[Followed, Topics]] = field(default_factory=list)
 
-    @property
-    def lock(self) -> Lock:
-        """The lock that is held."""
-        return self.state.lock
-
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.state.checkpoint
+    def __post_init__(self) -> None:
+        self.lock, self.checkpoint = self.state.lock, self.state.checkpoint
 
     @property
     def last_batch(self) -> tuple[int, str]:
         """The number of the last batch, and the query that made it."""
         return self.last.batch, self.last.query
-
-    @property
-    def source(self) -> Followed:
-        """Where the records come from."""
-        return self._begun[0][0]
-
-    @property
-    def topics(self) -> Topics:
-        """Where they go."""
-        return self._begun[0][1]
-
-    def taken(self) -> Iterable[Taken]:
-        """Kept in Spark's checkpoint only."""
-        return ()
 
     def begin(self, spark: SparkSession, source: Followed) -> None:
         """Take the source, and settle how many writers there are.
@@ -125,7 +101,7 @@ class KafkaTarget:
         """
         options, head = self.options, self.state.head
         some = WRITERS_A_CORE * spark.sparkContext.defaultParallelism if head.kind else 0
-        topics = Topics(
+        self.topics = Topics(
             self.cluster,
             {self.router.stream: self.target.name, **{tier: tier for tier in self.router.contract.tiers}},
             options.dead_letters or dead_topic(self.target.name),
@@ -137,7 +113,7 @@ class KafkaTarget:
             options.on_poison,
             options.try_seconds,
         )
-        self._begun.append((source, topics))
+        self.source = source
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """Write one batch, unless it is done: this very one, by the offsets that Spark wrote down for it."""

@@ -49,10 +49,10 @@ def run() -> Iterator[Figure]:
 
 
 def _figures(spark: SparkSession, path: str) -> Iterator[Figure]:
-    from keylane.spark.cells import cell_way
+    from keylane.spark.cells import cell_backend
 
     _write(spark, path)
-    taken, seconds = cell_way(spark), best(ROUNDS, **_sides(spark, path))
+    taken, seconds = cell_backend(spark), best(ROUNDS, **_sides(spark, path))
     yield Figure("Arrow identity on Spark, the peer", ROWS / seconds["identity"] / 1e6, "M records/s")
     for way in ("java", "arrow", "h3ronpy"):
         if way in seconds:
@@ -81,17 +81,17 @@ def _write(spark: SparkSession, path: str) -> None:
 def _sides(spark: SparkSession, path: str) -> dict[str, Callable[[], None]]:
     from pyspark.sql import functions as F
 
-    from keylane.spark.cells import cell_lane_column, cell_way, place_columns
+    from keylane.spark.cells import cell_backend, cell_lane_column, place_columns
 
     lat, lng, frame = F.col("lat"), F.col("lng"), spark.read.parquet(path)
     columns: dict[str, Column] = {
         "scan": F.col("cell"),
         "identity": _identity(lat, lng),
-        "arrow": place_columns(lat, lng, way="arrow").cell,
+        "arrow": place_columns(lat, lng, backend="arrow").cell,
         "lanes": cell_lane_column(spark, _table(frame), F.col("cell")),
     }
-    if cell_way(spark) == "java":
-        columns["java"] = place_columns(lat, lng, way="java").cell
+    if cell_backend(spark) == "java":
+        columns["java"] = place_columns(lat, lng, backend="java").cell
     if _has_h3ronpy():
         columns["h3ronpy"] = _in_bulk(lat, lng)
     return {name: partial(_run, frame.select(column.alias("x"))) for name, column in columns.items()}

@@ -21,7 +21,7 @@ from keylane.geo.cells import cells_of
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
 from keylane.spark import local_session
-from keylane.spark.cells import cell_lane_column, cell_way, place_columns
+from keylane.spark.cells import cell_lane_column, cell_backend, place_columns
 
 spark = local_session(sys.argv[1], dict(pair.split("=", 1) for pair in sys.argv[3::2]))
 chance = np.random.default_rng(1)
@@ -38,7 +38,7 @@ frame = spark.createDataFrame(rows, "lat double, lng double, c bigint, l int").r
 frame = frame.withColumn("cell", place_columns(F.col("lat"), F.col("lng")).cell)
 frame = frame.withColumn("lane", cell_lane_column(spark, lanes, F.col("cell")))
 same = F.col("c").eqNullSafe(F.col("cell")) & F.col("l").eqNullSafe(F.col("lane"))
-print(json.dumps({"way": cell_way(spark), "rows": frame.count(), "differ": frame.where(~same).count()}))
+print(json.dumps({"way": cell_backend(spark), "rows": frame.count(), "differ": frame.where(~same).count()}))
 """
 
 

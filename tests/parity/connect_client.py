@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from tests.parity.ways import by_spark
 
-from keylane.spark.java_calls import java_way
+from keylane.spark.java_calls import java_backend
 
 
 def main(url: str) -> None:
@@ -29,7 +29,7 @@ def main(url: str) -> None:
         except EOFError:
             return
         try:
-            answer: Any = java_way(spark) if asked == "way" else by_spark(spark, asked)
+            answer: Any = java_backend(spark) if asked == "way" else by_spark(spark, asked)
         except Exception as error:  # noqa: BLE001 - whatever it is, the test that asked must see it
             answer = f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers)

@@ -22,7 +22,7 @@ from keylane.spark.keys import read_keys
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-    from keylane.spark.java_calls import JavaWay
+    from keylane.spark.java_calls import JavaBackend
     from keylane.spark.keys import Bytes
 
 #: One case for each thing that differs between the ways to call Java.
@@ -93,22 +93,18 @@ def test_a_group_that_fails_does_not_take_the_others_along(on_spark: Grouped) ->
     lonely.close()
 
 
-def test_connect_calls_java_by_reflection(way_over_connect: str) -> None:
-    assert way_over_connect == "reflect"
+def test_connect_hashes_over_arrow(way_over_connect: str) -> None:
+    assert way_over_connect == "arrow"
 
 
-# By reflection Spark Connect calls Java too, and places the same cases above.
-@pytest.mark.parametrize("way", [pytest.param("reflect", marks=pytest.mark.faults), "arrow"])
-def test_a_session_without_private_calls_places_equally(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, way: JavaWay
-) -> None:
-    monkeypatch.setattr(frames, "java_way", lambda _: way)
+def test_a_session_without_private_calls_places_equally(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "java_backend", lambda _: "arrow")
     placed = by_spark(spark, [CASES[name] for name in DIFFER])
     assert dict(zip(DIFFER, placed, strict=True)) == {name: expected(CASES[name]) for name in DIFFER}
 
 
 def test_another_hash_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(key: Bytes, _way: JavaWay) -> Column:
+    def wrong(key: Bytes, _way: JavaBackend) -> Column:
         return java_calls.static_call(hashes.MURMUR3, "hash32x86", "integer", key.binary)
 
     monkeypatch.setitem(hashes._NATIVE, "murmur2", wrong)
@@ -127,9 +123,9 @@ def test_another_score_would_be_caught(spark: SparkSession, monkeypatch: pytest.
 
 
 def test_a_lane_that_differs_from_route_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    def of_another_field(key: Any, schema: Any, way: JavaWay, *, checked: bool = False) -> Any:
+    def of_another_field(key: Any, schema: Any, way: JavaBackend) -> Any:
         read = key.model_copy(update={"fields": ("at",)}) if schema is None else key
-        return read_keys(read, schema, way, checked=checked)
+        return read_keys(read, schema, way)
 
     monkeypatch.setattr(frames, "read_keys", of_another_field)
     with pytest.raises(AssertionError, match="lane and route differ"):

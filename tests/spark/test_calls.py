@@ -1,4 +1,4 @@
-"""Which way to call Java a session has, and that a class is believed only after it gave a known hash."""
+"""Which backend a session has for Java methods, and that a class is trusted only after it returned a known hash."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def asked_anew(spark: SparkSession) -> str:
-    return java_calls.java_way.__wrapped__(spark)
+    return java_calls.java_backend.__wrapped__(spark)
 
 
 def test_classic_spark_has_static_calls(spark: SparkSession) -> None:
     assert asked_anew(spark) == "static"
 
 
-def test_a_version_nobody_tried_gets_the_public_way(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_that_was_not_tried_uses_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java_calls, "TRIED", ("9.9.",))
-    assert asked_anew(spark) == "reflect"
+    assert asked_anew(spark) == "arrow"
 
 
 @pytest.mark.parametrize("known", [0, -973932307])
@@ -30,10 +30,4 @@ def test_a_class_that_gives_another_hash_is_not_believed(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, known: int
 ) -> None:
     monkeypatch.setattr(java_calls, "PROBE", ("21", known))
-    assert asked_anew(spark) == "arrow"
-
-
-def test_where_reflection_is_forbidden_arrow_is_left(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java_calls, "TRIED", ("9.9.",))
-    monkeypatch.setattr(java_calls, "MURMUR2", "no.such.Class")
     assert asked_anew(spark) == "arrow"

@@ -18,13 +18,13 @@ from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
 from keylane.spark import cells
 from keylane.spark import cells as cells_java
-from keylane.spark.cells import ancestor_column, cell_lane_column, cell_way, place_columns
+from keylane.spark.cells import ancestor_column, cell_backend, cell_lane_column, place_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-    from keylane.spark.cells import CellWay
+    from keylane.spark.cells import CellBackend
 
 NAN, INF = float("nan"), float("inf")
 BAD = [
@@ -91,7 +91,7 @@ def expected(rows: list[tuple[float | None, float | None]], region: Region) -> t
 @pytest.mark.parametrize("way", ["java", "arrow"])
 @pytest.mark.parametrize("region", [EARTH, OVER_THE_DATE_LINE, INDIA], ids=["earth", "over-the-date-line", "india"])
 def test_every_place_has_the_cell_of_h3_and_every_other_row_its_reason(
-    spark: SparkSession, way: CellWay, region: Region
+    spark: SparkSession, way: CellBackend, region: Region
 ) -> None:
     rows = places()
     problems, known = expected(rows, region)
@@ -101,7 +101,7 @@ def test_every_place_has_the_cell_of_h3_and_every_other_row_its_reason(
 
 
 def test_this_session_finds_cells_in_java(spark: SparkSession) -> None:
-    assert cell_way(spark) == "java"
+    assert cell_backend(spark) == "java"
 
 
 def test_a_cell_that_several_columns_need_is_found_once_for_each_row(spark: SparkSession) -> None:
@@ -122,11 +122,11 @@ def calls_in(spark: SparkSession, frame: DataFrame) -> int:
 
 
 def test_a_second_session_of_the_process_finds_cells_in_java_too(spark: SparkSession) -> None:
-    assert cell_way(spark.newSession()) == "java"
+    assert cell_backend(spark.newSession()) == "java"
 
 
 def test_the_native_library_leaves_no_file_behind(spark: SparkSession) -> None:
-    assert cell_way(spark) == "java"
+    assert cell_backend(spark) == "java"
     folder = Path(str(spark.sparkContext._jvm.java.lang.System.getProperty("java.io.tmpdir")))  # type: ignore[union-attr]
     process = Path(f"/proc/{spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()}/maps")  # type: ignore[union-attr]
     assert "libh3-java" in process.read_text()
@@ -153,7 +153,7 @@ def test_without_the_library_cells_are_found_in_the_workers(
 ) -> None:
     monkeypatch.setattr(cells_java, "H3_JAR", "h3-0.0.jar")
     monkeypatch.setattr(cells_java, "GIVEN", "no such jar")
-    assert cell_way(spark) == "arrow"
+    assert cell_backend(spark) == "arrow"
     rows: list[Any] = [*BAD, *on_the_sphere(50)]
     place = place_columns(F.col("lat"), F.col("lng"))
     assert columns(framed(spark, rows), place.problem, place.cell) == [*zip(*expected(rows, EARTH), strict=True)]

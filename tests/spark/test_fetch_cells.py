@@ -44,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         told.append("asked")
         return False
 
-    monkeypatch.setattr("keylane.spark.cells.cell_way", lambda _: "arrow")
+    monkeypatch.setattr("keylane.spark.cells.cell_backend", lambda _: "arrow")
     monkeypatch.setattr(jars, "has_geo", away)
     return told
 
@@ -73,6 +73,6 @@ def test_keys_that_are_no_places_ask_for_nothing(
 def test_a_session_that_has_it_asks_for_nothing(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
-    monkeypatch.setattr("keylane.spark.cells.cell_way", lambda _: "java")
+    monkeypatch.setattr("keylane.spark.cells.cell_backend", lambda _: "java")
     jars.fetch_cells(spark, print)
     assert asked == []

@@ -103,17 +103,12 @@ def test_no_value_stops_the_rest(spark: SparkSession, ansi: str) -> None:
     assert len(rows) == len(CASES["windows of 5m as index, of whole s"].table)
 
 
-def test_text_that_is_no_utf8_is_placed_by_its_bytes_or_not_at_all(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_that_is_no_utf8_is_placed_by_its_bytes(spark: SparkSession) -> None:
     contract = Case({}, of(["a"])).contract
     frame = spark.createDataFrame([(b"\xff",), (b"\xc3\xab",)], "b binary").select(F.col("b").cast("string").alias("k"))
     right = [Router(contract).lane_of_key(value) for value in (b"\xff", b"\xc3\xab")]
     assert [row["lane"] for row in route(frame, contract).collect()] == right
-    monkeypatch.setattr("keylane.spark.frames.java_way", lambda _: "reflect")
-    rows = route(frame, contract).collect()
-    assert [(row["lane"], row["reason"]) for row in rows] == [(None, "malformed-key"), (right[1], None)]
-    assert [row["lane"] for row in frame.select(lane(contract)).collect()] == [None, right[1]]
+    assert [row["lane"] for row in frame.select(lane(contract)).collect()] == right
 
 
 @pytest.mark.parametrize("name", ["kafka-java", "sarama-hash", "a large table", "many behaviours"])

@@ -19,7 +19,7 @@ from keylane.spark.lanes import scores
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-    from keylane.spark.java_calls import JavaWay
+    from keylane.spark.java_calls import JavaBackend
 
 NUMBERS = [0, 1, -1, 255, 256, -256, -257, 2**31, 2**32 - 1, 2**53 + 1, 2**63 - 1, -(2**63), 0x0123456789ABCDEF]
 
@@ -37,9 +37,9 @@ def edges(lanes: int) -> list[int]:
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 6, 7, 64, 100, 4096, 65_537])
-@pytest.mark.parametrize(("way", "kind"), [("static", "binary"), ("reflect", "string")])
+@pytest.mark.parametrize(("way", "kind"), [("static", "binary"), ("arrow", "string")])
 def test_a_digest_on_a_boundary_is_in_the_range_that_begins_there(
-    spark: SparkSession, lanes: int, way: JavaWay, kind: str
+    spark: SparkSession, lanes: int, way: JavaBackend, kind: str
 ) -> None:
     digests: list[Any] = [number.to_bytes(16, "big") for number in edges(lanes)]
     given = digests if kind == "binary" else [digest.hex() for digest in digests]
@@ -63,9 +63,9 @@ UNEVEN = [
 
 
 @pytest.mark.parametrize("space", UNEVEN, ids=len)
-@pytest.mark.parametrize(("way", "kind"), [("static", "binary"), ("reflect", "string")])
+@pytest.mark.parametrize(("way", "kind"), [("static", "binary"), ("arrow", "string")])
 def test_uneven_ranges_begin_where_the_key_space_says(
-    spark: SparkSession, space: KeySpace, way: JavaWay, kind: str
+    spark: SparkSession, space: KeySpace, way: JavaBackend, kind: str
 ) -> None:
     near = [start + step for start in space.starts for step in (-1, 0, 1)]
     numbers = [number for number in (*near, SPACE // 3) if 0 <= number < SPACE]
@@ -77,20 +77,20 @@ def test_uneven_ranges_begin_where_the_key_space_says(
     assert placed[:-1] != [right_lane(number, len(space)) for number in numbers]
 
 
-@pytest.mark.parametrize("way", ["static", "reflect"])
-def test_murmur2_of_a_long_is_that_of_its_bytes(spark: SparkSession, way: JavaWay) -> None:
+@pytest.mark.parametrize("way", ["static", "arrow"])
+def test_murmur2_of_a_long_is_that_of_its_bytes(spark: SparkSession, way: JavaBackend) -> None:
     found = column_of(spark, [*NUMBERS, None], "bigint", low32(murmur2_of_long(F.col("x"), way)))
     assert found == [*(murmur2(number.to_bytes(8, "big", signed=True)) for number in NUMBERS), None]
 
 
 def test_murmur2_of_an_eight_byte_key_needs_no_java(spark: SparkSession) -> None:
     key = Bytes(F.lit(None).cast("binary"), number=F.col("x"), width=8)
-    found = column_of(spark, NUMBERS, "bigint", low32(murmur2_column(key, "reflect")))
+    found = column_of(spark, NUMBERS, "bigint", low32(murmur2_column(key, "arrow")))
     assert found == [murmur2(number.to_bytes(8, "big", signed=True)) for number in NUMBERS]
 
 
 def test_murmur2_of_a_long_in_the_other_byte_order_would_be_caught(spark: SparkSession) -> None:
-    found = column_of(spark, NUMBERS[3:], "bigint", low32(murmur2_of_long(F.col("x"), "reflect")))
+    found = column_of(spark, NUMBERS[3:], "bigint", low32(murmur2_of_long(F.col("x"), "arrow")))
     assert found != [murmur2(number.to_bytes(8, "little", signed=True)) for number in NUMBERS[3:]]
 
 

@@ -33,7 +33,7 @@ from keylane.geo.coordinates import EARTH, PLACE_REASONS
 from keylane.keys.cells import region_of
 from keylane.records import Reason
 from keylane.spark.hashes import arrow_udf, hash_column, murmur2_of_long, range_lane
-from keylane.spark.java_calls import java_way
+from keylane.spark.java_calls import java_backend
 from keylane.spark.jvm import cache_folder, java_class
 from keylane.spark.keys import PREFIX, Bytes, big_endian, field_of
 from keylane.spark.lanes import fold
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "H3_JAR",
-    "CellWay",
+    "CellBackend",
     "Place",
     "ancestor_column",
+    "cell_backend",
     "cell_lane_column",
-    "cell_way",
     "java_cell",
     "java_leaf_lane",
     "place_columns",
@@ -118,7 +118,7 @@ def _column(function: Any, *arguments: Column) -> Column:
     return ClassicColumn(function.column(*(cast("ClassicColumn", argument)._jc for argument in arguments)))  # noqa: SLF001
 
 
-CellWay: TypeAlias = Literal["java", "arrow"]
+CellBackend: TypeAlias = Literal["java", "arrow"]
 #: No problem.
 GOOD: Final = -1
 
@@ -131,8 +131,10 @@ class Place:
     problem: Column
 
 
-def place_columns(latitude: Column, longitude: Column, region: Region = EARTH, way: CellWay | None = None) -> Place:
-    """Cell and problem of every row; columns of numbers. `way`, when it is not to be the session's fastest.
+def place_columns(
+    latitude: Column, longitude: Column, region: Region = EARTH, backend: CellBackend | None = None
+) -> Place:
+    """Cell and problem of every row; columns of numbers. `backend`, when it is not to be the session's fastest.
 
     Both columns are computed once for each expression that holds them: give them names before they are used again.
     """
@@ -142,13 +144,13 @@ def place_columns(latitude: Column, longitude: Column, region: Region = EARTH, w
     # Java one that stands in no branch is computed once where several columns need it.
     good = problem == GOOD
     lat, lng = F.when(good, lat), F.when(good, lng)
-    found = None if way == "arrow" or is_remote() else java_cell(SparkSession.active(), lat, lng)
-    assert way != "java" or found is not None
+    found = None if backend == "arrow" or is_remote() else java_cell(SparkSession.active(), lat, lng)
+    assert backend != "java" or found is not None
     cell = _arrow_cell(lat, lng) if found is None else found
     return Place(cell.alias("cell"), problem.alias("problem"))
 
 
-def cell_way(spark: SparkSession) -> CellWay:
+def cell_backend(spark: SparkSession) -> CellBackend:
     """How `place_columns` finds cells in this session."""
     return "arrow" if is_remote() or java_cell(spark, F.lit(0.0), F.lit(0.0)) is None else "java"
 
@@ -208,15 +210,15 @@ def cell_lane_column(spark: SparkSession, lanes: CellLanes, cell: Column) -> Col
 
 
 def _hashed_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:
-    rule, way = lanes.hashed_by, java_way(spark)
+    rule, backend = lanes.hashed_by, java_backend(spark)
     assert rule.hash is not None
     number = ancestor_column(cell, lanes.resolution)
-    key = Bytes(big_endian(number, 8, way), number=number, width=8)
+    key = Bytes(big_endian(number, 8, backend), number=number, width=8)
     # The short form of the usual hash: this stands in a branch, where Spark shares nothing.
     is_usual = rule.hash.name == "murmur2"
-    hash_ = murmur2_of_long(number, way) if is_usual else hash_column(rule.hash.name, key, way)
+    hash_ = murmur2_of_long(number, backend) if is_usual else hash_column(rule.hash.name, key, backend)
     if rule.facts.fold == "ranges":
-        return range_lane(hash_, lanes.count, way).cast("int")
+        return range_lane(hash_, lanes.count, backend).cast("int")
     return fold(rule.facts.fold, hash_, lanes.count).cast("int")
 
 
@@ -255,7 +257,7 @@ def placed_natively(router: Router) -> bool:
 
 def routed_places(df: DataFrame, router: Router) -> tuple[DataFrame, tuple[Column, Column, Column, Column]]:
     """The frame with what the added columns are made of; and these: stream, lane, routing key, reason."""
-    geo, way = router.contract.spec.geo, java_way(df.sparkSession)
+    geo, backend = router.contract.spec.geo, java_backend(df.sparkSession)
     assert geo is not None
     assert router.cells is not None
     latitude, longitude = (_coordinate(df, name) for name in router.contract.spec.key.fields)
@@ -263,7 +265,7 @@ def routed_places(df: DataFrame, router: Router) -> tuple[DataFrame, tuple[Colum
     frame = df.select("*", place.cell.alias(CELL), place.problem.alias(PROBLEM))
     cell = F.col(CELL)
     lane = cell_lane_column(df.sparkSession, router.cells, cell)
-    key = big_endian(ancestor_column(cell, geo.resolution), 8, way)
+    key = big_endian(ancestor_column(cell, geo.resolution), 8, backend)
     return frame, (F.lit(router.stream), lane, key, _reason(F.col(PROBLEM)))
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from keylane.errors import DataError, UsageError
 from keylane.keys.window import FURTHEST, TICKS
-from keylane.spark.java_calls import java_way
+from keylane.spark.java_calls import java_backend
 from keylane.spark.keys import column_named, field_of, read_keys
 from keylane.spark.read_parquet import LANE, MALFORMED
 
@@ -74,7 +74,7 @@ def counted(frame: DataFrame, how: Counting) -> DataFrame:
     The frame has the fields of the key, `keylane_at`, and of `keylane_bytes`, `keylane_lane`, `keylane_malformed` those
     that can be told. Unreadable records have a null key, and are counted once more in `keylane_malformed`.
     """
-    read_keys(how.key, frame.schema, java_way(frame.sparkSession))  # refuses columns that can hold no such key
+    read_keys(how.key, frame.schema, java_backend(frame.sparkSession))  # refuses columns that can hold no such key
     fields = canonical(frame, how.key)
     has = set(frame.columns)
     if MALFORMED in has:
@@ -201,7 +201,7 @@ def sketched(frame: DataFrame, key: Key, windows: Windows, tracked: int, precisi
     `heavy` are pairs of a key and its records: the key itself where it is one text or number, else the JSON of its
     fields, bytes in hex.
     """
-    keys = read_keys(key, frame.schema, java_way(frame.sparkSession))
+    keys = read_keys(key, frame.schema, java_backend(frame.sparkSession))
     unread = F.col(MALFORMED) if MALFORMED in frame.columns else F.lit(False)
     misfit = unread if keys.malformed is None else unread | F.coalesce(keys.malformed, F.lit(False))
     empty = F.octet_length(keys.base.binary) == 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.placement.overrides import HotRule, Overrides
     from keylane.router import Router
-    from keylane.spark.java_calls import JavaWay
+    from keylane.spark.java_calls import JavaBackend
     from keylane.spark.keys import Keys
     from keylane.spark.overrides import LookedUp
 
@@ -54,7 +54,7 @@ class Given:
     found: LookedUp
     sub_keys: Mapping[str, SubKey]
     position: Column | None
-    way: JavaWay
+    backend: JavaBackend
     written_out: bool
 
 
@@ -129,7 +129,7 @@ def _home(given: Given, tier: int | None = None) -> Column:
     """The lane of the hash alone; `tier` is the lane count of another stream."""
     assert given.hash is not None
     rule, space = given.router.facts.fold, given.router.key_space_of(tier)
-    return range_lane(given.hash, space, given.way) if rule == "ranges" else fold(rule, given.hash, len(space))
+    return range_lane(given.hash, space, given.backend) if rule == "ranges" else fold(rule, given.hash, len(space))
 
 
 def _without_key(given: Given) -> Iterator[Branch]:
@@ -161,7 +161,7 @@ def _by_rule(given: Given, rule: str, reason: Reason) -> Outcome:
 def _keyless(given: Given, rule: str) -> Outcome:
     if given.position is None:
         return _refused(Reason.NO_POSITION)
-    return _at_position(given.position, keyless_lane(rule, given.position, given.router.lane_count, given.way))
+    return _at_position(given.position, keyless_lane(rule, given.position, given.router.lane_count, given.backend))
 
 
 def _at_position(position: Column, lane: Column, stream: str | None = None) -> Outcome:
@@ -187,7 +187,7 @@ def _behave(given: Given, rule: HotRule) -> Outcome:
         return _divided(
             given,
             spread.by,
-            lambda sub: by_sub_key(sub, spread, home, lanes, given.way, written_out=given.written_out),
+            lambda sub: by_sub_key(sub, spread, home, lanes, given.backend, written_out=given.written_out),
             rule.stream,
         )
     if given.position is None:
@@ -213,7 +213,7 @@ def _tabled(given: Given) -> Iterator[Branch]:
         outcome = _divided(
             given,
             overrides.table_by or "",
-            lambda sub: by_sub_key_among(sub, lanes, most, given.way, written_out=given.written_out),
+            lambda sub: by_sub_key_among(sub, lanes, most, given.backend, written_out=given.written_out),
         )
         yield Branch(lanes.isNotNull(), outcome)
     if found.table_lane is not None:
@@ -222,16 +222,12 @@ def _tabled(given: Given) -> Iterator[Branch]:
         yield Branch(found.table_range.isNotNull(), Outcome(found.table_range))
 
 
-def sub_keys(overrides: Overrides, schema: StructType | None, way: JavaWay) -> dict[str, SubKey]:
+def sub_keys(overrides: Overrides, schema: StructType | None, backend: JavaBackend) -> dict[str, SubKey]:
     """The sub-keys that a frame has, by field; all of them while nobody knows the frame."""
     fields = {rule.spread.by for rule in behaviours(overrides) if rule.spread} | {overrides.table_by}
     known = [field for field in fields if field and (schema is None or field in schema.names)]
-    return {field: _sub_key(field, schema, way) for field in sorted(known)}
-
-
-def _sub_key(field: str, schema: StructType | None, way: JavaWay) -> SubKey:
-    key, misfit = read_sub_key(field, schema, checked=way == "reflect")
-    return SubKey(murmur2(key, way), misfit)
+    read = {field: read_sub_key(field, schema) for field in sorted(known)}
+    return {field: SubKey(murmur2(key, backend), misfit) for field, (key, misfit) in read.items()}
 
 
 def divided_by(field: str, overrides: Overrides, found: LookedUp) -> Column:

@@ -19,7 +19,7 @@ from keylane.router import Router
 from keylane.spark.cells import placed_natively, routed_places
 from keylane.spark.decide import Given, SubKey, decide, divided_by, sub_keys
 from keylane.spark.hashes import hash_column, placed
-from keylane.spark.java_calls import java_way
+from keylane.spark.java_calls import java_backend
 from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, read_keys
 from keylane.spark.lanes import WRITTEN_OUT, divided_lanes
 from keylane.spark.overrides import by_joins, by_literals, few_enough
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from keylane.contract.model import Contract
-    from keylane.spark.java_calls import JavaWay
+    from keylane.spark.java_calls import JavaBackend
     from keylane.spark.overrides import LookedUp
 
 __all__ = ["lane", "route"]
@@ -49,11 +49,11 @@ def lane(contract: Contract | Router, *, lanes: int | None = None, position: str
     if router.cells is not None or not few_enough(router.overrides, joins=False):
         fields = fields_of(router.contract)
         return placed(router, fields, [column_named(name) for name in fields], at)["lane"].alias("lane")
-    way = java_way(SparkSession.active())
-    keys = read_keys(router.contract.spec.key, None, way, checked=_checked(router, way))
+    backend = java_backend(SparkSession.active())
+    keys = read_keys(router.contract.spec.key, None, backend)
     found = by_literals(router.overrides, keys.base)
-    subs = sub_keys(router.overrides, None, way)
-    given = Given(router, keys, _hash(router, keys, way), found, subs, at, way, written_out=False)
+    subs = sub_keys(router.overrides, None, backend)
+    given = Given(router, keys, _hash(router, keys, backend), found, subs, at, backend, written_out=False)
     return decide(given).lane_column().alias("lane")
 
 
@@ -78,14 +78,14 @@ def route(
         return _with_added(*routed_places(df, router))
     if router.cells is not None or not few_enough(router.overrides, joins=True):
         return _over_arrow(df, router, at)
-    way, schema = java_way(df.sparkSession), df.schema
-    keys = read_keys(router.contract.spec.key, schema, way, checked=_checked(router, way))
+    backend, schema = java_backend(df.sparkSession), df.schema
+    keys = read_keys(router.contract.spec.key, schema, backend)
     frame, keys = _staged(df, keys)
     frame, found = by_joins(frame, router.overrides, keys.base)
-    frame, hashed = _hash_staged(frame, _hash(router, keys, way))
-    frame, subs = _subs_staged(frame, router, found, sub_keys(router.overrides, schema, way))
-    few = way == "static" and divided_lanes(router.overrides) <= WRITTEN_OUT
-    decision = decide(Given(router, keys, hashed, found, subs, at, way, written_out=few))
+    frame, hashed = _hash_staged(frame, _hash(router, keys, backend))
+    frame, subs = _subs_staged(frame, router, found, sub_keys(router.overrides, schema, backend))
+    few = backend == "static" and divided_lanes(router.overrides) <= WRITTEN_OUT
+    decision = decide(Given(router, keys, hashed, found, subs, at, backend, written_out=few))
     added = (decision.stream_column(), decision.lane_column(), keys.routing.binary, decision.reason_column())
     return _with_added(frame, added)
 
@@ -98,11 +98,11 @@ def _router(given: Contract | Router, lanes: int | None, stream: str | None = No
     return given
 
 
-def _hash(router: Router, keys: Keys, way: JavaWay) -> Column | None:
+def _hash(router: Router, keys: Keys, backend: JavaBackend) -> Column | None:
     if router.partitioner.hash is None:
         return None
     hashed = _without_empty(keys) if router.on_empty == "reject" else keys.routing
-    return hash_column(router.partitioner.hash.name, hashed, way)
+    return hash_column(router.partitioner.hash.name, hashed, backend)
 
 
 def _without_empty(keys: Keys) -> Bytes:
@@ -112,11 +112,9 @@ def _without_empty(keys: Keys) -> Bytes:
     """
     there = F.octet_length(keys.base.binary) > 0
 
-    def only(column: Column | None) -> Column | None:
-        return None if column is None else F.when(there, column)
-
-    routing = keys.routing
-    return Bytes(F.when(there, routing.binary), only(routing.text), only(routing.number), routing.width)
+    binary, number = keys.routing.binary, keys.routing.number
+    kept = None if number is None else F.when(there, number)
+    return Bytes(F.when(there, binary), kept, keys.routing.width)
 
 
 def _hash_staged(frame: DataFrame, hashed: Column | None) -> tuple[DataFrame, Column | None]:
@@ -138,11 +136,6 @@ def _subs_staged(
     return frame.select("*", *made), staged
 
 
-def _checked(router: Router, way: JavaWay) -> bool:
-    """Whether Java will read the key's text."""
-    return way == "reflect" and router.facts.hash == "murmur2"
-
-
 def _staged(df: DataFrame, keys: Keys) -> tuple[DataFrame, Keys]:
     """Give the keys columns of their own, so that each is made once for all that look at it."""
     made: dict[str, Column] = {}
@@ -155,8 +148,7 @@ def _staged(df: DataFrame, keys: Keys) -> tuple[DataFrame, Keys]:
 
     def stage_bytes(name: str, part: Bytes) -> Bytes:
         made[f"{PREFIX}{name}"] = part.binary
-        text, number = stage(f"{name}_text", part.text), stage(f"{name}_number", part.number)
-        return Bytes(F.col(f"{PREFIX}{name}"), text, number, part.width)
+        return Bytes(F.col(f"{PREFIX}{name}"), stage(f"{name}_number", part.number), part.width)
 
     base = stage_bytes("base", keys.base)
     routing = base if keys.routing is keys.base else stage_bytes("routing", keys.routing)

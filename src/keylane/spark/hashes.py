@@ -22,7 +22,7 @@ from pyspark.sql.pandas import functions as python
 
 from keylane.hashing.murmur2 import SEED, M
 from keylane.placement.ranges import key_space
-from keylane.spark.java_calls import MURMUR2, reflected, static_call
+from keylane.spark.java_calls import MURMUR2, static_call
 from keylane.spark.keys import big_endian
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from keylane.placement.ranges import KeySpace, Lanes
     from keylane.router import Router
-    from keylane.spark.java_calls import JavaWay
+    from keylane.spark.java_calls import JavaBackend
     from keylane.spark.keys import Bytes
 
 __all__ = [
@@ -60,19 +60,19 @@ SIGN: Final = -(2**63)
 LEADING: Final = 44
 
 
-def digest(key: Column, way: JavaWay) -> Column:
-    """The MD5 of every key, in the form that `range_lane` reads under the same way."""
-    return static_call(DIGEST, "md5", "binary", key) if way == "static" else F.md5(key)
+def digest(key: Column, backend: JavaBackend) -> Column:
+    """The MD5 of every key, in the form that `range_lane` reads under the same backend."""
+    return static_call(DIGEST, "md5", "binary", key) if backend == "static" else F.md5(key)
 
 
-def range_lane(digest: Column, lanes: Lanes, way: JavaWay) -> Column:
+def range_lane(digest: Column, lanes: Lanes, backend: JavaBackend) -> Column:
     """The range that a digest lies in. Equal ranges are reckoned, others are searched for."""
     space = key_space(lanes)
     if len(space) == 1:
         return F.when(digest.isNotNull(), F.lit(0))
     if not space.is_equal:
-        return _searched(F.lower(F.hex(digest)) if way == "static" else digest, space)
-    return (_by_halves if way == "static" else _by_text)(digest, list(space.starts[1:]), len(space))
+        return _searched(F.lower(F.hex(digest)) if backend == "static" else digest, space)
+    return (_by_halves if backend == "static" else _by_text)(digest, list(space.starts[1:]), len(space))
 
 
 def _searched(digest: Column, space: KeySpace) -> Column:
@@ -188,27 +188,25 @@ MURMUR3: Final = "org.apache.commons.codec.digest.MurmurHash3"
 U32: Final = 0xFFFFFFFF
 
 
-def hash_column(name: str, key: Bytes, way: JavaWay) -> Column:
+def hash_column(name: str, key: Bytes, backend: JavaBackend) -> Column:
     """The hash of that name (one of `hashing.HASHES`, or `spark-int` and `spark-long`) of every key."""
     native = _NATIVE.get(name)
-    return native(key, way) if native else hashed(name, key.binary)
+    return native(key, backend) if native else hashed(name, key.binary)
 
 
-def murmur2(key: Bytes, way: JavaWay) -> Column:
+def murmur2(key: Bytes, backend: JavaBackend) -> Column:
     """Kafka's murmur2."""
-    if way == "static":
+    if backend == "static":
         return static_call(MURMUR2, "hash32", "integer", key.binary, F.octet_length(key.binary))
     if key.number is not None and key.width == 8:
         return _closed_form(key.number, _in_place)
-    if way == "reflect" and key.text is not None:
-        return F.when(key.binary.isNotNull(), reflected(MURMUR2, "hash32", key.text)).cast("int")
     return hashed("murmur2", key.binary)
 
 
-def murmur2_of_long(number: Column, way: JavaWay) -> Column:
+def murmur2_of_long(number: Column, backend: JavaBackend) -> Column:
     """murmur2 of a number's eight big-endian bytes, short enough to stand in one branch of many."""
-    if way == "static":
-        return static_call(MURMUR2, "hash32", "integer", big_endian(number, 8, way), F.lit(8))
+    if backend == "static":
+        return static_call(MURMUR2, "hash32", "integer", big_endian(number, 8, backend), F.lit(8))
     return _closed_form(number, bound)
 
 
@@ -254,30 +252,30 @@ def low32(number: Column) -> Column:
     return number.cast("bigint").bitwiseAND(F.lit(U32))
 
 
-def _crc32(key: Bytes, _way: JavaWay) -> Column:
+def _crc32(key: Bytes, _backend: JavaBackend) -> Column:
     return F.crc32(key.binary)
 
 
-def _md5(key: Bytes, way: JavaWay) -> Column:
-    return digest(key.binary, way)
+def _md5(key: Bytes, backend: JavaBackend) -> Column:
+    return digest(key.binary, backend)
 
 
-def _murmur3(key: Bytes, way: JavaWay) -> Column:
-    if way == "static":
+def _murmur3(key: Bytes, backend: JavaBackend) -> Column:
+    if backend == "static":
         return static_call(MURMUR3, "hash32x86", "integer", key.binary)
     return hashed("murmur3-32", key.binary)
 
 
-def _spark(key: Bytes, _way: JavaWay) -> Column:
+def _spark(key: Bytes, _backend: JavaBackend) -> Column:
     return _unless_null(key.binary, F.hash(key.binary))
 
 
-def _spark_int(key: Bytes, _way: JavaWay) -> Column:
+def _spark_int(key: Bytes, _backend: JavaBackend) -> Column:
     assert key.number is not None
     return _unless_null(key.number, F.hash(key.number.cast("int")))
 
 
-def _spark_long(key: Bytes, _way: JavaWay) -> Column:
+def _spark_long(key: Bytes, _backend: JavaBackend) -> Column:
     assert key.number is not None
     return _unless_null(key.number, F.hash(key.number))
 
@@ -287,12 +285,12 @@ def _unless_null(value: Column, hash_: Column) -> Column:
     return F.when(value.isNotNull(), hash_)
 
 
-def _java_long(key: Bytes, _way: JavaWay) -> Column:
+def _java_long(key: Bytes, _backend: JavaBackend) -> Column:
     assert key.number is not None
     return key.number.bitwiseXOR(F.shiftrightunsigned(key.number, 32)).bitwiseAND(F.lit(U32))
 
 
-_NATIVE: Final[dict[str, Callable[[Bytes, JavaWay], Column]]] = {
+_NATIVE: Final[dict[str, Callable[[Bytes, JavaBackend], Column]]] = {
     "murmur2": murmur2,
     "crc32": _crc32,
     "md5-128": _md5,

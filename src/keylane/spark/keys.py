@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from keylane.contract.fields import FieldKind
     from keylane.contract.model import Contract, Key, Window
     from keylane.contract.names import Encoding
-    from keylane.spark.java_calls import JavaWay
+    from keylane.spark.java_calls import JavaBackend
 
 __all__ = [
     "ADDED",
@@ -194,13 +194,12 @@ GUAVA: Final = {4: "com.google.common.primitives.Ints", 8: "com.google.common.pr
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """The bytes of each row, and where there is one, the text or number (bigint, so many bytes wide) they spell.
+    """The bytes of each row, and where there is one, the number (bigint, `width` bytes wide) that they spell.
 
-    Some hashes are much quicker on a text or a number; see `hashes`. The text means nothing where there are no bytes.
+    Some hashes are much quicker on a number; see `hashes`.
     """
 
     binary: Column
-    text: Column | None = None
     number: Column | None = None
     width: int | None = None
 
@@ -214,11 +213,11 @@ class Keys:
     malformed: Column | None
 
 
-def read_keys(key: Key, schema: StructType | None, way: JavaWay, *, checked: bool = False) -> Keys:
-    """Base and routing key of every row. `checked`: text is looked at too; see `_utf8`."""
+def read_keys(key: Key, schema: StructType | None, backend: JavaBackend) -> Keys:
+    """Base and routing key of every row."""
     fields = [field_of(name, schema) for name in key.fields]
-    parts = [_encoded(field, encoding, way, checked) for field, encoding in zip(fields, key.encodings, strict=True)]
-    misfits = [_misfit(*each, checked) for each in zip(fields, key.encodings, parts, strict=True)]
+    parts = [_encoded(field, encoding, backend) for field, encoding in zip(fields, key.encodings, strict=True)]
+    misfits = [_misfit(*each) for each in zip(fields, key.encodings, parts, strict=True)]
     base = _joined(parts, key.joined_by)
     if key.registry_header == "strip":
         headed = base.binary
@@ -230,30 +229,29 @@ def read_keys(key: Key, schema: StructType | None, way: JavaWay, *, checked: boo
     number, misfit = window_number(time, key.window)
     # A record whose key is null is a null key, whatever its time holds: the order the router asks in.
     misfits.append(misfit & base.binary.isNotNull())
-    part = _window_part(number, key, way)
+    part = _window_part(number, key, backend)
     return Keys(base, _joined([base, part], key.joined_by), _any(misfits))
 
 
-def read_sub_key(name: str, schema: StructType | None, *, checked: bool = False) -> tuple[Bytes, Column | None]:
-    """A sub-key's text, null as the empty text; and which rows hold bytes that are no text, if any can."""
+def read_sub_key(name: str, schema: StructType | None) -> tuple[Bytes, Column | None]:
+    """A sub-key's text, null as the empty text; and which rows hold bytes that are not text, if any can."""
     field = field_of(name, schema)
-    part = _utf8(field, checked)
-    text = F.coalesce(field.column.cast("string"), F.lit(""))
-    return Bytes(F.coalesce(part.binary, F.lit(b"")), text), _misfit(field, "utf8", part, checked)
+    part = _utf8(field)
+    return Bytes(F.coalesce(part.binary, F.lit(b""))), _misfit(field, "utf8", part)
 
 
-def _encoded(field: Field, encoding: Encoding, way: JavaWay, checked: bool) -> Bytes:
+def _encoded(field: Field, encoding: Encoding, backend: JavaBackend) -> Bytes:
     if encoding == "utf8":
-        return _utf8(field, checked)
+        return _utf8(field)
     if encoding in ("int32be", "int64be", "h3"):
         number, width = _NUMBERS[encoding](field), FIXED_WIDTH[encoding]
-        return Bytes(big_endian(number, width, way), number=number, width=width)
+        return Bytes(big_endian(number, width, backend), number=number, width=width)
     return _BYTES[encoding](field)
 
 
-def _misfit(field: Field, encoding: Encoding, part: Bytes, checked: bool) -> Column | None:
+def _misfit(field: Field, encoding: Encoding, part: Bytes) -> Column | None:
     """Where a value is there and its bytes are not."""
-    if (encoding, field.kind) in ALWAYS_FIT and not (checked and field.kind == "string"):
+    if (encoding, field.kind) in ALWAYS_FIT:
         return None
     return field.column.isNotNull() & part.binary.isNull()
 
@@ -263,16 +261,11 @@ def _any(conditions: Sequence[Column | None]) -> Column | None:
     return reduce(lambda a, b: a | b, known) if known else None
 
 
-def _utf8(field: Field, checked: bool) -> Bytes:
-    """Binary is looked at, because Spark reads it as text without looking. Text is taken at its word, as Arrow does.
-
-    Except where Java must read it (`java_calls.reflected`): of text that is no UTF-8, which only a cast can make, Java
-    would hash other bytes. There it is malformed, rather than in a wrong lane.
-    """
+def _utf8(field: Field) -> Bytes:
+    """Binary is validated, because Spark casts it to text without a check. Text is not, as in Arrow."""
     text = field.column.cast("string")
-    valid = F.when(F.is_valid_utf8(text), text)
-    choices: dict[Kind, Column] = {"string": valid if checked else text, "integer": text, "binary": valid}
-    return Bytes(choose(field, "utf8 keys", choices).cast("binary"), text)
+    choices: dict[Kind, Column] = {"string": text, "integer": text, "binary": F.when(F.is_valid_utf8(text), text)}
+    return Bytes(choose(field, "utf8 keys", choices).cast("binary"))
 
 
 def _uuid(field: Field) -> Bytes:
@@ -306,9 +299,9 @@ _NUMBERS: Final[dict[Encoding, Callable[[Field], Column]]] = {"int32be": _int32,
 _BYTES: Final[dict[Encoding, Callable[[Field], Bytes]]] = {"uuid": _uuid, "raw": _raw}
 
 
-def big_endian(number: Column, width: int, way: JavaWay) -> Column:
+def big_endian(number: Column, width: int, backend: JavaBackend) -> Column:
     """A number's bytes. ANSI mode has no cast for it, and hex digits are the public way round that."""
-    if way == "static":
+    if backend == "static":
         return static_call(GUAVA[width], "toByteArray", "binary", number.cast("int") if width == 4 else number)
     digits = F.hex(number if width == 8 else number.bitwiseAND(F.lit(0xFFFFFFFF)))
     return F.unhex(F.lpad(digits, 2 * width, "0"))
@@ -323,29 +316,21 @@ def _joined(parts: Sequence[Bytes], between: bytes) -> Bytes:
     """Parts end to end, null if one is."""
     if len(parts) == 1:
         return parts[0]
-    binary = F.concat(*_between([part.binary for part in parts], F.lit(between)))
-    texts = [part.text for part in parts if part.text is not None]
-    text = F.concat(*_between(texts, F.lit(between.decode()))) if len(texts) == len(parts) else None
-    return Bytes(binary, text)
+    return Bytes(F.concat(*[column for part in parts for column in (F.lit(between), part.binary)][1:]))
 
 
-def _between(parts: Sequence[Column], joint: Column) -> list[Column]:
-    return [column for part in parts for column in (joint, part)][1:]
-
-
-def _window_part(number: Column, key: Key, way: JavaWay) -> Bytes:
+def _window_part(number: Column, key: Key, backend: JavaBackend) -> Bytes:
     """The window's number in the manner of the other parts: digits after text, 8 bytes after fixed widths."""
     if key.fixed_width:
-        return Bytes(big_endian(number, 8, way))
-    digits = number.cast("string")
-    return Bytes(digits.cast("binary"), digits)
+        return Bytes(big_endian(number, 8, backend))
+    return Bytes(number.cast("string").cast("binary"))
 
 
 # What a frame must be before it can be routed, said before anything runs and all at once. The routing is in `frames`.
 
 #: The columns that `route` adds, in this order.
 ADDED: Final = ("stream", "lane", "routing_key", "reason")
-#: How the columns begin that routing needs on its way, and drops.
+#: How the columns begin that routing needs on its backend, and drops.
 PREFIX: Final = "__keylane_"
 _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 

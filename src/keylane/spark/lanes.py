@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Spread
     from keylane.placement.overrides import Overrides
-    from keylane.spark.java_calls import JavaWay
+    from keylane.spark.java_calls import JavaBackend
 
 __all__ = [
     "WRITTEN_OUT",
@@ -67,12 +67,12 @@ _FOLDS: Final[dict[str, Callable[[Column, int], Column]]] = {
 }
 
 
-def keyless_lane(rule: str, position: Column, lanes: int, way: JavaWay) -> Column:
+def keyless_lane(rule: str, position: Column, lanes: int, backend: JavaBackend) -> Column:
     """Round robin, random or sticky, from the record's place in the source alone."""
     if rule == "round_robin":
         return F.pmod(position, F.lit(lanes))
     number = floor_divided(position, STICKY_RUN) if rule == "sticky" else position
-    return _masked(murmur2_of_long(number, way), lanes)
+    return _masked(murmur2_of_long(number, backend), lanes)
 
 
 # One key over several lanes, as columns: what `placement.spread` does, by sub-key or by position.
@@ -111,25 +111,25 @@ def by_position(position: Column, spread: Spread, home: Column, lanes: int) -> C
 
 
 def by_sub_key(
-    sub_hash: Column, spread: Spread, home: Column, lanes: int, way: JavaWay, *, written_out: bool
+    sub_hash: Column, spread: Spread, home: Column, lanes: int, backend: JavaBackend, *, written_out: bool
 ) -> Column:
     """The lane of a spread with the highest score. `written_out`: home and hash are columns, and the lanes are few."""
     if spread.lanes is not None:
-        return by_sub_key_among(sub_hash, _listed(spread.lanes), len(spread.lanes), way, written_out=written_out)
+        return by_sub_key_among(sub_hash, _listed(spread.lanes), len(spread.lanes), backend, written_out=written_out)
     over, home = _count(spread), home.cast("int")
     if written_out:
         return _of_few(sub_hash, over, lambda place: (home + place) % lanes)
     steps = F.sequence(F.lit(0), F.lit(over - 1))
     among = bound(home, lambda first: F.transform(steps, lambda step: (first + step) % lanes))
-    return _of_many(sub_hash, among, way)
+    return _of_many(sub_hash, among, backend)
 
 
-def by_sub_key_among(sub_hash: Column, among: Column, most: int, way: JavaWay, *, written_out: bool) -> Column:
+def by_sub_key_among(sub_hash: Column, among: Column, most: int, backend: JavaBackend, *, written_out: bool) -> Column:
     """The same for arrays of lanes, none of which has more than so many."""
     # Past the end of an array `get` is null, and the greatest of several numbers is that of those there are.
     if written_out:
         return _of_few(sub_hash, most, lambda place: F.get(among, place))
-    return _of_many(sub_hash, among, way)
+    return _of_many(sub_hash, among, backend)
 
 
 def _of_few(sub_hash: Column, count: int, lane_at: Callable[[Column], Column]) -> Column:
@@ -139,10 +139,10 @@ def _of_few(sub_hash: Column, count: int, lane_at: Callable[[Column], Column]) -
     return lane_at(best.bitwiseAND(F.lit(2**PLACE - 1)).cast("int"))
 
 
-def _of_many(sub_hash: Column, among: Column, way: JavaWay) -> Column:
+def _of_many(sub_hash: Column, among: Column, backend: JavaBackend) -> Column:
     # A hash over Arrow may be in both, and Spark takes no such thing inside a function over an array.
     marked = F.zip_with(F.array_repeat(low32(sub_hash), F.size(among)), among, _marked)
-    scored = F.transform(marked, _score) if way == "static" else scores(marked)
+    scored = F.transform(marked, _score) if backend == "static" else scores(marked)
     best = F.array_max(F.zip_with(scored, among, lambda score, lane: _packed(score, lane, LANE)))
     return best.bitwiseAND(F.lit(2**LANE - 1))
 

@@ -338,7 +338,7 @@ def _check_pyspark() -> None:
 
 def fetch_cells(spark: SparkSession, say: Callable[[str], None]) -> None:
     """Have H3 for Java fetched, once, where this session would compute cells in Python; without a network it does."""
-    from keylane.spark.cells import cell_way
+    from keylane.spark.cells import cell_backend
 
-    if cell_way(spark) == "arrow":
+    if cell_backend(spark) == "arrow":
         has_geo(say)

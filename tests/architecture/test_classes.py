@@ -10,16 +10,12 @@ STILL: dict[str, int] = {
     "Box": 2,
     "Choice": 2,
     "ClientPlacement": 2,
-    "Cluster": 2,
-    "Following": 2,
     "Node": 2,
     "Options": 3,
-    "Part": 2,
-    "Plan": 3,
+    "Plan": 2,
     "Result": 2,
     "Rules": 2,
     "Settings": 2,
-    "Taken": 2,
 }
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from keylane import Router
 from keylane.systems.atomic import write_json
-from keylane.systems.folders.folder import Counts, Head, Manifest, Taken, dead_file, lane_file
+from keylane.systems.folders.folder import Counts, Head, Manifest, TakenFile, dead_file, lane_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ def _batch(target: Path, router: Router, state: Manifest, name: str, table: pa.T
         next=following,
         next_dead=state.next_dead + len(dead),
         placed=(),
-        taken=(Taken(name, 1, 1, len(table)),),
+        taken=(TakenFile(name, 1, 1, len(table)),),
         next_position=state.next_position + len(table),
         taken_files=state.taken_files + 1,
         taken_bytes=0,

@@ -112,7 +112,7 @@ class Topics:
     def size(self, topic: str, lane: int) -> int:
         """Where a lane ends now."""
         with open_cluster(kafka_access(self.broker.bootstrap)) as cluster:
-            return cluster.stretches(topic, lane + 1, committed=True)[lane].end
+            return cluster.offset_ranges(topic, lane + 1, committed=True)[lane].end
 
     def grow(self, lanes: int) -> None:
         """Give the target more lanes."""

@@ -34,7 +34,7 @@ from keylane.pipelines.demo.lesson import (
 )
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.access import kafka_access
-from keylane.systems.kafka.load import Following, following, send
+from keylane.systems.kafka.load import MeasuredGroup, following, send
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,7 +165,7 @@ def test_a_group_that_reads_nothing_has_all_of_it_as_lag(
     broker: Cluster, topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin of a lag of 0 at the end: lag is asked of the broker, not assumed."""
-    monkeypatch.setattr(Following, "take", lambda _self, _messages: None)
+    monkeypatch.setattr(MeasuredGroup, "take", lambda _self, _messages: None)
     name, table = topic(60, "lesson"), updates(np.random.default_rng(5), Traffic(20, 10))
     text = contract_text(RULES[0], Settings("x")).replace("keylane-lesson-formula-x", name)
     access, router = kafka_access(broker.bootstrap), Router(parse_contract(text))

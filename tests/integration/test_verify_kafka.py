@@ -29,7 +29,7 @@ from keylane.systems.folders.folder import Counts
 from keylane.systems.kafka import cluster
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.reader import TopicReader
-from keylane.systems.kafka.state import Plan, RouteHead, open_state
+from keylane.systems.kafka.state import BatchPlan, RouteHead, open_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -288,7 +288,7 @@ def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) ->
     assert "1 lane(s) of the source" in remark
     # A reader that is on its way to them is told.
     with pytest.raises(DataError, match="while it was read"):
-        list(TopicReader(kafka_access(topics.broker.bootstrap)).lots(topics.source, 0, 0, 90))
+        list(TopicReader(kafka_access(topics.broker.bootstrap)).chunks(topics.source, 0, 0, 90))
     # What it still has is held as before.
     topics.write([replace(messages[-1], source=f"{topics.source}/0/99999")])
     assert topics.verify().verdict.counts["invented"] == 1
@@ -372,7 +372,7 @@ def state_of(topics: Topics, folder: Path, out: int, dead: int, planned: int = 0
     with open_state(folder, head) as state:
         state.write_done(replace(state.last(), batch=0, counts=counts, total=counts))
         for batch in range(planned + 1):
-            state.write_plan(Plan(batch, lanes, 0, 0.0))
+            state.write_plan(BatchPlan(batch, lanes, 0, 0.0))
     return str(folder)
 
 
@@ -504,9 +504,9 @@ def test_what_is_sent_to_workers_holds_no_secret(topics: Topics, monkeypatch: py
 def test_a_connection_stays_behind_when_a_reader_is_sent_away(topics: Topics) -> None:
     topics.fill(rows_of(30))
     reader, size = TopicReader(kafka_access(topics.broker.bootstrap)), topics.size(topics.source, 0)
-    assert sum(map(len, reader.lots(topics.source, 0, 0, size))) == size
+    assert sum(map(len, reader.chunks(topics.source, 0, 0, size))) == size
     again = pickle.loads(pickle.dumps(reader))
-    assert sum(map(len, again.lots(topics.source, 0, 3, size))) == size - 3
+    assert sum(map(len, again.chunks(topics.source, 0, 3, size))) == size - 3
 
 
 @pytest.mark.faults
@@ -514,10 +514,13 @@ def test_a_stretch_ends_where_it_was_said_to(topics: Topics) -> None:
     """Also in the middle of what is there, and where its end is in a gap."""
     topics.write(topics.fill(rows_of(200)), at_once=20)
     reader, size = TopicReader(kafka_access(topics.broker.bootstrap)), topics.size(topics.target, 1)
-    whole = [at for lot in reader.lots(topics.target, 1, 0, size) for at in lot.offsets]
+    whole = [at for chunk in reader.chunks(topics.target, 1, 0, size) for at in chunk.offsets]
     cuts = [*range(0, size, 7), size]
     pieces = [
-        at for low, high in pairwise(cuts) for lot in reader.lots(topics.target, 1, low, high) for at in lot.offsets
+        at
+        for low, high in pairwise(cuts)
+        for chunk in reader.chunks(topics.target, 1, low, high)
+        for at in chunk.offsets
     ]
     assert pieces == whole
     assert len(whole) < size / 2

@@ -15,7 +15,7 @@ from keylane.cli.main import cli, main
 from keylane.records import Parked
 from keylane.systems.folders.folder import Counts
 from keylane.systems.kafka import headers as kafka_headers
-from keylane.systems.kafka.state import Done, Plan, RouteHead, open_state, state_name
+from keylane.systems.kafka.state import BatchDone, BatchPlan, RouteHead, open_state, state_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,10 +27,10 @@ __all__ = [
     "HEADERS",
     "OPEN_ADMIN",
     "POLL_SECONDS",
+    "BatchDone",
+    "BatchPlan",
     "Counts",
-    "Done",
     "Parked",
-    "Plan",
     "RouteHead",
     "cli",
     "cluster",

@@ -329,13 +329,13 @@ def test_the_state_of_a_route_into_kafka(here: Path) -> None:
     )
     parked = internals.Parked("routing-key", "6b", 1, 17)
     counts = internals.Counts(10, 8, 1, 1)
-    done = internals.Done(
+    done = internals.BatchDone(
         0, "q", counts, counts + counts, {"payments": [3, 2, 2, 1], "vip": [0, 0]}, 1, 20, 2, 300, "k string", "{}"
     )
     with internals.open_state(here / "state", head) as state:
         plans = [
-            internals.Plan(0, head.topics, 0, 1_763_185_276.5, (parked,)),
-            internals.Plan(1, head.topics, 3, 1_763_185_277.5, (), False, "payments.dlq", '{"raw":{"0":5}}', 2),
+            internals.BatchPlan(0, head.topics, 0, 1_763_185_276.5, (parked,)),
+            internals.BatchPlan(1, head.topics, 3, 1_763_185_277.5, (), False, "payments.dlq", '{"raw":{"0":5}}', 2),
         ]
         for plan in plans:
             state.write_plan(plan)

@@ -9,7 +9,7 @@ import click
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
-    from keylane.systems.doctor import Part
+    from keylane.systems.doctor import Inspection
 
 __all__ = ["doctor"]
 
@@ -34,7 +34,7 @@ def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Res
     return as_result(list(examined(broker, spark_jars))), output
 
 
-def as_result(parts: list[Part]) -> Result:
+def as_result(parts: list[Inspection]) -> Result:
     """All parts as a table; below it what to do, the needed first."""
     from keylane.documents.dev import DoctorDocument, ExaminedPart
     from keylane.systems.doctor import is_well
@@ -47,14 +47,14 @@ def as_result(parts: list[Part]) -> Result:
             needed=one.needed,
             used_for=one.used_for,
             found=one.found,
-            mend=one.mend,
+            mend=one.fix,
         )
         for one in parts
     ]
     document = DoctorDocument(ok=fine, parts=rows)
     shown = [{**row.as_json(), **({} if row.needed or row.state == "ok" else {"state": "optional"})} for row in rows]
-    ailing = sorted((part for part in parts if part.mend), key=lambda part: not part.needed)
-    lines = [f"{'needed' if part.needed else 'optional'}: {part.part}: {part.mend}" for part in ailing]
+    problem = sorted((part for part in parts if part.fix), key=lambda part: not part.needed)
+    lines = [f"{'needed' if part.needed else 'optional'}: {part.part}: {part.fix}" for part in problem]
     verdict = "everything needed is there" if fine else "something needed is not there"
     columns = ("part", "state", "used_for", "found")
     return Result(document, [Section(columns, shown)], [verdict, *lines], 0 if fine else 1)

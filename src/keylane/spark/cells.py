@@ -45,20 +45,6 @@ if TYPE_CHECKING:
     from keylane.placement.cell_lanes import CellLanes
     from keylane.router import Router
 
-__all__ = [
-    "H3_JAR",
-    "CellBackend",
-    "Place",
-    "ancestor_column",
-    "cell_backend",
-    "cell_lane_column",
-    "java_cell",
-    "java_leaf_lane",
-    "place_columns",
-    "placed_natively",
-    "routed_places",
-]
-
 
 # Cells and leaves as Java functions of a session: what `cells` takes where it can, and which sessions have it.
 

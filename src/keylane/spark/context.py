@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     #: Called at the named steps of a batch. Tests use it to stop a process, or to look, at an exact step.
     Probe = Callable[[str, int], None]
 
-__all__ = ["Probe", "RunContext", "Say", "java_process", "session_beside", "translated", "warn"]
-
 ZONE: Final = "spark.sql.session.timeZone"
 #: What the records need. Each of these would else change records, lose them, or split a lane's file.
 NEEDED: Final = {

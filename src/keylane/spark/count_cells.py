@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from keylane.geo.coordinates import Region
 
-
-__all__ = ["CELL", "HOURS", "REASONS", "PlaceCounts", "coded_cells", "count_places", "home_cell_keys", "reasons_of"]
-
 HOURS: Final = 24
 REASONS: Final = (*PLACE_REASONS, Reason.MALFORMED_KEY, Reason.MALFORMED_RECORD)
 _HOUR: Final = 3_600_000_000

@@ -27,24 +27,6 @@ if TYPE_CHECKING:
     from keylane.profile.model import Windows
     from keylane.spark.keys import Field
 
-
-__all__ = [
-    "AT",
-    "DAY",
-    "ONE_FIELD",
-    "SIZE",
-    "UNTIMED",
-    "Counting",
-    "canonical",
-    "counted",
-    "distinct_keys",
-    "micros_of",
-    "packing_for",
-    "sketched",
-    "tick_of",
-    "window_of",
-]
-
 #: Columns of a frame that is to be counted: time or position, and the record's length.
 AT: Final = "keylane_at"
 SIZE: Final = "keylane_bytes"

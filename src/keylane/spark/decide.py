@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from keylane.spark.keys import Keys
     from keylane.spark.overrides import LookedUp
 
-__all__ = ["Decision", "Given", "SubKey", "decide", "divided_by", "sub_keys"]
-
 
 @dataclass(frozen=True, slots=True)
 class SubKey:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from keylane.spark.java_calls import JavaBackend
     from keylane.spark.overrides import LookedUp
 
-__all__ = ["lane", "route"]
-
 
 def lane(contract: Contract | Router, *, lanes: int | None = None, position: str | None = None) -> Column:
     """The lane of each row as an int column; null where there is none, and only `route` says why.

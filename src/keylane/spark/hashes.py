@@ -35,20 +35,6 @@ if TYPE_CHECKING:
     from keylane.spark.java_calls import JavaBackend
     from keylane.spark.keys import Bytes
 
-__all__ = [
-    "bisected",
-    "bound",
-    "constant_texts",
-    "digest",
-    "hash_column",
-    "hashed",
-    "low32",
-    "murmur2",
-    "murmur2_of_long",
-    "placed",
-    "range_lane",
-]
-
 
 # MD5 digest -> a range of its 128-bit space, as a column: what `placement.ranges` does.
 

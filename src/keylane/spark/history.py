@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from keylane.history.verdict import Settings, Verdict
 
-__all__ = ["ROWS_DDL", "bits_for", "judged"]
-
 #: Spark's names for the types of a history's columns.
 _NAMES: Final = {"int8": "tinyint", "int32": "int", "int64": "bigint", "bool": "boolean"}
 ROWS_DDL: Final = ", ".join(f"{field.name} {_NAMES.get(str(field.type), field.type)}" for field in SCHEMA)

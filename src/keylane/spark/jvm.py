@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["OLDEST", "Java", "archive_options", "cache_folder", "find_java", "java_class"]
-
 OLDEST: Final = 17
 USUAL: Final = (
     ("/usr/lib/jvm", "*"),

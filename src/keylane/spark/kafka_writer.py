@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from keylane.spark.context import RunContext
 
-__all__ = ["PERMANENT", "WRITE_ERROR", "Division", "error_of_writer", "retried", "write"]
-
 SOURCES: Final = Path(__file__).parent / "jvm" / "writer"
 #: What a writer says of each lane, as Spark spells it.
 WRITTEN: Final = "slot int, records bigint, repeated boolean"

@@ -46,25 +46,6 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.spark.java_calls import JavaBackend
 
-__all__ = [
-    "ADDED",
-    "PREFIX",
-    "TYPES",
-    "Bytes",
-    "Field",
-    "Keys",
-    "Kind",
-    "check_frame",
-    "choose",
-    "column_named",
-    "field_of",
-    "floor_divided",
-    "needed_types",
-    "read_keys",
-    "read_sub_key",
-    "window_number",
-]
-
 
 # What kind of values a column holds, as far as a key cares; and expressions that differ by it.
 

@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from keylane.placement.overrides import Overrides
     from keylane.spark.java_calls import JavaBackend
 
-__all__ = [
-    "WRITTEN_OUT",
-    "by_position",
-    "by_sub_key",
-    "by_sub_key_among",
-    "divided_lanes",
-    "fold",
-    "keyless_lane",
-    "most_lanes",
-    "scores",
-]
-
 
 def fold(rule: str, hash_: Column, lanes: int) -> Column:
     """A hash column -> a lane."""

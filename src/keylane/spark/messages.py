@@ -55,33 +55,6 @@ if TYPE_CHECKING:
     #: Columns by name, and which records cannot be read; None when all can.
     Fields = tuple[dict[str, Column], Column | None]
 
-__all__ = [
-    "DEAD_PREFIX",
-    "HEADERS",
-    "SLOT",
-    "TOPIC_COLUMNS",
-    "WRITER_COLUMNS",
-    "Messages",
-    "about_dead_letters",
-    "counted",
-    "dead_headers",
-    "decided",
-    "from_decoder",
-    "from_json",
-    "from_kafka",
-    "from_message",
-    "from_text",
-    "key_as_text",
-    "keyed_by_routing_key",
-    "messages_of_rows",
-    "offset_ranges",
-    "row_position",
-    "rows_of_topic",
-    "slotted",
-    "to_writers",
-    "topic_position",
-]
-
 DEAD_PREFIX: Final = "__keylane.errors."
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 SLOT: Final = "keylane_slot"

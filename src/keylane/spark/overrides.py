@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from keylane.placement.table import LaneTable
     from keylane.spark.keys import Bytes
 
-__all__ = ["LookedUp", "behaviours", "by_joins", "by_literals", "few_enough"]
-
 #: Keys up to which a look-up is written into the expression.
 FEW: Final = 64
 #: Different behaviours of hot keys up to which each gets a branch of the expression.

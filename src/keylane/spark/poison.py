@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["MOST_PARKED", "newly_parked", "parked_away", "refuse_any"]
-
 #: Parked keys are broadcast to every task of every batch, and somebody is meant to look at each.
 MOST_PARKED: Final = 100_000
 _KEYS: Final = {"routing": "routing_key", "record": "keylane_key"}

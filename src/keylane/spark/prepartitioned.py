@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["can_claim", "claimed"]
-
 
 def can_claim() -> bool:
     """Whether this Spark is one that can be told."""

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from keylane.spark.read_parquet import SourceFile
 
-__all__ = ["read_csv", "read_json"]
-
 #: An escape of half a character: Spark would put a question mark in its place, and the key would be another.
 _HIGH, _LOW = r"\\u[dD][89aAbB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _HALF_CHARACTER: Final = rf"(?<!\\)(?:\\\\)*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"

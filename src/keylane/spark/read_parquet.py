@@ -39,29 +39,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = [
-    "LANE",
-    "LINE",
-    "MALFORMED",
-    "PLACE",
-    "POSITION",
-    "Batch",
-    "SourceFile",
-    "address",
-    "checked_columns",
-    "file_of",
-    "finished",
-    "local",
-    "merged",
-    "picked",
-    "place_of",
-    "read_parquet",
-    "row_of",
-    "schema_from_json",
-    "schema_of",
-    "widened",
-]
-
 
 # How the columns of a stream may change from batch to batch: they may become more, and none ever changes its type.
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from keylane.spark.keys import Field
     from keylane.spark.read_parquet import SourceFile
 
-__all__ = ["Rows", "Scan", "ScanRequest", "read_columns", "read_line_columns", "scan_messages", "scan_rows", "url_of"]
-
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._=-]+")
 _FILE: Final = "keylane_file"
 _STAMP: Final = "keylane_stamp"

@@ -29,8 +29,6 @@ from keylane.spark.jvm import archive_options, find_java
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["active_session_kept", "existing_session", "is_submitted", "local_session", "missing_in", "tasks_running"]
-
 GIB: Final = 2**30
 QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
 CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

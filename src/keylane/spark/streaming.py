@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from keylane.spark.context import RunContext
 
-__all__ = ["Gate", "check_checkpoint", "check_every", "file_names", "finish", "query_id", "run_query", "stop"]
-
 _POLL_SECONDS: Final = 0.02
 _EVERY: Final = re.compile(r"\d{1,9} (milli)?seconds?|\d{1,9} (minute|hour|day)s?")
 #: Spark never reads a file that is older than this, counted from the newest it has seen. No file is.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from keylane.router import Router
     from keylane.spark.read_parquet import Batch
 
-__all__ = ["MESSAGE_LENGTH", "LaneFile", "decided", "explained", "write_dead", "write_lanes"]
-
 #: The last 33 bits of Spark's increasing id count the rows of a task.
 _ROW_IN_TASK: Final = (1 << 33) - 1
 _PART = re.compile(r"part-(\d+)-.*\.parquet")

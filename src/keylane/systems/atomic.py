@@ -24,8 +24,6 @@ from keylane.errors import TargetError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Lock", "exchange", "force", "force_all", "locked", "started", "write_json"]
-
 _AT_CWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 

@@ -26,8 +26,6 @@ from keylane.systems import jars
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Part", "State", "clock_finding", "examined", "is_well"]
-
 State: TypeAlias = Literal["ok", "missing", "wrong"]
 
 SPARK: Final = "route, demo"
@@ -43,7 +41,7 @@ BROKER_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Inspection:
     """One thing that was looked at: how it is, what was found, what for, and what to do about it."""
 
     part: str
@@ -51,7 +49,7 @@ class Part:
     needed: bool
     used_for: str
     found: str
-    mend: str | None = None
+    fix: str | None = None
 
 
 class Library(NamedTuple):
@@ -76,20 +74,20 @@ LIBRARIES: Final = (
 )
 
 
-class Ailing(Exception):  # noqa: N818 - a finding of this module's own; it never leaves it
+class Problem(Exception):  # noqa: N818 - a finding of this module's own; it never leaves it
     """A part that is not as it should be."""
 
-    def __init__(self, state: State, found: str, mend: str) -> None:
+    def __init__(self, state: State, found: str, fix: str) -> None:
         super().__init__(found)
-        self.state, self.found, self.mend = state, found, mend
+        self.state, self.found, self.fix = state, found, fix
 
 
-def is_well(parts: list[Part]) -> bool:
+def is_well(parts: list[Inspection]) -> bool:
     """Whether everything that is needed is there."""
     return all(part.state == "ok" for part in parts if part.needed)
 
 
-def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterator[Part]:
+def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterator[Inspection]:
     """Every part, one after the other; a broker that is named makes what Kafka needs needed."""
     kafka = broker is not None
     yield _part("Python", "all", _python)
@@ -104,15 +102,15 @@ def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterat
     yield _part("clock", "time windows", _clock)
 
 
-def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = True) -> Part:
+def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = True) -> Inspection:
     try:
-        return Part(name, "ok", needed, used_for, look())
-    except Ailing as ailing:
-        return Part(name, ailing.state, needed, used_for, ailing.found, ailing.mend)
+        return Inspection(name, "ok", needed, used_for, look())
+    except Problem as problem:
+        return Inspection(name, problem.state, needed, used_for, problem.found, problem.fix)
     except KeylaneError as error:
         found, _, hint = str(error).rpartition(" hint: ")
         state: State = "missing" if isinstance(error, MissingExtraError) else "wrong"
-        return Part(name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "as it says")
+        return Inspection(name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "as it says")
 
 
 def _python() -> str:
@@ -125,12 +123,12 @@ def _java() -> str:
         command = [str(java.home / "bin" / "java"), "-version"]
         subprocess.run(command, capture_output=True, check=True, timeout=60)  # noqa: S603 - the user's own Java
     except (OSError, subprocess.SubprocessError) as error:
-        raise Ailing("wrong", f"{java.home} does not run: {error}", "set JAVA_HOME to one that does") from None
+        raise Problem("wrong", f"{java.home} does not run: {error}", "set JAVA_HOME to one that does") from None
     return f"{java.version} in {java.home} (wants {OLDEST} or later)"
 
 
 def _library(library: Library) -> str:
-    mend = f"pip install 'keylane[{library.extra}]'" if library.extra else "pip install --force-reinstall keylane"
+    fix = f"pip install 'keylane[{library.extra}]'" if library.extra else "pip install --force-reinstall keylane"
     wants = f"wants {library.least} or later" + (f", below {library.below}" if library.below else "")
     try:
         found = version(library.name)
@@ -138,12 +136,12 @@ def _library(library: Library) -> str:
             warnings.simplefilter("ignore")
             import_module(library.module)
     except PackageNotFoundError:
-        raise Ailing("missing", f"nothing ({wants})", mend) from None
+        raise Problem("missing", f"nothing ({wants})", fix) from None
     except Exception as error:  # noqa: BLE001 - whatever keeps a library from loading is the finding
-        raise Ailing("wrong", f"{found} does not load: {error!r:.120}", mend) from None
+        raise Problem("wrong", f"{found} does not load: {error!r:.120}", fix) from None
     is_old = _numbers(found) < _numbers(library.least)
     if is_old or (library.below and _numbers(found) >= _numbers(library.below)):
-        raise Ailing("wrong", f"{found} ({wants})", mend)
+        raise Problem("wrong", f"{found} ({wants})", fix)
     return f"{found} ({wants})"
 
 
@@ -157,12 +155,12 @@ def _connector(given: str | None) -> str:
     return f"{len(jars.connector_in(Path(given)))} jars in {given}"
 
 
-def _kit(name: jars.Kit, mend: str) -> str:
+def _kit(name: jars.Kit, fix: str) -> str:
     """That a kit is there and is what was pinned; nothing is fetched."""
     wanted, folder = jars.kit(name), jars.jar_folder()
     away = jars.lacking(wanted, folder)
     if away:
-        raise Ailing("missing", f"{len(away)} of {len(wanted)} jars are not in {folder}", mend)
+        raise Problem("missing", f"{len(away)} of {len(wanted)} jars are not in {folder}", fix)
     for jar in wanted:
         jars.check(jar, folder / jar.file)
     return f"{len(wanted)} jars in {folder}, checksums as pinned"
@@ -177,11 +175,11 @@ def _broker(address: str | None) -> str:
     settings = librdkafka_settings(own) if own else {"bootstrap.servers": address or ""}
     there = settings["bootstrap.servers"]
     if not there:
-        raise Ailing("missing", "none was named, and none was started here", "keylane dev kafka up")
+        raise Problem("missing", "none was named, and none was started here", "keylane dev kafka up")
     count = brokers_at(settings, BROKER_SECONDS)
     if count is None:
-        mend = "check the address; a broker that wants TLS or a password is not asked here"
-        raise Ailing("missing", f"{there} does not answer in {BROKER_SECONDS:.0f} s", mend)
+        fix = "check the address; a broker that wants TLS or a password is not asked here"
+        raise Problem("missing", f"{there} does not answer in {BROKER_SECONDS:.0f} s", fix)
     return f"{there} answers and lists {count} broker(s)"
 
 
@@ -204,7 +202,7 @@ def clock_finding(first: tuple[float, float], second: tuple[float, float], insta
     now, counted = second[0], second[1] - first[1]
     shown, jump = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S} UTC", now - first[0] - counted
     if abs(jump) > CLOCK_SLACK:
-        raise Ailing("wrong", f"{shown}, jumped by {jump:+.3f} s while it was watched", "timedatectl set-ntp true")
+        raise Problem("wrong", f"{shown}, jumped by {jump:+.3f} s while it was watched", "timedatectl set-ntp true")
     if now < installed - DAY:
-        raise Ailing("wrong", f"{shown}, earlier than keylane's own files", "timedatectl set-ntp true")
+        raise Problem("wrong", f"{shown}, earlier than keylane's own files", "timedatectl set-ntp true")
     return f"{shown}, steady over {counted:.1f} s, later than keylane's own files"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from keylane.spark.messages import Fields
     from keylane.spark.scan import Scan, ScanRequest
     from keylane.systems.flow import Followed, Origin, RouteTarget
-    from keylane.systems.kafka.cluster import Cluster
+    from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.streams import Description, MessageFields, Stream
 
 __all__ = [
@@ -252,7 +252,7 @@ class Endpoint:
         """Fields as columns of a frame of the stream's messages, and which messages cannot be read."""
         self._lacks("have fields in messages")
 
-    def connected(self) -> AbstractContextManager[Cluster | None]:
+    def connected(self) -> AbstractContextManager[KafkaCluster | None]:
         """Who is asked how far the lanes go while they are read; None where nobody can be."""
         return nullcontext(None)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from keylane.spark.messages import Messages
     from keylane.spark.read_parquet import Batch, SourceFile
     from keylane.systems.atomic import Lock
-    from keylane.systems.folders.folder import Counts, Taken
+    from keylane.systems.folders.folder import Counts, TakenFile
 
 __all__ = ["BatchReport", "Followed", "Origin", "RouteTarget", "Routed", "RowsFollowed", "Standing", "Start"]
 
@@ -202,7 +202,7 @@ class RouteTarget:
         """The number of the last batch, -1 before the first, and the identity of the query that made it."""
         return -1, ""
 
-    def taken(self) -> Iterable[Taken]:
+    def taken(self) -> Iterable[TakenFile]:
         """What the target knows it has taken of its source, where it keeps that."""
         return ()
 

@@ -40,23 +40,6 @@ if TYPE_CHECKING:
 
     Tell = Callable[[str], None]
 
-__all__ = [
-    "KITS",
-    "Jar",
-    "Kit",
-    "check",
-    "connector_in",
-    "connector_settings",
-    "fetch_cells",
-    "fetched",
-    "has_geo",
-    "jar_folder",
-    "kit",
-    "lacking",
-    "retrieve",
-    "untold",
-]
-
 
 # Jars from wherever Java programs get them, by the Ivy that PySpark ships: no Maven, and no address stands here.
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     #: Called at the named steps of a commit, with the batch; tests stop the process there.
     Probe = Callable[[str, int], None]
 
-__all__ = ["OWN", "Journal", "Probe", "documents", "hold_journal", "last_document", "no_probe", "read_document"]
-
 OWN: Final = "_keylane"
 
 

@@ -32,8 +32,6 @@ from keylane.systems.atomic import exchange, force, write_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["is_profile", "read_profile", "read_rows", "staged", "write_profile"]
-
 FORMAT: Final = "keylane.profile-folder/1"
 DOCUMENT: Final = "profile.json"
 KEYS: Final = "keys"

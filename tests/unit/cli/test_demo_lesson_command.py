@@ -10,7 +10,7 @@ from keylane.cli.demo_lesson import as_result
 from keylane.cli.output import as_json, render
 from keylane.documents.lesson import LessonCell, LessonDocument, LessonLanes, LessonProducer
 from keylane.pipelines.demo.lesson import RULES, checks, trial
-from keylane.systems.kafka.load import Following, Sent
+from keylane.systems.kafka.load import MeasuredGroup, Sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def made(cv: float = 3.0, batch: float | None = 20_000.0, **changes: Any) -> LessonDocument:
     """A lesson's document, with figures as they are wanted."""
     sent = Sent("t", delivered=8, batches=1, batch_bytes=9, batch_records=8)
-    trials = [trial(rule, sent, Following("t", 4, samples=1)) for rule in RULES]
+    trials = [trial(rule, sent, MeasuredGroup("t", 4, samples=1)) for rule in RULES]
     figures = {"cv": cv, "checks": checks(cv, 0.0, batch, 3, 0), **changes}
     return LessonDocument(
         version="0",

@@ -10,7 +10,7 @@ import pytest
 from keylane.errors import DataError
 from keylane.spark.read_parquet import SourceFile
 from keylane.systems.files.follow import changed_since, check_unchanged
-from keylane.systems.folders.folder import Taken
+from keylane.systems.folders.folder import TakenFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,9 +40,9 @@ def test_one_that_is_not(file: SourceFile, tmp_path: Path, change: str) -> None:
 
 
 def test_what_was_taken_and_has_changed_is_told(file: SourceFile, tmp_path: Path) -> None:
-    same, gone = Taken("a.csv", file.size, file.modified, 1), Taken("gone.csv", 5, 5, 1)
+    same, gone = TakenFile("a.csv", file.size, file.modified, 1), TakenFile("gone.csv", 5, 5, 1)
     assert list(changed_since([same, gone], tmp_path)) == []
-    other = Taken("a.csv", 1, file.modified, 1)
+    other = TakenFile("a.csv", 1, file.modified, 1)
     (told,) = changed_since([same, other, other, other, other], tmp_path)
     assert "a.csv (1 bytes of 1700000000.123 then, 2" in told
     assert "1 more" in told

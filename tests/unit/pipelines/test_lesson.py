@@ -14,7 +14,7 @@ from keylane import Router, parse_contract
 from keylane.measure.balance import cv
 from keylane.pipelines.demo import lesson
 from keylane.pipelines.demo.lesson import CENTRES, RULES, Settings, Traffic, contract_text, lane_counts, updates
-from keylane.systems.kafka.load import Following, Sent
+from keylane.systems.kafka.load import MeasuredGroup, Sent
 
 if TYPE_CHECKING:
     from keylane.documents.lesson import LessonTrial
@@ -120,7 +120,7 @@ def test_records_for_cv_is_the_first_count_that_is_enough() -> None:
 
 
 def seen(read: list[int], sent: Sent) -> LessonTrial:
-    group = Following("t", len(read))
+    group = MeasuredGroup("t", len(read))
     group.read[:], group.peak[1], group.end[2], group.samples = read, 7, 3, 5
     return lesson.trial(RULES[0], sent, group)
 

@@ -20,7 +20,7 @@ from keylane.pipelines.match.sources import Found
 from keylane.pipelines.match.watermark import Lags, Unread, _read_to, passed, ripe_before
 from keylane.pipelines.watermark import BEGINNING
 from keylane.systems.endpoint import parse_address
-from keylane.systems.kafka.cluster import Stretch
+from keylane.systems.kafka.cluster import OffsetRange
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,9 +56,9 @@ def test_what_has_come_since_a_batch_took_all_there_was_holds_nothing() -> None:
 class Topics:
     """A cluster in which every lane begins at 100 and ends at 1,000."""
 
-    def stretches(self, topic: str, lanes: int, *, committed: bool) -> list[Stretch]:
+    def offset_ranges(self, topic: str, lanes: int, *, committed: bool) -> list[OffsetRange]:
         assert (topic, committed) == ("t", True)
-        return [Stretch(100, 1000, 1000)] * lanes
+        return [OffsetRange(100, 1000, 1000)] * lanes
 
 
 @pytest.mark.parametrize(("batch", "cut"), [(0, False), (1, True), (2, False)])

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.systems import doctor, jars
-from keylane.systems.doctor import Ailing, clock_finding, examined, is_well
+from keylane.systems.doctor import Problem, clock_finding, examined, is_well
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from keylane.systems.doctor import Part
+    from keylane.systems.doctor import Inspection
 
 NOW = 1_800_000_000.0
 
@@ -27,7 +27,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYLANE_CACHE", str(tmp_path / "cache"))
 
 
-def found(**options: str) -> dict[str, Part]:
+def found(**options: str) -> dict[str, Inspection]:
     return {part.part: part for part in examined(**options)}
 
 
@@ -42,7 +42,7 @@ def test_a_machine_without_kafka_is_well_and_told_what_kafka_would_need() -> Non
         "pandas",
         "clock",
     ]
-    assert {name: part.mend for name, part in parts.items() if part.state != "ok"} == {
+    assert {name: part.fix for name, part in parts.items() if part.state != "ok"} == {
         "Spark's Kafka connector": "keylane dev jars",
         "Kafka's own jars": "keylane dev jars broker",
         "H3 for Java": "keylane dev jars geo",
@@ -66,7 +66,7 @@ def test_no_java_is_a_finding_with_the_line_that_mends_it(monkeypatch: pytest.Mo
     part = found()["Java"]
     assert part.state == "missing"
     assert "Java 17" in str(part.found)
-    assert "apt-get install openjdk-17-jre-headless" in str(part.mend)
+    assert "apt-get install openjdk-17-jre-headless" in str(part.fix)
 
 
 def test_a_java_that_does_not_run_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_version_outside_its_bounds_is_wrong(installed: str, state: str, monke
     monkeypatch.setattr(doctor, "version", lambda name: installed if name == "pandas" else version(name))
     part = found()["pandas"]
     assert part.state == state
-    assert part.mend == (None if state == "ok" else "pip install 'keylane[spark]'")
+    assert part.fix == (None if state == "ok" else "pip install 'keylane[spark]'")
 
 
 def test_a_library_that_is_not_there_or_does_not_load_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_library_that_is_not_there_or_does_not_load_is_told_apart(monkeypatch:
     monkeypatch.setattr(doctor, "LIBRARIES", (library, broken))
     monkeypatch.setitem(sys.modules, "broken_on_load", None)
     parts = found()
-    assert (parts["no-such-thing"].state, parts["no-such-thing"].mend) == ("missing", "pip install 'keylane[kafka]'")
+    assert (parts["no-such-thing"].state, parts["no-such-thing"].fix) == ("missing", "pip install 'keylane[kafka]'")
     assert parts["pyarrow"].state == "wrong"
     assert "does not load" in parts["pyarrow"].found
 
@@ -105,7 +105,7 @@ def test_jars_must_be_the_pinned_ones(tmp_path: Path) -> None:
     part = found()["Spark's Kafka connector"]
     assert (part.state, part.needed) == ("wrong", False)
     assert "pinned" in part.found
-    assert str(part.mend).startswith("remove ")
+    assert str(part.fix).startswith("remove ")
     shutil.rmtree(folder)
     assert re.search(f"4 of 4 jars .*{folder}", str(found()["Spark's Kafka connector"].found))
 
@@ -133,7 +133,7 @@ def test_a_steady_clock_is_fine() -> None:
 def test_a_clock_that_jumps_or_is_behind_is_wrong(
     second: tuple[float, float], installed: float, complaint: str
 ) -> None:
-    with pytest.raises(Ailing, match=complaint) as info:
+    with pytest.raises(Problem, match=complaint) as info:
         clock_finding((NOW, 10.0), second, installed)
     assert info.value.state == "wrong"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keylane.systems.kafka.access import kafka_access
-from keylane.systems.kafka.cluster import PAUSES, Cluster, Listener
+from keylane.systems.kafka.cluster import PAUSES, KafkaCluster, Listener
 
 
 class Admin:
@@ -36,7 +36,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def lanes(admin: Admin) -> dict[str, int]:
-    return Cluster(kafka_access("127.0.0.1:1"), admin, Listener()).lanes(list(admin.known))
+    return KafkaCluster(kafka_access("127.0.0.1:1"), admin, Listener()).lanes(list(admin.known))
 
 
 def test_topics_that_are_there_are_not_waited_for(slept: list[float]) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keylane.errors import CountError, TargetError
-from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, Taken
+from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, TakenFile
 
 HEAD = Head("orders", 1, "f" * 64, {"orders": 2, "vip": 1}, "/in", "parquet", "*")
 
@@ -44,7 +44,7 @@ def test_what_differs_is_told() -> None:
 
 
 def test_a_manifest_and_its_json() -> None:
-    placed, taken = (Placed("0", "stream=orders/lane=0/part-1.parquet", 2),), (Taken("a b", 10, 5, 2),)
+    placed, taken = (Placed("0", "stream=orders/lane=0/part-1.parquet", 2),), (TakenFile("a b", 10, 5, 2),)
     counts, next_ = Counts(2, 2), {"orders": [2, 0], "vip": [0]}
     manifest = Manifest(1, "q", "f" * 64, "s", counts, counts, next_, 0, placed, taken, 2, 1, 10, "{}")
     assert Manifest.from_json(json.loads(json.dumps(manifest.as_json()))) == manifest

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.load import Following, Row, Sent
+    from keylane.systems.kafka.load import MeasuredGroup, Row, Sent
 
 __all__ = [
     "CENTRES",
@@ -131,7 +131,7 @@ class Rule:
     formula: str
 
 
-def trial(rule: Rule, sent: Sent, group: Following) -> LessonTrial:
+def trial(rule: Rule, sent: Sent, group: MeasuredGroup) -> LessonTrial:
     """The figures of one rule."""
     records, failed = sent.delivered + sent.failed, sent.failed
     told = bool(sent.batches) and sent.batch_records >= sent.delivered
@@ -297,7 +297,7 @@ def _tried(
     return trial(rule, sent, read)
 
 
-def _sent(access: KafkaAccess, producer: LessonProducer, router: Router, table: pa.Table) -> tuple[Sent, Following]:
+def _sent(access: KafkaAccess, producer: LessonProducer, router: Router, table: pa.Table) -> tuple[Sent, MeasuredGroup]:
     """Fill a topic while a group reads it, and take both away again."""
     topic, group, lanes = router.stream, f"{router.stream}-readers", router.lane_count
     with open_cluster(access) as cluster:
@@ -330,7 +330,7 @@ def _rounds(table: pa.Table) -> list[Sequence[Row]]:
     return list(rounds.values())
 
 
-def _check(router: Router, table: pa.Table, sent: Sent, read: Following) -> None:
+def _check(router: Router, table: pa.Table, sent: Sent, read: MeasuredGroup) -> None:
     """Every record is where the contract says, or the figures are of something else."""
     wanted = lane_counts(router, table)
     if sent.failed == 0 and not np.array_equal(wanted, read.read):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.match.follow_state import Happened
     from keylane.pipelines.match.sources import Found
-    from keylane.systems.kafka.cluster import Cluster, Stretch
+    from keylane.systems.kafka.cluster import KafkaCluster, OffsetRange
 
     #: The ts of the newest record of each lane of a source, by the lane's number as text.
     Newest = dict[str, int]
@@ -68,7 +68,7 @@ class Lags:
     """Asks the cluster of each side that is a topic. `most` is how many records of a topic a batch takes."""
 
     sides: tuple[Found, Found]
-    clusters: tuple[Cluster | None, Cluster | None]
+    clusters: tuple[KafkaCluster | None, KafkaCluster | None]
     most: int
 
     def of(self, checkpoint: Path, batch: int) -> Unread:
@@ -81,17 +81,17 @@ class Lags:
         cut = _cut(there[0], read.get(topics[0], {}), before.get(topics[0], {}), self.most)
         return Unread(drivers, riders, cut)
 
-    def _there(self, side: Found, cluster: Cluster | None) -> list[Stretch] | None:
-        return None if cluster is None else cluster.stretches(side.address.name, side.lanes or 0, committed=True)
+    def _there(self, side: Found, cluster: KafkaCluster | None) -> list[OffsetRange] | None:
+        return None if cluster is None else cluster.offset_ranges(side.address.name, side.lanes or 0, committed=True)
 
 
-def _left(there: Sequence[Stretch] | None, read: Newest) -> tuple[int, ...] | None:
+def _left(there: Sequence[OffsetRange] | None, read: Newest) -> tuple[int, ...] | None:
     if there is None:
         return None
     return tuple(max(0, one.end - read.get(str(lane), 0)) for lane, one in enumerate(there))
 
 
-def _cut(there: Sequence[Stretch] | None, read: Newest, before: Newest, most: int) -> bool:
+def _cut(there: Sequence[OffsetRange] | None, read: Newest, before: Newest, most: int) -> bool:
     """Whether a batch took as much of a topic as it may. Spark shares that out by lane, and rounds each share."""
     if there is None:
         return False

@@ -27,22 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-__all__ = [
-    "admin_client",
-    "answers",
-    "brokers_at",
-    "clear",
-    "default_folder",
-    "down",
-    "find",
-    "held",
-    "running",
-    "up",
-    "wait_until_ready",
-    "write",
-]
-
-
 # Which cluster a folder holds, and whose folder it is: nothing that is not ours is touched or removed.
 
 #: Says that a folder is ours, and is locked while a cluster is started or stopped there.

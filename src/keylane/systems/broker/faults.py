@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker.layout import Cluster
 
-__all__ = ["kill9", "pause", "paused", "restart", "resume"]
-
 
 def kill9(cluster: Cluster, number: int = 1) -> None:
     """End a node as a crash of it does, and wait until it is gone."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["ADMIN", "HOST", "Cluster", "Node", "designed", "properties"]
-
 HOST: Final = "127.0.0.1"
 #: Below the ports that the system gives to connections, so that none is in the way when a node starts again.
 PORTS: Final = range(12_000, 32_000)

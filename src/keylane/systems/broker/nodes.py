@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker.layout import Cluster
 
-__all__ = ["complaint", "end", "format_nodes", "last_words", "launch", "process_of", "send"]
-
 #: A broker for tests: little memory, and compiled quickly rather than well.
 SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError")
 LOG: Final = "-Dorg.slf4j.simpleLogger."

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker.layout import Cluster
 
-__all__ = ["USER", "java_settings", "librdkafka_settings", "make_tls", "password_file", "scram_users", "write_private"]
-
 #: Who clients are.
 USER: Final = "app"
 MECHANISM: Final = "SCRAM-SHA-512"

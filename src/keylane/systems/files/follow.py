@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from keylane.spark.read_parquet import Batch, SourceFile
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.flow import Standing
-    from keylane.systems.folders.folder import Taken
+    from keylane.systems.folders.folder import TakenFile
 
 __all__ = ["FilesFollowed", "changed_since", "files_of", "follow_files", "origin_of"]
 
@@ -46,7 +46,7 @@ def check_unchanged(files: Sequence[SourceFile]) -> None:
             )
 
 
-def changed_since(taken: Iterable[Taken], source: Path) -> Iterator[str]:
+def changed_since(taken: Iterable[TakenFile], source: Path) -> Iterator[str]:
     """Reports files that were taken and have changed since. One that is gone has done its work."""
     changed = []
     for one in taken:

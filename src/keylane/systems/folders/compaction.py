@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from keylane.systems.folders.folder import Target
     from keylane.systems.journal import Probe
 
-__all__ = ["Compacted", "compact"]
-
 MIB: Final = 1 << 20
 _NAME = re.compile(r"part-(\d{10})(?:-(\d{10}))?\.(parquet|dead)")
 _ROWS: Final = 131_072

@@ -34,23 +34,6 @@ if TYPE_CHECKING:
     from keylane.systems.atomic import Lock
     from keylane.systems.journal import Journal, Probe
 
-__all__ = [
-    "DEAD",
-    "Counts",
-    "Head",
-    "Manifest",
-    "Placed",
-    "Taken",
-    "Target",
-    "dead_file",
-    "hold",
-    "lane_file",
-    "lane_folder",
-    "open_target",
-    "read_head",
-    "read_manifests",
-]
-
 
 # What is written down about a stream folder: its head, and one manifest for each batch. Values and their JSON only.
 
@@ -137,7 +120,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenFile:
     """One source file of a batch, as it was when it was read."""
 
     name: str
@@ -159,7 +142,7 @@ class Manifest:
     next: dict[str, list[int]]
     next_dead: int
     placed: tuple[Placed, ...]
-    taken: tuple[Taken, ...]
+    taken: tuple[TakenFile, ...]
     next_position: int
     taken_files: int
     taken_bytes: int
@@ -175,7 +158,7 @@ class Manifest:
         values = {f.name: given[f.name] for f in fields(cls)}
         values["counts"], values["total"] = Counts.from_json(given["counts"]), Counts.from_json(given["total"])
         values["placed"] = tuple(Placed(**one) for one in given["placed"])
-        values["taken"] = tuple(Taken(**one) for one in given["taken"])
+        values["taken"] = tuple(TakenFile(**one) for one in given["taken"])
         return cls(**values)
 
     @classmethod

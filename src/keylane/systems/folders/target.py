@@ -19,7 +19,7 @@ from keylane.systems.folders.folder import (
     Head,
     Manifest,
     Placed,
-    Taken,
+    TakenFile,
     dead_file,
     lane_file,
     open_target,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from keylane.spark.read_parquet import Batch, SourceFile
     from keylane.spark.write_lanes import LaneFile
     from keylane.systems.folders.folder import Target
-
-__all__ = ["FolderTarget", "known_origin", "open_folder"]
 
 _SHARED: Final = "on a cluster, source and target have to be on a file system that all machines share"
 
@@ -80,7 +78,7 @@ class FolderTarget(RouteTarget):
         """The number of the last batch, and the query that made it."""
         return self.last.batch, self.last.query
 
-    def taken(self) -> Iterator[Taken]:
+    def taken(self) -> Iterator[TakenFile]:
         """What the kept manifests say was taken, oldest first."""
         for manifest in self.folder.manifests():
             yield from manifest.taken
@@ -194,7 +192,7 @@ class FolderTarget(RouteTarget):
             next=offsets,
             next_dead=self.last.next_dead + counts.dead,
             placed=tuple(placed),
-            taken=tuple(Taken(f.name, f.size, f.modified, n) for f, n in zip(taken, rows.records, strict=True)),
+            taken=tuple(TakenFile(f.name, f.size, f.modified, n) for f, n in zip(taken, rows.records, strict=True)),
             next_position=self.last.next_position + sum(rows.rows),
             taken_files=self.last.taken_files + len(taken),
             taken_bytes=self.last.taken_bytes + sum(file.size for file in taken),

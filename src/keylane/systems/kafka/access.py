@@ -21,8 +21,6 @@ from keylane.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["ALLOWED", "HIDDEN", "KafkaAccess", "Secret", "is_reference", "kafka_access", "read_properties", "reveal"]
-
 
 # Values that nobody may see: given as a reference, read at the last moment, and never shown.
 

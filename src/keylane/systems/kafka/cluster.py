@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from keylane.systems.kafka.access import KafkaAccess
 
-__all__ = ["Cluster", "Listener", "Stretch", "explained", "is_permanent", "open_cluster"]
-
 ANSWER_SECONDS: Final = 15.0
 TURN_SECONDS: Final = 2.0
 #: Seconds between the questions for topics that seem missing.
@@ -73,7 +71,7 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class OffsetRange:
     """What there is of a lane: its first offset, where a reader's view ends, and where the log ends.
 
     The two ends differ while a transaction is open, for those who read what is committed.
@@ -85,7 +83,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class KafkaCluster:
     """A cluster that answers."""
 
     access: KafkaAccess
@@ -130,11 +128,11 @@ class Cluster:
             with suppress(TimeoutError):
                 done.exception(ANSWER_SECONDS)
 
-    def stretches(self, topic: str, lanes: int, *, committed: bool) -> list[Stretch]:
+    def offset_ranges(self, topic: str, lanes: int, *, committed: bool) -> list[OffsetRange]:
         """What there is of each lane at this moment."""
         start, high = (self._offsets(topic, lanes, at, committed=False) for at in ("earliest", "latest"))
         end = self._offsets(topic, lanes, "latest", committed=True) if committed else high
-        return [Stretch(*one) for one in zip(start, map(min, end, high), high, strict=True)]
+        return [OffsetRange(*one) for one in zip(start, map(min, end, high), high, strict=True)]
 
     def _offsets(self, topic: str, lanes: int, at: str, *, committed: bool) -> list[int]:
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
@@ -198,7 +196,7 @@ class Cluster:
 
 
 @contextmanager
-def open_cluster(access: KafkaAccess) -> Iterator[Cluster]:
+def open_cluster(access: KafkaAccess) -> Iterator[KafkaCluster]:
     """The cluster, asked through one client for as long as this is open."""
     try:
         from confluent_kafka.admin import AdminClient
@@ -206,7 +204,7 @@ def open_cluster(access: KafkaAccess) -> Iterator[Cluster]:
         raise MissingExtraError.named("kafka", "confluent-kafka") from None
     listener = Listener()
     settings = access.librdkafka(error_cb=listener, **{"allow.auto.create.topics": False})
-    yield Cluster(access, AdminClient(settings), listener)
+    yield KafkaCluster(access, AdminClient(settings), listener)
 
 
 def explained(error: Any, who: str, listener: Listener | None = None) -> BrokerError:

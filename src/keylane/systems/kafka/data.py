@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from keylane.contract.fields import FieldSpec
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.reader import Lot
+    from keylane.systems.kafka.reader import RecordChunk
     from keylane.systems.kafka.values import TopicFields
 
 __all__ = ["describe_topic"]
@@ -51,20 +51,20 @@ class ReadColumns:
         reader, fields = self.readers[own]
         assert part.lane is not None
         assert part.end is not None
-        for lot in reader.lots(part.name, part.lane, part.start, part.end):
-            known = {**_placed(lot, part.lane), **dict(zip(own, _read(fields, lot), strict=True))}
+        for chunk in reader.chunks(part.name, part.lane, part.start, part.end):
+            known = {**_placed(chunk, part.lane), **dict(zip(own, _read(fields, chunk), strict=True))}
             yield pa.RecordBatch.from_arrays([known[name] for name in columns], names=list(columns))
 
 
-def _placed(lot: Lot, lane: int) -> dict[str, pa.Array]:
-    lanes = pa.array(np.full(len(lot), lane, np.int32))
-    return {"lane": lanes, "partition": lanes, "offset": pa.array(lot.offsets, pa.int64())}
+def _placed(chunk: RecordChunk, lane: int) -> dict[str, pa.Array]:
+    lanes = pa.array(np.full(len(chunk), lane, np.int32))
+    return {"lane": lanes, "partition": lanes, "offset": pa.array(chunk.offsets, pa.int64())}
 
 
-def _read(fields: TopicFields, lot: Lot) -> list[pa.Array]:
-    values = pa.array(lot.values, pa.binary()) if fields.spec.of_value else None
-    times = pa.array(lot.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
-    return fields.columns(pa.array(lot.keys, pa.binary()), values, times)
+def _read(fields: TopicFields, chunk: RecordChunk) -> list[pa.Array]:
+    values = pa.array(chunk.values, pa.binary()) if fields.spec.of_value else None
+    times = pa.array(chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
+    return fields.columns(pa.array(chunk.keys, pa.binary()), values, times)
 
 
 def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) -> Description:
@@ -74,7 +74,7 @@ def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) ->
         lanes = cluster.lanes([address.name])[address.name]
         if not lanes:
             raise DataError.of(f"no such topic at {access.brokers}", got=address.name)
-        ranges = cluster.stretches(address.name, lanes, committed=level_of(access) == "read_committed")
+        ranges = cluster.offset_ranges(address.name, lanes, committed=level_of(access) == "read_committed")
     parts = [Part(address.name, lane=lane, start=one.start, end=one.end) for lane, one in enumerate(ranges)]
     columns = (spec.key, *_PLACES, "timestamp")
     read = ReadColumns(access, spec, options)

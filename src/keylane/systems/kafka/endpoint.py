@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from keylane.spark.scan import Scan, ScanRequest
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.cluster import Cluster
+    from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.kafka.values import TopicFields
     from keylane.systems.streams import Description, Stream
 
@@ -135,7 +135,7 @@ class KafkaEndpoint(Endpoint):
 
         return message_columns(fields, self.options)
 
-    def connected(self) -> AbstractContextManager[Cluster]:
+    def connected(self) -> AbstractContextManager[KafkaCluster]:
         """The cluster."""
         from keylane.systems.kafka.cluster import open_cluster
 

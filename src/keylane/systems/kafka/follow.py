@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from keylane.systems.flow import Standing
     from keylane.systems.kafka.access import KafkaAccess
 
-__all__ = ["TopicFollowed", "fields_of", "follow_topic", "starting"]
-
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
 
 

@@ -78,12 +78,12 @@ def ranges_of(access: KafkaAccess, topic: str, seconds: float | None, say: Calla
         lanes = cluster.lanes([topic])[topic]
         if not lanes:
             raise DataError.of(f"no such topic at {access.brokers}", got=topic)
-        before = cluster.stretches(topic, lanes, committed=True)
+        before = cluster.offset_ranges(topic, lanes, committed=True)
         if seconds is None:
             return [(one.start, one.end) for one in before]
         say(f"listening to {topic} for {seconds:g} s")
         time.sleep(seconds)
-        after = cluster.stretches(topic, lanes, committed=True)
+        after = cluster.offset_ranges(topic, lanes, committed=True)
         # A lane that has forgotten records meanwhile begins where it now begins.
         return [(max(then.end, now.start), now.end) for then, now in zip(before, after, strict=True)]
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from keylane.systems.kafka.reader import Writer
 
-__all__ = ["ATTEMPT", "CONTRACT", "EPOCH", "REASON", "SOURCE", "dead_topic", "origin", "texts_of", "written_by"]
-
 #: Of every record, in this order, behind those that it brought along.
 SOURCE: Final = "keylane.source"
 CONTRACT: Final = "keylane.contract"

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     Row = tuple[Mapping[str, Any], bytes]
 
-__all__ = ["Following", "Sent", "following", "send"]
-
 WAIT_SECONDS: Final = 60.0
 #: When a record that nobody took has failed: well before anybody stops waiting.
 FATE_MS: Final = 30_000
@@ -137,7 +135,7 @@ def _last_window(producer: Any, sent: Sent) -> None:
 
 
 @dataclass(slots=True)
-class Following:
+class MeasuredGroup:
     """A consumer group of one member that reads a topic, and what was seen of its lag."""
 
     topic: str
@@ -179,12 +177,12 @@ class Following:
 
 
 @contextmanager
-def following(access: KafkaAccess, topic: str, lanes: int, group: str) -> Iterator[Following]:
+def following(access: KafkaAccess, topic: str, lanes: int, group: str) -> Iterator[MeasuredGroup]:
     """A group that reads a topic from its beginning, and lag that is looked at, for as long as this is open.
 
     `end` is known when it is closed: what the broker says the group has committed, against what it holds.
     """
-    found = Following(topic, lanes)
+    found = MeasuredGroup(topic, lanes)
     _asker(access, found)()  # answers once every lane is led by somebody
     threads = [_thread(found, work, access, group) for work in (_read, _sample)]
     try:
@@ -197,7 +195,7 @@ def following(access: KafkaAccess, topic: str, lanes: int, group: str) -> Iterat
     found.check()
 
 
-def _wait_until_following(found: Following, group: str) -> None:
+def _wait_until_following(found: MeasuredGroup, group: str) -> None:
     """The group has its lanes, and lag has been looked at: a peak before that would go unseen."""
     until = time.monotonic() + WAIT_SECONDS
     while not (found.assigned.is_set() and found.samples):
@@ -207,7 +205,7 @@ def _wait_until_following(found: Following, group: str) -> None:
         time.sleep(SAMPLE_SECONDS)
 
 
-def _thread(found: Following, work: Callable[..., None], access: KafkaAccess, group: str) -> threading.Thread:
+def _thread(found: MeasuredGroup, work: Callable[..., None], access: KafkaAccess, group: str) -> threading.Thread:
     def run() -> None:
         try:
             with _told(access):
@@ -220,7 +218,7 @@ def _thread(found: Following, work: Callable[..., None], access: KafkaAccess, gr
     return thread
 
 
-def _read(found: Following, access: KafkaAccess, group: str) -> None:
+def _read(found: MeasuredGroup, access: KafkaAccess, group: str) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
     own = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
@@ -238,7 +236,7 @@ def _read(found: Following, access: KafkaAccess, group: str) -> None:
         reader.close()
 
 
-def _sample(found: Following, access: KafkaAccess, _group: str) -> None:
+def _sample(found: MeasuredGroup, access: KafkaAccess, _group: str) -> None:
     ask = _asker(access, found)
     while not found.stopping.wait(SAMPLE_SECONDS):
         position = found.position.copy()
@@ -246,7 +244,7 @@ def _sample(found: Following, access: KafkaAccess, _group: str) -> None:
         found.samples += 1
 
 
-def _asker(access: KafkaAccess, found: Following) -> Callable[[], NDArray[np.int64]]:
+def _asker(access: KafkaAccess, found: MeasuredGroup) -> Callable[[], NDArray[np.int64]]:
     """Ask the broker where each lane ends, as often as one likes."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]

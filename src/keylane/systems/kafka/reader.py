@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     #: Fingerprint, epoch, and whether the record is marked as written again.
     Writer = tuple[bytes | None, bytes | None, bool]
 
-__all__ = ["Lot", "TopicReader", "level_of"]
-
 #: No group is joined and no offset committed; it has a name because librdkafka wants one, and rights go by it.
 SETTINGS: Final = {
     "group.id": "keylane-verify",
@@ -44,7 +42,7 @@ SETTINGS: Final = {
 _OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size", "message.max.bytes")
 #: The end of no record's headers.
 _NEVER: Final = [("", b"")]
-#: Records asked for at once. Few: the objects of a lot are gone before the collector looks at them.
+#: Records asked for at once. Few: the objects of a chunk are gone before the collector looks at them.
 AT_ONCE: Final = 500
 #: How long such a call waits for the last of them, which may not exist.
 TURN_SECONDS: Final = 0.02
@@ -55,7 +53,7 @@ SILENT_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
-class Lot:
+class RecordChunk:
     """Columns of records that stand together; those from `values` on only where they were asked for.
 
     `sources` is where each record says that it came from, `writers` the number of its writer among the reader's,
@@ -95,20 +93,20 @@ class TopicReader:
     def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
 
-    def lots(self, topic: str, lane: int, start: int, end: int, *, dead: bool = False) -> Iterator[Lot]:
+    def chunks(self, topic: str, lane: int, start: int, end: int, *, dead: bool = False) -> Iterator[RecordChunk]:
         """The records of a partition from one offset up to another; of dead letters their reasons, too."""
         if start >= end:
             return
-        consumer, lot = self._assigned(topic, lane, start), Lot()
+        consumer, chunk = self._assigned(topic, lane, start), RecordChunk()
         for messages in self._turns(consumer, f"{topic}/{lane}", start, end):
-            self._add(lot, messages)
+            self._add(chunk, messages)
             if dead:
-                lot.reasons += [dict(one.headers() or []).get(REASON) for one in messages]
-            if len(lot) >= ROWS or lot.weight >= BYTES:
-                yield lot
-                lot = Lot()
-        if len(lot):
-            yield lot
+                chunk.reasons += [dict(one.headers() or []).get(REASON) for one in messages]
+            if len(chunk) >= ROWS or chunk.weight >= BYTES:
+                yield chunk
+                chunk = RecordChunk()
+        if len(chunk):
+            yield chunk
 
     def _assigned(self, topic: str, lane: int, start: int) -> Any:
         try:
@@ -126,26 +124,26 @@ class TopicReader:
         return self._consumer
 
     def _turns(self, consumer: Any, where: str, start: int, end: int) -> Iterator[list[Any]]:
-        """Messages below the end, some at a time. A lot whose records are large is followed by smaller ones."""
+        """Messages below the end, some at a time. A chunk whose records are large is followed by smaller ones."""
         at, many, heard = start, AT_ONCE, time.monotonic()
         while at < end:
-            lot = consumer.consume(min(many, end - at), TURN_SECONDS)
-            if not lot:
+            chunk = consumer.consume(min(many, end - at), TURN_SECONDS)
+            if not chunk:
                 self._check_heard(heard)
                 continue
             heard = time.monotonic()
-            good = self._good(lot, where) if any(map(type(lot[0]).error, lot)) else lot
-            if _is_end(lot[-1]):
-                at = max(at, int(lot[-1].offset()))
+            good = self._good(chunk, where) if any(map(type(chunk[0]).error, chunk)) else chunk
+            if _is_end(chunk[-1]):
+                at = max(at, int(chunk[-1].offset()))
             if good:
                 at, many = max(at, int(good[-1].offset()) + 1), _fitting(good)
                 within = good if at <= end else [message for message in good if message.offset() < end]
                 if within:
                     yield within
 
-    def _good(self, lot: list[Any], where: str) -> list[Any]:
-        """The records of a lot that has something else in it: the end of the partition, or an error."""
-        for message in lot:
+    def _good(self, chunk: list[Any], where: str) -> list[Any]:
+        """The records of a chunk that has something else in it: the end of the partition, or an error."""
+        for message in chunk:
             error = message.error()
             if error is not None and not _is_end(message):
                 if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
@@ -153,7 +151,7 @@ class TopicReader:
                     raise DataError.of(f"records of {where} went while it was read", got=error.str(), hint=hint)
                 if is_permanent(error) or error.fatal():
                     raise explained(error, self.access.brokers, self._listener)
-        return [message for message in lot if message.error() is None]
+        return [message for message in chunk if message.error() is None]
 
     def _check_heard(self, heard: float) -> None:
         silent = time.monotonic() - heard
@@ -163,23 +161,23 @@ class TopicReader:
                 raise explained(said[0], self.access.brokers, self._listener)
             raise BrokerError.of(f"no broker answers at {self.access.brokers}", got=said[0])
 
-    def _add(self, lot: Lot, messages: list[Any]) -> None:
+    def _add(self, chunk: RecordChunk, messages: list[Any]) -> None:
         """The hot part: a call for each column that is wanted, and nothing else for each record."""
         message = type(messages[0])
-        lot.offsets += map(message.offset, messages)
-        lot.keys += map(message.key, messages)
+        chunk.offsets += map(message.offset, messages)
+        chunk.keys += map(message.key, messages)
         if self.values:
             values = list(map(message.value, messages))
-            lot.weight += sum(len(value) for value in values if value is not None)
-            lot.values += values
+            chunk.weight += sum(len(value) for value in values if value is not None)
+            chunk.values += values
         if self.times:
-            lot.times += [one.timestamp()[1] for one in messages]
+            chunk.times += [one.timestamp()[1] for one in messages]
         if self.headers:
-            self._add_headers(lot, map(message.headers, messages))
+            self._add_headers(chunk, map(message.headers, messages))
 
-    def _add_headers(self, lot: Lot, several: Iterable[list[tuple[str, bytes]] | None]) -> None:
+    def _add_headers(self, chunk: RecordChunk, several: Iterable[list[tuple[str, bytes]] | None]) -> None:
         """The short way for records whose headers end as those of the record before: nearly all."""
-        source, writer, number = lot.sources.append, lot.writers.append, self._writer
+        source, writer, number = chunk.sources.append, chunk.writers.append, self._writer
         for headers in several:
             if headers and headers[-2:] == self._tail and headers[-3:][0][0] == SOURCE:
                 source(headers[-3][1])

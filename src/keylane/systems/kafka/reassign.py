@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     Tell: TypeAlias = Callable[[str], None]
     Settings: TypeAlias = Mapping[tuple[str, str], Mapping[str, str]]
 
-__all__ = [
-    "Applied",
-    "applied",
-    "cluster_access",
-    "explained",
-    "observed",
-    "open_admin",
-    "settings_of",
-    "throttle_of",
-    "throttles",
-    "under_way",
-]
-
 ANSWER_MS: Final = 30_000
 #: What keeps copies from taking the whole network: a rate on brokers, and the copies it is for, on topics.
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")

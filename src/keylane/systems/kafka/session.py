@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
 
-__all__ = ["kafka_session"]
-
 LOGIN: Final = "java.security.auth.login.config"
 
 

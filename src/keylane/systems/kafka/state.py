@@ -34,18 +34,6 @@ if TYPE_CHECKING:
     from keylane.systems.atomic import Lock
     from keylane.systems.journal import Journal
 
-__all__ = [
-    "Done",
-    "Plan",
-    "RouteHead",
-    "RouteState",
-    "last_planned",
-    "open_state",
-    "read_head",
-    "read_last",
-    "state_name",
-]
-
 FORMAT: Final = "keylane.kafka-route/1"
 #: Each is cumulative or needed only until its batch is done; the others are kept for people.
 KEPT: Final = 100
@@ -76,7 +64,7 @@ class RouteHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BatchPlan:
     """What a batch is, beside its records: lane counts, writers (0: one for each source partition), keys it sets aside.
 
     `dead` is the topic of its dead letters, and `offsets` are those that Spark wrote down for it. `attempt` counts the
@@ -100,7 +88,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class BatchDone:
     """What a batch came to, and all batches up to it. `lanes` are records by topic and lane, of all batches."""
 
     batch: int
@@ -153,20 +141,20 @@ class RouteState:
         """Spark's checkpoint."""
         return self.journal.checkpoint
 
-    def plan(self, batch: int) -> Plan | None:
+    def plan(self, batch: int) -> BatchPlan | None:
         """The plan of a batch, if it has one."""
         plan = self.journal.document("plans", batch)
-        return None if plan is None else Plan.from_json(plan)
+        return None if plan is None else BatchPlan.from_json(plan)
 
-    def write_plan(self, plan: Plan) -> None:
+    def write_plan(self, plan: BatchPlan) -> None:
         """Write a plan; when this returns it outlives a power cut."""
         self.journal.write("plans", plan.batch, asdict(plan))
 
-    def last(self) -> Done:
+    def last(self) -> BatchDone:
         """The last batch that is done."""
         return read_last(self.path, self.head)
 
-    def write_done(self, done: Done) -> None:
+    def write_done(self, done: BatchDone) -> None:
         """Write what a batch came to, and forget what nobody needs."""
         self.journal.write("done", done.batch, done.as_json(), keep=KEPT)
         self.journal.forget("plans", KEPT)
@@ -235,10 +223,10 @@ def read_head(path: Path) -> RouteHead | None:
     return None if head is None else RouteHead(**{f.name: head[f.name] for f in fields(RouteHead)})
 
 
-def read_last(path: Path, head: RouteHead) -> Done:
+def read_last(path: Path, head: RouteHead) -> BatchDone:
     """The last batch that is done, without the lock."""
     done = last_document(path, "done")[1]
-    return Done.before_all(head) if done is None else Done.from_json(done)
+    return BatchDone.before_all(head) if done is None else BatchDone.from_json(done)
 
 
 def last_planned(path: Path) -> int:

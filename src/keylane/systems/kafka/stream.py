@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.cluster import Cluster, Stretch
-    from keylane.systems.kafka.reader import Lot
-    from keylane.systems.kafka.state import Done, RouteHead
+    from keylane.systems.kafka.cluster import KafkaCluster, OffsetRange
+    from keylane.systems.kafka.reader import RecordChunk
+    from keylane.systems.kafka.state import BatchDone, RouteHead
     from keylane.systems.kafka.values import TopicFields
 
 __all__ = ["source_topic", "target_topic"]
@@ -49,7 +49,7 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
     """The topic that records were taken from."""
     access = kafka_access(address.authority, options.properties)
     with open_cluster(access) as cluster:
-        found = _stretches(cluster, address.name, DataError)
+        found = _offset_ranges(cluster, address.name, DataError)
         compacted = cluster.is_compacted(address.name)
     names = {lane: f"{address.name}/{lane}" for lane in range(len(found))}
     begins = {names[lane]: NOTHING if compacted else one.start for lane, one in enumerate(found)}
@@ -75,7 +75,7 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
     begun = _begun(address, options)
     streams = _streams(address.name, contract)
     with open_cluster(access) as cluster:
-        found = {topic: _stretches(cluster, topic, TargetError) for topic in streams}
+        found = {topic: _offset_ranges(cluster, topic, TargetError) for topic in streams}
         dead = _dead(cluster, address, options)
     # After the ends were asked for: no batch can have been written before them and planned after this.
     if begun is not None:
@@ -125,38 +125,38 @@ def _excused(fields: TopicFields, *, from_messages: bool) -> frozenset[str]:
     return frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD} if whole else {Reason.PARKED_KEY})
 
 
-def _stretches(cluster: Cluster, topic: str, error: type[DataError | TargetError]) -> list[Stretch]:
+def _offset_ranges(cluster: KafkaCluster, topic: str, error: type[DataError | TargetError]) -> list[OffsetRange]:
     lanes = cluster.lanes([topic])[topic]
     if not lanes:
         raise error.of(f"no such topic at {cluster.access.brokers}", got=topic)
-    return cluster.stretches(topic, lanes, committed=level_of(cluster.access) == "read_committed")
+    return cluster.offset_ranges(topic, lanes, committed=level_of(cluster.access) == "read_committed")
 
 
-def _dead(cluster: Cluster, address: Address, options: StreamOptions) -> tuple[str, list[Stretch]]:
+def _dead(cluster: KafkaCluster, address: Address, options: StreamOptions) -> tuple[str, list[OffsetRange]]:
     """The topic of the dead letters: it has to be there only where it was named."""
     topic = options.dead_letters or dead_topic(address.name)
     if options.dead_letters is None and not cluster.lanes_now(topic):
         return topic, []
-    return topic, _stretches(cluster, topic, TargetError)
+    return topic, _offset_ranges(cluster, topic, TargetError)
 
 
-def _cut(part: Part, stretch: Stretch) -> Iterator[Part]:
-    for start in range(stretch.start, stretch.end, OFFSETS):
-        yield replace(part, start=start, end=min(start + OFFSETS, stretch.end))
+def _cut(part: Part, span: OffsetRange) -> Iterator[Part]:
+    for start in range(span.start, span.end, OFFSETS):
+        yield replace(part, start=start, end=min(start + OFFSETS, span.end))
 
 
-def _seen(topic: str, lanes: Sequence[Stretch]) -> Iterator[str]:
+def _seen(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
     yield from _open(topic, lanes)
     if gone := sum(one.start > 0 for one in lanes):
         yield f"{gone} lane(s) of {topic} no longer begin at 0: what was there counts as lost"
 
 
-def _open(topic: str, lanes: Sequence[Stretch]) -> Iterator[str]:
+def _open(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
     if waiting := sum(one.end < one.high for one in lanes):
         yield f"a transaction is open in {waiting} lane(s) of {topic}: what follows its first record was not looked at"
 
 
-def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, Done] | None:
+def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, BatchDone] | None:
     """What the state says of the route, and how far it has come."""
     if options.state is None:
         return None
@@ -167,7 +167,7 @@ def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, Done] |
     return head, read_last(Path(options.state), head)
 
 
-def _refuse_unfinished(state: Path, last: Done) -> None:
+def _refuse_unfinished(state: Path, last: BatchDone) -> None:
     """A batch that has a plan may be in the topic, whole or in part, and the account has nothing of it yet."""
     if (planned := last_planned(state)) > last.batch:
         raise TargetError.of(
@@ -177,7 +177,7 @@ def _refuse_unfinished(state: Path, last: Done) -> None:
         )
 
 
-def _as_begun(stream: Stream, head: RouteHead, last: Done, streams: Mapping[str, str]) -> Stream:
+def _as_begun(stream: Stream, head: RouteHead, last: BatchDone, streams: Mapping[str, str]) -> Stream:
     """The stream with what its route has written down: lane counts when it began, contract, and its account."""
     begun = {streams[topic]: lanes for topic, lanes in head.topics.items() if topic in streams}
     return replace(
@@ -204,11 +204,11 @@ class ReadSource:
     fields: TopicFields
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for lot in _lots(self.reader, part):
+        for chunk in _chunks(self.reader, part):
             known = places(
-                len(lot), source=pa.repeat(part.stream, len(lot)), position=pa.array(lot.offsets, pa.int64())
+                len(chunk), source=pa.repeat(part.stream, len(chunk)), position=pa.array(chunk.offsets, pa.int64())
             )
-            yield _with_fields(known, self.fields, lot)
+            yield _with_fields(known, self.fields, chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,29 +219,29 @@ class ReadTarget:
     fields: TopicFields
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for lot in _lots(self.reader, part):
-            source, position = origin(lot.sources)
-            given = {"source": source, "position": position, "offset": pa.array(lot.offsets, pa.int64())}
-            given |= written_by(lot.writers, self.reader.writers)
+        for chunk in _chunks(self.reader, part):
+            source, position = origin(chunk.sources)
+            given = {"source": source, "position": position, "offset": pa.array(chunk.offsets, pa.int64())}
+            given |= written_by(chunk.writers, self.reader.writers)
             if part.dead:
-                given |= {"reason": texts_of(lot.reasons)}
+                given |= {"reason": texts_of(chunk.reasons)}
             else:
-                given |= {"stream": pa.repeat(part.stream, len(lot)), "lane": pa.repeat(part.lane, len(lot))}
-            known = places(len(lot), dead=pa.repeat(part.dead, len(lot)), **given)
-            yield _with_fields(known, self.fields, lot)
+                given |= {"stream": pa.repeat(part.stream, len(chunk)), "lane": pa.repeat(part.lane, len(chunk))}
+            known = places(len(chunk), dead=pa.repeat(part.dead, len(chunk)), **given)
+            yield _with_fields(known, self.fields, chunk)
 
 
-def _lots(reader: TopicReader, part: Part) -> Iterator[Lot]:
+def _chunks(reader: TopicReader, part: Part) -> Iterator[RecordChunk]:
     assert part.lane is not None
     assert part.end is not None
-    return reader.lots(part.name, part.lane, part.start, part.end, dead=part.dead)
+    return reader.chunks(part.name, part.lane, part.start, part.end, dead=part.dead)
 
 
-def _with_fields(known: list[pa.Array], fields: TopicFields, lot: Lot) -> pa.RecordBatch:
+def _with_fields(known: list[pa.Array], fields: TopicFields, chunk: RecordChunk) -> pa.RecordBatch:
     """Places, the key's bytes among them, and the fields behind them."""
-    keys = pa.array(lot.keys, pa.binary())
+    keys = pa.array(chunk.keys, pa.binary())
     known[PLACES.get_field_index("key")] = keys
-    values = pa.array(lot.values, pa.binary()) if fields.spec.of_value else None
-    times = pa.array(lot.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
+    values = pa.array(chunk.values, pa.binary()) if fields.spec.of_value else None
+    times = pa.array(chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
     columns = [*known, *fields.columns(keys, values, times)]
     return pa.RecordBatch.from_arrays(columns, names=[*PLACES.names, *fields.spec.names])

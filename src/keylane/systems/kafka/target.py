@@ -19,7 +19,7 @@ from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
 from keylane.systems.folders.folder import Counts
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, dead_topic
-from keylane.systems.kafka.state import Plan, RouteHead, open_state, read_head, state_name
+from keylane.systems.kafka.state import BatchPlan, RouteHead, open_state, read_head, state_name
 from keylane.systems.kafka.topics import Topics, agreed_lanes
 
 if TYPE_CHECKING:
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.flow import Followed
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.cluster import Cluster
-    from keylane.systems.kafka.state import Done, RouteState
-
-__all__ = ["KafkaTarget", "open_topics"]
+    from keylane.systems.kafka.cluster import KafkaCluster
+    from keylane.systems.kafka.state import BatchDone, RouteState
 
 #: Writers for each core: one that waits for its commit leaves the core to another.
 WRITERS_A_CORE: Final = 2
@@ -78,11 +76,11 @@ class KafkaTarget(RouteTarget):
     origin: Origin
     target: Address
     options: StreamOptions
-    cluster: Cluster
+    cluster: KafkaCluster
     state: RouteState
     run: RunContext
-    before: Done
-    last: Done
+    before: BatchDone
+    last: BatchDone
     parked: list[Parked] = field(default_factory=list)
     about: dict[str, Column] = field(default_factory=dict)
 
@@ -162,7 +160,7 @@ class KafkaTarget(RouteTarget):
             after.repeated - before.repeated,
         )
 
-    def _planned(self, batch: int, messages: Messages, offsets: str) -> Plan:
+    def _planned(self, batch: int, messages: Messages, offsets: str) -> BatchPlan:
         """A new plan, by the lanes as they are now; forced to the disk before anything of the batch is sent."""
         from keylane.spark.messages import decided
         from keylane.spark.poison import newly_parked, refuse_any
@@ -174,11 +172,11 @@ class KafkaTarget(RouteTarget):
         elif self.topics.on_poison == "dlq-and-park-key":
             parked = newly_parked(decided(messages.frame, self.router), self.parked)
         topics = self.topics
-        plan = Plan(batch, lanes, topics.writers, time.time(), parked, topics.exactly_once, topics.dead, offsets)
+        plan = BatchPlan(batch, lanes, topics.writers, time.time(), parked, topics.exactly_once, topics.dead, offsets)
         self.state.write_plan(plan)
         return plan
 
-    def _finish(self, done: Done, plan: Plan, began: float) -> None:
+    def _finish(self, done: BatchDone, plan: BatchPlan, began: float) -> None:
         if plan.parked:
             # Every key once, also when a batch is finished twice: from here on it is parked from its first record.
             known = {(one.kind, one.key): one for one in self.parked}
@@ -192,7 +190,7 @@ class KafkaTarget(RouteTarget):
         seconds = time.monotonic() - began
         self.run.progress(BatchReport(plan.batch, done.counts, seconds, size, done.taken_files, done.taken_bytes, None))
 
-    def _written(self, plan: Plan, messages: Messages) -> Written:
+    def _written(self, plan: BatchPlan, messages: Messages) -> Written:
         """The job. What it has written is held against what it has read, counted before they were divided."""
         from keylane.spark.kafka_writer import write
         from keylane.spark.messages import counted, to_writers
@@ -209,7 +207,7 @@ class KafkaTarget(RouteTarget):
             raise CountError.of("the records of a batch do not add up", got=got, allowed="as many as were read")
         return written
 
-    def _slotted(self, frame: DataFrame, plan: Plan, *, keyed: bool) -> DataFrame:
+    def _slotted(self, frame: DataFrame, plan: BatchPlan, *, keyed: bool) -> DataFrame:
         from keylane.spark.messages import about_dead_letters, dead_headers, decided, keyed_by_routing_key, slotted
         from keylane.spark.poison import parked_away
 
@@ -223,7 +221,7 @@ class KafkaTarget(RouteTarget):
         self.about = self.about or about_dead_letters(self.router.contract, self.source.where())
         return dead_headers(slotted(routed, lanes, plan.topics.get(plan.dead, 1)), self.about)
 
-    def _division(self, plan: Plan, came_from: str) -> Division:
+    def _division(self, plan: BatchPlan, came_from: str) -> Division:
         """The settings of the writers. A probe of tests may hold them at their steps."""
         from keylane.spark.kafka_writer import Division
 
@@ -247,7 +245,7 @@ class KafkaTarget(RouteTarget):
             getattr(self.run.probe, "held", ""),
         )
 
-    def _done(self, plan: Plan, messages: Messages, written: Written) -> Done:
+    def _done(self, plan: BatchPlan, messages: Messages, written: Written) -> BatchDone:
         from keylane.spark.streaming import query_id
 
         lanes, dead = {topic: list(records) for topic, records in self.last.lanes.items()}, 0

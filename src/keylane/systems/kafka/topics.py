@@ -20,17 +20,15 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.systems.endpoint import Address, OnGrowth, OnPoison, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.cluster import Cluster
-    from keylane.systems.kafka.state import Plan, RouteHead
-
-__all__ = ["Topics", "agreed_lanes"]
+    from keylane.systems.kafka.cluster import KafkaCluster
+    from keylane.systems.kafka.state import BatchPlan, RouteHead
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
     """Where a route's records go: the topic of each stream, that of the dead letters, and how they are written."""
 
-    cluster: Cluster
+    cluster: KafkaCluster
     streams: dict[str, str]
     dead: str
     began: Mapping[str, int]
@@ -64,7 +62,7 @@ class Topics:
         """The topic of the dead letters, when there may be any."""
         return [] if self.on_poison == "stop" else [self.dead]
 
-    def check_memory(self, plan: Plan) -> None:
+    def check_memory(self, plan: BatchPlan) -> None:
         """A batch that may be half there needs the numbers that say so, and a cluster forgets them after some days."""
         kept = self.cluster.offsets_kept_seconds() if plan.exactly_once else None
         age = time.time() - plan.made
@@ -77,7 +75,7 @@ class Topics:
 
 
 def agreed_lanes(
-    cluster: Cluster,
+    cluster: KafkaCluster,
     contract: Contract,
     target: Address,
     options: StreamOptions,
@@ -97,7 +95,7 @@ def agreed_lanes(
     return {topic: _agreed(cluster, topic, lanes, there[topic], options) for topic, lanes in wanted.items()}
 
 
-def _agreed(cluster: Cluster, topic: str, wanted: int | None, there: int, options: StreamOptions) -> int:
+def _agreed(cluster: KafkaCluster, topic: str, wanted: int | None, there: int, options: StreamOptions) -> int:
     there = there or _created(cluster, topic, wanted, options)
     grown = wanted is not None and there > wanted and options.on_growth == "keep"
     if wanted is not None and there != wanted and not grown:
@@ -107,7 +105,7 @@ def _agreed(cluster: Cluster, topic: str, wanted: int | None, there: int, option
     return wanted or there
 
 
-def _created(cluster: Cluster, topic: str, lanes: int | None, options: StreamOptions) -> int:
+def _created(cluster: KafkaCluster, topic: str, lanes: int | None, options: StreamOptions) -> int:
     if not options.create or lanes is None:
         way = "--create" if lanes is not None else "--create --lanes N"
         raise TargetError.of(f"no such topic at {cluster.access.brokers}", got=topic, hint=f"make it first, or {way}")

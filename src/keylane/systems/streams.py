@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from keylane.contract.fields import FieldSpec
     from keylane.systems.folders.folder import Counts
 
-    #: Reads these columns of a part. Of a `Stream` those of `PLACES` come first, then the fields that there are; a
+    #: Reads these columns of a part. Of a `Stream` those of `POSITIONS` come first, then the fields that there are; a
     #: field may have the name of one of them, so these are taken by their number.
     Read = Callable[["Part", Sequence[str]], Iterator[pa.RecordBatch]]
 
-__all__ = ["PLACES", "Description", "MessageFields", "Part", "Stream", "places"]
+__all__ = ["POSITIONS", "Description", "MessageFields", "Part", "Stream", "position_columns"]
 
 #: The columns of every batch, before the fields that a contract needs.
-PLACES: Final = pa.schema(
+POSITIONS: Final = pa.schema(
     [
         ("stream", pa.string()),  # where the record is: null in a source
         ("lane", pa.int32()),
@@ -129,10 +129,10 @@ class MessageFields(Protocol):
         ...
 
 
-def places(rows: int, **given: pa.Array | None) -> list[pa.Array]:
-    """The columns of `PLACES`, null where nothing is given."""
+def position_columns(rows: int, **given: pa.Array | None) -> list[pa.Array]:
+    """The columns of `POSITIONS`, null where nothing is given."""
     columns = {name: column for name, column in given.items() if column is not None}
     return [
         columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type)
-        for field in PLACES
+        for field in POSITIONS
     ]

@@ -25,7 +25,7 @@ from keylane.systems.endpoint import Endpoint, System, register, unregister
 from keylane.systems.flow import Origin, Routed, RouteTarget, RowsFollowed, Start
 from keylane.systems.folders.folder import Counts
 from keylane.systems.journal import hold_journal
-from keylane.systems.streams import PLACES, Description, Part, Stream, places
+from keylane.systems.streams import POSITIONS, Description, Part, Stream, position_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,8 +105,8 @@ class MemoryEndpoint(Endpoint):
 
 
 def _batch(rows: pa.RecordBatch, fields: Sequence[str], **known: pa.Array) -> pa.RecordBatch:
-    columns = [*places(len(rows), **known), *(rows.column(name) for name in fields)]
-    return pa.RecordBatch.from_arrays(columns, names=[*PLACES.names, *fields])
+    columns = [*position_columns(len(rows), **known), *(rows.column(name) for name in fields)]
+    return pa.RecordBatch.from_arrays(columns, names=[*POSITIONS.names, *fields])
 
 
 @dataclass

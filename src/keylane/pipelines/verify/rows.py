@@ -25,7 +25,7 @@ from keylane.keys.read import read_batch, sent_keys
 from keylane.measure.conformance import order_scopes
 from keylane.records import REASON_CODES, Reason
 from keylane.router import Router
-from keylane.systems.streams import PLACES
+from keylane.systems.streams import POSITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -126,9 +126,9 @@ def target_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
 
 def _apart(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Places, and the record's own fields: `key` or `source` may be the name of either."""
-    fields = pa.schema(list(batch.schema)[len(PLACES) :])
-    known = pa.RecordBatch.from_arrays(batch.columns[: len(PLACES)], schema=PLACES)
-    return known, pa.RecordBatch.from_arrays(batch.columns[len(PLACES) :], schema=fields)
+    fields = pa.schema(list(batch.schema)[len(POSITIONS) :])
+    known = pa.RecordBatch.from_arrays(batch.columns[: len(POSITIONS)], schema=POSITIONS)
+    return known, pa.RecordBatch.from_arrays(batch.columns[len(POSITIONS) :], schema=fields)
 
 
 def _unvouched(plan: Plan, known: pa.RecordBatch) -> NDArray[np.bool_]:

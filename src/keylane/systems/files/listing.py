@@ -27,7 +27,7 @@ _PATTERN_SIGNS = re.compile(r"[\\{}\[\]*?]")
 _PATH_VALUE = re.compile(r"([^=]+)=(.*)")
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 #: Folders of a keylane target: where a record was, not what it is.
-_PLACES: Final = ("stream", "lane")
+_FOLDERS: Final = ("stream", "lane")
 
 
 def kind_of(path: Path, given: str | None) -> str:
@@ -92,7 +92,7 @@ def path_values(name: str) -> dict[str, str | None]:
     """
     found = [_PATH_VALUE.fullmatch(part) for part in Path(name).parts[:-1]]
     pairs = {unquote(part[1]): unquote(part[2]) for part in found if part}
-    return {name: None if value == _NULL else value for name, value in pairs.items() if name not in _PLACES}
+    return {name: None if value == _NULL else value for name, value in pairs.items() if name not in _FOLDERS}
 
 
 def _is_shown(name: str) -> bool:

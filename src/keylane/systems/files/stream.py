@@ -20,7 +20,7 @@ from keylane.records import Reason
 from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
 from keylane.systems.folders.folder import DEAD, read_head, read_manifests
 from keylane.systems.journal import OWN
-from keylane.systems.streams import PLACES, Part, Stream, places
+from keylane.systems.streams import POSITIONS, Part, Stream, position_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,7 +133,7 @@ def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted = [] if part.dead else [name for name in fields if name in there]
         for batch in _batches(file, part, [*own, *about, *wanted]):
             source = batch.column("keylane_source")
-            known = places(
+            known = position_columns(
                 len(batch),
                 stream=None if part.dead else pa.repeat(part.stream, len(batch)),
                 lane=None if part.dead else pa.repeat(pa.scalar(part.lane, pa.int32()), len(batch)),
@@ -146,7 +146,7 @@ def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
             found = {name: batch.column(name) for name in wanted}
             if ORIGINAL in about:
                 found = _fields_of(batch.column(ORIGINAL), fields)
-            yield pa.RecordBatch.from_arrays([*known, *found.values()], names=[*PLACES.names, *found])
+            yield pa.RecordBatch.from_arrays([*known, *found.values()], names=[*POSITIONS.names, *found])
 
 
 def routed_messages(stream: Stream, fields: MessageFields) -> Stream:
@@ -167,15 +167,15 @@ class ReadMessages:
         spec = self.fields.spec
         wanted = [*(["key", "value"] if spec.names else []), *(["timestamp"] if spec.of_time else [])]
         for batch in read_target(part, [] if part.dead else wanted):
-            known = list(batch.columns[: len(PLACES)])
+            known = list(batch.columns[: len(POSITIONS)])
             own: dict[str, Any] = dict(
-                zip(batch.schema.names[len(PLACES) :], batch.columns[len(PLACES) :], strict=True)
+                zip(batch.schema.names[len(POSITIONS) :], batch.columns[len(POSITIONS) :], strict=True)
             )
             if part.dead or not spec.names:
-                yield pa.RecordBatch.from_arrays(known, schema=PLACES)
+                yield pa.RecordBatch.from_arrays(known, schema=POSITIONS)
                 continue
             columns = self.fields.columns(own["key"], own["value"], own.get("timestamp"))
-            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*PLACES.names, *spec.names])
+            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*POSITIONS.names, *spec.names])
 
 
 def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array]:
@@ -212,8 +212,10 @@ def read_parquet(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
                 batch.column(name) if name in there else pa.repeat(pa.scalar(values.get(name), pa.string()), rows)
                 for name in fields
             ]
-            known = places(rows, source=pa.repeat(part.stream, rows), position=pa.array(np.arange(at, at + rows)))
-            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*PLACES.names, *fields])
+            known = position_columns(
+                rows, source=pa.repeat(part.stream, rows), position=pa.array(np.arange(at, at + rows))
+            )
+            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*POSITIONS.names, *fields])
             at += rows
 
 
@@ -253,8 +255,10 @@ def _numbered(part: Part, first: int) -> Iterator[pa.RecordBatch]:
     for lines in _lines(part.name):
         kept = [n for n, line in enumerate(lines, at) if n >= first and line.strip(b" ")]
         at += len(lines)
-        known = places(len(kept), source=pa.repeat(part.stream, len(kept)), position=pa.array(kept, pa.int64()))
-        yield pa.RecordBatch.from_arrays(known, schema=PLACES)
+        known = position_columns(
+            len(kept), source=pa.repeat(part.stream, len(kept)), position=pa.array(kept, pa.int64())
+        )
+        yield pa.RecordBatch.from_arrays(known, schema=POSITIONS)
 
 
 def _lines(path: str) -> Iterator[list[bytes]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_topic"]
 
-_PLACES: Final = ("lane", "partition", "offset")
+_POSITION: Final = ("lane", "partition", "offset")
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class ReadColumns:
     readers: dict[tuple[str, ...], tuple[TopicReader, TopicFields]] = field(default_factory=dict)
 
     def __call__(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        own = tuple(name for name in columns if name not in _PLACES or name == self.spec.key)
+        own = tuple(name for name in columns if name not in _POSITION or name == self.spec.key)
         if own not in self.readers:
             fields = fields_for(replace(self.spec, names=own), self.options)
             reader = TopicReader(self.access, values=bool(fields.spec.of_value), times=fields.spec.of_time)
@@ -76,6 +76,6 @@ def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) ->
             raise DataError.of(f"no such topic at {access.brokers}", got=address.name)
         ranges = cluster.offset_ranges(address.name, lanes, committed=level_of(access) == "read_committed")
     parts = [Part(address.name, lane=lane, start=one.start, end=one.end) for lane, one in enumerate(ranges)]
-    columns = (spec.key, *_PLACES, "timestamp")
+    columns = (spec.key, *_POSITION, "timestamp")
     read = ReadColumns(access, spec, options)
     return Description(str(address), columns, tuple(parts), read, len(parts), spec.key, "lane")

@@ -24,7 +24,7 @@ from keylane.systems.kafka.headers import dead_topic, origin, texts_of, written_
 from keylane.systems.kafka.reader import TopicReader, level_of
 from keylane.systems.kafka.state import last_planned, read_head, read_last
 from keylane.systems.kafka.values import fields_for
-from keylane.systems.streams import PLACES, Part, Stream, places
+from keylane.systems.streams import POSITIONS, Part, Stream, position_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -205,7 +205,7 @@ class ReadSource:
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for chunk in _chunks(self.reader, part):
-            known = places(
+            known = position_columns(
                 len(chunk), source=pa.repeat(part.stream, len(chunk)), position=pa.array(chunk.offsets, pa.int64())
             )
             yield _with_fields(known, self.fields, chunk)
@@ -227,7 +227,7 @@ class ReadTarget:
                 given |= {"reason": texts_of(chunk.reasons)}
             else:
                 given |= {"stream": pa.repeat(part.stream, len(chunk)), "lane": pa.repeat(part.lane, len(chunk))}
-            known = places(len(chunk), dead=pa.repeat(part.dead, len(chunk)), **given)
+            known = position_columns(len(chunk), dead=pa.repeat(part.dead, len(chunk)), **given)
             yield _with_fields(known, self.fields, chunk)
 
 
@@ -240,8 +240,8 @@ def _chunks(reader: TopicReader, part: Part) -> Iterator[RecordChunk]:
 def _with_fields(known: list[pa.Array], fields: TopicFields, chunk: RecordChunk) -> pa.RecordBatch:
     """Places, the key's bytes among them, and the fields behind them."""
     keys = pa.array(chunk.keys, pa.binary())
-    known[PLACES.get_field_index("key")] = keys
+    known[POSITIONS.get_field_index("key")] = keys
     values = pa.array(chunk.values, pa.binary()) if fields.spec.of_value else None
     times = pa.array(chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
     columns = [*known, *fields.columns(keys, values, times)]
-    return pa.RecordBatch.from_arrays(columns, names=[*PLACES.names, *fields.spec.names])
+    return pa.RecordBatch.from_arrays(columns, names=[*POSITIONS.names, *fields.spec.names])

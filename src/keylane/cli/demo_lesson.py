@@ -110,11 +110,10 @@ def _cluster(bootstrap: str | None, say: Callable[[str], None]) -> Iterator[str]
 
 def _brokers(text: str) -> str:
     from keylane.errors import UsageError
-    from keylane.systems.endpoint import parse_address
+    from keylane.systems.kafka.reassign import cluster_access
 
-    brokers = text.removeprefix("kafka://").rstrip("/")
     try:
-        return parse_address(f"kafka://{brokers}/lesson").authority
+        return cluster_access(text if "://" in text else f"kafka://{text}").brokers
     except UsageError:
         raise UsageError.of("not the address of a Kafka", got=text, allowed="kafka://host:port") from None
 

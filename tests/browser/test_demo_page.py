@@ -12,6 +12,7 @@ import pytest
 from tests.browser.conftest import browser_programs
 from tests.browser.faults import broken, planted
 
+from keylane.documents.demo import DemoFigures
 from keylane.report.demo_page import demo_page
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def test_it_draws_any_number_of_lanes(
     browser: Browser, demo_run: DemoRun, tmp_path: Path, lanes: int, rows: int, each: int
 ) -> None:
     made = tmp_path / "lanes.html"
-    made.write_text(demo_page(with_lanes(demo_run.figures, lanes)), encoding="utf-8")
+    made.write_text(demo_page(DemoFigures.model_validate(with_lanes(demo_run.figures, lanes))), encoding="utf-8")
     maps = browser.open(made).drawn().run(MAPS)
     assert {(one["columns"], one["rows"]) for one in maps} == {(48, rows)}
     assert all(one["height"] / rows >= 1 for one in maps), "no row thinner than a pixel"
@@ -179,7 +180,7 @@ def test_lanes_that_share_a_row_never_hide_the_hottest(browser: Browser, demo_ru
     cells = document["cases"][0]["trials"][0]["cells"]
     cells[500] = [10 * max(map(max, cells))] * 48
     made = tmp_path / "hot.html"
-    made.write_text(demo_page(document), encoding="utf-8")
+    made.write_text(demo_page(DemoFigures.model_validate(document)), encoding="utf-8")
     browser.open(made).drawn()
     hottest = "return [...document.querySelector('canvas').getContext('2d').getImageData(0, 166, 1, 1).data]"
     last = "return getComputedStyle(document.documentElement).getPropertyValue('--h8').trim()"

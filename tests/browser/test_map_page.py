@@ -13,6 +13,7 @@ import pytest
 from tests.browser.faults import broken
 from tests.unit.report.geo_documents import city_places, geo_table_document, match_document
 
+from keylane.documents.geo_table import GeoLeaf, GeoTableDocument
 from keylane.geo.bits import cell_name
 from keylane.geo.cells import cell_of
 from keylane.report.geo_pages import geo_table_page, match_page
@@ -77,23 +78,20 @@ def city(lat: float, lng: float, records: int = 3_000) -> Any:
     return city_places(records, cities=((lat, lng, 1.0),))
 
 
-def many() -> dict[str, Any]:
+def many() -> GeoTableDocument:
     """Ten thousand leaves."""
     rng = np.random.default_rng(3)
     grid = np.stack([rng.uniform(-50, 65, 14_000), rng.uniform(-179, 179, 14_000)], axis=1)
     document = geo_table_document(grid, lanes=60, most=1)
-    document["cells"] = document["cells"][:10_000]
-    return document
+    return document.model_copy(update={"cells": document.cells[:10_000]})
 
 
-def ends() -> dict[str, Any]:
+def ends() -> GeoTableDocument:
     """Cells over the 180th meridian and around both poles."""
     document = geo_table_document(city_places(2_000, cities=FIJI), most=20)
     poles = [cell_of(90.0, 0.0, 3), cell_of(-90.0, 0.0, 3), cell_of(66.0, 180.0, 3), cell_of(64.0, -179.9, 3)]
-    document["cells"] += [
-        {"cell": cell_name(cell), "lane": i, "records": 9, "hour": None} for i, cell in enumerate(poles)
-    ]
-    return document
+    more = [GeoLeaf(cell=cell_name(cell), lane=i, records=9, hour=None) for i, cell in enumerate(poles)]
+    return document.model_copy(update={"cells": [*document.cells, *more]})
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +102,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         "table": lambda: geo_table_page(geo_table_document()),
         "city": lambda: geo_table_page(geo_table_document(city(40.71, -74.0), most=60)),
         "match": lambda: match_page(match_document()),
-        "nobody": lambda: geo_table_page(geo_table_document(np.empty((0, 2)))),
+        "nobody": lambda: match_page(match_document(picture=False)),
         "many": lambda: geo_table_page(many()),
         "ends": lambda: geo_table_page(ends()),
     }
@@ -232,8 +230,8 @@ def test_a_cell_is_read_by_pointer_and_by_keys(browser: Browser, pages: Pages) -
     lane, cell = re.findall(r"lane (\d+)\s+cell ([0-9a-f]{15})", read)[0]
     records = re.findall(r"([\d,]+) records?", read)[0].replace(",", "")
     document = geo_table_document(city(40.71, -74.0), most=60)
-    known = next(one for one in document["cells"] if one["cell"] == cell)
-    assert (known["lane"], known["records"]) == (int(lane), int(records))
+    known = next(one for one in document.cells if one.cell == cell)
+    assert (known.lane, known.records) == (int(lane), int(records))
     browser.run(PRESS, "Escape")
     assert browser.run('return document.getElementById("tip").hidden')
     browser.run(PRESS, "ArrowRight")

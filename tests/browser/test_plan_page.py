@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.browser.faults import broken, planted, without_policy
-from tests.unit.report.documents import plan_document, profile_document
+from tests.unit.report.documents import changed, plan_document, profile_document
 
 from keylane.report.plan_page import plan_page, profile_page
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.browser.conftest import Browser
+
+    from keylane.documents.plan import LanesOverTime, PlanDocument
 
     Pages = Callable[[str], Path]
 
@@ -80,13 +82,21 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     return made
 
 
-def thousand() -> dict[str, Any]:
+def thousand() -> PlanDocument:
     """A plan from 600 lanes to 1,000, in which one lane is far hotter than all others."""
-    made = plan_document(lanes=1_000, counts=(500, 1_000), today=600, keys=20_000, records=2_000_000, flat=400)
-    cells = made["over_time"]["before"]["cells"]
-    cells[333] = [3 * max(map(max, cells))] * WINDOWS
-    made["over_time"]["before"]["totals"][333] = sum(cells[333])
-    return made
+
+    def hotter(plain: dict[str, Any]) -> None:
+        before = plain["over_time"]["before"]
+        before["cells"][333] = [3 * max(map(max, before["cells"]))] * WINDOWS
+        before["totals"][333] = sum(before["cells"][333])
+
+    return changed(plan_document(counts=(1_000,), today=600, keys=20_000, records=2_000_000, flat=400), hotter)
+
+
+def before() -> LanesOverTime:
+    found = plan_document().over_time.before
+    assert found is not None
+    return found
 
 
 def undrawn(maps: list[dict[str, Any]], rows: tuple[int, ...]) -> list[str]:
@@ -177,7 +187,7 @@ def test_light_and_dark_have_colours_of_their_own_and_follow_the_reader(browser:
 def test_lanes_stand_in_order_or_the_fullest_first(browser: Browser, pages: Pages) -> None:
     browser.open(pages("plan")).drawn()
     lanes = 'return [...document.querySelector(".gutter").children].map((one) => Number(one.textContent))'
-    totals = plan_document()["over_time"]["before"]["totals"]
+    totals = before().totals
     fullest = totals.index(max(totals))
     assert browser.run(lanes) == list(range(12))
     hot = browser.run(f"return {ROW % fullest}")
@@ -187,11 +197,13 @@ def test_lanes_stand_in_order_or_the_fullest_first(browser: Browser, pages: Page
 
 
 def test_both_maps_have_one_scale(browser: Browser, pages: Pages, tmp_path: Path) -> None:
-    document = plan_document()
-    for side in document["over_time"].values():
-        side["cells"][0] = [500] * WINDOWS
+
+    def alike(plain: dict[str, Any]) -> None:
+        for side in plain["over_time"].values():
+            side["cells"][0] = [500] * WINDOWS
+
     made = tmp_path / "scale.html"
-    made.write_text(plan_page(document), encoding="utf-8")
+    made.write_text(plan_page(changed(plan_document(), alike)), encoding="utf-8")
     colours = """return [...document.querySelectorAll("canvas")].map((canvas) =>
       [...canvas.getContext("2d").getImageData(0, 0, 24, 1).data].join())"""
     before, after = browser.open(made).drawn().run(colours)
@@ -209,7 +221,7 @@ def test_cells_can_be_read_by_keys_and_by_pointer(browser: Browser, pages: Pages
     assert re.match(r"lane 1, 12 Nov 00:00–02:00\s+[\d,]+ records, [\d.]+×", browser.run(TIP))
     browser.run("""const canvas = document.querySelectorAll("canvas")[1], box = canvas.getBoundingClientRect();
     canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: box.right - 2, clientY: box.bottom - 2}));""")
-    cells = plan_document()["over_time"]["after"]["cells"]
+    cells = plan_document().over_time.after.cells
     assert browser.run(TIP).startswith("lane 11, 13 Nov 22:00–14 Nov 00:00")
     assert f"{cells[11][-1]:,} records" in browser.run(TIP)
 
@@ -242,7 +254,7 @@ def test_the_table_sorts_both_ways_and_says_so(browser: Browser, pages: Pages, t
     assert browser.run(press) == "ascending"
     up = browser.run(COLUMN, 4)
     assert up == sorted(up)
-    assert len(up) == len(plan_document()["candidates"])
+    assert len(up) == len(plan_document().candidates)
     assert browser.run(press) == "descending"
     assert browser.run(COLUMN, 4) == up[::-1]
     assert browser.run('return document.querySelectorAll("table.candidates [aria-sort]").length') == 1
@@ -312,7 +324,7 @@ def test_on_paper_nothing_is_cut_off_and_colours_are_for_white(browser: Browser,
     browser.until(f"return {ROW % 0} == arguments[0]", light)
     assert browser.run(CLIPPED) == []
     assert browser.run("return document.documentElement.scrollWidth") <= PAPER
-    assert len(browser.run(COLUMN, 0)) == len(plan_document()["candidates"])
+    assert len(browser.run(COLUMN, 0)) == len(plan_document().candidates)
     crowded = broken(pages("plan"), tmp_path, ".candidates { font-size: 7.5px; }", ".candidates { font-size: 30px; }")
     browser.open(crowded).drawn()
     browser.on_paper(PAPER)
@@ -332,7 +344,8 @@ def test_the_contract_can_be_taken_along(browser: Browser, pages: Pages) -> None
     browser.run('document.querySelector(".copy").click()')
     browser.until('return document.querySelector(".copy").textContent != "Copy"')
     taken = browser.run('return getSelection().toString() || document.querySelector(".copy").textContent')
-    assert taken in (plan_document()["contract"].rstrip("\n"), plan_document()["contract"], "Copied")
+    contract = plan_document().contract or ""
+    assert taken in (contract.rstrip("\n"), contract, "Copied")
 
 
 def test_without_its_script_all_but_the_maps_can_be_read(browser: Browser, pages: Pages, tmp_path: Path) -> None:
@@ -340,5 +353,5 @@ def test_without_its_script_all_but_the_maps_can_be_read(browser: Browser, pages
     made = tmp_path / "still.html"
     made.write_text(re.sub(r"<script>.*?</script>", "", without_policy(text), flags=re.DOTALL), encoding="utf-8")
     browser.open(made).loaded()
-    assert len(browser.run(COLUMN, 0)) == len(plan_document()["candidates"])
+    assert len(browser.run(COLUMN, 0)) == len(plan_document().candidates)
     assert browser.run('return document.querySelectorAll("#strategies .for-wide .mark > title").length') > 40

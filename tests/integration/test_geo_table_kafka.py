@@ -43,5 +43,5 @@ def test_a_topic_gives_the_table_of_the_same_places_in_a_file(
     here = geo_table(
         str(tmp_path / "a.parquet"), wish=wish, options=Options(time="ts", unit="ms"), spark=spark
     ).document
-    assert there["dead"] == {"malformed-key": 1, "place-zero": 1}
-    assert {**there, "source": "", "dead": {}} == {**here, "source": ""}
+    assert there.dead == {"malformed-key": 1, "place-zero": 1}
+    assert {**there.as_json(), "source": "", "dead": {}} == {**here.as_json(), "source": ""}

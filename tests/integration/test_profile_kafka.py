@@ -159,7 +159,7 @@ def test_a_topics_text_keys_become_a_plan_that_names_them(
     found = profile(f"kafka://{broker.bootstrap}/{name}", ["key"], options=asked(broker), spark=spark)
     heat = heat_of(found, assumed(found), seed=1)
     assert heat is not None
-    assert heat["cause"] in {"one-key", "few-keys"}
+    assert heat.cause in {"one-key", "few-keys"}
     plan = make_plan(found, Question((3,), Means(name, (name,))))
     chosen = plan.choice.chosen.candidate
     lanes = [Router(plan.contract).lane({"key": key.decode()}) for key in hot]

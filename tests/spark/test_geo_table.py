@@ -82,12 +82,13 @@ def test_every_record_is_counted_once_at_its_cell_and_hour(spark: SparkSession, 
     made = geo_table(str(source), wish=TableWish(5), options=Options(time="ts", unit="ms"), spark=spark)
     found, rows = made.document, pings()
     lanes = cell_lanes(_parsed(made.contract), 5).of(cells_of(rows["lat"], rows["lng"]))
-    assert found["records"] == RECORDS
-    assert found["lane_loads"] == np.bincount(lanes, minlength=5).tolist()
+    assert found.records == RECORDS
+    assert found.lane_loads == np.bincount(lanes, minlength=5).tolist()
     hour = np.array(rows["ts"]) // 3_600_000 % 24
+    assert found.hours is not None
     for lane in range(5):
-        assert found["hours"][lane] == np.bincount(hour[lanes == lane], minlength=24).tolist()
-    assert found["dead"] == {
+        assert found.hours[lane] == np.bincount(hour[lanes == lane], minlength=24).tolist()
+    assert found.dead == {
         "null-place": 2,
         "place-not-finite": 1,
         "place-out-of-range": 1,
@@ -115,16 +116,18 @@ def test_lines_give_the_same_table_as_columns(spark: SparkSession, source: Path,
         geo_table(str(path), wish=TableWish(5), options=options, spark=spark).document
         for path in (source, tmp_path / "pings.csv")
     )
-    assert text["dead"] == {**columns["dead"], "malformed-key": 1}
-    assert text["checksum"] == columns["checksum"]
-    assert text["balance"] == columns["balance"]
+    assert text.dead == {**columns.dead, "malformed-key": 1}
+    assert text.checksum == columns.checksum
+    assert text.balance == columns.balance
 
 
 def test_the_same_source_gives_the_same_table(spark: SparkSession, source: Path) -> None:
     first, second = (geo_table(str(source), wish=TableWish(4), spark=spark) for _ in range(2))
     assert first == second
-    assert first.document["hours"] is None
-    assert first.document["balance"]["held_out"]["cv"] > 0
+    assert first.document.hours is None
+    held = first.document.balance.held_out
+    assert held is not None
+    assert held.cv > 0
 
 
 def test_records_without_a_time_count_in_every_hour(spark: SparkSession, tmp_path: Path) -> None:
@@ -134,8 +137,8 @@ def test_records_without_a_time_count_in_every_hour(spark: SparkSession, tmp_pat
     found = geo_table(
         str(tmp_path / "a.parquet"), wish=TableWish(3), options=Options(time="ts", unit="ms"), spark=spark
     )
-    assert np.sum(found.document["hours"]) == pytest.approx(RECORDS, abs=0.1)
-    assert any("240 records have no time" in note for note in found.document["notes"])
+    assert np.sum(found.document.hours or []) == pytest.approx(RECORDS, abs=0.1)
+    assert any("240 records have no time" in note for note in found.document.notes)
 
 
 def test_times_before_1970_have_their_hour(spark: SparkSession, tmp_path: Path) -> None:
@@ -145,7 +148,7 @@ def test_times_before_1970_have_their_hour(spark: SparkSession, tmp_path: Path) 
     found = geo_table(
         str(tmp_path / "a.parquet"), wish=TableWish(3), options=Options(time="ts", unit="ms"), spark=spark
     )
-    assert np.sum(found.document["hours"], axis=0).tolist() == [0.0] * 23 + [float(RECORDS)]
+    assert np.sum(found.document.hours or [], axis=0).tolist() == [0.0] * 23 + [float(RECORDS)]
 
 
 def test_the_command_prints_a_valid_document_and_writes_what_it_says(run: Run, source: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from keylane.cli.progress import FIGURES, PAGE, progress, ready
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from keylane.documents.demo import DemoCase, DemoFigures, DemoTrial, LaneDrift
+
 __all__ = ["demo"]
 
 DRIFT = ("lanes", "expected", "keys", "moved", "formula")
@@ -72,10 +74,9 @@ def _refuse_options(ctx: click.Context) -> None:
         raise click.UsageError(f"options of `{ctx.invoked_subcommand}` come after the word", ctx)
 
 
-def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[str], None]) -> DemoFigures:
     say("starting Spark")
     from keylane.spark import local_session  # noqa: I001  first: it names the extra when pyspark is missing
-    from keylane.pipelines.demo.figures import as_document
     from keylane.pipelines.demo.run import run_demo, told
     from keylane.pipelines.demo.traffic import Sizes
     from keylane.report.demo_page import demo_page
@@ -83,37 +84,44 @@ def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[s
     spark = local_session(master, None if master else SHORT_RUN)
     with told(to):
         try:
-            found: dict[str, Any] = as_document(run_demo(spark, to, seed, Sizes().scaled(scale), say))
+            found = run_demo(spark, to, seed, Sizes().scaled(scale), say)
         finally:
             spark.stop()
         (to / PAGE).write_text(demo_page(found), encoding="utf-8")
     return found
 
 
-def as_result(document: dict[str, Any], page: Path) -> Result:
+def as_result(found: DemoFigures, page: Path) -> Result:
     """The figures without the cells of the heat maps: those are in figures.json."""
-    cases = [{**case, "trials": [_without_cells(trial) for trial in case["trials"]]} for case in document["cases"]]
-    rows = [_row(case, trial, i) for case in cases for i, trial in enumerate(case["trials"])]
+    from keylane.documents.demo import DemoDocument
+
+    plain = {name: getattr(found, name) for name in type(found).model_fields}
+    bare = [
+        case.model_copy(update={"trials": [trial.model_copy(update={"cells": []}) for trial in case.trials]})
+        for case in found.cases
+    ]
+    document = DemoDocument(**{**plain, "cases": bare}, page=str(page), figures=str(page.parent / FIGURES))
+    rows = [_row(case, trial, i) for case in bare for i, trial in enumerate(case.trials)]
     columns = ("stream", "contract", "lanes", "max_over_mean", "before_noon", "after_noon", "idle_lanes", "order")
-    figures = {**document, "cases": cases, "page": str(page), "figures": str(page.parent / FIGURES)}
-    title = f"Drift: how many of {document['merchants']:,} keys move when the lane count changes"
-    drift = Section(DRIFT, [_drift_row(row) for row in document["drift"]], title)
-    return Result(figures, [Section(columns, rows), drift], [f"Look at it: {page.as_uri()}"])
+    title = f"Drift: how many of {found.merchants:,} keys move when the lane count changes"
+    drift = Section(DRIFT, [_drift_row(row) for row in found.drift], title)
+    return Result(document, [Section(columns, rows), drift], [f"Look at it: {page.as_uri()}"])
 
 
-def _without_cells(trial: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in trial.items() if name != "cells"}
+def _row(case: DemoCase, trial: DemoTrial, i: int) -> dict[str, Any]:
+    marks = {0: " (before)", case.chosen: " (after)"}
+    scopes = [f"{scope.order_scope} {scope.share:.1%}" for scope in trial.order]
+    return {"stream": case.name, "contract": trial.name + marks.get(i, ""), **trial.as_json(), "order": scopes}
 
 
-def _row(case: dict[str, Any], trial: dict[str, Any], i: int) -> dict[str, Any]:
-    marks = {0: " (before)", case["chosen"]: " (after)"}
-    scopes = [f"{scope['order_scope']} {scope['share']:.1%}" for scope in trial["order"]]
-    return {"stream": case["name"], "contract": trial["name"] + marks.get(i, ""), **trial, "order": scopes}
-
-
-def _drift_row(row: dict[str, Any]) -> dict[str, Any]:
-    shares = {name: f"{row[name]:.2%}" for name in ("expected", "formula", "keys")}
-    return {"lanes": f"{row['old']} -> {row['new']}", **shares, "moved": f"{row['moved']:,}"}
+def _drift_row(row: LaneDrift) -> dict[str, str]:
+    return {
+        "lanes": f"{row.old} -> {row.new}",
+        "expected": f"{row.expected:.2%}",
+        "formula": f"{row.formula:.2%}",
+        "keys": f"{row.keys:.2%}",
+        "moved": f"{row.moved:,}",
+    }
 
 
 demo.add_command(lesson)

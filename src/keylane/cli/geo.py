@@ -12,6 +12,7 @@ from keylane.cli.output import Result, Section, check_apart, check_free, output_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from keylane.documents.geo_table import GeoTableDocument
     from keylane.pipelines.geo_table import GeoTable
 
 __all__ = ["geo"]
@@ -118,31 +119,29 @@ def _made(source: str, options: Arguments) -> GeoTable:
         )
 
 
-def as_result(document: dict[str, Any], written: str | None) -> Result:
+def as_result(document: GeoTableDocument, written: str | None) -> Result:
     """The table beside other strategies, and in words what to know of it."""
-    held = document["balance"]["held_out"]
-    this = {
-        "strategy": f"this table ({document['strategy']}, tau {document['tau']:g})",
-        **(held or {name: document["balance"][name] for name in COLUMNS[1:]}),
-    }
+    held, name = document.balance.held_out, f"this table ({document.strategy}, tau {document.tau:g})"
+    figures = (held or document.balance).as_json()
+    this = {"strategy": name, **(figures if held else {name: figures[name] for name in COLUMNS[1:]})}
     scored_on = "held-out records" if held else "the records it was fitted on"
-    section = Section(COLUMNS, [this, *document["beside"]], f"{scored_on}, 1 = 100 %")
+    section = Section(COLUMNS, [this, *(one.as_json() for one in document.beside)], f"{scored_on}, 1 = 100 %")
     return Result(document, [section], list(_lines(document, written)))
 
 
-def _lines(document: dict[str, Any], written: str | None) -> Iterator[str]:
-    balance = document["balance"]
-    hour = "" if balance["worst_hour_cv"] is None else f", in the worst hour {balance['worst_hour_cv']:.2%}"
-    places = "1 place" if document["records"] == 1 else f"{document['records']:,} places"
-    yield f"{places} in {document['leaves']:,} leaves on {document['lanes']} lanes"
-    yield f"  fitted on all of them the CV is {balance['cv']:.2%}{hour}"
-    if document["moved"]:
-        yield f"  {document['moved']['share']:.2%} of the load changes lane, with {document['moved']['leaves']} leaves"
-    if document["copies_per_rider"]:
-        told = ", ".join(f"{copies:.2f} within {radius} m" for radius, copies in document["copies_per_rider"].items())
+def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
+    balance = document.balance
+    hour = "" if balance.worst_hour_cv is None else f", in the worst hour {balance.worst_hour_cv:.2%}"
+    places = "1 place" if document.records == 1 else f"{document.records:,} places"
+    yield f"{places} in {document.leaves:,} leaves on {document.lanes} lanes"
+    yield f"  fitted on all of them the CV is {balance.cv:.2%}{hour}"
+    if document.moved:
+        yield f"  {document.moved.share:.2%} of the load changes lane, with {document.moved.leaves} leaves"
+    if document.copies_per_rider:
+        told = ", ".join(f"{copies:.2f} within {radius} m" for radius, copies in document.copies_per_rider.items())
         yield f"  copies per rider: {told}"
-    if document["dead"]:
-        yield "  no place: " + ", ".join(f"{records:,} {reason}" for reason, records in document["dead"].items())
-    yield from (f"  {note}" for note in document["notes"])
+    if document.dead:
+        yield "  no place: " + ", ".join(f"{records:,} {reason}" for reason, records in document.dead.items())
+    yield from (f"  {note}" for note in document.notes)
     if written:
-        yield f"contract: {written}, epoch {document['epoch']}"
+        yield f"contract: {written}, epoch {document.epoch}"

@@ -15,8 +15,11 @@ from keylane.cli.output import Result, Section, check_apart, check_free, output_
 from keylane.cli.profile import SEED, kept_in, profile_options, profiled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from keylane.contract.model import Contract, Window
-    from keylane.plan.planner import Question
+    from keylane.documents.plan import PlanDocument
+    from keylane.plan.planner import Plan, Question
     from keylane.plan.sizing import Demand
     from keylane.profile.model import Profile
 
@@ -206,7 +209,7 @@ def plan(
     found = make_plan(made, question_of(made, options))
     document = _document(made, found, show_keys=show_keys, stored=kept_in(source))
     write(written, found.text or _today_text(options))
-    write(saved, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    write(saved, json.dumps(document.as_json(), ensure_ascii=False, indent=1) + "\n")
     if report:
         from keylane.report.plan_page import plan_page
 
@@ -218,7 +221,7 @@ def _today_text(options: Arguments) -> str:
     return Path(options["contract"]).read_text(encoding="utf-8")
 
 
-def _document(made: Profile, found: Any, *, show_keys: bool, stored: str | None) -> dict[str, Any]:
+def _document(made: Profile, found: Plan, *, show_keys: bool, stored: str | None) -> PlanDocument:
     from keylane.plan.document import document
     from keylane.plan.planner import heat_under, plainly_hashed
     from keylane.profile.document import overview
@@ -229,36 +232,35 @@ def _document(made: Profile, found: Any, *, show_keys: bool, stored: str | None)
     return document(found, told, show_keys=show_keys)
 
 
-def as_result(document: dict[str, Any], *, explain: bool, files: dict[str, str | None]) -> Result:
+def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | None]) -> Result:
     """The best candidates, the verdict, and where things are."""
-    rows = [one for one in document["candidates"] if one["allowed"]] + [
-        one for one in document["candidates"] if not one["allowed"] and one["lanes"] == document["chosen"]["lanes"]
+    rows = [one for one in document.candidates if one.allowed] + [
+        one for one in document.candidates if not one.allowed and one.lanes == document.chosen.lanes
     ]
     lines = list(_lines(document, explain=explain))
     lines += [f"{name}: {path}" for name, path in files.items() if path]
-    columns = COLUMNS if document["geo"] is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
-    return Result(
-        document, [Section(columns, rows[:SHOWN], "candidates, the chosen one first")], lines, _code(document)
-    )
+    columns = COLUMNS if document.geo is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
+    shown = [one.as_json() for one in rows[:SHOWN]]
+    return Result(document, [Section(columns, shown, "candidates, the chosen one first")], lines, _code(document))
 
 
-def _lines(document: dict[str, Any], *, explain: bool) -> Any:
+def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
     if explain:
         from keylane.plan.text import explained
 
         yield from explained(document)
         return
-    yield document["verdict"]
-    yield from (f"  {reason}" for reason in document["chosen"]["why"])
-    if document["profile"]["hot"]:
-        yield f"  {document['profile']['hot']['verdict']}"
-    change = document["change"]
-    if change and document["changes"]:
-        yield f"  {change['moved_keys']:.1%} of the keys and {change['moved_traffic']:.1%} of the records change lane"
-    yield from (f"  {note}" for note in document["notes"])
+    yield document.verdict
+    yield from (f"  {reason}" for reason in document.chosen.why)
+    if document.profile.hot:
+        yield f"  {document.profile.hot.verdict}"
+    change = document.change
+    if change and document.changes:
+        yield f"  {change.moved_keys:.1%} of the keys and {change.moved_traffic:.1%} of the records change lane"
+    yield from (f"  {note}" for note in document.notes)
 
 
-def _code(document: dict[str, Any]) -> int:
-    if not document["chosen"]["met"]:
+def _code(document: PlanDocument) -> int:
+    if not document.chosen.met:
         return UNMET
-    return CHANGES if document["today"] and document["changes"] else 0
+    return CHANGES if document.today and document.changes else 0

@@ -14,6 +14,7 @@ from keylane.cli.output import Result, Section, check_free, output_option, write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from keylane.documents.profile import Hot, ProfileDocument
     from keylane.profile.model import Profile
 
 
@@ -190,7 +191,7 @@ def profile(
     return as_result(document, show_keys=show_keys), output
 
 
-def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str | None) -> dict[str, Any]:
+def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str | None) -> ProfileDocument:
     from keylane.profile.document import overview
 
     # The salt is forgotten: hashes tell keys of one document apart, and lead back to none.
@@ -198,7 +199,7 @@ def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str 
     return overview(made, salt=salt, show_keys=show_keys, stored=out, hot=_hot(made, contract))
 
 
-def _hot(made: Profile, contract: str | None) -> dict[str, Any] | None:
+def _hot(made: Profile, contract: str | None) -> Hot | None:
     """Why lanes are hot, by the contract; without one, by Java's hash, where the source has lanes."""
     if contract is None and (made.lanes is None or "place" in dict(made.facts)):
         return None
@@ -209,74 +210,74 @@ def _hot(made: Profile, contract: str | None) -> dict[str, Any] | None:
     return heat_of(made, loaded, SEED)
 
 
-def as_result(document: dict[str, Any], *, show_keys: bool) -> Result:
+def as_result(document: ProfileDocument, *, show_keys: bool) -> Result:
     """Heavy keys, windows, and in words what to know of them."""
-    windows = document["windows"]
+    windows = document.windows
     columns = ["rank", "key", "records", "share"]
-    columns += ["bytes"] if any(one["bytes"] is not None for one in document["heavy"]) else []
-    columns += ["error"] if document["approximate"] else []
+    columns += ["bytes"] if any(one.bytes is not None for one in document.heavy) else []
+    columns += ["error"] if document.approximate else []
     rows = [
         {"window": n + 1, "from": edge, "records": records, "keys": keys, "new_keys": new}
         for n, (edge, records, keys, new) in enumerate(
-            zip(windows["edges"], windows["records"], windows["distinct_keys"], windows["new_keys"], strict=False)
+            zip(windows.edges, windows.records, windows.distinct_keys, windows.new_keys, strict=False)
         )
     ]
-    heavy = Section(tuple(columns), document["heavy"], "heavy keys")
-    parts = Section(("window", "from", "records", "keys", "new_keys"), rows, f"windows, by {windows['kind']}")
+    heavy = Section(tuple(columns), [one.as_json() for one in document.heavy], "heavy keys")
+    parts = Section(("window", "from", "records", "keys", "new_keys"), rows, f"windows, by {windows.kind}")
     return Result(document, [heavy, parts], list(_lines(document, show_keys=show_keys)))
 
 
-def _lines(document: dict[str, Any], *, show_keys: bool) -> Iterator[str]:
-    about = "about " if document["approximate"] else ""
-    top = document["heavy"][0]["share"] if document["heavy"] else 0.0
-    text = f"{document['records']:,} records of {about}{document['distinct_keys']:,} keys; the heaviest has {top:.2%}"
+def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
+    about = "about " if document.approximate else ""
+    top = document.heavy[0].share
+    text = f"{document.records:,} records of {about}{document.distinct_keys:,} keys; the heaviest has {top:.2%}"
     yield f"{text}, {_share_of_first(document)}"
-    if document["hot"]:
-        yield f"  {document['hot']['verdict']}"
+    if document.hot:
+        yield f"  {document.hot.verdict}"
     yield from (f"  {note}" for note in notes(document))
     if not show_keys:
         yield "  keys are cut and hashed; --show-keys shows them whole"
-    kept = document["profile"]
+    kept = document.profile
     yield f"  kept in {kept}" if kept else "  nothing is kept; --out F.profile keeps it for plan"
 
 
-def _share_of_first(document: dict[str, Any]) -> str:
+def _share_of_first(document: ProfileDocument) -> str:
     """The share of the first hundredth of the keys, as near as the curve tells it."""
-    ranks = document["key_ranks"]
-    wanted = max(1, ranks[-1]["rank"] // 100)
-    near = min(ranks, key=lambda one: abs(one["rank"] - wanted))
-    return f"the first {near['rank']:,} of them {near['cumulative']:.1%}"
+    ranks = document.key_ranks
+    wanted = max(1, ranks[-1].rank // 100)
+    near = min(ranks, key=lambda one: abs(one.rank - wanted))
+    return f"the first {near.rank:,} of them {near.cumulative:.1%}"
 
 
-def notes(document: dict[str, Any]) -> Iterator[str]:
+def notes(document: ProfileDocument) -> Iterator[str]:
     """What a reader should know before trusting the tables."""
-    without = {name: count for name, count in document["without_key"].items() if count}
+    without = {name: count for name, count in document.without_key.as_json().items() if count}
     if without:
         yield "without a key: " + ", ".join(f"{count:,} {name}" for name, count in without.items())
-    if "places" in document["how"]:
-        yield document["how"]["places"]
-    alike = document["lookalikes"]
-    if alike["groups"]:
-        kinds = sorted({one["kind"] for one in alike["examples"]})
-        first = " = ".join(alike["examples"][0]["keys"])
-        text = f"{alike['groups']:,} group(s) of keys look the same and are not ({', '.join(kinds)})"
-        yield f"{text}, {alike['records']:,} records: {first}"
+    if "places" in document.how:
+        yield document.how["places"]
+    alike = document.lookalikes
+    if alike.groups:
+        kinds = sorted({one.kind for one in alike.examples})
+        first = " = ".join(alike.examples[0].keys)
+        text = f"{alike.groups:,} group(s) of keys look the same and are not ({', '.join(kinds)})"
+        yield f"{text}, {alike.records:,} records: {first}"
     yield from _window_notes(document)
-    lanes = document["lanes"]
-    if lanes and lanes["misplaced"]:
-        yield f"{lanes['misplaced']:,} record(s) lie in another lane than the contract gives their key"
-    if document["approximate"]:
-        yield document["how"]["heavy"]
+    lanes = document.lanes
+    if lanes and lanes.misplaced:
+        yield f"{lanes.misplaced:,} record(s) lie in another lane than the contract gives their key"
+    if document.approximate:
+        yield document.how["heavy"]
 
 
-def _window_notes(document: dict[str, Any]) -> Iterator[str]:
-    windows = document["windows"]
-    records = windows["records"]
+def _window_notes(document: ProfileDocument) -> Iterator[str]:
+    windows = document.windows
+    records = windows.records
     mean = sum(records) / len(records)
     stray = [n + 1 for n, count in enumerate(records) if count < _STRAY * mean]
-    if windows["kind"] == "time" and stray and len(records) > 1:
+    if windows.kind == "time" and stray and len(records) > 1:
         few = f"{stray[0]} to {stray[-1]}" if stray == list(range(stray[0], stray[-1] + 1)) and len(stray) > 1 else ""
         which = few or ", ".join(map(str, stray))
         yield f"window(s) {which} hold next to nothing: the source pauses there, or a few odd times stretch it"
-    if "have no time" in document["how"]["windows"]:
-        yield document["how"]["windows"].split(". ", 1)[-1].strip()
+    if "have no time" in document.how["windows"]:
+        yield document.how["windows"].split(". ", 1)[-1].strip()

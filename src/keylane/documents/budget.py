@@ -9,26 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from keylane.documents.model import AtLeastOne, Count, Digest, Document, Number, Text
-
-__all__ = [
-    "AppliedChange",
-    "BrokerElection",
-    "BrokerLoad",
-    "BrokerSpread",
-    "BudgetDocument",
-    "BudgetFiles",
-    "BudgetPlan",
-    "BudgetStatusDocument",
-    "MovedLane",
-    "MovingLane",
-    "ThrottleSetting",
-]
+from keylane.documents.model import AtLeastOne, AtLeastZero, Count, Digest, Document, Number, Text
 
 Topic = Annotated[str, Field(min_length=1, max_length=249)]
 ClusterAddress = Annotated[str, Field(json_schema_extra={"pattern": "^kafka://"})]
 Replicas = Annotated[list[Count], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
-AtLeastZero = Annotated[Number, Field(ge=0)]
 
 _RULES: list[Any] = [
     {

@@ -13,19 +13,6 @@ from keylane.contract.answers import OrderScope
 from keylane.documents.model import AtLeastOne, Count, Digest, Document, LaneId, PartitionerName, PathText, Share, Text
 from keylane.records import Reason, Severity
 
-__all__ = [
-    "CheckDocument",
-    "CheckedContract",
-    "CheckedData",
-    "CheckedFindings",
-    "CheckedLane",
-    "CheckedRows",
-    "ComparedContracts",
-    "ComparedData",
-    "FindingRow",
-    "RuleAnswers",
-]
-
 _OK_WITHOUT_ERRORS: dict[str, Any] = {
     "if": {"properties": {"ok": {"const": True}}},
     "then": {"properties": {"findings": {"items": {"properties": {"severity": {"enum": ["warning", "info"]}}}}}},

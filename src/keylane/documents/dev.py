@@ -8,16 +8,6 @@ from pydantic import ConfigDict, Field
 
 from keylane.documents.model import AtLeastOne, Digest, Document, PathText, Text
 
-__all__ = [
-    "DevBroker",
-    "DevJarsDocument",
-    "DevKafkaDocument",
-    "DevTls",
-    "DoctorDocument",
-    "ExaminedPart",
-    "PinnedJar",
-]
-
 Loopback = Annotated[str, Field(pattern=r"^127\.0\.0\.1:[0-9]{1,5}(,127\.0\.0\.1:[0-9]{1,5})*$")]
 
 _NO_CLUSTER: dict[str, Any] = {

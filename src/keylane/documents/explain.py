@@ -10,9 +10,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from keylane.records import Reason  # noqa: TC001  pydantic reads the annotations
 
-__all__ = ["ClientFix", "ClientPlacement", "ContractPlacement", "Explained", "ExplainedByClient"]
-__all__ += ["ExplainedByContract", "ExplainedUnplaced", "LaneGroup"]
-
 
 class Rules:
     """JSON Schema beside a type: its limits and its description. Pydantic asks for it, and is not imported here."""

@@ -8,8 +8,6 @@ from pydantic import ConfigDict, Field
 
 from keylane.documents.model import AtLeastOne, Count, Document, PartitionerName, Share, Text
 
-__all__ = ["IdentifiedWriter", "IdentifyDocument"]
-
 _RULES: list[Any] = [
     {
         "if": {"properties": {"verdict": {"const": "unknown"}}},

@@ -8,8 +8,6 @@ from pydantic import ConfigDict, Field, PlainSerializer
 
 from keylane.documents.model import AtLeastOne, Count, Document, Number
 
-__all__ = ["LessonCell", "LessonCheck", "LessonDocument", "LessonLanes", "LessonProducer", "LessonTrial", "Measure"]
-
 
 def _rounded(value: float) -> float:
     return round(value, 5) if isinstance(value, float) else value

@@ -6,21 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from keylane.documents.model import AtLeastOne, Count, Digest, Document, LaneId, Number, PathText, Share, Text
+from keylane.documents.model import (
+    AtLeastOne,
+    AtLeastZero,
+    Count,
+    Digest,
+    Document,
+    LaneId,
+    Number,
+    PathText,
+    Share,
+    Text,
+)
 
-__all__ = [
-    "DeadLetters",
-    "LaneLag",
-    "MatchDocument",
-    "MatchLatency",
-    "MatchMetrics",
-    "MatchPicture",
-    "MatchVerified",
-    "Offers",
-    "PictureCell",
-]
-
-AtLeastZero = Annotated[Number, Field(ge=0)]
 MatchReason = Annotated[str, StringConstraints(pattern="^[a-z]+(-[a-z]+)*$")]
 
 

@@ -5,19 +5,19 @@ A document that is printed is checked against its own model first, so the publis
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from keylane.errors import DataError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pydantic import GetCoreSchemaHandler
 
-__all__ = ["AtLeastOne", "Count", "Digest", "Document", "LaneId", "Number", "PartitionerName", "PathText"]
-__all__ += ["Share", "Text", "json_schema", "missing"]
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -34,6 +34,7 @@ class _AsGiven:
 
 
 Number: TypeAlias = Annotated[float, _AsGiven()]
+AtLeastZero: TypeAlias = Annotated[float, Field(ge=0), _AsGiven()]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1), _AsGiven()]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 AtLeastOne: TypeAlias = Annotated[int, Field(ge=1)]
@@ -66,6 +67,19 @@ class Document(BaseModel):
         """The values that `json.dumps` prints."""
         return self.model_dump(by_alias=True)
 
+    @classmethod
+    def from_json(cls, given: Document | Mapping[str, Any]) -> Self:
+        """A document that was printed and read again, by `json.load`; one that is a model already, as it is."""
+        if isinstance(given, cls):
+            return given
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "all of it"
+            what = f"not a document of {cls.model_config.get('title', cls.__name__)}"
+            raise DataError.of(what, got=f"{where}: {first['msg']}", allowed=str(cls.__doc__)) from error
+
 
 def missing(value: object) -> bool:
     """For `Field(None, exclude_if=missing)`: a field that is left out where it has no value."""
@@ -82,8 +96,15 @@ def json_schema(model: Any) -> dict[str, Any]:
     return {**first, **made}
 
 
+_BOUNDS: Final = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+
+
 class _Schema(GenerateJsonSchema):
     """Pydantic's, in the form of a person: no titles of parts, no defaults, null as one more type."""
+
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        """Bounds of a number that is kept as it was given come by pydantic's names."""
+        return {_BOUNDS.get(name, name): value for name, value in super().generate_inner(schema).items()}
 
     def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:  # noqa: ARG002
         """Fields and their rules stay in the order of the model. Titles of parts are their names: they go."""

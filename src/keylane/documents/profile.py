@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints
 
 from keylane.contract.names import Encoding
-from keylane.documents.model import AtLeastOne, Count, Digest, Document, Number, Share
+from keylane.documents.model import AtLeastOne, AtLeastZero, Count, Digest, Document, Number, PathText, Share
 
-__all__ = [
-    "Approximate",
-    "HeavyKey",
-    "Hot",
-    "HotLaneEvidence",
-    "KeyRank",
-    "KeysAlike",
-    "LanesSeen",
-    "LookalikeKeys",
-    "NoKey",
-    "ProfileDocument",
-    "ProfileWindows",
-]
+#: A time in UTC, or a position.
+Edge: TypeAlias = str | int
 
 
 class NoKey(Document):
@@ -36,7 +25,7 @@ class ProfileWindows(Document):
     """Where the windows lie, and what is in each."""
 
     kind: Literal["time", "position"]
-    edges: list[str | int] = Field(min_length=2, description="One more than windows: times in UTC, or positions.")
+    edges: list[Edge] = Field(min_length=2, description="One more than windows: times in UTC, or positions.")
     records: list[Count]
     distinct_keys: list[Count]
     new_keys: list[Count] = Field(description="Keys that no window before had.")
@@ -59,7 +48,7 @@ class KeyRank(Document):
 
     rank: AtLeastOne
     share: Share
-    cumulative: Annotated[Number, Field(ge=0)]
+    cumulative: AtLeastZero
 
 
 class KeysAlike(Document):
@@ -83,7 +72,7 @@ class HotLaneEvidence(Document):
 
     lane: Count
     share: Share
-    over_mean: Annotated[Number, Field(ge=0)]
+    over_mean: AtLeastZero
     cause: str
     evidence: str
     chance: Number | None
@@ -124,7 +113,7 @@ class ProfileDocument(Document):
     model_config = ConfigDict(title="keylane profile -o json")
 
     schema_: Literal["keylane.profile/1"] = "keylane.profile/1"
-    source: str = Field(min_length=1)
+    source: PathText
     key: list[str] = Field(min_length=1, description="The fields of the key, in order.")
     encoding: list[Encoding] = Field(min_length=1)
     records: AtLeastOne = Field(description="All of them, those without a key too.")

@@ -8,8 +8,6 @@ from pydantic import ConfigDict, Field
 
 from keylane.documents.model import AtLeastOne, Count, Digest, Document, Number, Text
 
-__all__ = ["CompactDocument", "CompactedFolder", "RecordCounts", "RouteDocument", "RoutedLane"]
-
 
 class RecordCounts(Document):
     """Records by what became of them: in = out + dead + filtered."""

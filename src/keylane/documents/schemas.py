@@ -14,17 +14,18 @@ from pydantic import Field
 
 from keylane.documents.budget import BudgetDocument, BudgetStatusDocument
 from keylane.documents.check import CheckDocument
+from keylane.documents.demo import DemoDocument
 from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DoctorDocument
 from keylane.documents.explain import Explained
+from keylane.documents.geo_table import GeoTableDocument
 from keylane.documents.identify import IdentifyDocument
 from keylane.documents.lesson import LessonDocument
 from keylane.documents.match import MatchDocument
 from keylane.documents.model import json_schema
+from keylane.documents.plan import PlanDocument
 from keylane.documents.profile import ProfileDocument
 from keylane.documents.route import CompactDocument, RouteDocument
 from keylane.documents.verify import VerifyDocument
-
-__all__ = ["DOCUMENTS", "HERE", "text", "write"]
 
 HERE: Final = Path(__file__).parent.parent / "schemas"
 #: The name of the file, and the document that it describes.
@@ -33,6 +34,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "budget-status": BudgetStatusDocument,
     "check": CheckDocument,
     "compact": CompactDocument,
+    "demo": DemoDocument,
     "demo-lesson": LessonDocument,
     "dev-jars": DevJarsDocument,
     "dev-kafka": DevKafkaDocument,
@@ -44,8 +46,10 @@ DOCUMENTS: Final[dict[str, Any]] = {
             description="Where one key goes, under every client that might write it.",
         ),
     ],
+    "geo-table": GeoTableDocument,
     "identify": IdentifyDocument,
     "match": MatchDocument,
+    "plan": PlanDocument,
     "profile": ProfileDocument,
     "route": RouteDocument,
     "verify": VerifyDocument,

@@ -10,8 +10,6 @@ from keylane.documents.model import Count, Digest, Document
 from keylane.documents.route import RecordCounts
 from keylane.history.verdict import RULES, Mode, Rule
 
-__all__ = ["VerifiedLane", "VerifyDocument", "VerifyViolation"]
-
 _NOTHING_WRONG: dict[str, Any] = {
     "properties": {
         **{rule: {"const": 0} for rule in RULES},

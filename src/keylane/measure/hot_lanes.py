@@ -17,7 +17,7 @@ record by record: `conformance`; which clients wrote it: `identify`.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import log, sqrt
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -89,11 +89,6 @@ class Heat:
     lanes: int
     alpha: float
     worth: float
-
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
-        plain = asdict(self)
-        return {**plain, "hot": [{**lane, "keys": list(lane["keys"])} for lane in plain["hot"]]}
 
 
 def of_strangers(part: float, misplaced: float) -> str:

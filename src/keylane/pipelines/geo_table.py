@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
+    from keylane.documents.geo_table import GeoTableDocument
     from keylane.plan.lane_tables import Strategy
     from keylane.spark.context import Say
     from keylane.spark.count_cells import PlaceCounts
@@ -64,7 +65,7 @@ class TableWish:
 class GeoTable:
     """The document of a table, and its contract as text."""
 
-    document: dict[str, Any]
+    document: GeoTableDocument
     contract: str
 
 

@@ -7,7 +7,7 @@ they are, is `measure.balance`.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -40,10 +40,6 @@ class Floor:
     noise_cv: float
     held_by: Held
 
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
@@ -53,10 +49,6 @@ class Ceiling:
     useful_lanes: int
     helps: bool
     says: str
-
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
-        return asdict(self)
 
 
 def useful_lanes(hottest_share: float) -> int:
@@ -171,21 +163,6 @@ class Possible:
     def enough(self) -> ResolutionBound | None:
         """The coarsest resolution whose cells could be even enough."""
         return next((one for one in self.steps if one.max_over_mean <= self.allowed), None)
-
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
-        steps = [
-            {**asdict(one), "cv": round(one.cv, 6), "max_over_mean": round(one.max_over_mean, 6)} for one in self.steps
-        ]
-        return {
-            "lanes": self.lanes,
-            "allowed": self.allowed,
-            "steps": steps,
-            "enough_at": self.enough.resolution if self.enough else None,
-            "even_lanes": self.even_lanes,
-            "even_lanes_home": self.even_lanes_home,
-            "says": says(self),
-        }
 
 
 def possible(places: Places, lanes: int, routing: int = COARSEST, allowed: float | None = None) -> Possible:

@@ -6,9 +6,9 @@ change lane, with how many records, and which old lanes each new lane must wait 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -56,18 +56,10 @@ class Drain:
         """The most parents of a lane."""
         return max((len(parents) for parents in self.parents), default=0)
 
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values; parents are left out where they are too many to read."""
-        waits = sum(len(parents) for parents in self.parents)
-        return {
-            "rule": self.rule,
-            "old_lanes": self.old_lanes,
-            "new_lanes": self.new_lanes,
-            "fan_in": self.fan_in,
-            "waits": waits,
-            "parents": [list(parents) for parents in self.parents] if waits <= SHOWN else None,
-            "from_several": list(self.from_several),
-        }
+    @property
+    def readable_parents(self) -> tuple[tuple[int, ...], ...] | None:
+        """The parents; None where they are too many to read."""
+        return self.parents if sum(map(len, self.parents)) <= SHOWN else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +80,6 @@ class Cost:
     def possible(self) -> bool:
         """Whether the change can be made in place."""
         return all(change.kind != "impossible" for change in self.changes)
-
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
-        return {
-            "moved_keys": self.moved and self.moved.keys,
-            "moved_traffic": self.moved and self.moved.traffic,
-            "expected_keys": self.expected_keys,
-            "drain": self.drain and self.drain.as_json(),
-            "changes": [asdict(change) for change in self.changes],
-            "breaks": list(self.breaks),
-            "possible": self.possible,
-            "epoch_to_raise": self.epoch_to_raise,
-            "state": self.state,
-        }
 
 
 def cost(

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from keylane.documents.plan import (
+    CandidateRow,
+    CellsPossible,
+    CellSteps,
+    ChangeCost,
+    ChangeReason,
+    ChosenRow,
+    FoldRow,
+    LanesOverTime,
+    LeftOut,
+    OverTime,
+    PlanConstraints,
+    PlanDocument,
+    PlanFloor,
+    PlanGeo,
+    PlanSizing,
+    SizingLimit,
+    SizingReason,
+    TodayRow,
+    UsefulLanes,
+    WaitsFor,
+)
 from keylane.geo.bits import resolution
 from keylane.geo.lane_tables import COARSEST
 from keylane.plan.bounds import Possible, ceiling, floor, possible, says
@@ -15,14 +38,13 @@ from keylane.plan.lane_tables import leaves_of
 
 if TYPE_CHECKING:
     from keylane.contract.evolve import Change
+    from keylane.documents.profile import Edge, ProfileDocument
     from keylane.plan.candidates import Candidate
     from keylane.plan.choose import Judged
     from keylane.plan.cost import Cost
     from keylane.plan.hashed_keys import Places
     from keylane.plan.planner import Plan
     from keylane.plan.sizing import Sizing
-
-    Document = dict[str, Any]
 
 # The verdict of a plan, its reasons and its notes, a sentence each. The whole plan in plain text: `text`.
 
@@ -173,42 +195,41 @@ HOW: Final = {
 }
 
 
-def document(plan: Plan, overview: Document, *, show_keys: bool) -> Document:
+def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanDocument:
     """The whole plan; `overview` is the document of its profile.
 
     Keys are personal data: unless they are to be shown, the contract that names some is left out, and its file alone
     has them.
     """
-    chosen = plan.choice.chosen
-    return {
-        "schema": "keylane.plan/1",
-        "profile": overview,
-        "constraints": _constraints(plan),
-        "today": _today(plan),
-        "chosen": {**_row(chosen), "met": plan.choice.met, "why": why(plan)},
-        "verdict": verdict(plan),
-        "candidates": _candidates(plan),
-        "floor": _floors(plan),
-        "ceiling": _ceiling(plan),
-        "geo": _geo(plan),
-        "sizing": _sizing(plan.sizing) if plan.sizing else None,
-        "change": _change(plan.cost, show_keys=show_keys) if plan.today else None,
-        "folds": _folds(plan, overview["windows"]["edges"]),
-        "over_time": {"before": _side(plan.standing, "today"), "after": _side(chosen, "chosen")},
-        "how": HOW,
-        "notes": notes(plan, show_keys=show_keys),
-        "contract": plan.text if plan.text and (show_keys or not names_keys(plan)) else None,
-        "contract_fingerprint": plan.contract.fingerprint,
-        "changes": plan.changes,
-    }
+    chosen, asked = plan.choice.chosen, plan.question.constraints
+    return PlanDocument(
+        profile=overview,
+        constraints=PlanConstraints(
+            keep_order=asked.keep_order, max_over_mean=asked.max_over_mean, lanes=list(plan.question.counts)
+        ),
+        today=_today(plan),
+        chosen=ChosenRow(**_row(chosen), met=plan.choice.met, why=why(plan)),
+        verdict=verdict(plan),
+        candidates=_candidates(plan),
+        floor=_floors(plan),
+        ceiling=_ceiling(plan),
+        geo=_geo(plan),
+        sizing=_sizing(plan.sizing) if plan.sizing else None,
+        change=_change(plan.cost, show_keys=show_keys) if plan.today else None,
+        folds=_folds(plan, overview.windows.edges),
+        over_time=OverTime(
+            before=_over_time(plan.standing, "today") if plan.standing else None, after=_over_time(chosen, "chosen")
+        ),
+        how=HOW,
+        notes=notes(plan, show_keys=show_keys),
+        contract=plan.text if plan.text and (show_keys or not names_keys(plan)) else None,
+        contract_fingerprint=plan.contract.fingerprint,
+        changes=plan.changes,
+    )
 
 
-def _constraints(plan: Plan) -> Document:
-    asked, lanes = plan.question.constraints, list(plan.question.counts)
-    return {"keep_order": asked.keep_order, "max_over_mean": asked.max_over_mean, "lanes": lanes}
-
-
-def _row(one: Judged) -> Document:
+def _row(one: Judged) -> dict[str, Any]:
+    """The fields of a `StrategyRow`."""
     candidate, score = one.candidate, one.candidate.score
     return {
         "strategy": candidate.strategy,
@@ -239,99 +260,116 @@ def _figure(value: float) -> float:
     return round(float(value), 6)
 
 
-def _candidates(plan: Plan) -> list[Document]:
+def _candidates(plan: Plan) -> list[CandidateRow]:
     """The chosen one first, then what is allowed, the best first, then what is not; the allowed have a rank."""
     chosen = plan.choice.chosen
     all_of_them = [*([plan.standing] if plan.standing else []), *plan.judged]
     ranked = sorted(all_of_them, key=lambda one: (one is not chosen, one.because is not None, -one.carries))
     return [
-        {**_row(one), "rank": rank if one is chosen or one.because is None else None}
+        CandidateRow(**_row(one), rank=rank if one is chosen or one.because is None else None)
         for rank, one in enumerate(ranked, 1)
     ]
 
 
-def _today(plan: Plan) -> Document | None:
+def _today(plan: Plan) -> TodayRow | None:
     if plan.today is None or plan.standing is None:
         return None
     contract = plan.today.contract
-    meta = {"name": contract.metadata.name, "epoch": contract.metadata.epoch, "fingerprint": contract.fingerprint}
-    return {**meta, **_row(plan.standing)}
+    name, epoch = contract.metadata.name, contract.metadata.epoch
+    return TodayRow(name=name, epoch=epoch, fingerprint=contract.fingerprint, **_row(plan.standing))
 
 
-def _floors(plan: Plan) -> Document:
-    found = [floor(plan.stream.records, lanes) for lanes in plan.question.counts]
-    names = ("max_over_mean", "cv", "noise_cv")
+def _floors(plan: Plan) -> dict[str, PlanFloor]:
     return {
-        str(one.lanes): {**{name: _figure(getattr(one, name)) for name in names}, "held_by": one.held_by}
-        for one in found
+        str(one.lanes): PlanFloor(
+            max_over_mean=_figure(one.max_over_mean),
+            cv=_figure(one.cv),
+            noise_cv=_figure(one.noise_cv),
+            held_by=one.held_by,
+        )
+        for one in (floor(plan.stream.records, lanes) for lanes in plan.question.counts)
     }
 
 
-def _ceiling(plan: Plan) -> Document:
+def _ceiling(plan: Plan) -> UsefulLanes:
     records = plan.stream.records
     allowed = plan.question.constraints.max_over_mean or USUAL
-    return ceiling(float(records[0] / records.sum()), plan.choice.chosen.candidate.lanes, allowed).as_json()
+    found = ceiling(float(records[0] / records.sum()), plan.choice.chosen.candidate.lanes, allowed)
+    return UsefulLanes(**asdict(found))
 
 
-def _geo(plan: Plan) -> Document | None:
+def _geo(plan: Plan) -> PlanGeo | None:
     """Of keys that are places: the cells, and what they can do on the lanes that were chosen."""
     places = plan.stream.places
     if places is None:
         return None
     fields = fields_of_place(plan.stream.profile)
-    return {
-        "place": None if fields is None else list(fields),
-        "no_place": dict(dict(plan.stream.profile.facts).get("no_place") or {}),
-        "home_resolution": places.resolution,
-        "home_cells": len(places.cells),
-        "possible": possible_of(plan, places).as_json(),
-        "left_out": [{"strategies": list(names), "because": why} for why, names in LEFT_OUT.items()],
-    }
+    found = possible_of(plan, places)
+    return PlanGeo(
+        place=None if fields is None else list(fields),
+        no_place=dict(dict(plan.stream.profile.facts).get("no_place") or {}),
+        home_resolution=places.resolution,
+        home_cells=len(places.cells),
+        possible=CellsPossible(
+            lanes=found.lanes,
+            allowed=found.allowed,
+            steps=[
+                CellSteps(**{**asdict(one), "cv": _figure(one.cv), "max_over_mean": _figure(one.max_over_mean)})
+                for one in found.steps
+            ],
+            enough_at=found.enough.resolution if found.enough else None,
+            even_lanes=found.even_lanes,
+            even_lanes_home=found.even_lanes_home,
+            says=says(found),
+        ),
+        left_out=[LeftOut(strategies=list(names), because=why) for why, names in LEFT_OUT.items()],
+    )
 
 
-def _folds(plan: Plan, edges: list[Any]) -> list[Document]:
+def _folds(plan: Plan, edges: list[Edge]) -> list[FoldRow]:
     return [
-        {
-            "fitted_until": edges[fold.cut],
-            "scored_until": edges[fold.end],
-            "fitted": _figure(fold.fitted),
-            "scored": _figure(fold.scored),
-        }
+        FoldRow(
+            fitted_until=edges[fold.cut],
+            scored_until=edges[fold.end],
+            fitted=_figure(fold.fitted),
+            scored=_figure(fold.scored),
+        )
         for fold in plan.choice.chosen.candidate.folds
     ]
 
 
-def _sizing(sizing: Sizing) -> Document:
+def _sizing(sizing: Sizing) -> PlanSizing:
     assumed = [f"assumed: {text}" for text in sizing.assumptions]
-    return {
-        "lanes": sizing.suggested,
-        "fewest": sizing.lanes,
-        "binding": sizing.binding,
-        "reasons": [{"reason": need.reason, "lanes": need.lanes, "says": need.says} for need in sizing.needs],
-        "parallelism": sizing.parallelism and _figure(sizing.parallelism),
-        "useful_readers": sizing.useful_readers,
-        "fullest_lane_mb_s": sizing.fullest_lane_mb_s and _figure(sizing.fullest_lane_mb_s),
-        "limits": [{"says": one.says, "broken": one.broken} for one in sizing.limits],
-        "says": [sizing.says, *assumed, *(one.says for one in sizing.broken)],
-    }
+    return PlanSizing(
+        lanes=sizing.suggested,
+        fewest=sizing.lanes,
+        binding=sizing.binding,
+        reasons=[SizingReason(reason=need.reason, lanes=need.lanes, says=need.says) for need in sizing.needs],
+        parallelism=sizing.parallelism and _figure(sizing.parallelism),
+        useful_readers=sizing.useful_readers,
+        fullest_lane_mb_s=sizing.fullest_lane_mb_s and _figure(sizing.fullest_lane_mb_s),
+        limits=[SizingLimit(says=one.says, broken=one.broken) for one in sizing.limits],
+        says=[sizing.says, *assumed, *(one.says for one in sizing.broken)],
+    )
 
 
-def _change(cost: Cost, *, show_keys: bool) -> Document:
-    told, drain = cost.as_json(), cost.drain
-    parents = told["drain"]["parents"] if drain else None
-    waits = [{"lane": lane, "for": old} for lane, old in enumerate(parents)] if parents is not None else None
-    return {
-        "moved_keys": _figure(cost.moved.keys) if cost.moved else None,
-        "moved_traffic": _figure(cost.moved.traffic) if cost.moved else None,
-        "expected": told["expected_keys"],
-        "old_lanes": drain.old_lanes if drain else None,
-        "fan_in": drain.fan_in if drain else None,
-        "waits_for": waits,
-        "kinds": [{"kind": one.kind, "message": _told(one, show_keys=show_keys)} for one in cost.changes],
-        "possible": cost.possible,
-        "epoch_to_raise": cost.epoch_to_raise,
-        "says": [cost.state] if cost.state else [],
-    }
+def _change(cost: Cost, *, show_keys: bool) -> ChangeCost:
+    drain = cost.drain
+    parents = drain.readable_parents if drain else None
+    return ChangeCost(
+        moved_keys=_figure(cost.moved.keys) if cost.moved else None,
+        moved_traffic=_figure(cost.moved.traffic) if cost.moved else None,
+        expected=cost.expected_keys,
+        old_lanes=drain.old_lanes if drain else None,
+        fan_in=drain.fan_in if drain else None,
+        waits_for=None
+        if parents is None
+        else [WaitsFor(lane=lane, for_=list(old)) for lane, old in enumerate(parents)],
+        kinds=[ChangeReason(kind=one.kind, message=_told(one, show_keys=show_keys)) for one in cost.changes],
+        possible=cost.possible,
+        epoch_to_raise=cost.epoch_to_raise,
+        says=[cost.state] if cost.state else [],
+    )
 
 
 def _told(change: Change, *, show_keys: bool) -> str:
@@ -340,13 +378,11 @@ def _told(change: Change, *, show_keys: bool) -> str:
     return change.message.partition(": ")[0] if named else change.message
 
 
-def _side(one: Judged | None, name: str) -> Document | None:
-    if one is None:
-        return None
+def _over_time(one: Judged, name: str) -> LanesOverTime:
     loads = one.candidate.loads
-    return {
-        "title": f"{name}: {one.candidate.title}, {one.candidate.lanes} lanes",
-        "lanes": len(loads),
-        "cells": np.rint(loads).astype(np.int64).tolist(),
-        "totals": np.rint(loads.sum(axis=1)).astype(np.int64).tolist(),
-    }
+    return LanesOverTime(
+        title=f"{name}: {one.candidate.title}, {one.candidate.lanes} lanes",
+        lanes=len(loads),
+        cells=np.rint(loads).astype(np.int64).tolist(),
+        totals=np.rint(loads.sum(axis=1)).astype(np.int64).tolist(),
+    )

@@ -5,11 +5,12 @@ How the table is made: `lane_tables`. As a contract: `contract_text`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from keylane.contract.lane_table import leaves_checksum, leaves_text
+from keylane.documents.geo_table import GeoBalance, GeoBeside, GeoFigures, GeoLeaf, GeoMoved, GeoTableDocument
 from keylane.geo.bits import cell_name
 from keylane.geo.lane_tables import HOME
 from keylane.measure.balance import least_cv
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from keylane.documents.geo_table import NoPlace
     from keylane.placement.cell_lanes import CellLanes
 
 #: Plain hashes that a table is held against.
@@ -46,37 +48,40 @@ def geo_document(
     radii: Sequence[float] = (),
     timed: bool = True,
     untimed: int = 0,
-) -> dict[str, Any]:
+) -> GeoTableDocument:
     """All that is to say of a table; `held` is None where no records could be held out."""
     wish, lanes, total = table.wish, table.lanes, counted.all
     own = scored(lanes, counted.cells, total)
     sums = lane_sums(lanes, counted.cells, total)
     least = least_cv(total.sum(1), wish.lanes)
     copies = copies_per_rider(lanes, counted, radii) if radii else None
-    return {
-        "schema": "keylane.geo-table/1",
-        "source": source,
-        "records": round(float(total.sum())),
-        "dead": dict(dead),
-        "lanes": wish.lanes,
-        "strategy": wish.strategy,
-        "tau": table.tau,
-        "resolution": wish.resolution,
-        "leaves": len(table.leaves),
-        "epoch": epoch,
-        "checksum": leaves_checksum(text_of(table)),
-        "balance": {**_figures(own), "held_out": held and _figures(held), "least_cv": _rounded(least)},
-        "beside": list(_beside(counted if held else Counted(counted.cells, total, total), table)),
-        "copies_per_rider": copies,
-        "moved": None if table.moved is None else {"share": _rounded(table.moved.share), "leaves": table.moved.leaves},
-        "lane_loads": np.rint(sums.sum(1)).astype(int).tolist(),
-        "hours": np.round(sums, 3).tolist() if timed else None,
-        "cells": list(_cells(table, timed=timed)),
-        "notes": [
+    return GeoTableDocument(
+        source=source,
+        records=round(float(total.sum())),
+        dead=cast("dict[NoPlace, int]", dict(dead)),
+        lanes=wish.lanes,
+        strategy=wish.strategy,
+        tau=table.tau,
+        resolution=wish.resolution,
+        leaves=len(table.leaves),
+        epoch=epoch,
+        checksum=leaves_checksum(text_of(table)),
+        balance=GeoBalance(
+            **_figures(own), held_out=GeoFigures(**_figures(held)) if held else None, least_cv=round(least, _PLACES)
+        ),
+        beside=list(_beside(counted if held else Counted(counted.cells, total, total), table)),
+        copies_per_rider=copies,
+        moved=None
+        if table.moved is None
+        else GeoMoved(share=round(table.moved.share, _PLACES), leaves=table.moved.leaves),
+        lane_loads=np.rint(sums.sum(1)).astype(int).tolist(),
+        hours=np.round(sums, 3).tolist() if timed else None,
+        cells=list(_cells(table, timed=timed)),
+        notes=[
             *_notes(counted, table, held, least, met=met, untimed=untimed),
             *_costs(table, copies or {}, met=met),
         ],
-    }
+    )
 
 
 def text_of(table: FittedTable) -> tuple[str, ...]:
@@ -112,20 +117,13 @@ def _finest(lanes: CellLanes) -> int:
 
 
 def _figures(score: TableScore) -> dict[str, Any]:
-    return {
-        "cv": _rounded(score.cv),
-        "worst_hour_cv": _rounded(score.worst_hour_cv),
-        "max_over_mean": _rounded(score.max_over_mean),
-        "noise_floor": _rounded(score.noise_floor),
-        "hour_noise_floor": _rounded(score.hour_noise_floor),
-    }
+    """The fields of `GeoFigures`."""
+    names = ("cv", "worst_hour_cv", "max_over_mean", "noise_floor", "hour_noise_floor")
+    found = {name: getattr(score, name) for name in names}
+    return {name: None if value is None else round(value, _PLACES) for name, value in found.items()}
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _PLACES)
-
-
-def _beside(counted: Counted, table: FittedTable) -> Iterator[dict[str, Any]]:
+def _beside(counted: Counted, table: FittedTable) -> Iterator[GeoBeside]:
     """Other ways on the records that the table was scored on."""
     wish, cells, test = table.wish, counted.cells, counted.test
     for finer in _FINER:
@@ -137,17 +135,18 @@ def _beside(counted: Counted, table: FittedTable) -> Iterator[dict[str, Any]]:
     yield _named(other.strategy, scored(fitted(cells, counted.fit, other, table.tau).lanes, cells, test))
 
 
-def _named(strategy: str, score: TableScore) -> dict[str, Any]:
-    return {"strategy": strategy, "cv": _rounded(score.cv), "worst_hour_cv": _rounded(score.worst_hour_cv)}
+def _named(strategy: str, score: TableScore) -> GeoBeside:
+    figures = _figures(score)
+    return GeoBeside(strategy=strategy, cv=figures["cv"], worst_hour_cv=figures["worst_hour_cv"])
 
 
-def _cells(table: FittedTable, *, timed: bool) -> Iterator[dict[str, Any]]:
+def _cells(table: FittedTable, *, timed: bool) -> Iterator[GeoLeaf]:
     loads = table.leaves.loads
     busiest = loads.argmax(1).tolist()
     rows = zip(table.leaves.cells.tolist(), table.lane.tolist(), loads.sum(1).tolist(), busiest, strict=True)
     for cell, lane, records, hour in rows:
         known = hour if timed and records else None
-        yield {"cell": cell_name(cell), "lane": lane, "records": round(records), "hour": known}
+        yield GeoLeaf(cell=cell_name(cell), lane=lane, records=round(records), hour=known)
 
 
 def _notes(

@@ -18,6 +18,7 @@ import numpy as np
 
 from keylane.contract.model import Contract
 from keylane.contract.partitioners import FACTS
+from keylane.documents.profile import Hot, HotLaneEvidence
 from keylane.errors import DataError, UsageError
 from keylane.measure.hot_lanes import why_hot
 from keylane.plan.candidates import candidates, standing
@@ -191,7 +192,7 @@ def _lanes_after(stream: ProfiledStream, choice: Choice) -> NDArray[np.int32]:
 # Hot lanes of a profile under a contract, as a document: `measure.hot_lanes` with the lanes of the keys.
 
 
-def heat_of(profile: Profile, contract: Contract, seed: int) -> dict[str, Any] | None:
+def heat_of(profile: Profile, contract: Contract, seed: int) -> Hot | None:
     """The heat of a profile's lanes; None where there are not two lanes, or nobody knows how many."""
     lanes = _lanes(profile, contract)
     if lanes is None or lanes < 2:
@@ -227,7 +228,7 @@ def _lanes(profile: Profile, contract: Contract) -> int | None:
     return None if profile.lanes is None else len(profile.lanes.by_window)
 
 
-def heat_under(stream: ProfiledStream, today: Today, seed: int) -> dict[str, Any] | None:
+def heat_under(stream: ProfiledStream, today: Today, seed: int) -> Hot | None:
     """The same for keys that are placed already; None where no key has one lane."""
     if today.lanes < 2 or not (today.home >= 0).any():
         return None
@@ -235,15 +236,24 @@ def heat_under(stream: ProfiledStream, today: Today, seed: int) -> dict[str, Any
     seen, rng = _observed(stream.profile, today.lanes), np.random.default_rng(seed)
     exact = stream.profile.approximate is None
     found = why_hot(mine, home, records, today.lanes, rng=rng, observed=seen, same_records=exact)
-    names = ("lane", "share", "over_mean", "cause", "evidence", "chance")
-    return {
-        "verdict": found.verdict.says,
-        "cause": found.verdict.cause,
-        "alarm": found.verdict.alarm,
-        "alpha": found.alpha,
-        "chance": found.verdict.chance,
-        "lanes": [{name: getattr(lane, name) for name in names} for lane in found.hot],
-    }
+    return Hot(
+        verdict=found.verdict.says,
+        cause=found.verdict.cause,
+        alarm=found.verdict.alarm,
+        alpha=found.alpha,
+        chance=found.verdict.chance,
+        lanes=[
+            HotLaneEvidence(
+                lane=one.lane,
+                share=one.share,
+                over_mean=one.over_mean,
+                cause=one.cause,
+                evidence=one.evidence,
+                chance=one.chance,
+            )
+            for one in found.hot
+        ],
+    )
 
 
 def _placed(stream: ProfiledStream, today: Today) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]:

@@ -10,10 +10,10 @@ power of two. With a fullest lane of twice the mean it is 28, or 32; with a key 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from keylane.contract.names import MAX_LANES
 from keylane.errors import UnknownNameError, UsageError
@@ -196,11 +196,6 @@ class Sizing:
     def broken(self) -> tuple[LimitCheck, ...]:
         """The limits that the answer would break."""
         return tuple(check for check in self.limits if check.broken)
-
-    def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
-        plain = asdict(self)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
 
 def lanes_for(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from keylane.documents.plan import PlanDocument, PlanGeo
+
 WIDTH: Final = 100
 
 
-def explained(document: dict[str, Any]) -> list[str]:
+def explained(document: PlanDocument) -> list[str]:
     """The page, line by line."""
     blocks = [*_seen(document), "", *_answer(document), "", *_others(document), "", *_price(document)]
     return [line for block in blocks for line in (_wrapped(block) if block else [""])]
@@ -22,60 +24,60 @@ def _wrapped(text: str) -> list[str]:
     return fill(text, WIDTH, subsequent_indent=indent).splitlines()
 
 
-def _seen(document: dict[str, Any]) -> Iterator[str]:
-    profile, ceiling = document["profile"], document["ceiling"]
-    yield f"WHAT WAS SEEN in {profile['source']}"
+def _seen(document: PlanDocument) -> Iterator[str]:
+    profile, ceiling = document.profile, document.ceiling
+    yield f"WHAT WAS SEEN in {profile.source}"
     yield (
-        f"{profile['records']:,} records of {profile['distinct_keys']:,} keys "
-        f"({', '.join(profile['key'])}), in {len(profile['windows']['records'])} windows."
+        f"{profile.records:,} records of {profile.distinct_keys:,} keys "
+        f"({', '.join(profile.key)}), in {len(profile.windows.records)} windows."
     )
-    yield f"As to lanes, {ceiling['says']}."
-    if profile.get("hot"):
-        yield profile["hot"]["verdict"]
-    if document.get("geo"):
-        yield from _cells(document["geo"])
+    yield f"As to lanes, {ceiling.says}."
+    if profile.hot:
+        yield profile.hot.verdict
+    if document.geo:
+        yield from _cells(document.geo)
 
 
-def _cells(geo: dict[str, Any]) -> Iterator[str]:
-    yield f"The keys are places: {geo['home_cells']:,} home cells of resolution {geo['home_resolution']}."
-    yield from (f"- {text}" for text in geo["possible"]["says"])
+def _cells(geo: PlanGeo) -> Iterator[str]:
+    yield f"The keys are places: {geo.home_cells:,} home cells of resolution {geo.home_resolution}."
+    yield from (f"- {text}" for text in geo.possible.says)
 
 
-def _answer(document: dict[str, Any]) -> Iterator[str]:
+def _answer(document: PlanDocument) -> Iterator[str]:
     yield "WHAT TO DO"
-    yield document["verdict"]
-    for reason in document["chosen"]["why"]:
+    yield document.verdict
+    for reason in document.chosen.why:
         yield f"- {reason}"
-    for fold in document["folds"][1:]:
-        yield f"- cut elsewhere: fitted {fold['fitted']:.2f}, then {fold['scored']:.2f} on what came after"
+    for fold in document.folds[1:]:
+        yield f"- cut elsewhere: fitted {fold.fitted:.2f}, then {fold.scored:.2f} on what came after"
 
 
-def _others(document: dict[str, Any]) -> Iterator[str]:
+def _others(document: PlanDocument) -> Iterator[str]:
     """The next best of each strategy, and why what is not allowed is not."""
     yield "WHAT ELSE THERE IS"
-    chosen, told = document["chosen"], {document["chosen"]["strategy"]}
-    for row in document["candidates"]:
-        if row["strategy"] in told or row["lanes"] != chosen["lanes"]:
+    chosen, told = document.chosen, {document.chosen.strategy}
+    for row in document.candidates:
+        if row.strategy in told or row.lanes != chosen.lanes:
             continue
-        told.add(row["strategy"])
+        told.add(row.strategy)
         # The rows are sorted: of the resolutions of one strategy this is the best.
-        refused = f"; not taken: {row['because']}" if row["because"] else ""
-        yield f"- {row['title']}, {row['lanes']} lanes: {row['max_over_mean']:.2f}, order {row['order_scope']}{refused}"
+        refused = f"; not taken: {row.because}" if row.because else ""
+        yield f"- {row.title}, {row.lanes} lanes: {row.max_over_mean:.2f}, order {row.order_scope}{refused}"
 
 
-def _price(document: dict[str, Any]) -> Iterator[str]:
+def _price(document: PlanDocument) -> Iterator[str]:
     yield "WHAT IT COSTS"
-    change = document["change"]
+    change = document.change
     if change is None:
         yield "There is no contract today to change from; give it by --contract to see what would move."
         return
-    if not document["changes"]:
+    if not document.changes:
         yield "Nothing: today's contract stays."
         return
-    yield f"{change['moved_keys']:.1%} of the keys and {change['moved_traffic']:.1%} of the records change lane."
-    if change["fan_in"]:
-        yield f"A new lane waits for at most {change['fan_in']} of the {change['old_lanes']} old ones to be read out."
-    for one in change["kinds"]:
-        yield f"- {one['kind']}: {one['message']}"
-    for text in change["says"]:
+    yield f"{change.moved_keys:.1%} of the keys and {change.moved_traffic:.1%} of the records change lane."
+    if change.fan_in:
+        yield f"A new lane waits for at most {change.fan_in} of the {change.old_lanes} old ones to be read out."
+    for one in change.kinds:
+        yield f"- {one.kind}: {one.message}"
+    for text in change.says:
         yield f"- {text}"

@@ -9,10 +9,13 @@ They are drawn from the documents of `keylane profile -o json` and `keylane plan
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from keylane.documents.plan import LanesOverTime, PlanDocument
+from keylane.documents.profile import ProfileDocument, ProfileWindows
 from keylane.errors import UsageError
 from keylane.report import heatmap, svg_charts
 from keylane.report.html import asset
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Chart", "heat_map", "key_ranks", "lane_loads", "strategies"]
 
+#: A document as `json.load` reads it.
+Plain: TypeAlias = Mapping[str, Any]
 #: Pixels around a chart that stands alone.
 MARGIN = 12
 
@@ -49,33 +54,36 @@ class Chart:
         return target
 
 
-def heat_map(side: dict[str, Any], windows: dict[str, Any] | None = None) -> Chart:
+def heat_map(side: LanesOverTime | Plain, windows: ProfileWindows | Plain | None = None) -> Chart:
     """Lanes over time: `side` is `over_time.before` or `.after` of a plan, `windows` those of its profile."""
-    return _alone(heatmap.heat_map(side, windows))
+    known = None if windows is None else ProfileWindows.from_json(windows)
+    return _alone(heatmap.heat_map(LanesOverTime.from_json(side), known))
 
 
-def key_ranks(document: dict[str, Any]) -> Chart:
+def key_ranks(document: ProfileDocument | PlanDocument | Plain) -> Chart:
     """The share of each key by rank, with a line where a key fills a lane; of a profile or of a plan."""
-    profile = document["profile"] if "chosen" in document else document
-    return _alone(svg_charts.key_ranks(profile["key_ranks"], lane_counts(document)))
+    of_plan = isinstance(document, PlanDocument) or (isinstance(document, Mapping) and "chosen" in document)
+    found = PlanDocument.from_json(document) if of_plan else ProfileDocument.from_json(document)
+    profile = found.profile if isinstance(found, PlanDocument) else found
+    return _alone(svg_charts.key_ranks(profile.key_ranks, lane_counts(found)))
 
 
-def strategies(document: dict[str, Any]) -> Chart:
+def strategies(document: PlanDocument | Plain) -> Chart:
     """Every candidate of a plan: how full its fullest lane gets, against what it keeps in order."""
-    return _alone(svg_charts.strategies(document))
+    return _alone(svg_charts.strategies(PlanDocument.from_json(document)))
 
 
-def lane_loads(side: dict[str, Any]) -> Chart:
+def lane_loads(side: LanesOverTime | Plain) -> Chart:
     """Lanes from the fullest to the emptiest: `side` as for `heat_map`."""
-    return _alone(svg_charts.lane_loads(side["totals"]))
+    return _alone(svg_charts.lane_loads(LanesOverTime.from_json(side).totals))
 
 
-def lane_counts(document: dict[str, Any]) -> list[int]:
+def lane_counts(document: ProfileDocument | PlanDocument) -> list[int]:
     """The lane counts a document speaks of: today's and the chosen one, or those that were observed."""
-    if "chosen" in document:
-        today = [document["today"]["lanes"]] if document["today"] else []
-        return [*today, document["chosen"]["lanes"]]
-    return [document["lanes"]["count"]] if document["lanes"] else []
+    if isinstance(document, PlanDocument):
+        today = [document.today.lanes] if document.today else []
+        return [*today, document.chosen.lanes]
+    return [document.lanes.count] if document.lanes else []
 
 
 def _alone(drawn: Markup) -> Chart:

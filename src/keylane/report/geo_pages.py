@@ -6,8 +6,11 @@ From a document of schema keylane.geo-table/1. The map: `map`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from keylane.documents.geo_table import GeoBeside
+from keylane.documents.plan import LanesOverTime
+from keylane.documents.profile import ProfileWindows
 from keylane.report import svg_charts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.map import map_data, map_section, match_picture, picture
@@ -17,8 +20,11 @@ from keylane.report.sections import bullets, chart, fact, facts, heading_of, int
 from keylane.report.svg_charts import bar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
+    from keylane.documents.geo_table import GeoBalance, GeoFigures, GeoTableDocument
+    from keylane.documents.profile import Edge
     from keylane.report.map import Picture
 
 __all__ = [
@@ -35,11 +41,11 @@ __all__ = [
 
 # Sections that the pages of `geo table` and of `match` share: the frame, load by hour, lanes, notes.
 
-Hours = list[list[int]]
+Hours: TypeAlias = "Sequence[Sequence[float]]"
 #: Pixels of a chart that has a row to itself.
 WHOLE = 1160
 #: The edges of the hours of a day, as a profile would name them.
-EDGES = [*(f"2000-01-01T{hour:02}:00:00+00:00" for hour in range(24)), "2000-01-02T00:00:00+00:00"]
+EDGES: list[Edge] = [*(f"2000-01-01T{hour:02}:00:00+00:00" for hour in range(24)), "2000-01-02T00:00:00+00:00"]
 
 
 def map_page(
@@ -70,29 +76,30 @@ def map_page(
 
 def hours_section(hours: Hours | None) -> Markup | None:
     """Lanes over the hours of the day; None where the places had no time."""
-    return lanes_section(_sides(hours), _windows(hours), "hours") if _timed(hours) and hours else None
+    return lanes_section(_sides(hours), _windows(hours), "hours") if hours and _timed(hours) else None
 
 
-def _hours_data(hours: Hours | None) -> Document:
-    timed = hours if hours and _timed(hours) else None
-    return maps_data(_sides(timed), _windows(timed)) if timed else {"maps": {}, "windows": [], "power": 1}
+def _hours_data(hours: Hours | None) -> dict[str, Any]:
+    if hours and _timed(hours):
+        return maps_data(_sides(hours), _windows(hours))
+    return {"maps": {}, "windows": [], "power": 1}
 
 
-def _timed(hours: Hours | None) -> bool:
-    """Whether there are hours, and records in more than one of them."""
-    busy = [any(column) for column in zip(*hours or [], strict=True)]
+def _timed(hours: Hours) -> bool:
+    """Whether there are records in more than one hour."""
+    busy = [any(column) for column in zip(*hours, strict=True)]
     return len(busy) == 24 and sum(busy) > 1
 
 
-def _sides(hours: Hours | None) -> Document:
-    if not hours:
-        return {}
+def _sides(hours: Hours) -> dict[str, LanesOverTime]:
     whole = [[round(records) for records in lane] for lane in hours]
-    return {"seen": {"title": f"{count(len(whole))} lanes by hour of the day", "lanes": len(whole), "cells": whole}}
+    title, totals = f"{count(len(whole))} lanes by hour of the day", [sum(lane) for lane in whole]
+    return {"seen": LanesOverTime(title=title, lanes=len(whole), cells=whole, totals=totals)}
 
 
-def _windows(hours: Hours | None) -> Document:
-    return {"kind": "time", "edges": EDGES, "records": [sum(column) for column in zip(*hours or [], strict=True)]}
+def _windows(hours: Hours) -> ProfileWindows:
+    records = [round(sum(column)) for column in zip(*hours, strict=True)]
+    return ProfileWindows(kind="time", edges=EDGES, records=records, distinct_keys=[], new_keys=[])
 
 
 def loads_section(loads: list[int]) -> Markup | None:
@@ -129,72 +136,65 @@ Document = dict[str, Any]
 RADIUS = 1000.0
 
 
-def write_geo_table(document: Document, path: str | PathLike[str]) -> None:
+def write_geo_table(document: GeoTableDocument, path: str | PathLike[str]) -> None:
     """Write the page to a file; what is there is replaced."""
     Path(path).write_text(geo_table_page(document), encoding="utf-8")
 
 
-def geo_table_page(document: Document) -> str:
+def geo_table_page(document: GeoTableDocument) -> str:
     """The whole file."""
-    found = picture(document["cells"], _radius(document))
+    found = picture(document.cells, _radius(document))
     sections = {
-        "hours": hours_section(document["hours"]),
+        "hours": hours_section(document.hours),
         "beside": _beside(document),
-        "loads": loads_section(document["lane_loads"]),
-        "how": notes_section(document["notes"], [("Lane table", document["checksum"])]),
+        "loads": loads_section(document.lane_loads),
+        "how": notes_section(document.notes, [("Lane table", document.checksum)]),
     }
-    return map_page(
-        "geo table", document["source"], _table_top(document), found, document["lanes"], sections, document["hours"]
-    )
+    return map_page("geo table", document.source, _table_top(document), found, document.lanes, sections, document.hours)
 
 
-def _radius(document: Document) -> float:
-    radii = sorted(float(radius) for radius in document["copies_per_rider"] or {})
+def _radius(document: GeoTableDocument) -> float:
+    radii = sorted(float(radius) for radius in document.copies_per_rider or {})
     return radii[0] if radii else RADIUS
 
 
-def _table_top(document: Document) -> Markup:
-    balance = document["balance"]
-    held = balance["held_out"] or balance
+def _table_top(document: GeoTableDocument) -> Markup:
+    balance = document.balance
+    held = balance.held_out or balance
     return join(
         tag("h1", *_table_headline(document, held)),
         tag("p", _table_sub(document), class_="sub"),
         facts(
-            fact("CV of the lanes", spread(held["cv"]), _table_floor(held), _fitted(balance), kind="after"),
-            fact("CV in the worst hour", _maybe(held["worst_hour_cv"]), _table_floor(held, "hour_noise_floor")),
-            fact("Fullest lane", times(balance["max_over_mean"]), "the mean"),
-            fact("Copies per rider", *_copies(document["copies_per_rider"])) if document["copies_per_rider"] else None,
-            fact("Moved", share(document["moved"]["share"]), f"{count(document['moved']['leaves'])} leaves")
-            if document["moved"]
+            fact("CV of the lanes", spread(held.cv), _table_floor(held.noise_floor), _fitted(balance), kind="after"),
+            fact("CV in the worst hour", _maybe(held.worst_hour_cv), _table_floor(held.hour_noise_floor)),
+            fact("Fullest lane", times(balance.max_over_mean), "the mean"),
+            fact("Copies per rider", *_copies(document.copies_per_rider)) if document.copies_per_rider else None,
+            fact("Moved", share(document.moved.share), f"{count(document.moved.leaves)} leaves")
+            if document.moved
             else None,
         ),
     )
 
 
-def _table_headline(document: Document, held: Document) -> list[str | Markup]:
-    if not document["records"]:
-        return ["No place was found, so there is nothing to balance."]
-    figure = tag("em", spread(held["cv"]), class_="after")
-    what = f"{count(document['leaves'])} cells on {count(document['lanes'])} lanes: the lanes differ by "
-    hours = held["worst_hour_cv"]
+def _table_headline(document: GeoTableDocument, held: GeoFigures) -> list[str | Markup]:
+    figure = tag("em", spread(held.cv), class_="after")
+    what = f"{count(document.leaves)} cells on {count(document.lanes)} lanes: the lanes differ by "
+    hours = held.worst_hour_cv
     return [what, figure, " (CV)", f", in the worst hour by {spread(hours)}." if hours is not None else "."]
 
 
-def _table_sub(document: Document) -> str:
-    dead = sum(document["dead"].values())
+def _table_sub(document: GeoTableDocument) -> str:
+    dead = sum(document.dead.values())
     lost = f" {count(dead)} more had no place and are dead letters." if dead else ""
-    return (
-        f"From {count(document['records'])} places, epoch {document['epoch']}, strategy {document['strategy']}.{lost}"
-    )
+    return f"From {count(document.records)} places, epoch {document.epoch}, strategy {document.strategy}.{lost}"
 
 
-def _table_floor(held: Document, name: str = "noise_floor") -> str | None:
-    floor = held.get(name)
+def _table_floor(floor: float | None) -> str | None:
     return f"noise floor {spread(floor)}" if floor is not None else None
 
 
-def _fitted(balance: Document) -> str | None:
-    return f"held out; {spread(balance['cv'])} on what it was fitted on" if balance["held_out"] else "as fitted"
+def _fitted(balance: GeoBalance) -> str:
+    return f"held out; {spread(balance.cv)} on what it was fitted on" if balance.held_out else "as fitted"
 
 
 def _maybe(value: float | None) -> str:
@@ -207,26 +207,25 @@ def _copies(per_radius: dict[str, float]) -> list[str]:
     return [f"{found[0][1]:.2f}", f"within {found[0][0]:,.0f} m", *([said] if said else [])]
 
 
-def _beside(document: Document) -> Markup | None:
-    if not document["beside"]:
-        return None
-    balance = document["balance"]["held_out"] or document["balance"]
-    this = {"strategy": f"this table ({document['strategy']})", **balance}
-    rows = sorted([this, *document["beside"]], key=lambda one: one["cv"])
-    most = max(one["cv"] for one in rows) or 1.0
+def _beside(document: GeoTableDocument) -> Markup:
+    balance = document.balance.held_out or document.balance
+    name = f"this table ({document.strategy})"
+    this = GeoBeside(strategy=name, cv=balance.cv, worst_hour_cv=balance.worst_hour_cv)
+    rows = sorted([this, *document.beside], key=lambda one: one.cv)
+    most = max(one.cv for one in rows) or 1.0
     made = [_strategy(one, most, chosen=one is this) for one in rows]
     heads = ("Strategy", *(tag("th", name, scope="col", class_="n") for name in ("CV", "CV, worst hour")), "")
     return section("beside", intro_of("beside"), table(heads, made, "Strategies", "candidates"))
 
 
-def _strategy(one: Document, most: float, *, chosen: bool) -> Markup:
-    named = join(tag("b", one["strategy"]), tag("span", "this table", class_="badge")) if chosen else one["strategy"]
-    drawn = bar(one["cv"] / most, f"CV {spread(one['cv'])}", kind="after" if chosen else "heat")
+def _strategy(one: GeoBeside, most: float, *, chosen: bool) -> Markup:
+    named = join(tag("b", one.strategy), tag("span", "this table", class_="badge")) if chosen else one.strategy
+    drawn = bar(one.cv / most, f"CV {spread(one.cv)}", kind="after" if chosen else "heat")
     return tag(
         "tr",
         tag("th", named, scope="row"),
-        tag("td", spread(one["cv"]), class_="n"),
-        tag("td", _maybe(one.get("worst_hour_cv")), class_="n"),
+        tag("td", spread(one.cv), class_="n"),
+        tag("td", _maybe(one.worst_hour_cv), class_="n"),
         tag("td", drawn, class_="wide"),
         class_="chosen" if chosen else None,
     )

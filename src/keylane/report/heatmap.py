@@ -10,7 +10,7 @@ import zlib
 from collections import Counter
 from itertools import chain
 from struct import pack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keylane.report.html import Markup, tag
 from keylane.report.numbers import count, edge_names, lanes, short_count
@@ -18,6 +18,9 @@ from keylane.report.svg_charts import POWER, STOPS, Box, drawing, mark, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from keylane.documents.plan import LanesOverTime
+    from keylane.documents.profile import ProfileWindows
 
 __all__ = ["heat_map", "scale_ticks", "shade", "waits_for"]
 
@@ -28,15 +31,15 @@ HEAT = ("fff5e8", "fee5c6", "fdcb97", "fbaa6b", "f5834d", "e25a33", "c0331f", "8
 SHADES = 255
 
 
-def heat_map(side: dict[str, Any], windows: dict[str, Any] | None = None, width: int = 640) -> Markup:
+def heat_map(side: LanesOverTime, windows: ProfileWindows | None = None, width: int = 640) -> Markup:
     """One row a lane, one column a window; above 400 lanes neighbours share a row, which shows the fullest of them."""
-    cells, box = side["cells"], Box(54, 28, width - 10, 340)
+    cells, box = side.cells, Box(54, 28, width - 10, 340)
     most = max(chain([1], *cells))
     return drawing(
-        f"Lanes over time: {side['title']}.",
+        f"Lanes over time: {side.title}.",
         width,
         392,
-        text(side["title"], box.left, 18, kind="strong"),
+        text(side.title, box.left, 18, kind="strong"),
         _picture(_rows(cells), most, box),
         text("lane 0", box.left - 7, box.top + 10, anchor="end"),
         text(count(len(cells) - 1), box.left - 7, box.bottom, anchor="end"),
@@ -95,7 +98,7 @@ def shade(share: float) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def _times(windows: dict[str, Any] | None, box: Box) -> list[Markup]:
+def _times(windows: ProfileWindows | None, box: Box) -> list[Markup]:
     if windows is None:
         return []
     names = edge_names(windows)

@@ -25,6 +25,7 @@ from keylane.report.svg_charts import STOPS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from keylane.documents.geo_table import GeoLeaf
     from keylane.geo.shapes import Border
 
 __all__ = [
@@ -184,9 +185,9 @@ class Picture:
         return "pings" if self.counted else "records"
 
 
-def picture(cells: list[Document], radius_m: float) -> Picture:
-    """From the cells of a document: each with `cell`, `lane`, `records` and, where it is known, its busiest `hour`."""
-    shown = {_named(one): Node(Counter({one["lane"]: one["records"]}), hour=one.get("hour")) for one in cells}
+def picture(cells: Iterable[GeoLeaf], radius_m: float) -> Picture:
+    """From the leaves of a lane table."""
+    shown = {_named(one.cell): Node(Counter({one.lane: one.records}), hour=one.hour) for one in cells}
     leaves = _leaves(shown)
     return Picture(leaves, shown, borders(leaves, radius_m), radius_m)
 
@@ -198,7 +199,7 @@ def match_picture(cells: list[Document], radius_m: float) -> Picture:
     """
     shown: dict[int, Node] = {}
     for one in cells:
-        node = shown.setdefault(_named(one), Node(hour=one.get("hour")))
+        node = shown.setdefault(_named(one["cell"]), Node(hour=one.get("hour")))
         node.lanes[one["lane"]] += one["pings"]
         node.requests += one["requests"]
         node.copies += one["copies"]
@@ -207,10 +208,10 @@ def match_picture(cells: list[Document], radius_m: float) -> Picture:
     return Picture(leaves, shown, found, radius_m, counted=True)
 
 
-def _named(one: Document) -> int:
-    cell = cell_named(one["cell"])
+def _named(name: str) -> int:
+    cell = cell_named(name)
     if cell is None:
-        raise DataError.of("the document has a cell that is none", got=one["cell"], allowed="the name of an H3 cell")
+        raise DataError.of("the document has a cell that is none", got=name, allowed="the name of an H3 cell")
     return cell
 
 

@@ -6,7 +6,10 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keylane.documents.profile import Edge, ProfileWindows
 
 __all__ = [
     "chance",
@@ -132,35 +135,35 @@ def chance(value: float) -> str:
 
 # Windows in words: from the edges of a profile to what a reader calls the time between them.
 
-#: A time as text, or a position.
-Edge = str | int
 
-
-def window_names(windows: dict[str, Any]) -> list[str]:
+def window_names(windows: ProfileWindows) -> list[str]:
     """The windows' names; what all of them share (the day, the year, midnight) is left out.
 
-    >>> window_names({"kind": "time", "edges": ["2013-11-12T00:00:00Z", "2013-11-12T06:00:00Z"]})
+    >>> from keylane.documents.profile import ProfileWindows
+    >>> def windows(kind, *edges):
+    ...     return ProfileWindows(kind=kind, edges=list(edges), records=[], distinct_keys=[], new_keys=[])
+    >>> window_names(windows("time", "2013-11-12T00:00:00Z", "2013-11-12T06:00:00Z"))
     ['00:00–06:00']
-    >>> window_names({"kind": "position", "edges": [0, 1500, 3000]})
+    >>> window_names(windows("position", 0, 1500, 3000))
     ['records 1–1,500', 'records 1,501–3,000']
     """
-    edges = windows["edges"]
-    if windows["kind"] == "position":
-        return [f"records {count(start + 1)}–{count(end)}" for start, end in pairwise(edges)]
+    edges = windows.edges
+    if windows.kind == "position":
+        return [f"records {count(int(start) + 1)}–{count(int(end))}" for start, end in pairwise(edges)]
     form = _form([_moment(edge) for edge in edges])
     return [_between(_moment(start), _moment(end), form) for start, end in pairwise(edges)]
 
 
-def edge_names(windows: dict[str, Any]) -> list[str]:
+def edge_names(windows: ProfileWindows) -> list[str]:
     """The edges' names, as short as they can be: for an axis."""
-    return [edge_name(edge, windows) for edge in windows["edges"]]
+    return [edge_name(edge, windows) for edge in windows.edges]
 
 
-def edge_name(edge: Edge, windows: dict[str, Any]) -> str:
+def edge_name(edge: Edge, windows: ProfileWindows) -> str:
     """One edge: a time, or how many records lie before it."""
-    if windows["kind"] == "position":
+    if windows.kind == "position":
         return count(int(edge))
-    return _name(_moment(edge), _form([_moment(one) for one in windows["edges"]]))
+    return _name(_moment(edge), _form([_moment(one) for one in windows.edges]))
 
 
 def _moment(edge: Edge) -> datetime:

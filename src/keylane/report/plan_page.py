@@ -7,8 +7,9 @@ The verdict comes first, then what it rests on. A section whose part of the docu
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from keylane.documents.plan import LanesOverTime
 from keylane.report.charts import lane_counts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.numbers import count, percent, share, times, visible
@@ -41,6 +42,10 @@ from keylane.report.sections import (
 )
 from keylane.report.svg_charts import TODAY, drawing, strategies
 
+if TYPE_CHECKING:
+    from keylane.documents.plan import CandidateRow, PlanConstraints, PlanDocument, StrategyRow
+    from keylane.documents.profile import Hot, LanesSeen, ProfileDocument
+
 __all__ = ["plan_page", "profile_page", "strategies_section"]
 
 
@@ -68,9 +73,9 @@ COLUMNS: Final = (
 MOST_COUNTS = 8
 
 
-def strategies_section(document: Document) -> Markup | None:
+def strategies_section(document: PlanDocument) -> Markup | None:
     """The chart with what it takes to read it, then the table; None where nothing was compared."""
-    if not any(one["max_over_mean"] is not None for one in document["candidates"]):
+    if not document.candidates:
         return None
     drawn = chart(partial(strategies, document), 820)
     return section(
@@ -82,45 +87,45 @@ def strategies_section(document: Document) -> Markup | None:
     )
 
 
-def _beside(document: Document) -> Markup:
+def _beside(document: PlanDocument) -> Markup:
     return join(
         tag(
             "div",
-            aside("Why this one", bullets([sentence(why) for why in document["chosen"]["why"]])),
-            aside("Asked for", bullets(_asked(document["constraints"]))),
+            aside("Why this one", bullets([sentence(why) for why in document.chosen.why])),
+            aside("Asked for", bullets(_asked(document.constraints))),
             aside("To read the chart", _legend(document)),
         )
     )
 
 
-def _asked(constraints: Document) -> list[str]:
-    limit, lanes = constraints["max_over_mean"], constraints["lanes"]
+def _asked(constraints: PlanConstraints) -> list[str]:
+    limit, lanes = constraints.max_over_mean, constraints.lanes
     return [
-        *([f"order {named('order', constraints['keep_order'])}"] if constraints["keep_order"] else []),
+        *([f"order {named('order', constraints.keep_order)}"] if constraints.keep_order else []),
         *([f"fullest lane at most {limit:g}× the mean"] if limit is not None else []),
         *([f"{', '.join(map(count, lanes))} lanes"] if lanes else []),
     ]
 
 
-def _legend(document: Document) -> Markup:
+def _legend(document: PlanDocument) -> Markup:
     looks = [
         (tag("circle", cx="10", cy="10", r="6", class_="sample"), "a candidate; the larger, the more lanes"),
         (tag("circle", cx="10", cy="10", r="6", class_="sample refused"), "refused: point at it for the reason"),
         (tag("circle", cx="10", cy="10", r="7.5", class_="ring"), "the chosen one"),
-        *([(tag("path", d="M10 2l8 8l-8 8l-8 -8Z", class_="today"), "today")] if document["today"] else []),
+        *([(tag("path", d="M10 2l8 8l-8 8l-8 -8Z", class_="today"), "today")] if document.today else []),
     ]
     lines = [tag("li", drawing("", 20, 20, shape, kind="look"), tag("span", text)) for shape, text in looks]
     return tag("ul", *lines, class_="looks")
 
 
-def _which(one: Document) -> tuple[Any, ...]:
+def _which(one: StrategyRow) -> tuple[str, int, int | None]:
     """What tells a candidate from the others: one strategy may hash cells of several resolutions."""
-    return one["strategy"], one["lanes"], one.get("resolution")
+    return one.strategy, one.lanes, one.resolution
 
 
-def _table(document: Document) -> Markup:
-    chosen = _which(document["chosen"])
-    rows = sorted(document["candidates"], key=lambda one: one["rank"] is None)
+def _table(document: PlanDocument) -> Markup:
+    chosen = _which(document.chosen)
+    rows = sorted(document.candidates, key=lambda one: one.rank is None)
     made = table(
         [_head(i, *column) for i, column in enumerate(COLUMNS)],
         (_row(one, chosen=_which(one) == chosen) for one in rows),
@@ -130,13 +135,13 @@ def _table(document: Document) -> Markup:
     return join(tag("h3", "The candidates in figures"), made)
 
 
-def _switch(document: Document) -> Markup | None:
+def _switch(document: PlanDocument) -> Markup | None:
     """What is shown: at first the lane count of the chosen one, so that strategies are compared like for like."""
-    lanes, chosen = sorted({one["lanes"] for one in document["candidates"]}), document["chosen"]["lanes"]
+    lanes, chosen = sorted({one.lanes for one in document.candidates}), document.chosen.lanes
     if len(lanes) == 1:
         return None
     each = lanes if len(lanes) <= MOST_COUNTS else [chosen]
-    options = [*((str(n), f"{count(n)} lanes") for n in each), ("all", f"all {count(len(document['candidates']))}")]
+    options = [*((str(n), f"{count(n)} lanes") for n in each), ("all", f"all {count(len(document.candidates))}")]
     labels = [
         tag(
             "label",
@@ -154,43 +159,38 @@ def _head(at: int, title: str, meaning: str) -> Markup:
     return tag("th", button, scope="col", aria_sort=first, class_=None if title in ("Strategy", "Order kept") else "n")
 
 
-def _row(one: Document, *, chosen: bool) -> Markup:
-    kinds = ["chosen"] * chosen + ["refused"] * (not one["allowed"])
+def _row(one: CandidateRow, *, chosen: bool) -> Markup:
+    kinds = ["chosen"] * chosen + ["refused"] * (not one.allowed)
     badge = tag("span", "chosen", class_="badge") if chosen else None
-    because = tag("small", f"refused: {one['because'] or 'breaks a constraint'}") if not one["allowed"] else None
-    name = join(tag("b", one["strategy"]), badge, tag("small", one["title"]), because)
-    keys = (
-        "1 lane a key"
-        if one["lanes_per_key"] == 1
-        else f"up to {count(one['lanes_per_key'] or one['lanes'])} lanes a key"
-    )
-    merge = "; readers merge" if one["readers_merge"] else ""
-    order = join(named("order", one["order_scope"]), tag("small", f"{keys}{merge}"))
+    because = tag("small", f"refused: {one.because or 'breaks a constraint'}") if not one.allowed else None
+    name = join(tag("b", one.strategy), badge, tag("small", one.title), because)
+    keys = "1 lane a key" if one.lanes_per_key == 1 else f"up to {count(one.lanes_per_key or one.lanes)} lanes a key"
+    merge = "; readers merge" if one.readers_merge else ""
+    order = join(named("order", one.order_scope), tag("small", f"{keys}{merge}"))
     return tag(
         "tr",
-        _cell(one["rank"], "–" if one["rank"] is None else count(one["rank"])),
-        tag("th", name, scope="row", data_value=one["strategy"]),
-        _cell(one["lanes"], count(one["lanes"])),
-        tag("td", order, data_value=_strength(one["order_scope"])),
+        _cell(one.rank, "–" if one.rank is None else count(one.rank)),
+        tag("th", name, scope="row", data_value=one.strategy),
+        _cell(one.lanes, count(one.lanes)),
+        tag("td", order, data_value=_strength(one.order_scope)),
         *_figures(one),
         class_=" ".join(kinds) or None,
-        data_lanes=None if chosen or one["strategy"] == TODAY else one["lanes"],
+        data_lanes=None if chosen or one.strategy == TODAY else one.lanes,
     )
 
 
-def _figures(one: Document) -> list[Markup]:
-    shown = (("max_over_mean", times), ("fitted", times), ("cv", _cv), ("p99", times), ("worst_window", times))
-    shares = ("moved_keys", "moved_traffic")
+def _figures(one: CandidateRow) -> list[Markup]:
     return [
-        *(_cell(one[name], "–" if one[name] is None else form(one[name])) for name, form in shown),
-        _cell(one["hottest_key_share"], _share(one["hottest_key_share"])),
-        _cell(one["overrides"], count(one["overrides"])),
-        *(_cell(one[name], _share(one[name])) for name in shares),
+        _cell(one.max_over_mean, times(one.max_over_mean)),
+        _cell(one.fitted, times(one.fitted)),
+        _cell(one.cv, percent(one.cv)),
+        _cell(one.p99, times(one.p99)),
+        _cell(one.worst_window, times(one.worst_window)),
+        _cell(one.hottest_key_share, percent(one.hottest_key_share)),
+        _cell(one.overrides, count(one.overrides)),
+        _cell(one.moved_keys, _share(one.moved_keys)),
+        _cell(one.moved_traffic, _share(one.moved_traffic)),
     ]
-
-
-def _cv(value: float) -> str:
-    return percent(value)
 
 
 def _share(value: float | None) -> str:
@@ -206,52 +206,51 @@ def _strength(scope: str) -> int:
     return scopes.index(scope) if scope in scopes else len(scopes)
 
 
-Document = dict[str, Any]
-
-
-def plan_page(document: Document) -> str:
+def plan_page(document: PlanDocument) -> str:
     """The whole file of a plan: a document of schema keylane.plan/1."""
-    profile, over_time = document["profile"], document["over_time"]
-    sides = {name: over_time[name] for name in ("before", "after") if over_time[name]}
+    profile, sides = document.profile, document.over_time.sides
     sections = {
-        "lanes": lanes_section(sides, profile["windows"]),
-        "ranks": ranks_section(profile, lane_counts(document), document["ceiling"]),
+        "lanes": lanes_section(sides, profile.windows),
+        "ranks": ranks_section(profile, lane_counts(document), document.ceiling),
         "strategies": strategies_section(document),
         "before-after": balance_section(document),
         "hot": hot_section(profile),
-        "keys": keys_section(profile, document["chosen"]["lanes"]),
+        "keys": keys_section(profile, document.chosen.lanes),
         "change": change_section(document),
         "sizing": sizing_section(document),
         "folds": folds_section(document),
-        "how": _how({**profile["how"], **document["how"]}, document["notes"], _prints(document)),
-        "contract": _contract(document["contract"], document["chosen"]["overrides"]),
+        "how": _how({**profile.how, **document.how}, document.notes, _prints(document)),
+        "contract": _contract(document.contract, document.chosen.overrides),
     }
-    return _page("plan", profile, _plan_top(document), sections, maps_data(sides, profile["windows"]))
+    return _page("plan", profile, _plan_top(document), sections, maps_data(sides, profile.windows))
 
 
-def profile_page(document: Document) -> str:
+def profile_page(document: ProfileDocument) -> str:
     """The whole file of a profile: a document of schema keylane.profile/1."""
-    sides = {"seen": _observed(document["lanes"])} if document["lanes"] else {}
-    lanes = document["lanes"]["count"] if document["lanes"] else None
+    sides = {"seen": _observed(document.lanes)} if document.lanes else {}
+    lanes = document.lanes.count if document.lanes else None
     sections = {
-        "lanes": lanes_section(sides, document["windows"]),
+        "lanes": lanes_section(sides, document.windows),
         "ranks": ranks_section(document, lane_counts(document)),
         "hot": hot_section(document),
         "keys": keys_section(document, lanes),
-        "how": _how(document["how"], [], [("Profile", document["fingerprint"])]),
+        "how": _how(document.how, [], [("Profile", document.fingerprint)]),
     }
-    return _page("profile", document, _profile_top(document), sections, maps_data(sides, document["windows"]))
+    return _page("profile", document, _profile_top(document), sections, maps_data(sides, document.windows))
 
 
-def _observed(lanes: Document) -> Document:
-    cells = lanes["by_window"]
-    return {"title": f"{count(len(cells))} lanes, as they are", "lanes": len(cells), "cells": cells}
+def _observed(lanes: LanesSeen) -> LanesOverTime:
+    cells = lanes.by_window
+    title = f"{count(len(cells))} lanes, as they are"
+    return LanesOverTime(title=title, lanes=len(cells), cells=cells, totals=[sum(lane) for lane in cells])
 
 
-def _page(kind: str, profile: Document, top: Markup, sections: dict[str, Markup | None], data: Document) -> str:
+def _page(
+    kind: str, profile: ProfileDocument, top: Markup, sections: dict[str, Markup | None], data: dict[str, Any]
+) -> str:
     found = {name: made for name, made in sections.items() if made is not None}
     links = [tag("a", heading_of(name), href=f"#{name}") for name in found]
-    where = visible(f"{profile['source']} by {', '.join(profile['key'])}")
+    where = visible(f"{profile.source} by {', '.join(profile.key)}")
     body = join(
         tag("header", tag("p", tag("b", "keylane"), f" {kind} of ", tag("bdi", where), class_="brand"), top),
         tag("nav", *links, aria_label="Sections"),
@@ -262,35 +261,35 @@ def _page(kind: str, profile: Document, top: Markup, sections: dict[str, Markup 
     return page(f"keylane {kind}: {where}", body, data, "plan", ("charts", "plan"), ("tip", "plan"))
 
 
-def _plan_top(document: Document) -> Markup:
-    cost = change_line(document["change"], changes=document["changes"])
+def _plan_top(document: PlanDocument) -> Markup:
+    cost = change_line(document.change, changes=document.changes)
     return join(
         tag("h1", *_headline(document)),
-        tag("p", prose(document["verdict"]), class_="sub"),
+        tag("p", prose(document.verdict), class_="sub"),
         facts(
             fact(
                 "Fullest lane, promised",
-                times(document["chosen"]["max_over_mean"]),
+                times(document.chosen.max_over_mean),
                 *_beside_promise(document),
                 kind="after",
             ),
-            fact("Lanes", count(document["chosen"]["lanes"]), *_beside_lanes(document)),
-            fact("Order kept", named("order", document["chosen"]["order_scope"]), _order_says(document["chosen"])),
+            fact("Lanes", count(document.chosen.lanes), *_beside_lanes(document)),
+            fact("Order kept", named("order", document.chosen.order_scope), _order_says(document.chosen)),
             fact("Cost of the change", *cost),
         ),
     )
 
 
-def _headline(document: Document) -> list[str | Markup]:
+def _headline(document: PlanDocument) -> list[str | Markup]:
     """What to do, and what it does to the fullest lane, in one sentence."""
-    chosen, today = document["chosen"], document["today"]
-    after = tag("em", times(chosen["max_over_mean"]), class_="after")
-    what = f"{_capital(chosen['title'])}, on {_lanes(chosen['lanes'])}"
+    chosen, today = document.chosen, document.today
+    after = tag("em", times(chosen.max_over_mean), class_="after")
+    what = f"{_capital(chosen.title)}, on {_lanes(chosen.lanes)}"
     if today is None:
         return [f"{what}: the fullest lane holds ", after, " the mean."]
-    if not document["changes"]:
+    if not document.changes:
         return ["Keep today's contract: the fullest lane holds ", after, " the mean."]
-    before = tag("em", times(today["max_over_mean"]), class_="before")
+    before = tag("em", times(today.max_over_mean), class_="before")
     return [f"{what}: the fullest lane goes from ", before, " to ", after, " the mean."]
 
 
@@ -302,75 +301,67 @@ def _lanes(number: int) -> str:
     return "1 lane" if number == 1 else f"{count(number)} lanes"
 
 
-def _beside_promise(document: Document) -> list[str]:
-    chosen, floor = document["chosen"], document["floor"].get(str(document["chosen"]["lanes"]))
-    today = f"today {times(document['today']['max_over_mean'])}; " if document["today"] else ""
-    least = f"; floor {times(floor['max_over_mean'])}" if floor else ""
-    limit = document["constraints"]["max_over_mean"]
-    missed = (
-        [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen["max_over_mean"] > limit else []
-    )
-    return [f"{today}on what was seen {times(chosen['fitted'])}{least}", *missed]
+def _beside_promise(document: PlanDocument) -> list[str]:
+    chosen, floor = document.chosen, document.floor.get(str(document.chosen.lanes))
+    today = f"today {times(document.today.max_over_mean)}; " if document.today else ""
+    least = f"; floor {times(floor.max_over_mean)}" if floor else ""
+    limit = document.constraints.max_over_mean
+    missed = [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen.max_over_mean > limit else []
+    return [f"{today}on what was seen {times(chosen.fitted)}{least}", *missed]
 
 
-def _beside_lanes(document: Document) -> list[str]:
-    chosen, today = document["chosen"], document["today"]
-    tier = [f"and {count(chosen['tier_lanes'])} of a tier"] if chosen["tier_lanes"] else []
+def _beside_lanes(document: PlanDocument) -> list[str]:
+    chosen, today = document.chosen, document.today
+    tier = [f"and {count(chosen.tier_lanes)} of a tier"] if chosen.tier_lanes else []
     if today is None:
         return tier
-    same = today["lanes"] == chosen["lanes"]
-    return [*tier, "as today" if same else f"today {count(today['lanes'])}"]
+    same = today.lanes == chosen.lanes
+    return [*tier, "as today" if same else f"today {count(today.lanes)}"]
 
 
-def _order_says(chosen: Document) -> str:
-    where = "each key on one lane" if chosen["lanes_per_key"] == 1 else f"a key on up to {_lanes(_reach(chosen))}"
-    return f"{where}; readers {'merge' if chosen['readers_merge'] else 'need not merge'}"
+def _order_says(chosen: StrategyRow) -> str:
+    where = "each key on one lane" if chosen.lanes_per_key == 1 else f"a key on up to {_lanes(_reach(chosen))}"
+    return f"{where}; readers {'merge' if chosen.readers_merge else 'need not merge'}"
 
 
-def _reach(one: Document) -> int:
+def _reach(one: StrategyRow) -> int:
     """Lanes that a key can be on; where nobody knows, all of them."""
-    return int(one["lanes_per_key"] or one["lanes"])
+    return one.lanes_per_key or one.lanes
 
 
-def _profile_top(document: Document) -> Markup:
-    heavy = document["heavy"][0] if document["heavy"] else None
-    hot = document["hot"]
+def _profile_top(document: ProfileDocument) -> Markup:
+    hot = document.hot
     headline = _hot_headline(hot) if hot else _keys_headline(document)
-    verdict = tag("p", sentence(hot["verdict"]), class_="sub") if hot and hot["lanes"] else None
-    without = sum(document["without_key"].values())
+    verdict = tag("p", sentence(hot.verdict), class_="sub") if hot and hot.lanes else None
+    without = document.without_key.null + document.without_key.empty + document.without_key.malformed
     return join(
         tag("h1", headline),
         verdict,
         facts(
-            fact("Records", count(document["records"])),
-            fact("Distinct keys", count(document["distinct_keys"])),
-            fact("Heaviest key", share(heavy["share"]), "of the records") if heavy else None,
+            fact("Records", count(document.records)),
+            fact("Distinct keys", count(document.distinct_keys)),
+            fact("Heaviest key", share(document.heavy[0].share), "of the records"),
             fact("Without a key", count(without), "null, empty or unreadable"),
         ),
     )
 
 
-def _hot_headline(hot: Document) -> str:
+def _hot_headline(hot: Hot) -> str:
     """The fullest of the hot lanes and its cause; without one, what is said instead."""
-    if not hot["lanes"]:
-        return sentence(hot["verdict"])
-    first, more = hot["lanes"][0], len(hot["lanes"]) - 1
+    if not hot.lanes:
+        return sentence(hot.verdict)
+    first, more = hot.lanes[0], len(hot.lanes) - 1
     others = f", and {count(more)} more {'lane is' if more == 1 else 'lanes are'} hot" if more else ""
-    return (
-        f"Lane {first['lane']} holds {times(first['over_mean'])} the mean: {named('causes', first['cause'])}{others}."
-    )
+    return f"Lane {first.lane} holds {times(first.over_mean)} the mean: {named('causes', first.cause)}{others}."
 
 
-def _keys_headline(document: Document) -> str:
-    if not document["heavy"]:
-        return "No record has a key."
-    top = document["heavy"][0]["share"]
-    return f"The heaviest of {count(document['distinct_keys'])} keys has {share(top)} of the records."
+def _keys_headline(document: ProfileDocument) -> str:
+    return f"The heaviest of {count(document.distinct_keys)} keys has {share(document.heavy[0].share)} of the records."
 
 
-def _prints(document: Document) -> list[tuple[str, str]]:
-    found = [("Profile", document["profile"]["fingerprint"]), ("Chosen contract", document["contract_fingerprint"])]
-    return [*found, *([("Today's contract", document["today"]["fingerprint"])] if document["today"] else [])]
+def _prints(document: PlanDocument) -> list[tuple[str, str]]:
+    found = [("Profile", document.profile.fingerprint), ("Chosen contract", document.contract_fingerprint)]
+    return [*found, *([("Today's contract", document.today.fingerprint)] if document.today else [])]
 
 
 def _how(how: dict[str, str], notes: list[str], prints: list[tuple[str, str]]) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keylane.measure.balance import max_over_mean
 from keylane.report.heatmap import scale_ticks, waits_for
@@ -39,8 +39,29 @@ from keylane.report.sections import (
 from keylane.report.svg_charts import POWER, STOPS, bar, distinct_keys, key_ranks, lane_loads, spark
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from keylane.documents.plan import (
+        ChangeCost,
+        FoldRow,
+        LanesOverTime,
+        PlanDocument,
+        PlanFloor,
+        PlanSizing,
+        SizingReason,
+        StrategyRow,
+        UsefulLanes,
+    )
+    from keylane.documents.profile import (
+        Approximate,
+        HeavyKey,
+        HotLaneEvidence,
+        KeyRank,
+        KeysAlike,
+        LookalikeKeys,
+        ProfileDocument,
+        ProfileWindows,
+    )
     from keylane.report.html import Child
 
 __all__ = [
@@ -56,30 +77,30 @@ __all__ = [
     "sizing_section",
 ]
 
-Side = dict[str, Any]
+Sides: TypeAlias = "Mapping[str, LanesOverTime]"
 #: Above so many lanes the fullest come first, unless a reader wants them in order.
 MOST_IN_ORDER = 64
 
 
-def lanes_section(sides: dict[str, Side], windows: dict[str, Any], name: str = "lanes") -> Markup | None:
+def lanes_section(sides: Sides, windows: ProfileWindows, name: str = "lanes") -> Markup | None:
     """A map for each side (before, after, or the one that was observed); None without any. `name` is the section's."""
-    if not sides or not windows["records"]:
+    if not sides or not windows.records:
         return None
     return section(
         name,
         intro_of(name),
-        _switch(max(side["lanes"] for side in sides.values())),
+        _switch(max(side.lanes for side in sides.values())),
         tag("div", *(_map(name, sides, windows) for name in sides), class_=f"maps of-{len(sides)}"),
         _legend(sides),
     )
 
 
-def maps_data(sides: dict[str, Side], windows: dict[str, Any]) -> dict[str, Any]:
+def maps_data(sides: Sides, windows: ProfileWindows) -> dict[str, Any]:
     """What the script draws from."""
     return {
         "power": POWER,
         "windows": window_names(windows),
-        "maps": {name: {"title": side["title"], "cells": side["cells"]} for name, side in sides.items()},
+        "maps": {name: {"title": side.title, "cells": side.cells} for name, side in sides.items()},
     }
 
 
@@ -93,7 +114,7 @@ def _switch(lanes: int) -> Markup:
     return tag("fieldset", tag("legend", "Lanes"), *labels, class_="switch")
 
 
-def _map(name: str, sides: dict[str, Side], windows: dict[str, Any]) -> Markup:
+def _map(name: str, sides: Sides, windows: ProfileWindows) -> Markup:
     side, edges = sides[name], edge_names(windows)
     places = sorted({0, len(edges) // 2, len(edges) - 1})
     return tag(
@@ -102,7 +123,7 @@ def _map(name: str, sides: dict[str, Side], windows: dict[str, Any]) -> Markup:
         tag(
             "div",
             tag("div", class_="gutter", aria_hidden="true"),
-            tag("canvas", tabindex=0, role="img", aria_label=f"Lanes over time: {side['title']}"),
+            tag("canvas", tabindex=0, role="img", aria_label=f"Lanes over time: {side.title}"),
             tag("svg", class_="totals", aria_hidden="true", preserveAspectRatio="none"),
             tag("i", class_="cursor", hidden=True),
             class_="plot",
@@ -114,8 +135,8 @@ def _map(name: str, sides: dict[str, Side], windows: dict[str, Any]) -> Markup:
     )
 
 
-def _legend(sides: dict[str, Side]) -> Markup:
-    most = max(chain([1], *(row for side in sides.values() for row in side["cells"])))
+def _legend(sides: Sides) -> Markup:
+    most = max(chain([1], *(row for side in sides.values() for row in side.cells)))
     stops = [tag("stop", offset=f"{i / (STOPS - 1) * 100:.1f}%", class_=f"h{i}") for i in range(STOPS)]
     scale = tag(
         "svg",
@@ -134,15 +155,15 @@ def _legend(sides: dict[str, Side]) -> Markup:
     return tag("figure", scale, tag("figcaption", words), class_="legend")
 
 
-def _means(sides: dict[str, Side]) -> str:
+def _means(sides: Sides) -> str:
     """The mean cell of each map; one figure where they agree, as they do with equally many lanes."""
     found = {name: count(round(_mean_cell(side))) for name, side in sides.items()}
     different = [f"{mean} {name}" for name, mean in found.items()]
     return next(iter(found.values())) if len(set(found.values())) == 1 else ", ".join(different)
 
 
-def _mean_cell(side: Side) -> float:
-    return sum(map(sum, side["cells"])) / (len(side["cells"]) * len(side["cells"][0]))
+def _mean_cell(side: LanesOverTime) -> float:
+    return sum(map(sum, side.cells)) / (len(side.cells) * len(side.cells[0]))
 
 
 def _tick(at: float, label: str) -> Markup:
@@ -152,36 +173,32 @@ def _tick(at: float, label: str) -> Markup:
 
 # What the keys look like: by rank, hot lanes and their causes, heavy keys, look-alikes, records without a key.
 
-Profile = dict[str, Any]
 
-
-def ranks_section(profile: Profile, lanes: Sequence[int], ceiling: dict[str, Any] | None = None) -> Markup | None:
+def ranks_section(profile: ProfileDocument, lanes: Sequence[int], ceiling: UsefulLanes | None = None) -> Markup:
     """The curve of keys by rank, and beside it what the heaviest key allows."""
-    ranks = profile["key_ranks"]
-    if not ranks:
-        return None
+    ranks = profile.key_ranks
     drawn = chart(partial(_drawn_ranks, ranks, tuple(lanes)), 820)
     return section("ranks", _head_says(ranks), tag("div", drawn, _beside(ranks, ceiling), class_="with-aside"))
 
 
-def _drawn_ranks(ranks: list[dict[str, Any]], lanes: tuple[int, ...], width: int) -> Markup:
+def _drawn_ranks(ranks: list[KeyRank], lanes: tuple[int, ...], width: int) -> Markup:
     return key_ranks(ranks, lanes, width)
 
 
-def _head_says(ranks: list[dict[str, Any]]) -> str:
+def _head_says(ranks: list[KeyRank]) -> str:
     first = ranks[0]
-    return f"{count(ranks[-1]['rank'])} keys. The heaviest has {share(first['share'])} of the records."
+    return f"{count(ranks[-1].rank)} keys. The heaviest has {share(first.share)} of the records."
 
 
-def _beside(ranks: list[dict[str, Any]], ceiling: dict[str, Any] | None) -> Markup:
+def _beside(ranks: list[KeyRank], ceiling: UsefulLanes | None) -> Markup:
     rows = [
-        tag("tr", tag("th", _top(row["rank"]), scope="row"), tag("td", share(row["cumulative"]), class_="n"))
+        tag("tr", tag("th", _top(row.rank), scope="row"), tag("td", share(row.cumulative), class_="n"))
         for row in _milestones(ranks)
     ]
     held = aside("Records they hold", tag("table", tag("tbody", *rows), class_="small"))
     if ceiling is None:
         return tag("div", held)
-    useful = tag("p", sentence(ceiling["says"]))
+    useful = tag("p", sentence(ceiling.says))
     return tag("div", held, aside("What the heaviest key allows", useful))
 
 
@@ -189,44 +206,44 @@ def _top(rank: int) -> str:
     return "heaviest key" if rank == 1 else f"heaviest {count(rank)}"
 
 
-def _milestones(ranks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _milestones(ranks: list[KeyRank]) -> list[KeyRank]:
     """The rows nearest to 1, 10, 100, … keys; the last of all has everything, and says nothing."""
     found = {}
     goal = 1
-    while goal < ranks[-1]["rank"]:
-        nearest = min(ranks, key=lambda row: (abs(row["rank"] - goal), row["rank"]))
-        found[nearest["rank"]] = nearest
+    while goal < ranks[-1].rank:
+        nearest = min(ranks, key=lambda row: (abs(row.rank - goal), row.rank))
+        found[nearest.rank] = nearest
         goal *= 10
-    return [row for rank, row in found.items() if rank < ranks[-1]["rank"]]
+    return [row for rank, row in found.items() if rank < ranks[-1].rank]
 
 
-def hot_section(profile: Profile) -> Markup | None:
+def hot_section(profile: ProfileDocument) -> Markup | None:
     """Lanes that are fuller than chance allows, each with its cause and the evidence; None where nothing was asked."""
-    hot = profile["hot"]
+    hot = profile.hot
     if hot is None:
         return None
     by_chance = "By chance: how often a fair hash of the same keys fills some lane as much"
-    alarm = f"{by_chance}; below {chance(hot['alpha'])} is an alarm."
-    found = _hot_table(hot["lanes"]) if hot["lanes"] else None
-    return section("hot", sentence(hot["verdict"]), found, tag("p", alarm, class_="fine"))
+    alarm = f"{by_chance}; below {chance(hot.alpha)} is an alarm."
+    found = _hot_table(hot.lanes) if hot.lanes else None
+    return section("hot", sentence(hot.verdict), found, tag("p", alarm, class_="fine"))
 
 
-def _hot_table(lanes: list[dict[str, Any]]) -> Markup:
-    most = max(row["over_mean"] for row in lanes)
+def _hot_table(lanes: list[HotLaneEvidence]) -> Markup:
+    most = max(row.over_mean for row in lanes)
     heads = (tag("th", "Lane", scope="col", class_="n"), "Over the mean", "Cause", "Evidence", _right("By chance"))
     return table(heads, (_hot_row(row, most) for row in lanes), "Hot lanes", "hot")
 
 
-def _hot_row(row: dict[str, Any], most: float) -> Markup:
-    over, part = times(row["over_mean"]), f"{share(row['share'])} of the records"
-    full = join(tag("b", over), bar(row["over_mean"] / most, over, kind="heat"), tag("small", part))
+def _hot_row(row: HotLaneEvidence, most: float) -> Markup:
+    over, part = times(row.over_mean), f"{share(row.share)} of the records"
+    full = join(tag("b", over), bar(row.over_mean / most, over, kind="heat"), tag("small", part))
     return tag(
         "tr",
-        tag("th", count(row["lane"]), scope="row", class_="n"),
+        tag("th", count(row.lane), scope="row", class_="n"),
         tag("td", full),
-        tag("td", tag("b", named("causes", row["cause"]))),
-        tag("td", sentence(visible(row["evidence"])), class_="long"),
-        tag("td", "–" if row["chance"] is None else chance(row["chance"]), class_="n"),
+        tag("td", tag("b", named("causes", row.cause))),
+        tag("td", sentence(visible(row.evidence)), class_="long"),
+        tag("td", "–" if row.chance is None else chance(row.chance), class_="n"),
     )
 
 
@@ -234,23 +251,23 @@ def _right(title: str) -> Markup:
     return tag("th", title, scope="col", class_="n")
 
 
-def keys_section(profile: Profile, lanes: int | None) -> Markup:
+def keys_section(profile: ProfileDocument, lanes: int | None) -> Markup:
     """Everything that is known of the keys."""
     return section(
         "keys",
         words("page")["keys_are_private"],
         _totals(profile),
-        tag("div", _over_time(profile["windows"]), _lookalikes(profile["lookalikes"]), class_="pair"),
+        tag("div", _over_time(profile.windows), _lookalikes(profile.lookalikes), class_="pair"),
         _heavy(profile, lanes),
     )
 
 
-def _totals(profile: Profile) -> Markup:
-    without, records = profile["without_key"], profile["records"] or 1
-    none = [(f"{kind.capitalize()} key", without[kind]) for kind in ("null", "empty", "malformed")]
+def _totals(profile: ProfileDocument) -> Markup:
+    without, records = profile.without_key, profile.records
+    none = [("Null key", without.null), ("Empty key", without.empty), ("Malformed key", without.malformed)]
     return facts(
-        fact("Records", count(profile["records"]), _size(profile["bytes"])),
-        fact("Distinct keys", count(profile["distinct_keys"]), _about(profile["approximate"])),
+        fact("Records", count(profile.records), _size(profile.bytes)),
+        fact("Distinct keys", count(profile.distinct_keys), _about(profile.approximate)),
         *(fact(title, count(found), f"{percent(found / records)} of the records") for title, found in none),
     )
 
@@ -264,15 +281,12 @@ def _size(size: int | None) -> str | None:
     return f"{count(size)} bytes"
 
 
-def _about(approximate: dict[str, Any] | None) -> str | None:
-    if not approximate:
-        return "counted exactly"
-    error = approximate.get("distinct_error")
-    return "by a sketch" if error is None else f"by a sketch, ± {percent(error)}"
+def _about(approximate: Approximate | None) -> str:
+    return f"by a sketch, ± {percent(approximate.distinct_error)}" if approximate else "counted exactly"
 
 
-def _over_time(windows: dict[str, Any]) -> Markup | None:
-    if not windows["records"]:
+def _over_time(windows: ProfileWindows) -> Markup | None:
+    if not windows.records:
         return None
     drawn = chart(partial(distinct_keys, windows))
     looks = tag(
@@ -286,15 +300,13 @@ def _over_time(windows: dict[str, Any]) -> Markup | None:
     return tag("figure", tag("h3", "Distinct keys over time"), drawn, looks)
 
 
-def _lookalikes(found: dict[str, Any] | None) -> Markup | None:
-    if not found or not found["groups"]:
+def _lookalikes(found: LookalikeKeys) -> Markup:
+    if not found.groups:
         return tag(
             "div", tag("h3", "Look-alike keys"), tag("p", "None: no two keys differ in looks only.", class_="fine")
         )
-    groups = (
-        f"{count(found['groups'])} groups, {count(found['records'])} records: one key to the eye, several to a hash."
-    )
-    rows = [_lookalike(example) for example in found["examples"]]
+    groups = f"{count(found.groups)} groups, {count(found.records)} records: one key to the eye, several to a hash."
+    rows = [_lookalike(example) for example in found.examples]
     heads = ("They differ in", "Keys", _right("Records"))
     return tag(
         "div",
@@ -304,10 +316,10 @@ def _lookalikes(found: dict[str, Any] | None) -> Markup | None:
     )
 
 
-def _lookalike(example: dict[str, Any]) -> Markup:
-    keys = [tag("div", _key(key)) for key in example["keys"]]
-    records = [tag("div", count(found)) for found in example["records"]]
-    kind = named("lookalikes", example["kind"])
+def _lookalike(example: KeysAlike) -> Markup:
+    keys = [tag("div", _key(key)) for key in example.keys]
+    records = [tag("div", count(found)) for found in example.records]
+    kind = named("lookalikes", example.kind)
     return tag("tr", tag("th", kind, scope="row"), tag("td", *keys), tag("td", *records, class_="n"))
 
 
@@ -315,11 +327,9 @@ def _key(key: str) -> Markup:
     return tag("bdi", tag("code", visible(key), class_="key"))
 
 
-def _heavy(profile: Profile, lanes: int | None) -> Markup | None:
-    heavy = profile["heavy"]
-    if not heavy:
-        return None
-    errors = any(row["error"] for row in heavy)
+def _heavy(profile: ProfileDocument, lanes: int | None) -> Markup:
+    heavy = profile.heavy
+    errors = any(row.error for row in heavy)
     fills = f"Of one of {count(lanes)} lanes" if lanes else None
     heads = (
         _right("#"),
@@ -334,17 +344,17 @@ def _heavy(profile: Profile, lanes: int | None) -> Markup | None:
     return join(tag("h3", "Heavy keys"), table(heads, rows, "Heavy keys", "heavy"))
 
 
-def _heavy_row(row: dict[str, Any], lanes: int | None, *, errors: bool) -> Markup:
-    off = tag("td", count(row["error"]), class_="n") if errors else None
+def _heavy_row(row: HeavyKey, lanes: int | None, *, errors: bool) -> Markup:
+    off = tag("td", count(row.error), class_="n") if errors else None
     return tag(
         "tr",
-        tag("td", count(row["rank"]), class_="n"),
-        tag("th", _key(row["key"]), scope="row"),
-        tag("td", count(row["records"]), class_="n"),
+        tag("td", count(row.rank), class_="n"),
+        tag("th", _key(row.key), scope="row"),
+        tag("td", count(row.records), class_="n"),
         off,
-        tag("td", share(row["share"]), class_="n"),
-        _fills(row["share"] * lanes) if lanes else None,
-        tag("td", spark(row["by_window"], f"rank {row['rank']} over time"), class_="over-time"),
+        tag("td", share(row.share), class_="n"),
+        _fills(row.share * lanes) if lanes else None,
+        tag("td", spark(row.by_window, f"rank {row.rank} over time"), class_="over-time"),
     )
 
 
@@ -356,14 +366,11 @@ def _fills(lane: float) -> Markup:
 
 # Before and after: the same figures of both sides with what bounds them from below, and the lanes by load.
 
-Document = dict[str, Any]
 
-
-def balance_section(document: Document) -> Markup:
+def balance_section(document: PlanDocument) -> Markup:
     """The table of figures, and one chart of lanes for each side on one scale."""
-    over_time = document["over_time"]
-    sides = {name: over_time[name] for name in ("before", "after") if over_time[name]}
-    top = max(max_over_mean(side["totals"]) for side in sides.values())
+    sides = document.over_time.sides
+    top = max(max_over_mean(side.totals) for side in sides.values())
     loads = [_loads(name, sides, top) for name in sides]
     return section(
         "before-after",
@@ -373,29 +380,29 @@ def balance_section(document: Document) -> Markup:
     )
 
 
-def _loads(name: str, sides: dict[str, Side], top: float) -> Markup:
+def _loads(name: str, sides: Sides, top: float) -> Markup:
     caption = tag("figcaption", side_title(name, sides[name], alone=len(sides) == 1), class_="which")
-    return tag("figure", caption, chart(partial(_drawn_loads, sides[name]["totals"], name, top)))
+    return tag("figure", caption, chart(partial(_drawn_loads, sides[name].totals, name, top)))
 
 
 def _drawn_loads(totals: list[int], kind: str, top: float, width: int) -> Markup:
     return lane_loads(totals, kind, width, top)
 
 
-def _table(document: Document) -> Markup:
-    rows = {"before": document["today"], "after": document["chosen"]}
+def _table(document: PlanDocument) -> Markup:
+    rows: dict[str, StrategyRow | None] = {"before": document.today, "after": document.chosen}
     found = {name: row for name, row in rows.items() if row is not None}
     names = {"before": "Today", "after": "Chosen"}
     heads = ("", *(tag("th", names[name], scope="col", class_=f"n {name}") for name in found), "Read it with")
-    figures = (
-        ("Fullest lane, out of sample", "max_over_mean", times, _asked(document)),
-        ("Fullest lane, all that was seen", "fitted", times, _floor(document)),
-        ("CV of the lanes", "cv", percent, _cv_floors(document)),
-        ("Fullest lane in its worst window", "worst_window", times, ""),
-        ("Idle lanes", "idle_lanes", count, ""),
-        ("Lanes", "lanes", count, ""),
+    shown = found.values()
+    made = (
+        _row("Fullest lane, out of sample", [times(row.max_over_mean) for row in shown], _asked(document)),
+        _row("Fullest lane, all that was seen", [times(row.fitted) for row in shown], _floor(document)),
+        _row("CV of the lanes", [percent(row.cv) for row in shown], _cv_floors(document)),
+        _row("Fullest lane in its worst window", [times(row.worst_window) for row in shown], ""),
+        _row("Idle lanes", [count(row.idle_lanes) for row in shown], ""),
+        _row("Lanes", [count(row.lanes) for row in shown], ""),
     )
-    made = (_row(title, [form(row[name]) for row in found.values()], note) for title, name, form, note in figures)
     return table(heads, made, "Before and after", "figures")
 
 
@@ -404,29 +411,28 @@ def _row(title: str, values: list[str], note: Child) -> Markup:
     return tag("tr", tag("th", title, scope="row"), *cells, tag("td", note, class_="note"))
 
 
-def _asked(document: Document) -> str:
-    limit = document["constraints"]["max_over_mean"]
+def _asked(document: PlanDocument) -> str:
+    limit = document.constraints.max_over_mean
     return f"what is promised; asked for: at most {limit:g}×" if limit is not None else "what is promised"
 
 
-def _bounds(document: Document) -> Document:
-    found: Document = document["floor"].get(str(document["chosen"]["lanes"]), {})
-    return found
+def _bounds(document: PlanDocument) -> PlanFloor | None:
+    return document.floor.get(str(document.chosen.lanes))
 
 
-def _floor(document: Document) -> str:
+def _floor(document: PlanDocument) -> str:
     bounds = _bounds(document)
     if not bounds:
         return ""
-    return f"floor {times(bounds['max_over_mean'])}: no placement with one lane a key goes below"
+    return f"floor {times(bounds.max_over_mean)}: no placement with one lane a key goes below"
 
 
-def _cv_floors(document: Document) -> str:
+def _cv_floors(document: PlanDocument) -> str:
     bounds = _bounds(document)
     if not bounds:
         return ""
-    least = bounds["cv"] if bounds["cv"] > 1e-9 else 0.0  # what rounding leaves of nothing is nothing
-    return f"floor {percent(least)}; noise of the sample {percent(bounds['noise_cv'])}"
+    least = bounds.cv if bounds.cv > 1e-9 else 0.0  # what rounding leaves of nothing is nothing
+    return f"floor {percent(least)}; noise of the sample {percent(bounds.noise_cv)}"
 
 
 # What a change costs and whether it holds: keys and traffic moved, lanes that wait, lane counts by reason, folds.
@@ -435,7 +441,7 @@ def _cv_floors(document: Document) -> str:
 MOST_LISTED = 128
 
 
-def change_line(change: Document | None, *, changes: bool) -> tuple[str, str]:
+def change_line(change: ChangeCost | None, *, changes: bool) -> tuple[str, str]:
     """The cost of the change in a figure and a line."""
     if change is None:
         return "not compared", "there is no contract of today"
@@ -444,22 +450,22 @@ def change_line(change: Document | None, *, changes: bool) -> tuple[str, str]:
     care = len(_care(change))
     also = f"; {count(care)} {'thing' if care == 1 else 'things'} to see to" if care else ""
     return (
-        f"{percent(change['moved_traffic'])} moves",
-        f"of the traffic, {percent(change['moved_keys'])} of the keys{also}",
+        f"{percent(change.moved_traffic or 0)} moves",
+        f"of the traffic, {percent(change.moved_keys or 0)} of the keys{also}",
     )
 
 
-def change_section(document: Document) -> Markup | None:
+def change_section(document: PlanDocument) -> Markup | None:
     """Shares that move, what breaks, and which old lanes each new lane waits for; None where nothing changes."""
-    change = document["change"]
-    if change is None or not document["changes"]:
+    change = document.change
+    if change is None or not document.changes:
         return None
     return section(
         "change",
-        None if change["possible"] else "This change cannot be made in place.",
+        None if change.possible else "This change cannot be made in place.",
         facts(
-            fact("Keys moved", percent(change["moved_keys"]), _expected(change["expected"])),
-            fact("Traffic moved", percent(change["moved_traffic"]), "weighed with the records of each key"),
+            fact("Keys moved", percent(change.moved_keys or 0), _expected(change.expected)),
+            fact("Traffic moved", percent(change.moved_traffic or 0), "weighed with the records of each key"),
             *_waiting(change),
         ),
         tag("div", _broken(_care(change)), _waits(change), class_="pair"),
@@ -470,24 +476,20 @@ def _expected(expected: float | None) -> str | None:
     return None if expected is None else f"{percent(expected)} by the formula for hashed keys"
 
 
-def _waiting(change: Document) -> list[Markup]:
-    if change["fan_in"] is None:
+def _waiting(change: ChangeCost) -> list[Markup]:
+    if change.fan_in is None or change.old_lanes is None:
         return []
-    waits = [len(row["for"]) for row in change["waits_for"] or []]
+    waits = [len(row.for_) for row in change.waits_for or []]
     mean = f"; {sum(waits) / len(waits):.1f} in the mean" if waits else ""
-    return [
-        fact(
-            "A new lane waits for at most", count(change["fan_in"]), f"of {count(change['old_lanes'])} old lanes{mean}"
-        )
-    ]
+    return [fact("A new lane waits for at most", count(change.fan_in), f"of {count(change.old_lanes)} old lanes{mean}")]
 
 
-def _care(change: Document) -> list[tuple[str, str]]:
+def _care(change: ChangeCost) -> list[tuple[str, str]]:
     """What breaks or needs care: a kind and a sentence each. What is safe is none of it."""
-    kinds = [(named("kinds", one["kind"]), one["message"]) for one in change["kinds"] if one["kind"] != "safe"]
-    epoch = change["epoch_to_raise"]
+    kinds = [(named("kinds", one.kind), one.message) for one in change.kinds if one.kind != "safe"]
+    epoch = change.epoch_to_raise
     raised = [("Epoch", f"the new contract has epoch {epoch}")] if epoch is not None else []
-    return [*kinds, *(("To see to", says) for says in change["says"]), *raised]
+    return [*kinds, *(("To see to", says) for says in change.says), *raised]
 
 
 def _broken(care: list[tuple[str, str]]) -> Markup | None:
@@ -497,12 +499,12 @@ def _broken(care: list[tuple[str, str]]) -> Markup | None:
     return aside("What breaks, or needs care", tag("dl", *rows, class_="kinds"))
 
 
-def _waits(change: Document) -> Markup | None:
+def _waits(change: ChangeCost) -> Markup | None:
     """The picture of what waits for what; a document leaves it out where every lane waits for very many."""
-    parents = [row["for"] for row in change["waits_for"] or []]
-    if not any(parents):
+    parents = [row.for_ for row in change.waits_for or []]
+    if change.old_lanes is None or not any(parents):
         return None
-    drawn = tag("div", read_by_keys(waits_for(parents, change["old_lanes"])), class_="chart square")
+    drawn = tag("div", read_by_keys(waits_for(parents, change.old_lanes)), class_="chart square")
     return tag("figure", tag("h3", "Old lanes that a new lane waits for"), drawn, _listed(parents))
 
 
@@ -515,79 +517,76 @@ def _listed(parents: list[list[int]]) -> Markup | None:
     return tag("details", tag("summary", "As a list"), tag("ul", *items, class_="waits"))
 
 
-def sizing_section(document: Document) -> Markup | None:
+def sizing_section(document: PlanDocument) -> Markup | None:
     """Lane counts by each reason as bars, what they come to, and what was assumed."""
-    sizing = document["sizing"]
+    sizing = document.sizing
     if sizing is None:
         return None
     return section(
         "sizing",
         None,
         facts(*_sized(sizing)),
-        _reasons(sizing, document["chosen"]["lanes"]) if sizing["reasons"] else None,
-        bullets([sentence(line) for line in sizing["says"]], "says"),
+        _reasons(sizing, document.chosen.lanes) if sizing.reasons else None,
+        bullets([sentence(line) for line in sizing.says], "says"),
     )
 
 
-def _sized(sizing: Document) -> list[Markup]:
+def _sized(sizing: PlanSizing) -> list[Markup]:
     """The figures of a sizing that there are."""
+    rate, readers, faster = sizing.fullest_lane_mb_s, sizing.useful_readers, sizing.parallelism
     shown = (
-        ("Fewest lanes", "fewest", count, "that carry it"),
-        ("Suggested", "lanes", count, "so that doublings move the fewest keys"),
-        ("Fullest lane", "fullest_lane_mb_s", _rate, "at the peak"),
-        ("Readers of use", "useful_readers", count, "side by side"),
-        ("Faster than one reader", "parallelism", times, "held up by the fullest lane"),
+        ("Fewest lanes", None if sizing.fewest is None else count(sizing.fewest), "that carry it"),
+        ("Suggested", None if sizing.lanes is None else count(sizing.lanes), "so that doublings move the fewest keys"),
+        ("Fullest lane", None if rate is None else f"{rate:.1f} MB/s", "at the peak"),
+        ("Readers of use", None if readers is None else count(readers), "side by side"),
+        ("Faster than one reader", None if faster is None else times(faster), "held up by the fullest lane"),
     )
-    return [fact(title, form(sizing[name]), note) for title, name, form, note in shown if sizing[name] is not None]
+    return [fact(title, figure, note) for title, figure, note in shown if figure is not None]
 
 
-def _rate(value: float) -> str:
-    return f"{value:.1f} MB/s"
-
-
-def _reasons(sizing: Document, chosen: int) -> Markup:
-    most = max([chosen, *(row["lanes"] or 0 for row in sizing["reasons"])])
+def _reasons(sizing: PlanSizing, chosen: int) -> Markup:
+    most = max([chosen, *(row.lanes or 0 for row in sizing.reasons)])
     heads = ("Reason", tag("th", "Lanes", scope="col", class_="n"), f"Mark: the {count(chosen)} chosen", "Because")
-    rows = (_reason(row, most, chosen, decides=row["reason"] == sizing["binding"]) for row in sizing["reasons"])
+    rows = (_reason(row, most, chosen, decides=row.reason == sizing.binding) for row in sizing.reasons)
     return table(heads, rows, "Lanes by each reason", "reasons")
 
 
-def _reason(row: Document, most: int, chosen: int, *, decides: bool) -> Markup:
-    found = "none is enough" if row["lanes"] is None else count(row["lanes"])
-    drawn = bar((row["lanes"] or most) / most, f"lanes: {found}", kind="after", mark=chosen / most)
+def _reason(row: SizingReason, most: int, chosen: int, *, decides: bool) -> Markup:
+    found = "none is enough" if row.lanes is None else count(row.lanes)
+    drawn = bar((row.lanes or most) / most, f"lanes: {found}", kind="after", mark=chosen / most)
     return tag(
         "tr",
-        tag("th", named("reasons", row["reason"]), tag("small", "decides") if decides else None, scope="row"),
+        tag("th", named("reasons", row.reason), tag("small", "decides") if decides else None, scope="row"),
         tag("td", found, class_="n"),
         tag("td", drawn, class_="wide"),
-        tag("td", sentence(row["says"]), class_="long"),
+        tag("td", sentence(row.says), class_="long"),
     )
 
 
-def folds_section(document: Document) -> Markup | None:
+def folds_section(document: PlanDocument) -> Markup | None:
     """Each cut in time: fitted before it, scored after it; the one that the promise is from is marked."""
-    folds, windows = document["folds"], document["profile"]["windows"]
+    folds, windows = document.folds, document.profile.windows
     if not folds:
         return None
-    most = max(max(fold["fitted"], fold["scored"]) for fold in folds)
-    promise = document["chosen"]["max_over_mean"]
+    most = max(max(fold.fitted, fold.scored) for fold in folds)
+    promise = document.chosen.max_over_mean
     right = [tag("th", title, scope="col", class_="n") for title in ("Fitted", "Scored")]
     heads = ("Fitted until", "Scored until", *right, f"From fitted to scored, 1× to {times(most)}")
-    rows = (_fold(fold, windows, most, promised=fold["scored"] == promise) for fold in folds)
+    rows = (_fold(fold, windows, most, promised=fold.scored == promise) for fold in folds)
     return section("folds", intro_of("folds"), table(heads, rows, "Folds", "folds"))
 
 
-def _fold(fold: Document, windows: Document, most: float, *, promised: bool) -> Markup:
-    says = f"fitted {times(fold['fitted'])}, scored {times(fold['scored'])}"
-    cut, end = (edge_name(fold[name], windows) for name in ("fitted_until", "scored_until"))
-    what = "record " if windows["kind"] == "position" else ""
+def _fold(fold: FoldRow, windows: ProfileWindows, most: float, *, promised: bool) -> Markup:
+    says = f"fitted {times(fold.fitted)}, scored {times(fold.scored)}"
+    cut, end = edge_name(fold.fitted_until, windows), edge_name(fold.scored_until, windows)
+    what = "record " if windows.kind == "position" else ""
     return tag(
         "tr",
         tag("th", f"{what}{cut}", tag("small", "what is promised") if promised else None, scope="row"),
         tag("td", f"{what}{end}"),
-        tag("td", times(fold["fitted"]), class_="n"),
-        tag("td", times(fold["scored"]), class_="n"),
-        tag("td", _from_to(fold["fitted"], fold["scored"], most, says), class_="wide"),
+        tag("td", times(fold.fitted), class_="n"),
+        tag("td", times(fold.scored), class_="n"),
+        tag("td", _from_to(fold.fitted, fold.scored, most, says), class_="wide"),
     )
 
 

@@ -10,6 +10,7 @@ from keylane.report.svg_charts import NARROW, WIDE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from keylane.documents.plan import LanesOverTime
     from keylane.report.html import Child
 
 __all__ = [
@@ -26,8 +27,6 @@ __all__ = [
     "side_title",
     "table",
 ]
-
-Document = dict[str, Any]
 
 
 def words(part: str) -> dict[str, Any]:
@@ -112,10 +111,10 @@ def prose(text: str) -> Markup:
     return join(*(tag("code", part) if i % 2 else part for i, part in enumerate(text.split("`"))))
 
 
-def side_title(name: str, side: Document, *, alone: bool) -> Markup:
+def side_title(name: str, side: LanesOverTime, *, alone: bool) -> Markup:
     """Which side a picture is of: before, after, or the one there is."""
     called = "chosen" if alone and name == "after" else name
-    return join(tag("b", called, class_=called), side["title"])
+    return join(tag("b", called, class_=called), side.title)
 
 
 def bullets(lines: Sequence[str], kind: str | None = None) -> Markup | None:

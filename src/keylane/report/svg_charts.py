@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor, log, log10
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from keylane.measure.balance import max_over_mean
 from keylane.report.html import Markup, join, tag
@@ -16,6 +16,8 @@ from keylane.report.numbers import count, edge_names, percent, share, short_coun
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from keylane.documents.plan import CandidateRow, PlanDocument
+    from keylane.documents.profile import KeyRank, ProfileWindows
     from keylane.report.html import Child
 
 __all__ = [
@@ -186,20 +188,18 @@ def spaced(places: Sequence[float], least: float) -> list[bool]:
 MOST_BARS = 200
 
 
-def key_ranks(ranks: Sequence[dict[str, Any]], lanes: Sequence[int] = (), width: int = WIDE) -> Markup:
+def key_ranks(ranks: Sequence[KeyRank], lanes: Sequence[int] = (), width: int = WIDE) -> Markup:
     """The share of each key by its rank, both logarithmic, with a line where a key fills a lane on its own."""
-    shares = [row["share"] for row in ranks] + [1 / n for n in lanes]
+    shares = [row.share for row in ranks] + [1 / n for n in lanes]
     low = min(shares) / 1.3
     box = Box(26 + 7 * _digits(low), 14, width - 14, 262)
-    x = Scale(1, max(2, ranks[-1]["rank"]), box.left, box.right, log=True)
+    x = Scale(1, max(2, ranks[-1].rank), box.left, box.right, log=True)
     y = Scale(low, min(1, max(shares) * 1.5), box.bottom, box.top, log=True)
-    points = [(x.at(row["rank"]), y.at(row["share"])) for row in ranks]
+    points = [(x.at(row.rank), y.at(row.share)) for row in ranks]
     top = ranks[0]
-    label = (
-        f"Keys by rank: the heaviest has {share(top['share'])} of the records, the last of {count(ranks[-1]['rank'])} "
-    )
+    label = f"Keys by rank: the heaviest has {share(top.share)} of the records, the last of {count(ranks[-1].rank)} "
     return drawing(
-        f"{label}has {share(ranks[-1]['share'])}.",
+        f"{label}has {share(ranks[-1].share)}.",
         width,
         306,
         *(across(box, y.at(value), percent(value, _digits(value))) for value in decades(y.low, y.high)),
@@ -217,9 +217,9 @@ def _digits(value: float) -> int:
     return max(0, -2 - floor(log10(value) + 1e-9))
 
 
-def _rank(row: dict[str, Any], x: float, y: float) -> Markup:
-    says = f"rank {count(row['rank'])}\n{share(row['share'])} of the records; "
-    says += f"{percent(row['cumulative'])} with all heavier ones"
+def _rank(row: KeyRank, x: float, y: float) -> Markup:
+    says = f"rank {count(row.rank)}\n{share(row.share)} of the records; "
+    says += f"{percent(row.cumulative)} with all heavier ones"
     dot = tag("circle", cx=f"{x:g}", cy=f"{y:g}", r="2.5", class_="dot")
     return mark(says, tag("circle", cx=f"{x:g}", cy=f"{y:g}", r="9", class_="reach"), dot)
 
@@ -278,14 +278,14 @@ def _lane_bar(lane: int, total: int, mean: float, x: float, step: float, box: Bo
     return mark(says, bar)
 
 
-def distinct_keys(windows: dict[str, Any], width: int = WIDE) -> Markup:
+def distinct_keys(windows: ProfileWindows, width: int = WIDE) -> Markup:
     """Distinct keys of each window as bars, and in them, darker, those not seen in an earlier window."""
-    box, most = Box(54, 12, width - 6, 166), max([1, *windows["distinct_keys"]])
-    y, step = Scale(0, most * 1.04, box.bottom, box.top), (box.right - box.left) / len(windows["records"])
+    box, most = Box(54, 12, width - 6, 166), max([1, *windows.distinct_keys])
+    y, step = Scale(0, most * 1.04, box.bottom, box.top), (box.right - box.left) / len(windows.records)
     names, edges = window_names(windows), edge_names(windows)
-    rows = zip(names, windows["distinct_keys"], windows["new_keys"], strict=True)
+    rows = zip(names, windows.distinct_keys, windows.new_keys, strict=True)
     return drawing(
-        f"Distinct keys over time: {count(min(windows['distinct_keys']))} to {count(most)} in a window.",
+        f"Distinct keys over time: {count(min(windows.distinct_keys))} to {count(most)} in a window.",
         width,
         190,
         *(across(box, y.at(value), short_count(value)) for value in whole_steps(most * 1.04, 4)),
@@ -443,7 +443,6 @@ ORDER: Final = {
 }
 #: The strategy of a contract as it stands; its mark is another one than that of candidates.
 TODAY: Final = "today"
-Candidate = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,17 +451,17 @@ class Row:
 
     name: str
     y: float
-    candidates: list[Candidate]
+    candidates: list[CandidateRow]
     chosen: bool
 
 
-def strategies(document: dict[str, Any], width: int = 820) -> Markup:
+def strategies(document: PlanDocument, width: int = 820) -> Markup:
     """Every candidate: its order scope and strategy from top to bottom, max/mean from left to right."""
-    found = [one for one in document["candidates"] if one["max_over_mean"] is not None]
+    found = document.candidates
     narrow = width <= NARROW
-    rows, heads, bottom = _laid_out(found, document["chosen"]["strategy"], narrow=narrow)
+    rows, heads, bottom = _laid_out(found, document.chosen.strategy, narrow=narrow)
     box = Box(12 if narrow else 150, 18, width - 18, bottom)
-    x = Scale(1, max(1.1, *(one["max_over_mean"] for one in found)) * 1.04, box.left, box.right, log=True)
+    x = Scale(1, max(1.1, *(one.max_over_mean for one in found)) * 1.04, box.left, box.right, log=True)
     label = f"{count(len(found))} candidates: max/mean against what is kept in order. The table below says the same."
     return drawing(
         label,
@@ -479,26 +478,28 @@ def strategies(document: dict[str, Any], width: int = 820) -> Markup:
     )
 
 
-def _laid_out(found: list[Candidate], chosen: str, *, narrow: bool) -> tuple[list[Row], list[tuple[str, float]], float]:
+def _laid_out(
+    found: list[CandidateRow], chosen: str, *, narrow: bool
+) -> tuple[list[Row], list[tuple[str, float]], float]:
     """Rows under the headings of their order scopes; of a scope, the strategy with the best candidate first.
 
     The chosen strategy has room for a line above its dots.
     """
     rows, heads, y = [], [], 16.0
-    for scope in [*ORDER, *sorted({one["order_scope"] for one in found} - set(ORDER))]:
-        inside = [one for one in found if one["order_scope"] == scope]
+    for scope in [*ORDER, *sorted({one.order_scope for one in found} - set(ORDER))]:
+        inside = [one for one in found if one.order_scope == scope]
         if inside:
             heads.append((scope, y + 20))
             y += 26
-        for name in sorted({one["strategy"] for one in inside}, key=lambda name: (_best(inside, name), name)):
+        for name in sorted({one.strategy for one in inside}, key=lambda name: (_best(inside, name), name)):
             y += (40 if narrow else 27) + (19 if name == chosen else 0)
-            rows.append(Row(name, y - 13, [one for one in inside if one["strategy"] == name], name == chosen))
+            rows.append(Row(name, y - 13, [one for one in inside if one.strategy == name], name == chosen))
         y += 10 if inside else 0
     return rows, heads, y
 
 
-def _best(candidates: list[Candidate], name: str) -> float:
-    return min(float(one["max_over_mean"]) for one in candidates if one["strategy"] == name)
+def _best(candidates: list[CandidateRow], name: str) -> float:
+    return min(one.max_over_mean for one in candidates if one.strategy == name)
 
 
 def _grid(box: Box, x: Scale) -> list[Markup]:
@@ -513,9 +514,9 @@ def _grid(box: Box, x: Scale) -> list[Markup]:
     return [*lines, text("fullest lane over the mean, out of sample", box.right, box.bottom + 36, anchor="end")]
 
 
-def _limits(document: dict[str, Any], box: Box, x: Scale) -> Markup | None:
+def _limits(document: PlanDocument, box: Box, x: Scale) -> Markup | None:
     """The fullest lane that was asked for, as a line: what is left of it keeps the constraint."""
-    limit = document["constraints"]["max_over_mean"]
+    limit = document.constraints.max_over_mean
     if limit is None or limit > x.high:
         return None
     at = f"{x.at(limit):g}"
@@ -524,68 +525,68 @@ def _limits(document: dict[str, Any], box: Box, x: Scale) -> Markup | None:
 
 
 def _row(row: Row, box: Box, x: Scale, sizes: dict[int, float], *, narrow: bool) -> Markup:
-    refused = not any(one["allowed"] for one in row.candidates)
+    refused = not any(one.allowed for one in row.candidates)
     name = (0, row.y - (32 if row.chosen else 14), "start") if narrow else (box.left - 14, row.y + 4, "end")
-    ends = [x.at(one["max_over_mean"]) for one in row.candidates]
+    ends = [x.at(one.max_over_mean) for one in row.candidates]
     line = tag("line", x1=f"{min(ends):g}", x2=f"{max(ends):g}", y1=f"{row.y:g}", y2=f"{row.y:g}", class_="span")
-    ordered = sorted(row.candidates, key=lambda one: -int(one["lanes"]))
-    drawn = [one for one in ordered if one["strategy"] != TODAY]
-    dots = [_dot(one, x.at(one["max_over_mean"]), row.y, sizes[one["lanes"]]) for one in drawn]
+    ordered = sorted(row.candidates, key=lambda one: -one.lanes)
+    drawn = [one for one in ordered if one.strategy != TODAY]
+    dots = [_dot(one, x.at(one.max_over_mean), row.y, sizes[one.lanes]) for one in drawn]
     label = text(row.name, name[0], name[1], kind="said name refused" if refused else "said name", anchor=name[2])
     return tag("g", label, line, *dots)
 
 
-def _dot(one: Candidate, x: float, y: float, radius: float) -> Markup:
+def _dot(one: CandidateRow, x: float, y: float, radius: float) -> Markup:
     circle = tag("circle", cx=f"{x:g}", cy=f"{y:g}", r=f"{radius:g}")
-    return mark(candidate_says(one), circle, kind="dot" if one["allowed"] else "dot refused", data_lanes=one["lanes"])
+    return mark(candidate_says(one), circle, kind="dot" if one.allowed else "dot refused", data_lanes=one.lanes)
 
 
-def candidate_says(one: Candidate) -> str:
+def candidate_says(one: CandidateRow) -> str:
     """A candidate in a few lines: what it is, how full, what it moves, and why it is refused."""
     lines = [
-        f"{one['strategy']}, {count(one['lanes'])} lanes",
-        f"fullest lane {times(one['max_over_mean'])} out of sample, {times(one['fitted'])} on what was seen",
+        f"{one.strategy}, {count(one.lanes)} lanes",
+        f"fullest lane {times(one.max_over_mean)} out of sample, {times(one.fitted)} on what was seen",
     ]
-    if one["moved_traffic"] is not None:
-        lines.append(f"moves {percent(one['moved_traffic'])} of the traffic")
-    if not one["allowed"]:
-        lines.append(f"refused: {one['because'] or 'it breaks a constraint'}")
+    if one.moved_traffic is not None:
+        lines.append(f"moves {percent(one.moved_traffic)} of the traffic")
+    if not one.allowed:
+        lines.append(f"refused: {one.because or 'it breaks a constraint'}")
     return "\n".join(lines)
 
 
-def _sizes(found: list[Candidate]) -> dict[int, float]:
+def _sizes(found: list[CandidateRow]) -> dict[int, float]:
     """Radius by lane count: each doubling adds the same."""
-    lanes = sorted({one["lanes"] for one in found})
+    lanes = sorted({one.lanes for one in found})
     width = log(lanes[-1] / lanes[0]) or 1
     return {n: round(4 + 5 * log(n / lanes[0]) / width, 1) if len(lanes) > 1 else 6 for n in lanes}
 
 
-def _today(document: dict[str, Any], rows: list[Row], x: Scale) -> Markup | None:
-    today = document["today"]
-    row = next((row for row in rows if today and row.name == today["strategy"]), None)
-    if row is None:
+def _today(document: PlanDocument, rows: list[Row], x: Scale) -> Markup | None:
+    today = document.today
+    row = next((row for row in rows if today and row.name == today.strategy), None)
+    if row is None or today is None:
         return None
-    at, y = x.at(today["max_over_mean"]), row.y
-    says = f"today, {count(today['lanes'])} lanes\nfullest lane {times(today['max_over_mean'])} out of sample"
+    at, y = x.at(today.max_over_mean), row.y
+    says = f"today, {count(today.lanes)} lanes\nfullest lane {times(today.max_over_mean)} out of sample"
     diamond = tag("path", d=f"M{at:g} {y - 9:g}l9 9l-9 9l-9 -9Z")
     return mark(says, diamond, kind="today")
 
 
-def _chosen(document: dict[str, Any], rows: list[Row], x: Scale, sizes: dict[int, float]) -> Markup | None:
-    chosen = document["chosen"]
-    row = next((row for row in rows if row.name == chosen["strategy"]), None)
+def _chosen(document: PlanDocument, rows: list[Row], x: Scale, sizes: dict[int, float]) -> Markup | None:
+    chosen = document.chosen
+    row = next((row for row in rows if row.name == chosen.strategy), None)
     if row is None:
         return None
-    at, radius = x.at(chosen["max_over_mean"]), sizes.get(chosen["lanes"], 6) + 3.5
+    at, radius = x.at(chosen.max_over_mean), sizes.get(chosen.lanes, 6) + 3.5
     ring = tag("circle", cx=f"{at:g}", cy=f"{row.y:g}", r=f"{radius:g}", class_="ring")
-    words = f"chosen: {count(chosen['lanes'])} lanes, {times(chosen['max_over_mean'])}"
+    words = f"chosen: {count(chosen.lanes)} lanes, {times(chosen.max_over_mean)}"
     left = at > (x.start + x.end) / 2
     place = (at + radius, "end") if left else (at - radius, "start")
     label = text(words, place[0], row.y - radius - 5, kind="said strong", anchor=place[1])
     return tag("g", ring, label, class_="chosen")
 
 
-def _key(found: list[Candidate], y: float) -> Markup:
+def _key(found: list[CandidateRow], y: float) -> Markup:
     """What the size of a dot means, and its look."""
     x, parts = 40.0, [text("lanes", 0, y + 4)]
     for lanes, radius in _thinned(_sizes(found)):

@@ -147,7 +147,7 @@ def test_unplaced_rows_are_counted_by_reason(run: Run, contract_file: ContractFi
 
 
 def profile_document(**changes: Any) -> dict[str, Any]:
-    document = overview(made(["ACME", "Acme", "other"], [[3, 1], [0, 2], [1, 0]], **changes), salt=b"salt")
+    document = overview(made(["ACME", "Acme", "other"], [[3, 1], [0, 2], [1, 0]], **changes), salt=b"salt").as_json()
     validator("profile").validate(document)
     return document
 
@@ -164,7 +164,7 @@ def geo_table_document() -> dict[str, Any]:
     counted = traffic()
     table, held, met = chosen(counted, Wish(5))
     dead = {"place-zero": 2}
-    document = geo_document("SRC", counted, dead, table, held, met=met, radii=(500.0,))
+    document = geo_document("SRC", counted, dead, table, held, met=met, radii=(500.0,)).as_json()
     validator("geo-table").validate(document)
     return document
 
@@ -174,7 +174,7 @@ def test_what_geo_table_prints_is_valid() -> None:
     counted = traffic()
     old = fitted(counted.cells, counted.all, Wish(5), 0.5)
     changed, held, met = chosen(counted, Wish(5, old=old.lanes))
-    sticky = geo_document("SRC", counted, {}, changed, held, met=met, epoch=2)
+    sticky = geo_document("SRC", counted, {}, changed, held, met=met, epoch=2).as_json()
     validator("geo-table").validate(sticky)
     assert 0 <= sticky["moved"]["share"] <= 0.05
 

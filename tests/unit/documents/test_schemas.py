@@ -68,7 +68,7 @@ class Whole(Document):
     verdict: Literal["good", "bad"] | None
     part: Part | None = Field(description="Or none.")
     parts: dict[str, Part] = Field(default_factory=dict)
-    extra: Number | None = Field(None, exclude_if=missing)
+    extra: Annotated[Number, Field(gt=0)] | None = Field(None, exclude_if=missing)
 
 
 GIVEN: dict[str, Any] = {
@@ -100,6 +100,7 @@ def without(name: str) -> dict[str, Any]:
         pytest.param(without("extra"), True, id="without what may be missing"),
         pytest.param({**GIVEN, "part": None}, True, id="null for a part"),
         pytest.param({**GIVEN, "share": 1.5}, False, id="a share above one"),
+        pytest.param({**GIVEN, "extra": 0}, False, id="a number at its bound"),
         pytest.param({**GIVEN, "share": "0.5"}, False, id="a number as text"),
         pytest.param({**GIVEN, "verdict": "maybe"}, False, id="an unknown value"),
         pytest.param({**GIVEN, "part": {"in": -1}}, False, id="a count below zero"),

@@ -19,7 +19,7 @@ COUNTS = [[5, 0, 3], [0, 2, 0], [1, 0, 0]]
 
 def document(**changes: Any) -> dict[str, Any]:
     asked = {name: changes.pop(name) for name in ("show_keys", "stored") if name in changes}
-    return overview(made(KEYS, COUNTS, **changes), salt=b"salt", **asked)
+    return overview(made(KEYS, COUNTS, **changes), salt=b"salt", **asked).as_json()
 
 
 def test_heavy_keys_ranks_and_windows_are_read_off_the_counts() -> None:
@@ -67,7 +67,7 @@ def test_keys_of_bytes_are_shown_as_text_where_they_are_text() -> None:
     assert shown((b"m-1",)) == "m-1"
     assert shown((b"\x00\x01",)) == "0x0001"
     assert (
-        overview(made([b"m-1"], [[1]], Key(fields=("k",), encoding="raw")), salt=b"", show_keys=True)["heavy"][0]["key"]
+        overview(made([b"m-1"], [[1]], Key(fields=("k",), encoding="raw")), salt=b"", show_keys=True).heavy[0].key
         == "m-1"
     )
 
@@ -75,11 +75,11 @@ def test_keys_of_bytes_are_shown_as_text_where_they_are_text() -> None:
 def test_ranks_are_evenly_apart_on_a_logarithmic_scale_and_end_with_the_last_key() -> None:
     records = np.sort(np.random.default_rng(1).zipf(1.4, 10_000))[::-1]
     ranks = key_ranks(records, int(records.sum()))
-    numbers = [one["rank"] for one in ranks]
+    numbers = [one.rank for one in ranks]
     assert (numbers[0], numbers[-1]) == (1, 10_000)
     assert 40 < len(numbers) <= 60
     assert numbers == sorted(set(numbers))
-    assert ranks[-1]["cumulative"] == pytest.approx(1.0)
+    assert ranks[-1].cumulative == pytest.approx(1.0)
 
 
 def test_times_are_written_in_utc() -> None:

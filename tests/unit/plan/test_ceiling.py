@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 
 import numpy as np
@@ -103,12 +102,6 @@ def test_it_promises_no_help_where_none_is_needed() -> None:
     found = ceiling(0.01, 12)
     assert (found.useful_lanes, found.helps) == (100, True)
     assert "spread" not in found.says
-
-
-def test_it_is_plain_values() -> None:
-    plain = json.loads(json.dumps({"floor": floor([4, 3, 3], 2).as_json(), "ceiling": ceiling(0.1, 12).as_json()}))
-    assert plain["floor"]["max_over_mean"] == 1.2
-    assert plain["ceiling"]["useful_lanes"] == 10
 
 
 def test_the_floor_of_millions_of_keys_rises_with_the_lanes() -> None:

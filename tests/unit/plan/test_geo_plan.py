@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from math import sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,12 @@ from keylane.plan.current import today_of
 from keylane.plan.document import document, notes
 from keylane.plan.hashed_keys import ProfiledStream, hours_of, moved_loads
 from keylane.plan.planner import Plan, Question, heat_under, make_plan, plainly_hashed
+from keylane.profile.document import overview
 from keylane.profile.model import Profile, Windows
 from keylane.router import Router
+
+if TYPE_CHECKING:
+    from keylane.documents.plan import PlanDocument
 
 HOUR = 3_600_000_000
 SIX = [(33.4, -112.1), (40.7, -74.0), (51.5, -0.1), (35.7, 139.7), (19.1, 72.9), (-23.5, -46.6)]
@@ -62,6 +66,11 @@ def planned(profile: Profile, *lanes: int, today: Contract | None = None, **more
     return make_plan(profile, Question(lanes or (60,), Means("pings", ("pings",), today=today), **more))
 
 
+def printed(plan: Plan, *, show_keys: bool) -> PlanDocument:
+    profile = replace(plan.stream.profile, fingerprint="0" * 64)
+    return document(plan, overview(profile, salt=b"salt"), show_keys=show_keys)
+
+
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     return planned(cities(0.02))
@@ -74,10 +83,8 @@ def test_places_have_strategies_of_their_own_and_the_others_are_left_out_with_a_
     assert "keyless:" in told
     others = planned(made(drawn(200, 4_000)), 8)
     assert "geo-table" not in {one.candidate.strategy for one in others.judged}
-    assert (others.stream.places, document(others, {"windows": {"edges": list(range(9))}}, show_keys=False)["geo"]) == (
-        None,
-        None,
-    )
+    assert others.stream.places is None
+    assert printed(others, show_keys=False).geo is None
 
 
 def test_hashed_are_resolutions_that_differ(plan: Plan) -> None:
@@ -155,7 +162,7 @@ def test_six_cells_on_six_lanes_are_told_nothing() -> None:
 
 def test_six_cities_on_sixty_lanes_are_told_which_cells_would_do(plan: Plan) -> None:
     """The figures are those of the home cells, counted here again."""
-    geo = document(plan, {"windows": {"edges": list(range(25))}}, show_keys=False)["geo"]
+    geo = printed(plan, show_keys=False).as_json()["geo"]
     found = geo["possible"]
     keys = plan.stream.profile.keys.column("cell").to_numpy()
     for step in found["steps"]:
@@ -302,14 +309,13 @@ def test_keys_that_are_no_cells_are_counted_and_said() -> None:
 
 def test_leaves_that_are_keys_are_shown_only_when_keys_are() -> None:
     """A home cell that is heavy is a leaf, so the contract names a key; coarse leaves are areas that many share."""
-    overview = {"windows": {"edges": list(range(25))}}
     heavy = planned(six_cells(), 6, constraints=Constraints(max_over_mean=1.1))
     assert heavy.choice.chosen.candidate.listed
-    assert document(heavy, overview, show_keys=False)["contract"] is None
-    assert document(heavy, overview, show_keys=True)["contract"] == heavy.text
+    assert printed(heavy, show_keys=False).contract is None
+    assert printed(heavy, show_keys=True).contract == heavy.text
     wide = planned(cities(0.05), 12)
     assert wide.choice.chosen.candidate.listed
-    assert document(wide, overview, show_keys=False)["contract"] == wide.text
+    assert printed(wide, show_keys=False).contract == wide.text
 
 
 def test_windows_have_the_hour_of_the_day_that_they_lie_in() -> None:
@@ -341,8 +347,8 @@ def test_why_a_lane_is_hot_is_told_by_cells_and_not_by_home_cells() -> None:
     plan = planned(cities(0.02))
     found = heat_under(plan.stream, plainly_hashed(plan), 1)
     assert found is not None
-    assert found["cause"] in ("few-keys", "one-key")
-    assert found["lanes"][0]["over_mean"] == pytest.approx(10, rel=0.1)
+    assert found.cause in ("few-keys", "one-key")
+    assert found.lanes[0].over_mean == pytest.approx(10, rel=0.1)
 
 
 def test_the_cells_of_a_stream_are_each_there_once_with_all_their_records() -> None:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def test_one_hot_key_is_named_as_the_cause(profile: Made, contract: Contracts) -> None:
     found = heat_of(profile([[3_000] * 4, *[[4] * 4] * 3_000]), contract(lanes=8), seed=1)
     assert found is not None
-    assert (found["cause"], found["lanes"][0]["cause"]) == ("one-key", "one-key")
+    assert (found.cause, found.lanes[0].cause) == ("one-key", "one-key")
 
 
 def test_many_even_keys_are_fair(profile: Made, contract: Contracts) -> None:
     found = heat_of(profile(np.full((20_000, 4), 3)), contract(lanes=8), seed=1)
     assert found is not None
-    assert (found["cause"], found["alarm"], found["lanes"]) == ("fair", False, [])
+    assert (found.cause, found.alarm, found.lanes) == ("fair", False, [])
 
 
 def test_records_in_lanes_that_the_hash_does_not_give_are_a_mixed_writer(profile: Made) -> None:
@@ -41,7 +41,7 @@ def test_records_in_lanes_that_the_hash_does_not_give_are_a_mixed_writer(profile
     same = profile(np.full((5_000, 4), 4), lanes=ObservedLanes(loads.astype(np.int64)))
     other = profile(np.full((5_000, 4), 4), lanes=ObservedLanes(mixed.astype(np.int64)))
     found = [heat_of(one, assumed(one), seed=1) for one in (same, other)]
-    assert [one and one["cause"] for one in found] == ["fair", "mixed-writer"]
+    assert [one and one.cause for one in found] == ["fair", "mixed-writer"]
 
 
 def test_without_two_lanes_there_is_nothing_to_tell(profile: Made, contract: Contracts) -> None:

@@ -52,7 +52,7 @@ def traffic(seed: int = 1, records: int = 30_000, shift: float = 0.0) -> Counted
 
 def document(counted: Counted, wish: Wish, **more: Any) -> dict[str, Any]:
     table, held, met = chosen(counted, wish)
-    return geo_document("SRC", counted, {}, table, held, met=met, **more)
+    return geo_document("SRC", counted, {}, table, held, met=met, **more).as_json()
 
 
 def written(table: FittedTable, *arguments: Any, **more: Any) -> str:
@@ -253,9 +253,13 @@ def test_many_lanes_for_one_city_are_called_dear() -> None:
         cells_of(*(np.array([(40.7, -74.0)]) + rng.normal(0, 0.02, (4_000, 2))).T), np.ones((4_000, 1))
     )
     counted = Counted(homes, both, both)
-    (note,) = [note for note in document(counted, Wish(60), radii=(1000.0,))["notes"] if "ranges of the curve" in note]
+    (note,) = [
+        note
+        for note in document(counted, Wish(60), radii=(1000.0,), timed=False)["notes"]
+        if "ranges of the curve" in note
+    ]
     assert note.startswith("within 1000 m of a record are ")
-    ranges = document(counted, Wish(60, "curve"), radii=(1000.0,))["notes"]
+    ranges = document(counted, Wish(60, "curve"), radii=(1000.0,), timed=False)["notes"]
     assert any("fewer lanes help" in note for note in ranges)
     cheap = document(traffic(), Wish(7), radii=(500.0,))["notes"]
     assert not any("ranges of the curve" in note for note in cheap)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -170,12 +169,6 @@ def test_every_service_has_its_limits_and_an_unknown_one_is_named() -> None:
         assert all(limit.most > 0 for limit in limits_of(service))
     with pytest.raises(UnknownNameError, match="did you mean 'kinesis'"):
         sized(Demand(1, service="kinesys"))
-
-
-def test_it_is_plain_values() -> None:
-    plain = json.loads(json.dumps(sized(Demand(96, service="kafka", brokers=3)).as_json()))
-    assert plain["needs"][0]["reason"] == plain["binding"] == "writing"
-    assert plain["limits"][0]["limit"]["service"] == "kafka"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from keylane.documents.demo import DemoCase, DemoFigures, Parted
 from keylane.pipelines.demo import contracts, figures
-from keylane.pipelines.demo.figures import BUCKETS, KeyCounts, LaneCounts, Parted, order_kept
+from keylane.pipelines.demo.figures import BUCKETS, KeyCounts, LaneCounts, order_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,18 +18,25 @@ VOLUMES = {"heavy": 600.0, "half": 40.0, **{f"m{i}": 1.0 for i in range(5_000)}}
 
 
 @pytest.fixture(scope="session")
-def document() -> Callable[..., dict[str, Any]]:
+def document() -> Callable[..., DemoFigures]:
     """A document of `keylane demo`; its heaviest key has the name that is given."""
 
-    def make(name: str = "merchant_000042") -> dict[str, Any]:
+    def make(name: str = "merchant_000042") -> DemoFigures:
         rng = np.random.default_rng(7)
         counts = KeyCounts([name, "second"], np.array([60, 40]), np.array([30, 20]))
         lists = (contracts.payments_choices(VOLUMES), contracts.rides_choices(), contracts.queries_choices(VOLUMES))
         cases = [_case(rng, stream, choices, counts) for stream, choices in zip(STREAMS, lists, strict=True)]
         drift = figures.drift([f"m{i}" for i in range(1_000)], np.ones(1_000, int))
-        demo = figures.Demo(figures.SCHEMA, "0.1.0", "4.2.0", 7, 1.0, "2026-03-12", cases, 1_000, drift)
-        made: dict[str, Any] = figures.as_document(demo)
-        return made
+        return DemoFigures(
+            version="0.1.0",
+            spark="4.2.0",
+            seed=7,
+            scale=1.0,
+            day="2026-03-12",
+            cases=cases,
+            merchants=1_000,
+            drift=drift,
+        )
 
     return make
 
@@ -40,13 +48,24 @@ STREAMS = (
 )
 
 
-def _case(rng: np.random.Generator, stream: Any, choices: list[contracts.Choice], counts: KeyCounts) -> figures.Case:
+def _case(rng: np.random.Generator, stream: Any, choices: list[contracts.Choice], counts: KeyCounts) -> DemoCase:
     name, key, sub_key, private = stream
     trials = []
     for choice in choices:
         lanes = LaneCounts(rng.poisson(20, (int(choice.contract.spec.lanes), BUCKETS)), 0, 10)
         scopes = order_kept(choice.contract, counts.of_day)
-        trials.append(figures.trial(choice, lanes, scopes, Parted(2, 0), Parted(9, 1) if sub_key else None))
+        rides = Parted(groups=9, parted=1) if sub_key else None
+        trials.append(figures.trial(choice, lanes, scopes, Parted(groups=2, parted=0), rides))
     seen = {key: [1] for key in counts.keys}
     hot = figures.hot_keys(counts, 64, seen, seen)
-    return figures.Case(name, key, sub_key, private, 100, 2, len(choices) - 1, trials, hot)
+    return DemoCase(
+        name=name,
+        key=key,
+        sub_key=sub_key,
+        private=private,
+        records=100,
+        distinct_keys=2,
+        chosen=len(choices) - 1,
+        trials=trials,
+        hot_keys=hot,
+    )

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from keylane.geo.bits import ancestor, cell_name, resolution
+from keylane.documents.geo_table import GeoLeaf, GeoTableDocument
+from keylane.geo.bits import ancestor, cell_name
 from keylane.geo.cells import cells_of
 
 __all__ = ["CITIES", "city_places", "geo_table_document", "leaves_of", "match_document"]
@@ -68,10 +69,10 @@ def packed(leaves: dict[int, int], lanes: int) -> dict[int, int]:
 
 def geo_table_document(
     places: np.ndarray | None = None, *, lanes: int = 12, most: int = 120, source: str = "rides/", timed: bool = True
-) -> dict[str, Any]:
+) -> GeoTableDocument:
     """A document of schema keylane.geo-table/1."""
     seen = city_places(6_000) if places is None else places
-    leaves = leaves_of(seen, most) if len(seen) else {}
+    leaves = leaves_of(seen, most)
     lane_of = packed(leaves, lanes)
     loads, hours = [0] * lanes, [[0] * 24 for _ in range(lanes)]
     for cell, records in leaves.items():
@@ -79,13 +80,13 @@ def geo_table_document(
         for hour in range(24):
             day = 1 + 0.7 * cos(radians(15 * (hour - 18 + (cell >> 45) % 24)))
             hours[lane_of[cell]][hour] += round(records * day / 24) if timed else (records if hour == 0 else 0)
-    mean = sum(loads) / lanes or 1
+    mean = sum(loads) / lanes
     cv = float(np.std(loads) / mean)
-    return {
+    made = {
         "schema": "keylane.geo-table/1",
         "source": source,
         "records": sum(loads),
-        "dead": {"null-place": 3, "place-zero": 2} if len(seen) else {},
+        "dead": {"null-place": 3, "place-zero": 2},
         "lanes": lanes,
         "strategy": "hours",
         "tau": 0.3,
@@ -112,7 +113,7 @@ def geo_table_document(
             {"strategy": "hash res 3", "cv": 0.33, "worst_hour_cv": 0.41},
             {"strategy": "abs-long-hashcode", "cv": 1.76, "worst_hour_cv": 1.9},
         ],
-        "copies_per_rider": {"1000": 1.06, "2000": 1.11, "5000": 1.25} if len(seen) else {},
+        "copies_per_rider": {"1000": 1.06, "2000": 1.11, "5000": 1.25},
         "moved": None,
         "lane_loads": loads,
         "hours": hours,
@@ -122,9 +123,10 @@ def geo_table_document(
         ],
         "notes": ["places without a time count as one hour"],
     }
+    return GeoTableDocument.model_validate(made)
 
 
-def match_document(table: dict[str, Any] | None = None, *, picture: bool = True) -> dict[str, Any]:
+def match_document(table: GeoTableDocument | None = None, *, picture: bool = True) -> dict[str, Any]:
     """A document of schema keylane.match/1."""
     made = table or geo_table_document()
     return {
@@ -134,12 +136,12 @@ def match_document(table: dict[str, Any] | None = None, *, picture: bool = True)
         "target": "matches/",
         "contract": "rides",
         "fingerprint": "ab" * 32,
-        "lanes": made["lanes"],
+        "lanes": made.lanes,
         "radius_m": 1000.0,
         "nearest": None,
         "expire_s": 60.0,
         "riders": 2_000,
-        "pings": made["records"],
+        "pings": made.records,
         "pairs": 9_120,
         "riders_with_a_match": 1_874,
         "recall": 1.0,
@@ -149,7 +151,7 @@ def match_document(table: dict[str, Any] | None = None, *, picture: bool = True)
         "offers": {"granted": 1_700, "refused": 12, "mean_distance_m": 412.0},
         "metrics": {
             "match_latency_ms": {"p50": 212.0, "p99": 890.0},
-            "lag": [{"lane": lane, "records": lane % 5} for lane in range(made["lanes"])],
+            "lag": [{"lane": lane, "records": lane % 5} for lane in range(made.lanes)],
             "border_share": 0.08,
             "ghosts_dropped": 7,
             "tombstones": 120,
@@ -158,21 +160,16 @@ def match_document(table: dict[str, Any] | None = None, *, picture: bool = True)
             "lane_cv": 0.011,
             "noise_floor": 0.009,
         },
-        "lane_loads": made["lane_loads"],
+        "lane_loads": made.lane_loads,
         "seconds": 12.5,
         "notes": [],
-        "picture": {"cells": [_met(one) for one in made["cells"]], "hours": made["hours"], "resolution": 5}
+        "picture": {"cells": [_met(one) for one in made.cells], "hours": made.hours, "resolution": 5}
         if picture
         else None,
     }
 
 
-def _met(one: dict[str, Any]) -> dict[str, Any]:
-    requests = one["records"] // 4
-    counts = {"pings": one["records"], "requests": requests, "copies": requests // 12}
-    return {"cell": one["cell"], "lane": one["lane"], **counts}
-
-
-def deepest(document: dict[str, Any]) -> int:
-    """The finest resolution of a document's cells."""
-    return max(resolution(int(one["cell"], 16)) for one in document["cells"])
+def _met(one: GeoLeaf) -> dict[str, Any]:
+    requests = one.records // 4
+    counts = {"pings": one.records, "requests": requests, "copies": requests // 12}
+    return {"cell": one.cell, "lane": one.lane, **counts}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 from tests.unit.report.documents import plan_document
 
-from keylane.errors import UsageError
+from keylane.documents.profile import KeyRank, ProfileWindows
+from keylane.errors import DataError, UsageError
 from keylane.report import svg_charts
 from keylane.report.charts import Chart, heat_map, key_ranks, lane_loads, strategies
 from keylane.report.heatmap import waits_for
@@ -18,24 +20,54 @@ from keylane.report.svg_charts import strategies as dots
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from keylane.documents.plan import PlanDocument
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def plan() -> dict[str, Any]:
+def plan() -> PlanDocument:
     return plan_document()
 
 
 @pytest.fixture(scope="module")
-def charts(plan: dict[str, Any]) -> dict[str, Chart]:
-    after = plan["over_time"]["after"]
+def charts(plan: PlanDocument) -> dict[str, Chart]:
+    after = plan.over_time.after
     return {
-        "heat": heat_map(after, plan["profile"]["windows"]),
+        "heat": heat_map(after, plan.profile.windows),
         "ranks": key_ranks(plan),
-        "of a profile": key_ranks(plan["profile"]),
+        "of a profile": key_ranks(plan.profile),
         "strategies": strategies(plan),
         "loads": lane_loads(after),
     }
+
+
+def test_what_a_command_printed_gives_the_same_charts(plan: PlanDocument, charts: dict[str, Chart]) -> None:
+    printed = json.loads(json.dumps(plan.as_json()))
+    after = printed["over_time"]["after"]
+    assert charts == {
+        "heat": heat_map(after, printed["profile"]["windows"]),
+        "ranks": key_ranks(printed),
+        "of a profile": key_ranks(printed["profile"]),
+        "strategies": strategies(printed),
+        "loads": lane_loads(after),
+    }
+
+
+def test_a_plan_that_was_saved_before_places_were_known_is_drawn(plan: PlanDocument) -> None:
+    printed = plan.as_json()
+    del printed["geo"]
+    for row in (printed["today"], printed["chosen"], *printed["candidates"]):
+        del row["resolution"]
+    assert strategies(printed) == strategies(plan)
+
+
+def test_what_is_no_plan_is_refused_with_the_field_that_is_wrong(plan: PlanDocument) -> None:
+    with pytest.raises(DataError, match="not a document of keylane plan: got 'profile: Field required'"):
+        strategies({})
+    rows = [{**row.as_json(), "lanes": "many"} for row in plan.candidates]
+    with pytest.raises(DataError, match=r"candidates\.0\.lanes: Input should be a valid integer"):
+        strategies({**plan.as_json(), "candidates": rows})
 
 
 def test_each_chart_is_an_svg_that_needs_nothing_else(charts: dict[str, Chart]) -> None:
@@ -67,28 +99,29 @@ def test_styles_touch_nothing_but_charts(charts: dict[str, Chart]) -> None:
     assert not [one for one in selectors if one and not one.startswith((".keylane-chart", ".keylane-page"))]
 
 
-def test_hostile_names_stay_text(plan: dict[str, Any]) -> None:
+def test_hostile_names_stay_text(plan: PlanDocument) -> None:
     hostile = '</text><script>alert(1)</script>"'
-    side = {**plan["over_time"]["after"], "title": hostile}
+    side = {**plan.over_time.after.as_json(), "title": hostile}
     root = ET.fromstring(heat_map(side).svg)
     assert not list(root.iter(f"{SVG}script"))
     assert hostile in [one.text for one in root.iter(f"{SVG}text")]
-    one = {**plan, "candidates": [{**row, "because": hostile, "strategy": hostile} for row in plan["candidates"]]}
+    rows = [row.model_copy(update={"because": hostile, "strategy": hostile}) for row in plan.candidates]
+    one = plan.model_copy(update={"candidates": rows})
     assert not list(ET.fromstring(strategies(one).svg).iter(f"{SVG}script"))
 
 
-def test_every_candidate_has_one_mark_and_says_why_it_is_refused(plan: dict[str, Any]) -> None:
+def test_every_candidate_has_one_mark_and_says_why_it_is_refused(plan: PlanDocument) -> None:
     drawn = dots(plan)
     marks = re.findall(r'<g class="mark dot( refused)?" data-lanes="\d+"><title>([^<]*)</title>', drawn)
-    others = [one for one in plan["candidates"] if one["strategy"] != "today"]
+    others = [one for one in plan.candidates if one.strategy != "today"]
     assert len(marks) == len(others)
-    assert sum(bool(refused) for refused, _ in marks) == sum(not one["allowed"] for one in others)
+    assert sum(bool(refused) for refused, _ in marks) == sum(not one.allowed for one in others)
     assert all(("refused: " in says) == bool(refused) for refused, says in marks)
     assert drawn.count('class="mark today"') == 1
-    assert f"chosen: 12 lanes, {plan['chosen']['max_over_mean']:.2f}×" in drawn
+    assert f"chosen: 12 lanes, {plan.chosen.max_over_mean:.2f}×" in drawn
 
 
-def test_a_more_even_candidate_is_further_left_and_more_lanes_are_larger(plan: dict[str, Any]) -> None:
+def test_a_more_even_candidate_is_further_left_and_more_lanes_are_larger(plan: PlanDocument) -> None:
     drawn = dots(plan)
     found = re.findall(
         r"<title>([a-z0-9-]+), (\d+) lanes\nfullest lane ([\d.]+)×.*?"
@@ -102,7 +135,7 @@ def test_a_more_even_candidate_is_further_left_and_more_lanes_are_larger(plan: d
     assert [sizes[n] for n in (12, 24, 48, 96)] == sorted(sizes.values())
 
 
-def test_scopes_stand_from_the_strongest_to_none(plan: dict[str, Any]) -> None:
+def test_scopes_stand_from_the_strongest_to_none(plan: PlanDocument) -> None:
     assert re.findall(r'class="scope said">([^<]+)<', dots(plan)) == [
         "order kept per key",
         "order kept per key and window",
@@ -112,7 +145,7 @@ def test_scopes_stand_from_the_strongest_to_none(plan: dict[str, Any]) -> None:
 
 
 def test_the_curve_falls_and_has_a_line_where_a_key_fills_a_lane() -> None:
-    ranks = [{"rank": rank, "share": 0.2 / rank, "cumulative": 0.5} for rank in (1, 10, 100)]
+    ranks = [KeyRank(rank=rank, share=0.2 / rank, cumulative=0.5) for rank in (1, 10, 100)]
     drawn = svg_charts.key_ranks(ranks, [12, 24, 12])
     path = re.findall(r'<path d="M([^"]+)" class="curve"', drawn)[0]
     points = [tuple(map(float, point.split())) for point in path.split("L")]
@@ -136,7 +169,7 @@ def test_a_thousand_lanes_are_one_outline() -> None:
 
 
 def test_new_keys_are_part_of_the_distinct_ones() -> None:
-    windows = {"kind": "position", "edges": [0, 5, 9], "records": [5, 4], "distinct_keys": [4, 3], "new_keys": [4, 1]}
+    windows = ProfileWindows(kind="position", edges=[0, 5, 9], records=[5, 4], distinct_keys=[4, 3], new_keys=[4, 1])
     drawn = svg_charts.distinct_keys(windows)
     assert "3 distinct keys, 1" in drawn
     heights = re.findall(r'height="([\d.]+)" class="(all|new)"', drawn)

@@ -12,6 +12,7 @@ from tests.unit.report.geo_documents import city_places, geo_table_document, mat
 from tests.unit.report.reading import read
 from tests.unit.report.test_documents import problems
 
+from keylane.documents.geo_table import GeoLeaf
 from keylane.errors import DataError
 from keylane.report.geo_pages import geo_table_page, match_page, write_geo_table, write_match
 from keylane.report.map import map_data, match_picture, picture
@@ -20,13 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOSTILE = '</script><img src=x onerror="window.harm=1">'
-NOBODY = np.empty((0, 2))
 
 
 def pages() -> dict[str, str]:
     return {
         "table": geo_table_page(geo_table_document()),
-        "no place": geo_table_page(geo_table_document(NOBODY)),
         "no time": geo_table_page(geo_table_document(timed=False)),
         "hostile": geo_table_page(geo_table_document(source=HOSTILE)),
         "match": match_page(match_document()),
@@ -40,8 +39,8 @@ def made() -> dict[str, str]:
 
 
 def test_the_made_up_documents_are_what_the_commands_print() -> None:
-    assert problems(geo_table_document()) == []
-    assert problems(geo_table_document(timed=False)) == []
+    assert problems(geo_table_document().as_json()) == []
+    assert problems(geo_table_document(timed=False).as_json()) == []
     printed = {name: value for name, value in match_document().items() if name != "picture"}
     assert problems(printed) == []
     assert problems({**printed, "pairs": "many"}), "the twin: a document that no command prints"
@@ -68,7 +67,6 @@ def test_a_page_that_is_not_well_formed_is_noticed(made: dict[str, str]) -> None
 def test_the_map_comes_first_and_what_there_is_nothing_of_is_left_out(made: dict[str, str]) -> None:
     assert sections(made["table"]) == ["map", "hours", "beside", "loads", "how"]
     assert sections(made["no time"]) == ["map", "beside", "loads", "how"]
-    assert sections(made["no place"]) == ["map", "beside", "how"]
     assert sections(made["match"]) == ["map", "hours", "loads", "lag", "dead", "how"]
     assert sections(made["no picture"]) == ["map", "loads", "lag", "dead", "how"]
 
@@ -80,12 +78,12 @@ def test_a_source_that_is_markup_is_text(made: dict[str, str]) -> None:
 
 def test_the_headline_says_what_was_promised_on_records_that_were_not_fitted_on(made: dict[str, str]) -> None:
     document = geo_table_document()
-    held = document["balance"]["held_out"]["cv"] * 100
+    assert document.balance.held_out is not None
+    held = document.balance.held_out.cv * 100
     headline = re.sub(r"<.*?>", "", re.findall(r"<h1>.*?</h1>", made["table"])[0])
-    assert headline.startswith(f"{document['leaves']:,} cells on 12 lanes: ")
+    assert headline.startswith(f"{document.leaves:,} cells on 12 lanes: ")
     assert f" {held:.2f}" in headline
     assert "176\N{NO-BREAK SPACE}%" in made["table"], "a CV above 100 % is said as it is"
-    assert "No place was found" in made["no place"]
 
 
 def test_a_match_says_who_was_served_and_what_brute_force_found(made: dict[str, str]) -> None:
@@ -116,15 +114,15 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
 
 def test_every_leaf_is_on_the_map_and_its_ancestors_hold_what_it_holds() -> None:
     document = geo_table_document()
-    data = map_data(picture(document["cells"], 1000.0), document["lanes"])
+    data = map_data(picture(document.cells, 1000.0), document.lanes)
     names = data["cells"]["names"].split(" ")
-    assert {one["cell"].rstrip("f") for one in document["cells"]} <= set(names)
+    assert {one.cell.rstrip("f") for one in document.cells} <= set(names)
     coarse = sum(name[1] == "3" for name in names)
-    assert coarse < len(document["cells"]) < len(names)
+    assert coarse < len(document.cells) < len(names)
 
 
 def test_a_cell_of_a_match_may_have_several_lanes() -> None:
-    cell = geo_table_document()["cells"][0]["cell"]
+    cell = geo_table_document().cells[0].cell
     one = {"cell": cell, "lane": 3, "pings": 10, "requests": 2, "copies": 1}
     found = match_picture([one, {**one, "lane": 5, "pings": 4}], 1000.0)
     (leaf,) = found.leaves.values()
@@ -135,7 +133,7 @@ def test_a_cell_of_a_match_may_have_several_lanes() -> None:
 
 def test_a_cell_that_is_none_is_refused() -> None:
     with pytest.raises(DataError, match="a cell that is none"):
-        picture([{"cell": "zebra", "lane": 0, "records": 1}], 1000.0)
+        picture([GeoLeaf(cell="8" + "f" * 14, lane=0, records=1, hour=None)], 1000.0)
 
 
 @pytest.mark.parametrize(
@@ -144,17 +142,19 @@ def test_a_cell_that_is_none_is_refused() -> None:
         (city_places(800, cities=((40.71, -74.0, 1.0),)), "Country"),
         (city_places(800), "World"),
         (np.array([[40.71, -74.0], [40.72, -74.01]]), "City"),
-        (NOBODY, "World"),
     ],
 )
 def test_the_page_opens_with_the_closest_view_that_shows_most_of_it(places: Any, view: str) -> None:
-    document = geo_table_document(places)
-    assert map_data(picture(document["cells"], 1000.0), 12)["open"] == view
+    assert map_data(picture(geo_table_document(places).cells, 1000.0), 12)["open"] == view
+
+
+def test_without_a_cell_the_page_opens_with_the_world() -> None:
+    assert map_data(picture([], 1000.0), 12)["open"] == "World"
 
 
 def test_the_page_of_a_city_has_no_coast_of_the_world_beyond_the_coarsest() -> None:
     city = geo_table_document(city_places(800, cities=((40.71, -74.0, 1.0),)))
     small, large = (
-        len(json.dumps(map_data(picture(one["cells"], 1e3), 12)["land"])) for one in (city, geo_table_document())
+        len(json.dumps(map_data(picture(one.cells, 1e3), 12)["land"])) for one in (city, geo_table_document())
     )
     assert small < 60_000 < large < 200_000

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.unit.report.documents import changed
 from tests.unit.report.reading import read
 
 from keylane.report.demo_page import demo_page
@@ -17,7 +18,9 @@ from keylane.report.html import Markup, page
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Document = Callable[..., dict[str, Any]]
+    from keylane.documents.demo import DemoFigures
+
+    Document = Callable[..., DemoFigures]
 
 HOSTILE = "<script>alert(1)</script>\"'&\u2028</script>"
 
@@ -54,12 +57,13 @@ def test_the_policy_allows_the_one_script_and_the_one_style_and_nothing_else(doc
 
 
 def test_a_merchant_named_like_a_script_does_no_harm(document: Document) -> None:
-    hostile = document(HOSTILE)
-    for case in hostile["cases"]:
-        case["private"] = False
-        for trial in case["trials"]:
-            trial["title"] = HOSTILE
-    text = demo_page(hostile)
+    def plant(plain: dict[str, Any]) -> None:
+        for case in plain["cases"]:
+            case["private"] = False
+            for trial in case["trials"]:
+                trial["title"] = HOSTILE
+
+    text = demo_page(changed(document(HOSTILE), plant))
     assert read(text).problems == []
     assert [tag for tag, _ in read(text).elements].count("script") == 2
     assert "&lt;script&gt;alert(1)" in text
@@ -107,6 +111,5 @@ def test_what_was_learned_is_marked_as_in_or_out_of_sample(document: Document) -
 
 @pytest.mark.parametrize(("unplaced", "said"), [(0, "got a lane"), (3, "3 placements found no lane.")])
 def test_records_without_a_lane_are_said(document: Document, unplaced: int, said: str) -> None:
-    one = document()
-    one["cases"][1]["trials"][2]["unplaced"] = unplaced
+    one = changed(document(), lambda plain: plain["cases"][1]["trials"][2].update(unplaced=unplaced))
     assert said in demo_page(one)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from keylane import __version__
+from keylane.documents.demo import DemoCase, DemoFigures, Parted
 from keylane.errors import DataError, KeylaneError, SparkError, TargetError
 from keylane.pipelines.demo import contracts, figures, traffic
-from keylane.pipelines.demo.figures import BUCKETS, NOON, SCHEMA, Case, Demo, KeyCounts, LaneCounts, Parted, order_kept
+from keylane.pipelines.demo.figures import BUCKETS, NOON, KeyCounts, LaneCounts, order_kept
 from keylane.pipelines.demo.traffic import DAY, MINUTE
 from keylane.spark import route
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.contract.model import Contract
+    from keylane.documents.demo import DemoTrial, LaneDrift
     from keylane.pipelines.demo.contracts import Choice
 
     Say = Callable[[str], None]
@@ -88,7 +90,7 @@ def parted(routed: DataFrame, group: str, contracts: int) -> list[Parted]:
     several = [(F.min(_lane(i)) != F.max(_lane(i))).cast("int").alias(_lane(i)) for i in range(contracts)]
     sums = [F.sum(_lane(i)).alias(_lane(i)) for i in range(contracts)]
     row: Any = routed.groupBy(group).agg(*several).agg(F.count("*").alias("groups"), *sums).first()
-    return [Parted(row["groups"], row[_lane(i)] or 0) for i in range(contracts)]
+    return [Parted(groups=row["groups"], parted=row[_lane(i)] or 0) for i in range(contracts)]
 
 
 def lanes_seen(routed: DataFrame, key: str, keys: Sequence[str], contracts: int) -> list[dict[str, list[int]]]:
@@ -117,7 +119,7 @@ FILES: Final = 4
 class _Stream:
     """A stream before it is tried: its name, its key, the group inside a key that must not part, how it is made."""
 
-    name: str
+    name: Literal["payments", "rides", "queries"]
     key: str
     sub_key: str | None
     private: bool
@@ -148,7 +150,7 @@ def told(to: Path) -> Iterator[None]:
         raise SparkError.of("Spark failed in the demo", got=str(error).partition("\n")[0]) from error
 
 
-def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say: Say) -> Demo:
+def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say: Say) -> DemoFigures:
     """Run every step; `say` hears of each. The folder must be there."""
     days = [(stream, _written(to, stream, seed, sizes, say)) for stream in STREAMS]
     cases, drift = [], []
@@ -160,9 +162,17 @@ def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say
         if stream.name == "payments":
             drift = _drift(tallied, sizes.merchants)
             say(f"drift: {len(drift)} changes of lane count for {sizes.merchants:,} merchants")
-    made = (SCHEMA, __version__, spark.version, seed, sizes.scale, f"{traffic.DAY:%Y-%m-%d}")
-    demo = Demo(*made, cases, sizes.merchants, drift)
-    (to / "figures.json").write_text(json.dumps(figures.as_document(demo)), encoding="utf-8")
+    demo = DemoFigures(
+        version=__version__,
+        spark=spark.version,
+        seed=seed,
+        scale=sizes.scale,
+        day=f"{traffic.DAY:%Y-%m-%d}",
+        cases=cases,
+        merchants=sizes.merchants,
+        drift=drift,
+    )
+    (to / "figures.json").write_text(json.dumps(demo.as_json()), encoding="utf-8")
     return demo
 
 
@@ -179,7 +189,7 @@ def _written(to: Path, stream: _Stream, seed: int, sizes: traffic.Sizes, say: Sa
     return folder
 
 
-def _case(to: Path, stream: _Stream, day: DataFrame, tallied: KeyCounts, say: Say) -> Case:
+def _case(to: Path, stream: _Stream, day: DataFrame, tallied: KeyCounts, say: Say) -> DemoCase:
     choices = stream.choices(tallied.of_morning)
     for choice in choices:
         _write_contract(to, choice)
@@ -190,7 +200,7 @@ def _case(to: Path, stream: _Stream, day: DataFrame, tallied: KeyCounts, say: Sa
         seen = lanes_seen(routed, stream.key, tallied.heaviest(SHOWN), len(choices))
     finally:
         routed.unpersist()
-    return Case(
+    return DemoCase(
         name=stream.name,
         key=stream.key,
         sub_key=stream.sub_key,
@@ -203,9 +213,7 @@ def _case(to: Path, stream: _Stream, day: DataFrame, tallied: KeyCounts, say: Sa
     )
 
 
-def _trials(
-    stream: _Stream, choices: list[Choice], routed: DataFrame, tallied: KeyCounts, say: Say
-) -> list[figures.Trial]:
+def _trials(stream: _Stream, choices: list[Choice], routed: DataFrame, tallied: KeyCounts, say: Say) -> list[DemoTrial]:
     trials = []
     lanes = lane_counts(routed, [int(choice.contract.spec.lanes) for choice in choices])
     keys = parted(routed, stream.key, len(choices))
@@ -229,7 +237,7 @@ def _write_contract(to: Path, choice: Choice) -> None:
     (folder / f"{choice.name}.yaml").write_text(choice.text, encoding="utf-8")
 
 
-def _drift(tallied: KeyCounts, merchants: int) -> list[figures.Drift]:
+def _drift(tallied: KeyCounts, merchants: int) -> list[LaneDrift]:
     """All merchants, also those without a payment today: their next one moves just the same."""
     names = traffic.all_merchants(merchants).to_pylist()
     of_day = tallied.of_day

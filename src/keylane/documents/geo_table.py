@@ -1,0 +1,98 @@
+"""The document of `keylane geo table`. Made by `plan.geo_document`, drawn by `report.geo_pages`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from keylane.contract.names import MAX_LANES
+from keylane.documents.model import AtLeastOne, AtLeastZero, Count, Digest, Document, Number, PathText, Share
+
+NoPlace: TypeAlias = Literal[
+    "null-place",
+    "place-not-finite",
+    "place-swapped",
+    "place-out-of-range",
+    "place-zero",
+    "malformed-key",
+    "malformed-record",
+]
+
+
+class GeoFigures(Document):
+    """How even a table is on some records."""
+
+    cv: AtLeastZero
+    worst_hour_cv: AtLeastZero | None = Field(description="Null where places have no time.")
+    max_over_mean: AtLeastZero
+    noise_floor: AtLeastZero = Field(
+        description="The CV that chance alone gives on so many records; of the held-out half: to a table that is "
+        "perfect for the other half."
+    )
+    hour_noise_floor: AtLeastZero | None = Field(description="The same of the worst hour.")
+
+
+class GeoBalance(GeoFigures):
+    """Of the table on all records, which it is fitted on."""
+
+    held_out: GeoFigures | None = Field(description="Of a table fitted on one half of the records, on the other half.")
+    least_cv: AtLeastZero = Field(description="No table of home cells goes below it.")
+
+
+class GeoBeside(Document):
+    """Another strategy on the same records."""
+
+    strategy: str = Field(min_length=1)
+    cv: AtLeastZero
+    worst_hour_cv: AtLeastZero | None
+
+
+class GeoMoved(Document):
+    """What a sticky change moves."""
+
+    share: Share
+    leaves: Count
+
+
+class GeoLeaf(Document):
+    """A leaf of the table."""
+
+    cell: str = Field(pattern="^8[0-9a-f]{14}$")
+    lane: Count
+    records: Count
+    hour: Annotated[int, Field(ge=0, le=23)] | None = Field(description="Its busiest UTC hour.")
+
+
+class GeoTableDocument(Document):
+    """A lane table from traffic, how even it is, and what stands beside it."""
+
+    model_config = ConfigDict(title="keylane geo table -o json")
+
+    schema_: Literal["keylane.geo-table/1"] = "keylane.geo-table/1"
+    source: PathText
+    records: AtLeastOne = Field(description="Records with a place.")
+    dead: dict[NoPlace, AtLeastOne] = Field(description="Records without a place, by reason.")
+    lanes: int = Field(ge=1, le=MAX_LANES)
+    strategy: Literal["hours", "curve"]
+    tau: Annotated[Number, Field(gt=0)]
+    resolution: int = Field(ge=0, le=9)
+    leaves: AtLeastOne
+    epoch: AtLeastOne
+    checksum: Digest
+    balance: GeoBalance
+    beside: list[GeoBeside] = Field(min_length=1, description="Other strategies on the held-out half.")
+    copies_per_rider: (
+        dict[
+            Annotated[str, StringConstraints(pattern="^[0-9.e+]+$")],
+            Annotated[Number, Field(ge=1)],
+        ]
+        | None
+    ) = Field(description="Lanes within so many metres of a record, on average; null where no radius was given.")
+    moved: GeoMoved | None
+    lane_loads: list[Count] = Field(min_length=1)
+    hours: list[Annotated[list[AtLeastZero], Field(min_length=24, max_length=24)]] | None = Field(
+        description="Records of each lane by UTC hour; a record without a time counts alike in each."
+    )
+    cells: list[GeoLeaf] = Field(min_length=1, description="Every leaf along the curve.")
+    notes: list[Annotated[str, StringConstraints(min_length=1)]]

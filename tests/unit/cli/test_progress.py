@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keylane.cli.progress import RouteProgress, counted, progress_line
+from keylane.cli.progress import RouteProgress, StatusLine, counted, progress_line
 from keylane.pipelines.route import Done
 from keylane.systems.folders.folder import Counts
 
@@ -81,3 +81,16 @@ def test_nothing_is_shown_when_nobody_watches(tmp_path: Path, capsys: pytest.Cap
     unwatched.say("something")
     assert capsys.readouterr().err == "route: something\n"
     assert unwatched.seconds() >= 0
+
+
+def test_where_nobody_watches_a_status_is_a_line_of_its_own_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    line = StatusLine(seconds=3_600.0)
+    for text in ("first", "second"):
+        line.show(text)
+    line.clear()
+    assert capsys.readouterr().err == "first\n"
+    often, never = StatusLine(seconds=0.0), StatusLine()
+    for text in ("first", "second"):
+        often.show(text)
+        never.show(text)
+    assert capsys.readouterr().err == "first\nsecond\n"

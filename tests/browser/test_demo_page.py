@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.browser.conftest import browser_programs
-from tests.browser.faults import broken, planted
+from tests.browser.planted_faults import broken, planted
 
 from keylane.documents.demo import DemoFigures
 from keylane.report.demo_page import demo_page

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.browser.faults import broken
+from tests.browser.planted_faults import broken
 from tests.unit.report.geo_documents import city_places, geo_table_document, match_document
 
 from keylane.documents.geo_table import GeoLeaf, GeoTableDocument

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.browser.faults import broken, planted, without_policy
-from tests.unit.report.documents import changed, plan_document, profile_document
+from tests.browser.planted_faults import broken, planted, without_policy
+from tests.unit.report.plan_documents import changed, plan_document, profile_document
 
 from keylane.report.plan_page import plan_page, profile_page
 

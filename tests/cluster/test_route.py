@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 import pytest
 from tests.cluster.conftest import plain_environment
-from tests.route.worlds import CONTRACT, faults, write_files
+from tests.route.killable_routes import CONTRACT, faults, write_files
 
 from keylane import Router, parse_contract
 from keylane.testing.folders import lanes_of, problems

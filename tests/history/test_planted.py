@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.history.worlds import ONCE, REPEATED, clean
+from tests.history.generated_histories import ONCE, REPEATED, clean
 
 from keylane.testing.history import RULES, Settings, check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.history.worlds import World
+    from tests.history.generated_histories import World
 
 SEEDS = range(8)
 EXACTLY, AT_LEAST = Settings(), Settings(mode="at-least-once")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.history.worlds import ONCE, REPEATED, clean
+from tests.history.generated_histories import ONCE, REPEATED, clean
 
 from keylane.errors import DataError
 from keylane.history.rows import running_max, shown_key

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.history.targets import make, payments, rewrite
+from tests.history.written_targets import make, payments, rewrite
 
 from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.verify.run import verify

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.integration.commands import dev_kafka
 from tests.integration.topics import create_topic
-from tests.route.worlds import ROOT
+from tests.route.killable_routes import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
-from tests.integration.test_profile_kafka import BEGAN, send
+from tests.integration.timed_records import BEGAN, send
 
 from keylane.pipelines.geo_table import TableWish, geo_table
 from keylane.pipelines.profile.run import Options

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.integration.kills import wait_until
-from tests.integration.routed import BASE, read_committed
+from tests.integration.killable_routes import wait_until
+from tests.integration.route_records import BASE, read_committed
 
 from keylane.spark import kafka_writer
 from keylane.spark.kafka_writer import PERMANENT, WRITE_ERROR, Division, write

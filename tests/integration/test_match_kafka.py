@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from confluent_kafka import Producer
 from tests.integration.topics import read_back
-from tests.match.worlds import expected, found_in, geo_contract, pings, requests
+from tests.match.batch_traffic import expected, found_in, geo_contract, pings, requests
 
 from keylane.errors import DataError, TargetError
 from keylane.geo.cells import cells_of

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 from tests.integration.topics import create_topic, read_back
-from tests.match.killing import run_and_die, run_to_the_end
-from tests.match.streams import matches, world
-from tests.match.worlds import geo_contract
+from tests.match.batch_traffic import geo_contract
+from tests.match.killable_matches import run_and_die, run_to_the_end
+from tests.match.stream_traffic import matches, world
 
 from keylane.geo.cells import cells_of
 from keylane.pipelines.match.follow import Following, follow

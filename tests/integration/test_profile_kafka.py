@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
+from tests.integration.timed_records import BEGAN, Sent, send
 from tests.integration.topics import read_back
 
 from keylane import Router, partitioner
@@ -18,10 +18,9 @@ from keylane.pipelines.profile.run import Options, profile
 from keylane.pipelines.route import KafkaOptions
 from keylane.plan.contract_text import Means
 from keylane.plan.planner import Question, assumed, heat_of, make_plan
-from keylane.systems.broker import librdkafka_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -29,23 +28,6 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.profile.model import Profile
     from keylane.systems.broker import Cluster
-
-#: An hour ago: a broker forgets what is older than a week.
-BEGAN = int(time.time()) * 1000 - 3_600_000
-Sent = tuple[bytes | None, bytes, int]
-
-
-def send(broker: Cluster, topic: str, records: Iterable[Sent], **settings: Any) -> None:
-    """Send records with their times, as a Java producer places them."""
-    producer = Producer({**librdkafka_settings(broker), "partitioner": "murmur2_random", **settings})
-    if "transactional.id" in settings:
-        producer.init_transactions()
-        producer.begin_transaction()
-    for key, value, at in records:
-        producer.produce(topic, value, key=key, timestamp=at)
-    if "transactional.id" in settings:
-        producer.abort_transaction()
-    producer.flush()
 
 
 def payments(count: int = 200) -> list[Sent]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from tests.integration.routed import BASE, contract, faults, numbered, read_committed, send
+from tests.integration.route_records import BASE, contract, faults, numbered, read_committed, send
 
 from keylane import Router
 from keylane.errors import BrokerError, DataError, LaneCountError, TargetError, UsageError

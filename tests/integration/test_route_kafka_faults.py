@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from tests.integration.kills import Routes, SparkRoutes, kill_group, wait_until, workers_of
-from tests.integration.routed import contract, read_committed
+from tests.integration.killable_routes import Routes, SparkRoutes, kill_group, wait_until, workers_of
+from tests.integration.route_records import contract, read_committed
 from tests.integration.topics import create_topic
 
 from keylane import Router

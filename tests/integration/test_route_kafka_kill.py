@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.kills import Routes
-from tests.integration.routed import contract, faults, numbered, read_committed, send
+from tests.integration.killable_routes import Routes
+from tests.integration.route_records import contract, faults, numbered, read_committed, send
 from tests.integration.topics import create_topic
 
 from keylane.pipelines.route import KafkaOptions, Options, route

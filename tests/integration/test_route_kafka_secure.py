@@ -13,9 +13,9 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.routed import CONTRACT, contract, faults, numbered, read_committed, send
+from tests.integration.route_records import CONTRACT, contract, faults, numbered, read_committed, send
 from tests.integration.topics import create_topic
-from tests.route.worlds import ROOT, environment, quick_conf
+from tests.route.killable_routes import ROOT, environment, quick_conf
 
 from keylane.systems.broker.tls import USER, password_file
 

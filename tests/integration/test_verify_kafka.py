@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from jsonschema import Draft202012Validator
-from tests.integration.histories import LANES, Message, Topics, rows_of
-from tests.integration.routed import contract
+from tests.integration.route_records import contract
+from tests.integration.written_topics import LANES, Message, Topics, rows_of
 
 from keylane import Router
 from keylane.cli.main import _run

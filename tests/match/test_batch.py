@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
-from tests.match.plans import exchanges_above
-from tests.match.worlds import expected, found_in, geo_contract, pings, requests, routed, write
+from tests.match.batch_traffic import expected, found_in, geo_contract, pings, requests, routed, write
+from tests.match.spark_plans import exchanges_above
 
 from keylane.errors import DataError
 from keylane.pipelines.match.batch import agreed_work, match, sides_of, verified

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
-from tests.match.streams import BEGAN, LONDON, SECOND, World, matches, world
-from tests.match.worlds import geo_contract
+from tests.match.batch_traffic import geo_contract
+from tests.match.stream_traffic import BEGAN, LONDON, SECOND, World, matches, world
 
 from keylane.errors import TargetError, UsageError
 from keylane.pipelines.match import follow_batch

@@ -6,10 +6,10 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.match.killing import run_and_die, run_to_the_end, start
-from tests.match.streams import World, matches, world
-from tests.match.worlds import geo_contract
-from tests.route.worlds import kill_after
+from tests.match.batch_traffic import geo_contract
+from tests.match.killable_matches import run_and_die, run_to_the_end, start
+from tests.match.stream_traffic import World, matches, world
+from tests.route.killable_routes import kill_after
 
 from keylane.pipelines.match.follow import Following, follow
 from keylane.pipelines.match.options import Options

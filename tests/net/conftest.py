@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from tests.net.fixed_inputs import contract_file, write_source
 from tests.net.running import keylane
-from tests.net.worlds import contract_file, write_source
 
 if TYPE_CHECKING:
     from pathlib import Path

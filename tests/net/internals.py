@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.history.targets import make as make_target
-from tests.history.targets import payments
+from tests.history.written_targets import make as make_target
+from tests.history.written_targets import payments
 
 import keylane
 from keylane.cli.main import cli, main
@@ -55,21 +55,21 @@ dead_topic: Final[Callable[[str], str]] = kafka_headers.dead_topic
 
 def cluster() -> Any:
     """A Kafka cluster in memory with six lanes on two of three brokers."""
-    from tests.unit.clusters import Admin, on_two_brokers
+    from tests.unit.budget.example_clusters import Admin, on_two_brokers
 
     return Admin(on_two_brokers())
 
 
 def lesson() -> Any:
     """The document of `demo lesson`, whose run needs a broker."""
-    from tests.unit.cli.test_demo_lesson_command import made
+    from tests.unit.cli.lesson_documents import made
 
     return made(lag_samples=0).as_json()
 
 
 def world_of_two() -> Any:
     """Pings and requests around London, in two files each."""
-    from tests.match.streams import world
+    from tests.match.stream_traffic import world
 
     return world(files=2, drivers=20, riders=20)
 

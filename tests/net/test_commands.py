@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from tests.net.fixed_inputs import contract_file, pings, riders
 from tests.net.pages import page_held
 from tests.net.running import document_held, keylane, refusals_held
 from tests.net.snapshots import held, normalised
 from tests.net.trees import tree_held
-from tests.net.worlds import contract_file, pings, riders
 
 from keylane import load_contract
 

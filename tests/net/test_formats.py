@@ -9,10 +9,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 from tests.net import internals
+from tests.net.fixed_inputs import contract_file
 from tests.net.running import document_held
 from tests.net.snapshots import held, normalised
 from tests.net.trees import tree_held
-from tests.net.worlds import contract_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,11 +18,11 @@ import click
 import pytest
 import yaml
 from tests.net import internals
+from tests.net.fixed_inputs import CONTRACTS, contract_file, contract_text, keyed_file
 from tests.net.pages import page_held
 from tests.net.running import document_held, keylane, refusals_held, words_held
 from tests.net.snapshots import held, held_text, normalised, normalised_text
 from tests.net.trees import tree_held
-from tests.net.worlds import CONTRACTS, contract_file, contract_text, keyed_file
 
 import keylane as public
 from keylane import Router, parse_contract, partitioner

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
+    from tests.parity.backends import Outcome
     from tests.parity.cases.case import Case
-    from tests.parity.ways import Outcome
 
     Placing = Callable[[Sequence[Case]], list[list[Outcome]]]
 
@@ -110,7 +110,7 @@ def _asked_for(request: pytest.FixtureRequest, fixture: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def on_spark(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Grouped]:
-    from tests.parity.ways import by_spark
+    from tests.parity.backends import by_spark
 
     way = Grouped(lambda cases: by_spark(spark, cases), _asked_for(request, "on_spark"))
     yield way

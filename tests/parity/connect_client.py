@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.parity.ways import by_spark
+from tests.parity.backends import by_spark
 
 from keylane.spark.java_calls import java_backend
 

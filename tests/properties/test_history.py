@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.history.worlds import ONCE, batch_of, clean
+from tests.history.generated_histories import ONCE, batch_of, clean
 
 from keylane.testing.history import Settings, check, rows
 

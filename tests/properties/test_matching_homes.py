@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.properties.worlds import new_rows, tombstones
+from tests.properties.match_strategies import new_rows, tombstones
 
 from keylane.matching.tables import ENTRIES, STAYS, Kind
 from keylane.matching.timeline import empty_entries, merged, moves, pruned, stays_pruned, until

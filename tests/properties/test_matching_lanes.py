@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.properties.worlds import PLACES, World, adaptive, hashed, through_lanes, world
+from tests.properties.match_strategies import PLACES, World, adaptive, hashed, through_lanes, world
 
 from keylane.geo.bits import ancestor, children, resolution
 from keylane.geo.cells import cell_of, cells_of

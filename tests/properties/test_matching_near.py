@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.properties.worlds import PLACES, world
+from tests.properties.match_strategies import PLACES, world
 
 from keylane.matching import near as searched
 from keylane.matching.brute import brute

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
-from tests.parity.ways import LAYOUTS, by_record, by_spark
-from tests.properties.drawn import cases
+from tests.parity.backends import LAYOUTS, by_record, by_spark
+from tests.properties.contract_strategies import cases
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

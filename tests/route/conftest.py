@@ -1,4 +1,4 @@
-"""Tests of `route` use the session of the whole run (`tests/conftest.py`); those that kill, processes (`worlds`)."""
+"""Tests of `route` use the session of the whole run; those that kill, processes of their own (`killable_routes`)."""
 
 from __future__ import annotations
 

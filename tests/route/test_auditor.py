@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.route.worlds import LANES, contract
+from tests.route.killable_routes import LANES, contract
 
 from keylane import Router
 from keylane.testing.folders import problems

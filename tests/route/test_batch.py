@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
-from tests.route.worlds import LANES, contract, faults, write_files
+from tests.route.killable_routes import LANES, contract, faults, write_files
 
 from keylane.pipelines.route import Options, route
 from keylane.testing.folders import dead_letters, files_of, seen

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.route.worlds import CONTRACT, contract, environment, faults, quick_conf, write_files
+from tests.route.killable_routes import CONTRACT, contract, environment, faults, quick_conf, write_files
 
 from keylane.pipelines.route import Options, route
 from keylane.testing.folders import seen

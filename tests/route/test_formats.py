@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.route.worlds import contract
+from tests.route.killable_routes import contract
 
 from keylane import Router
 from keylane.errors import DataError, TargetError

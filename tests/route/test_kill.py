@@ -1,7 +1,8 @@
 """kill -9 of the whole process tree, in the middle of a route: run again, it is as if nothing had happened.
 
-The steps of a commit are in `test_commit`, without Spark. Here are real routes: the planted points all lie between
-Spark's log of offsets and its log of commits; the long series has every point, and kills by the clock.
+The steps of a commit are in `tests/unit/systems/folders/test_folder.py`, without Spark. Here are real routes: the
+planted points all lie between Spark's log of offsets and its log of commits; the long series has every point, and
+kills by the clock.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.route.worlds import (
+from tests.route.killable_routes import (
     contract,
     faults,
     kill_after,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.route.worlds import contract, faults, write_files
+from tests.route.killable_routes import contract, faults, write_files
 
 from keylane.errors import CountError, DataError, KeylaneError, TargetError, UsageError
 from keylane.pipelines.route import route

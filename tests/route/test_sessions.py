@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.route.worlds import contract, faults, write_files
+from tests.route.killable_routes import contract, faults, write_files
 
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.route import Options, route

@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.route.worlds import contract, write_files
+from tests.route.killable_routes import contract, write_files
 
 from keylane.pipelines.verify.run import verify
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.history.targets import make, payments, rewrite
-from tests.history.worlds import ONCE, REPEATED, clean
+from tests.history.generated_histories import ONCE, REPEATED, clean
+from tests.history.written_targets import make, payments, rewrite
 
 from keylane.history.rows import normal
 from keylane.testing.history import RULES, Settings, check

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import parquet
 from tests.unit.systems import memory
-from tests.unit.systems.test_memory_system import KEYS, SPEC, streams
+from tests.unit.systems.memory_streams import KEYS, SPEC, streams
 
 from keylane.errors import UnsupportedError
 from keylane.pipelines.profile import Options, profile

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.spark.test_profile import records, write
+from tests.spark.profile_sources import records, write
 
 from keylane.cli.main import _run
 from keylane.systems.profiles import read_profile

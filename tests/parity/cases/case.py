@@ -48,7 +48,7 @@ class Case:
 
     @property
     def fits_spark(self) -> bool:
-        """Spark has no unsigned integers, so no frame can hold them; `test_ways` holds that against Spark."""
+        """Spark has no unsigned integers, so no frame can hold them; `test_spark_backends` holds that against Spark."""
         return not any(pa.types.is_unsigned_integer(column.type) for column in self.columns.values())
 
     @cached_property

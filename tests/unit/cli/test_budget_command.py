@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.unit.clusters import Admin, lane, layout, on_two_brokers
+from tests.unit.budget.example_clusters import Admin, lane, layout, on_two_brokers
 
 from keylane.budget.layout import Layout, figures
 from keylane.cli.budget import bytes_of

@@ -319,7 +319,7 @@ def pings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A profile of six home cells, each as heavy, as `profile --place lat,lng` keeps one."""
     from dataclasses import replace
 
-    from tests.unit.plan.test_geo_plan import six_cells
+    from tests.unit.plan.cell_profiles import six_cells
 
     folder = tmp_path_factory.mktemp("plan") / "pings.profile"
     folder.mkdir()

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 from pyarrow import parquet
-from tests.history.targets import make, payments
-from tests.unit.measure.profiles import made
-from tests.unit.plan.test_lane_tables import traffic
+from tests.history.written_targets import make, payments
+from tests.unit.plan.counted_cells import traffic
+from tests.unit.profile.example_profiles import made
 
 from keylane import parse_contract
 from keylane.plan.geo_document import geo_document

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.history.targets import make, payments
+from tests.history.written_targets import make, payments
 
 from keylane import parse_contract
 

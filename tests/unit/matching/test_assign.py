@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.matching.tables import pairs, rows
+from tests.unit.matching.example_tables import pairs, rows
 
 from keylane.matching import assign
 from keylane.matching.assign import ASSIGNMENTS, greedy, optimal

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.unit.matching.tables import BUSY, LEFT, asked, at, entries, requests, rows
+from tests.unit.matching.example_tables import BUSY, LEFT, asked, at, entries, requests, rows
 
 from keylane.errors import UsageError
 from keylane.matching.brute import brute

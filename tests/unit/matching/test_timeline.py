@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.matching.tables import BUSY, LEFT, at, entries, rows
+from tests.unit.matching.example_tables import BUSY, LEFT, at, entries, rows
 
 from keylane.matching.timeline import NEVER, empty_entries, last_seen, merged, pruned, until
 

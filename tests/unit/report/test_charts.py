@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.unit.report.documents import plan_document
+from tests.unit.report.plan_documents import plan_document
 
 from keylane.documents.profile import KeyRank, ProfileWindows
 from keylane.errors import DataError, UsageError

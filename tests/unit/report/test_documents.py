@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from jsonschema import Draft202012Validator
-from tests.unit.report.documents import plan_document, profile_document
+from tests.unit.report.plan_documents import plan_document, profile_document
+from tests.unit.report.schema_problems import problems
 
 if TYPE_CHECKING:
     from keylane.documents.model import Document
-
-
-def problems(document: dict[str, Any]) -> list[str]:
-    """What the published schema has against a document."""
-    name = document["schema"].partition(".")[2].partition("/")[0]
-    schema = json.loads((files("keylane") / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
-    return [error.message for error in Draft202012Validator(schema).iter_errors(document)]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.unit.report.geo_documents import city_places, geo_table_document, match_document
-from tests.unit.report.reading import read
-from tests.unit.report.test_documents import problems
+from tests.unit.report.html_reader import read
+from tests.unit.report.schema_problems import problems
 
 from keylane.documents.geo_table import GeoLeaf
 from keylane.errors import DataError

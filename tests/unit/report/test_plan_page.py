@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.report.documents import changed, plan_document, profile_document
-from tests.unit.report.reading import read
+from tests.unit.report.html_reader import read
+from tests.unit.report.plan_documents import changed, plan_document, profile_document
 
 from keylane.documents.plan import PlanDocument
 from keylane.report.html import Markup, page

@@ -8,17 +8,16 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 import yaml
 from pyarrow import parquet
 from tests.unit.systems import memory
+from tests.unit.systems.memory_streams import KEYS, SPEC, streams
 
-from keylane import Router
 from keylane.cli.main import _run
 from keylane.errors import UnsupportedError, UsageError
 from keylane.pipelines.verify import verify
@@ -30,23 +29,6 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
 
     Run = Callable[..., tuple[int, str, str]]
-
-KEYS = [f"key-{n % 400}" for n in range(2000)]
-SPEC = {"streams": ["payments"], "lanes": 4, "key": {"fields": ["k"]}, "partitioner": "kafka-java"}
-
-
-def streams(contract: Contract) -> dict[str, pa.Table]:
-    """`raw`, two lanes taken in turns, and `payments`, the same records each in its lane."""
-    router, offsets = Router(contract), Counter[tuple[str, int]]()
-    rows: dict[str, list[dict[str, Any]]] = {"raw": [], "payments": []}
-    for n, key in enumerate(KEYS):
-        lane = router.placed({"k": key}).lane
-        assert lane is not None
-        rows["raw"].append({"k": key, "at": n, "lane": n % 2, "offset": n // 2})
-        placed = {"lane": lane, "offset": offsets["payments", lane], "source": "raw", "position": n}
-        rows["payments"].append({"k": key, "at": n, **placed})
-        offsets["payments", lane] += 1
-    return {name: pa.Table.from_pylist(some) for name, some in rows.items()}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.measure.profiles import made
+from tests.unit.profile.example_profiles import made
 
 from keylane.contract.model import Key
 from keylane.errors import DataError, TargetError

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.route.worlds import ROOT, environment
+from tests.route.killable_routes import ROOT, environment
 
 if TYPE_CHECKING:
     from keylane.systems.broker import Cluster
@@ -22,8 +22,8 @@ import json, os, shutil, signal, sys, threading, time
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 from pathlib import Path
-from tests.integration.routed import contract
-from tests.route.worlds import quick_conf
+from tests.integration.route_records import contract
+from tests.route.killable_routes import quick_conf
 from keylane.pipelines.route import KafkaOptions, Options, route
 
 asked = json.loads(sys.argv[1])
@@ -67,8 +67,8 @@ print(json.dumps({"total": found.total.as_json(), "counts": found.counts.as_json
 SPARK_SCRIPT = """
 import json, sys
 from pyspark.sql import functions as F
-from tests.integration.routed import contract
-from tests.route.worlds import quick_conf
+from tests.integration.route_records import contract
+from tests.route.killable_routes import quick_conf
 from keylane.spark import lane, local_session
 from keylane.systems.endpoint import parse_address
 from keylane.systems.jars import connector_settings

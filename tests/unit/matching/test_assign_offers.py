@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.matching.tables import pairs, rows
+from tests.unit.matching.example_tables import pairs, rows
 
 from keylane.errors import UsageError
 from keylane.matching.assign import claim, empty_ledger, offer_id, offers

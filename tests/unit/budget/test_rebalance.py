@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.clusters import lane, layout, on_two_brokers
+from tests.unit.budget.example_clusters import lane, layout, on_two_brokers
 
 from keylane.budget.layout import Layout, figures
 from keylane.budget.rebalance import Band, Item, kafka_json, reassignment, settled

@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.report.documents import changed
-from tests.unit.report.reading import read
+from tests.unit.report.html_reader import read
+from tests.unit.report.plan_documents import changed
 
 from keylane.report.demo_page import demo_page
 from keylane.report.html import Markup, page

@@ -76,7 +76,7 @@ def environment() -> dict[str, str]:
 #: A route that kills its whole process group at a step of a batch: argv is a JSON object.
 SCRIPT = """
 import json, os, signal, sys
-from tests.route.worlds import contract, quick_conf
+from tests.route.killable_routes import contract, quick_conf
 from keylane.pipelines.route import Options, route
 
 asked = json.loads(sys.argv[1])

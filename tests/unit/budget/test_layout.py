@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.clusters import lane, layout, on_two_brokers
+from tests.unit.budget.example_clusters import lane, layout, on_two_brokers
 
 from keylane.budget.layout import Broker, figures, fingerprint, spread
 

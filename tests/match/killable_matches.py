@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tests.route.worlds import ROOT, environment
+from tests.route.killable_routes import ROOT, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 #: A match that kills its whole process group at a step of a batch: argv is a JSON object.
 SCRIPT = """
 import json, os, signal, sys
-from tests.match.worlds import geo_contract
-from tests.route.worlds import quick_conf
+from tests.match.batch_traffic import geo_contract
+from tests.route.killable_routes import quick_conf
 from keylane.pipelines.route import KafkaOptions
 from keylane.pipelines.match.options import Options
 from keylane.pipelines.match.follow import Following, follow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.matching.tables import rows, stays
+from tests.unit.matching.example_tables import rows, stays
 
 from keylane.matching.tables import STAYS
 from keylane.matching.timeline import moves, stays_pruned

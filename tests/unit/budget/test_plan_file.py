@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.clusters import lane, layout, on_two_brokers
+from tests.unit.budget.example_clusters import lane, layout, on_two_brokers
 
 from keylane.budget.layout import Broker, Layout
 from keylane.budget.plan_file import UnderWay, completed, document_of, obstacle, read_plan, still_to_start

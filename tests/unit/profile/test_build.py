@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.measure.profiles import made, rows_of
+from tests.unit.profile.example_profiles import made, rows_of
 
 from keylane import Router
 from keylane.contract.model import Key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.matching.tables import asked, requests, rows
+from tests.unit.matching.example_tables import asked, requests, rows
 
 from keylane.matching.tables import distinct, distinct_rows
 

@@ -6,7 +6,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from tests.unit.measure.profiles import made
+from tests.unit.profile.example_profiles import made
 
 from keylane.contract.model import Key
 from keylane.profile.lookalikes import Lookalikes, lookalikes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from tests.unit.matching.tables import at, entries
+from tests.unit.matching.example_tables import at, entries
 
 from keylane.errors import DataError
 from keylane.matching.tables import ENTRIES, STAYS, shaped

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from tests.integration.routed import contract, send
+from tests.integration.route_records import contract, send
 from tests.integration.topics import create_topic
 
 from keylane import Router

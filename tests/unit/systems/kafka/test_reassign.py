@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 from kafka.errors import ClusterAuthorizationFailedError, KafkaTimeoutError
-from tests.unit.clusters import Admin, lane, layout, on_two_brokers
+from tests.unit.budget.example_clusters import Admin, lane, layout, on_two_brokers
 
 from keylane.budget.layout import Layout, figures
 from keylane.budget.rebalance import reassignment

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.measure.profiles import made
+from tests.unit.profile.example_profiles import made
 
 from keylane.contract.model import Key
 from keylane.profile.document import key_ranks, masked, overview, shown

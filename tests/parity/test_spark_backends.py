@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
+from tests.parity.backends import by_record, by_spark, expected
 from tests.parity.cases import CASES
 from tests.parity.conftest import Grouped
-from tests.parity.test_ways import PLANTED
-from tests.parity.ways import by_record, by_spark, expected
+from tests.parity.planted import PLANTED
 
 from keylane.placement.spread import STEP
 from keylane.spark import frames, hashes, java_calls, lanes

@@ -53,9 +53,9 @@ def drawn(keys: int, records: int, windows: int, flat: float, key: str, kind: Li
     weights = (np.arange(keys) + flat) ** -1.05
     day = 1 + 0.6 * np.sin(np.linspace(-1.6, 4.7, windows))
     expected = np.outer(weights / weights.sum(), day / day.sum()) * records
-    counts = rng.poisson(expected * rng.gamma(8, 1 / 8, expected.shape))
-    counts = counts[np.argsort(-counts.sum(axis=1), kind="stable")]
-    counts = counts[counts.sum(axis=1) > 0].astype(np.int32)
+    drawn = rng.poisson(expected * rng.gamma(8, 1 / 8, expected.shape))
+    drawn = drawn[np.argsort(-drawn.sum(axis=1), kind="stable")]
+    counts = drawn[drawn.sum(axis=1) > 0].astype(np.int32)
     names = [key, key.swapcase(), *(f"merchant-{row:05}" for row in range(2, len(counts)))][: len(counts)]
     edges = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).tolist()
     if kind == "time":

@@ -41,7 +41,7 @@ class Section:
 class Result:
     """What a command found: the JSON document, the same as sections and lines, and how the process ends."""
 
-    document: Document | Explained | dict[str, Any]
+    document: Document | Explained
     sections: list[Section] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     exit_code: int = 0

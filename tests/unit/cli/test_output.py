@@ -6,12 +6,22 @@ from typing import Any
 import pytest
 
 from keylane.cli.output import FORMATS, Result, Section, render
+from keylane.documents.model import Document
 
 ROWS: list[dict[str, Any]] = [
     {"name": "a", "n": 1, "list": ["x", "y"], "more": 0},
     {"name": None, "n": 0.123456, "list": [], "more": 1},
 ]
-RESULT = Result({"rows": 2}, [Section(("name", "n", "list"), ROWS), Section(("x",), [{"x": 1}], "Then:")], ["done"])
+
+
+class Found(Document):
+    """A small document."""
+
+    key: str = "Zoë"
+    n: int | None = None
+
+
+RESULT = Result(Found(), [Section(("name", "n", "list"), ROWS), Section(("x",), [{"x": 1}], "Then:")], ["done"])
 
 
 def test_a_table_shows_sections_and_lines() -> None:
@@ -36,8 +46,8 @@ def test_only_the_head_is_bold_and_only_on_a_terminal() -> None:
 
 
 def test_json_is_the_document() -> None:
-    assert json.loads(render(Result({"key": "Zoë", "n": None}), "json")) == {"key": "Zoë", "n": None}
-    assert "Zoë" in render(Result({"key": "Zoë"}), "json")
+    assert json.loads(render(Result(Found()), "json")) == {"key": "Zoë", "n": None}
+    assert "Zoë" in render(Result(Found()), "json")
 
 
 def test_json_lines_are_the_rows_of_the_first_section() -> None:
@@ -50,14 +60,14 @@ def test_csv_is_the_columns_of_the_first_section() -> None:
 
 
 def test_csv_quotes_what_needs_it() -> None:
-    odd = Result({}, [Section(("k",), [{"k": 'say "hi", \nthere'}])])
+    odd = Result(Found(), [Section(("k",), [{"k": 'say "hi", \nthere'}])])
     assert render(odd, "csv") == 'k\n"say ""hi"", \nthere"'
 
 
 @pytest.mark.parametrize("output", FORMATS)
 def test_a_result_without_sections_is_printed(output: str) -> None:
-    assert isinstance(render(Result({}), output), str)
+    assert isinstance(render(Result(Found()), output), str)
 
 
 def test_an_empty_section_is_no_table() -> None:
-    assert render(Result({}, [Section(("a",), [])], ["ok"]), "table") == "ok"
+    assert render(Result(Found(), [Section(("a",), [])], ["ok"]), "table") == "ok"

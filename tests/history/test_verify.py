@@ -251,7 +251,7 @@ def test_the_account_of_a_target_is_counted_where_its_source_is_gone(made: tuple
     found = verify(str(source), str(target), agreed)
     assert found.verdict.ok
     assert not found.ok
-    assert "the manifests say out" in found.miscounted[0]
+    assert "the manifests report out" in found.miscounted[0]
 
 
 def test_an_empty_source_vouches_for_nothing(made: tuple[Path, Path, Contract]) -> None:
@@ -323,5 +323,5 @@ def test_a_batch_that_still_waits_is_not_called_lost(made: tuple[Path, Path, Con
     last = max((target / "_keylane" / "batches").iterdir())
     last.write_text(json.dumps({**json.loads(last.read_text()), "staging": "waiting"}))
     (target / "_keylane" / "staging" / "waiting").mkdir()
-    with pytest.raises(TargetError, match="still wait"):
+    with pytest.raises(TargetError, match="have not been moved"):
         verify(str(source), str(target))

@@ -215,6 +215,6 @@ def test_a_match_goes_on_with_what_it_was_begun_with_or_not_at_all(spark: SparkS
         run(spark, tmp_path, Following(late=-1))
     other = tmp_path / "out" / "matches" / "mine.txt"
     other.write_text("mine")
-    with pytest.raises(TargetError, match="holds something"):
+    with pytest.raises(TargetError, match="is not empty"):
         run(spark, tmp_path, Following(state=str(tmp_path / "elsewhere"), available_now=True))
     assert other.read_text() == "mine"

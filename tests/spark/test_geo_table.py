@@ -204,8 +204,8 @@ def test_usage_that_makes_no_sense_ends_with_2(arguments: list[object], words: s
 def test_a_sticky_change_of_another_lane_count_is_refused(run: Run, source: Path, tmp_path: Path) -> None:
     old = tmp_path / "old.yaml"
     assert run(source, "-n", 6, "--write", old)[0] == 0
-    assert "keeps the lanes" in run(source, "-n", 7, "--sticky", old)[2]
-    assert "no ranges" in run(source, "--strategy", "curve", "--sticky", old)[2]
+    assert "keeps the lane count" in run(source, "-n", 7, "--sticky", old)[2]
+    assert "ranges of the curve" in run(source, "--strategy", "curve", "--sticky", old)[2]
     assert "--name and --stream" in run(source, "--sticky", old, "--name", "x")[2]
 
 

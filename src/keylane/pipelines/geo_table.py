@@ -128,7 +128,7 @@ def _wish(asked: TableWish) -> Wish:
     known = None if before is None or before.spec.lanes == "live" else before.spec.lanes
     lanes = asked.lanes if asked.lanes is not None else known
     if lanes is None:
-        raise UsageError.of("a table needs its lane count", hint="--lanes N, or a contract that says it")
+        raise UsageError.of("a lane table needs a lane count", hint="--lanes N, or a contract with a lane count")
     if asked.tau is not None:
         checked_tau(asked.tau)
     for radius in asked.radii:
@@ -150,14 +150,14 @@ def _columns(before: Contract | None, lat: str | None, lng: str | None) -> tuple
 
 def _check_sticky(asked: TableWish, old: Contract, lanes: int) -> None:
     if asked.base is not None:
-        raise UsageError.of("a change is of one contract", hint="leave --contract out; --sticky keeps what it says")
+        raise UsageError.of("--sticky and --contract exclude each other", hint="leave --contract out; --sticky keeps the key, streams and lanes of its contract")
     if old.spec.geo is None:
-        raise UsageError.of("the contract has no lanes by place", got=old.metadata.name, hint="--contract FILE")
+        raise UsageError.of("the contract has no `geo` section", got=old.metadata.name, hint="--contract FILE")
     if old.spec.lanes not in (lanes, "live"):
-        hint = "leave --sticky out: other lanes need another table"
-        raise UsageError.of("a sticky change keeps the lanes", got=lanes, allowed=str(old.spec.lanes), hint=hint)
+        hint = "leave --sticky out: another lane count needs another table"
+        raise UsageError.of("--sticky keeps the lane count", got=lanes, allowed=str(old.spec.lanes), hint=hint)
     if asked.strategy == "curve":
-        raise UsageError.of("a sticky change leaves no ranges of the curve", got="curve", allowed="hours")
+        raise UsageError.of("--sticky does not keep the ranges of the curve", got="curve", allowed="hours")
 
 
 def _region(before: Contract | None) -> Region:
@@ -169,11 +169,11 @@ def _counted(counts: PlaceCounts, scan: Scan, source: str, *, timed: bool) -> tu
     """Nothing is lost; and what has no time counts alike in every hour."""
     good = sum(int(half.sum()) for half in counts.halves)
     if scan.exact and good + sum(counts.dead.values()) != scan.records:
-        what = "the source has changed while it was counted, or records were lost"
+        what = "the source changed while it was counted, or records were lost"
         raise CountError.of(what, got=good + sum(counts.dead.values()), allowed=str(scan.records))
     if not good:
         got = ", ".join(f"{n:,} {reason}" for reason, n in counts.dead.items()) or "no records"
-        raise DataError.of(f"no record of {source} has a place", got=got, hint="look at --lat and --lng")
+        raise DataError.of(f"no record of {source} has a location", got=got, hint="check --lat and --lng")
     fit, test = (_hours(half, timed=timed) for half in counts.halves)
     untimed = sum(int(half[:, -1].sum()) for half in counts.halves) if timed else 0
     return Counted(counts.cells, fit, test), untimed

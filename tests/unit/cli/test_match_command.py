@@ -94,7 +94,7 @@ def test_a_source_that_is_not_there_and_a_target_that_is_are_refused(run: Run, t
     pytest.importorskip("scipy")
     (tmp_path / "mine").touch()
     code, _, err = run("match", "--drivers", "a", "--riders", "b", "--radius", 5, "--to", tmp_path)
-    assert (code, "something already" in err) == (1, True)
+    assert (code, "is not empty" in err) == (1, True)
     code, _, err = run("match", *NEEDED, "--drivers", "a", "--riders", "b", "--report", tmp_path / "mine")
     assert (code, "--force replaces it" in err) == (2, True)
 

@@ -142,7 +142,7 @@ def told(to: Path) -> Iterator[None]:
     except KeylaneError:
         raise
     except OSError as error:
-        hint = "make room, or --to another folder; the next run replaces what is there"
+        hint = "free disk space, or --to another folder; the next run replaces the files"
         raise TargetError.of(f"the demo cannot write: {error.strerror or error}", got=str(to), hint=hint) from error
     except Exception as error:
         if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j"):

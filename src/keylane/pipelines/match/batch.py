@@ -100,7 +100,7 @@ def verified(
     """Hold the matches that were written against brute force; `counts` are those of pings and requests."""
     drivers = max(1, -(-counts[0] // MOST_PINGS))
     if drivers > 1 and given.nearest is not None:
-        what = "too many pings to verify the nearest of them"
+        what = "too many pings to verify with --nearest"
         raise DataError.of(what, got=counts[0], allowed=f"up to {MOST_PINGS:,}", hint="leave --nearest or --verify out")
     riders = max(1, -(-(counts[0] // drivers) * counts[1] // MOST_PRODUCTS))
     of_drivers, of_riders = _one_in("driver", drivers), _one_in("rider", riders)

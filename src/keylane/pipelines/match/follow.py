@@ -160,7 +160,7 @@ def _rules(how: Following, given: Options, lanes: int, session: SparkSession) ->
 def _checked(how: Following) -> Following:
     for name, value in (("late", how.late), ("keep", how.keep), ("ahead", how.ahead)):
         if not 0 <= value < 10**9:
-            raise UsageError.of(f"--{name} is no length of time", got=value, allowed="seconds, 0 or more")
+            raise UsageError.of(f"--{name} is not a duration", got=value, allowed="seconds, 0 or more")
     return how
 
 
@@ -173,6 +173,6 @@ def _places(to: Address, given: Options, how: Following) -> tuple[Path, Path]:
             check_target(to, given)
         return state or folder / STATE, folder
     if state is None:
-        raise UsageError.of("a match into a topic needs a folder for what it knows", hint="--state DIR")
+        raise UsageError.of("a match into a topic needs a state folder", hint="--state DIR")
     check_target(to, given)
     return state, state

@@ -173,7 +173,7 @@ class MatchState:
                 folders.add(final.parent)
                 probe("renamed", done.batch)
             elif not final.exists():
-                raise TargetError.of("the target is damaged: a part of its last batch is gone", got=str(final))
+                raise TargetError.of("the target is damaged: a part of its last batch is missing", got=str(final))
         force_all(sorted(folders))
         self._forget(done)
 
@@ -204,7 +204,7 @@ def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
         elif (found := _read(known)) != asdict(head):
             other = [name for name, value in asdict(head).items() if found.get(name) != value]
             got = "; ".join(f"{name}: {found.get(name)!r}, now {asdict(head)[name]!r}" for name in other)
-            hint = "go on as it was begun, or begin a new one with another --to and --state"
+            hint = "continue with the same options, or start a new match with another --to and --state"
             raise TargetError.of(f"{path} is the state of another match", got=got, hint=hint)
         yield MatchState(path, lock)
 
@@ -234,8 +234,8 @@ def read_table(path: Path) -> pa.Table:
         with pa.OSFile(str(path), "rb") as source:
             return pa.ipc.open_file(source).read_all()
     except FileNotFoundError:
-        hint = "restore the state folder, or begin a new match"
-        raise TargetError.of("the state is damaged: one of its files is gone", got=str(path), hint=hint) from None
+        hint = "restore the state folder, or start a new match"
+        raise TargetError.of("the state is damaged: one of its files is missing", got=str(path), hint=hint) from None
 
 
 def _read(path: Path) -> Any:

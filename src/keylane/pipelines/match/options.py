@@ -87,12 +87,12 @@ class Options:
         checked_radius(self.radius)
         for name, value in (("expire", self.expire), ("window", self.window), ("offer-for", self.offer_for)):
             if value is not None and not (isfinite(value) and round(value * MICROS) > 0):
-                what, allowed = f"--{name} is no length of time", "seconds, a millionth of one or more"
+                what, allowed = f"--{name} is not a duration", "at least 0.000001 seconds"
                 raise UsageError.of(what, got=value, allowed=allowed)
         if self.lanes is not None and not 1 <= self.lanes <= MAX_LANES:
-            raise UsageError.of("--lanes is no lane count", got=self.lanes, allowed=f"1 to {MAX_LANES:,}")
+            raise UsageError.of("--lanes is not a lane count", got=self.lanes, allowed=f"1 to {MAX_LANES:,}")
         if self.nearest is not None and self.nearest < 1:
-            raise UsageError.of("--nearest keeps too few", got=self.nearest, allowed="1 or more")
+            raise UsageError.of("--nearest is too small", got=self.nearest, allowed="1 or more")
         if self.assign is not None and self.assign not in ASSIGNMENTS:
             raise UsageError.of("no such assignment", got=self.assign, allowed=", ".join(ASSIGNMENTS))
         return self
@@ -134,10 +134,10 @@ def _said_of_drivers(drivers: Found, contract: Contract, given: Options) -> list
         return []
     fields, places = (", ".join(names) for names in (contract.spec.key.fields, drivers.columns.needed[2:]))
     if given.co_partitioned:
-        what = f"the drivers lie in lanes by {fields}, and are matched by {places}"
+        what = f"the drivers are in lanes by {fields}, but are matched by {places}"
         hint = f"route them by a key of the fields [{places}] and the encoding place; or --drivers and --riders"
-        raise UsageError.of(what, got=str(drivers), allowed="lanes by the place that is matched", hint=hint)
-    return [f"the drivers lie in lanes by {fields}, and are matched by {places}: they are put in lanes anew"]
+        raise UsageError.of(what, got=str(drivers), allowed="lanes by the location that is matched", hint=hint)
+    return [f"the drivers are in lanes by {fields}, but are matched by {places}: they are routed again"]
 
 
 def plain_contract(lanes: int) -> Contract:
@@ -153,17 +153,17 @@ def _demand_lanes(both: tuple[Found, Found]) -> None:
     for one in both:
         if one.lanes is None:
             raise UsageError.of(
-                f"the {one.side} lie in no lanes, so nothing is co-partitioned",
+                f"the {one.side} are not in lanes, so nothing is co-partitioned",
                 got=str(one),
                 allowed="a folder that `keylane route` made, or a topic",
-                hint="keylane route CONTRACT --from it --to lanes/; or --drivers and --riders, which put it in lanes",
+                hint="keylane route CONTRACT --from it --to lanes/; or --drivers and --riders, which route it",
             )
 
 
 def _without_contract(both: tuple[Found, Found], given: Options) -> Agreed:
     for one in both:
         if one.fingerprint is not None:
-            what = f"the {one.side} are in lanes by the contract {one.contract!r}, which is not given"
+            what = f"the {one.side} were routed by the contract {one.contract!r}, which was not given"
             raise UsageError.of(what, got=str(one), hint="--contract FILE")
     known = {one.lanes for one in both if one.lanes is not None}
     if len(known) > 1:
@@ -171,7 +171,7 @@ def _without_contract(both: tuple[Found, Found], given: Options) -> Agreed:
     told = known.pop() if known else None
     if None not in {told, given.lanes} and told != given.lanes:
         odd = next(one for one in both if one.lanes is not None)
-        raise _odd(odd, f"{given.lanes} lanes, as --lanes says")
+        raise _odd(odd, f"{given.lanes} lanes, as in --lanes")
     lanes = given.lanes or told or PLAIN_LANES
     note = f"no contract: lanes by the hash of cells of resolution {PLAIN_RESOLUTION}, over {lanes}"
     return plain_contract(lanes), lanes, [note]
@@ -183,7 +183,7 @@ def _lane_count(contract: Contract, both: tuple[Found, Found], given: Options) -
         known = [one.lanes for one in both if one.lanes is not None]
         found = given.lanes or next(iter(known), None)
         if found is None:
-            raise LaneCountError.of("the contract asks the cluster, and there is none", hint="--lanes N")
+            raise LaneCountError.of("the contract takes its lane count from the cluster, and there is no cluster", hint="--lanes N")
         return found
     if given.lanes not in {None, promised}:
         raise LaneCountError.of("the contract has another lane count", got=given.lanes, allowed=str(promised))
@@ -192,27 +192,27 @@ def _lane_count(contract: Contract, both: tuple[Found, Found], given: Options) -
 
 def _check_geo(contract: Contract) -> None:
     if contract.spec.geo is None:
-        what = f"the contract {contract.metadata.name!r} does not place by place"
-        raise UsageError.of(what, allowed="a contract with a `geo` part", hint="keylane geo table makes one")
+        what = f"the contract {contract.metadata.name!r} has no `geo` section, so it does not route by location"
+        raise UsageError.of(what, allowed="a contract with a `geo` section", hint="keylane geo table makes one")
     if contract.spec.hot_keys:
-        what = f"the contract {contract.metadata.name!r} has hot keys, which may leave the lane of their place"
+        what = f"the contract {contract.metadata.name!r} has hot keys, which may leave the lane of their location"
         raise UsageError.of(what, hint="split the heavy cells instead: keylane geo table")
 
 
 def _check_side(one: Found, contract: Contract, lanes: int) -> None:
     if one.lanes not in {None, lanes}:
-        raise _odd(one, f"{lanes} lanes, as the contract {contract.metadata.name!r} says")
+        raise _odd(one, f"{lanes} lanes, as in the contract {contract.metadata.name!r}")
     if one.fingerprint not in {None, contract.fingerprint}:
         raise DataError.of(
-            f"the {one.side} are not co-partitioned: another contract has placed them",
+            f"the {one.side} are not co-partitioned: another contract placed them",
             got=f"{one}: {one.contract}, fingerprint {str(one.fingerprint)[:12]}",
             allowed=f"{contract.metadata.name}, fingerprint {contract.fingerprint[:12]}",
-            hint="route them anew by this contract, or give the contract that they have",
+            hint="route them again by this contract, or pass the contract they were routed by",
         )
 
 
 def _odd(one: Found, allowed: str) -> DataError:
-    what = f"the {one.side} are not co-partitioned: their lane count is another"
+    what = f"the {one.side} are not co-partitioned: their lane count differs"
     return DataError.of(what, got=f"{one}: {one.lanes} lanes", allowed=allowed)
 
 

@@ -108,7 +108,7 @@ def _dead(judged: DataFrame, who: str) -> DataFrame:
 def _ident(frame: DataFrame, name: str) -> Column:
     field = field_of(name, frame.schema)
     if field.kind not in {"string", "integer", "void"}:
-        raise DataError.of(f"column {name!r} holds no ids", got=field.written, allowed="text, whole numbers")
+        raise DataError.of(f"column {name!r} does not hold ids", got=field.written, allowed="text, whole numbers")
     return field.column.cast("string")
 
 
@@ -116,7 +116,7 @@ def _degrees(frame: DataFrame, name: str) -> Column:
     field = field_of(name, frame.schema)
     numbers = (DoubleType, FloatType, DecimalType, NullType)
     if field.kind != "integer" and not isinstance(frame.schema[name].dataType, numbers):
-        raise DataError.of(f"column {name!r} holds no degrees", got=field.written, allowed="numbers")
+        raise DataError.of(f"column {name!r} does not hold degrees", got=field.written, allowed="numbers")
     return field.column.cast("double")
 
 
@@ -134,7 +134,7 @@ def _available(frame: DataFrame, columns: Columns) -> Column | None:
     field = field_of(name, frame.schema)
     if not (isinstance(frame.schema[name].dataType, BooleanType) or field.kind in {"string", "void"}):
         raise DataError.of(
-            f"column {name!r} does not say who is available", got=field.written, allowed="true and false"
+            f"column {name!r} does not hold availability", got=field.written, allowed="true and false"
         )
     said = field.column.try_cast("boolean") if field.kind == "string" else field.column.cast("boolean")
     return F.coalesce(said, F.lit(True))

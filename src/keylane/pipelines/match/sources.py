@@ -106,7 +106,7 @@ def _routed(side: str, address: Address, columns: Columns, path: Path, target: P
     name = _stream_name(path, target, found)
     manifests = read_manifests(target)
     if not manifests or not manifests[-1].schema:
-        raise DataError.of(f"the {side} have been routed, and hold nothing yet", got=str(path))
+        raise DataError.of(f"the {side} were routed, but hold no records yet", got=str(path))
     lanes = found.lanes[name]
     parts = [part for part in found.parts if part.stream == name and not part.dead]
     files = tuple(tuple(part.name for part in parts if part.lane == lane) for lane in range(lanes))

@@ -54,8 +54,8 @@ def check_target(target: Address, given: Options) -> None:
     path = path_of(target, "the target")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         allowed = "a folder that is new or empty"
-        hint = "matches are written once, whole; take another folder"
-        raise TargetError.of("the target holds something already", got=str(path), allowed=allowed, hint=hint)
+        hint = "matches are written once, as a whole; choose another folder"
+        raise TargetError.of("the target is not empty", got=str(path), allowed=allowed, hint=hint)
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def staged(target: Address) -> Iterator[Path]:
         force_all([path.parent])
     except OSError as error:
         if path.exists() and any(path.iterdir()):
-            raise TargetError.of("the target was filled meanwhile", got=str(path)) from error
+            raise TargetError.of("the target was filled by another process", got=str(path)) from error
         raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)

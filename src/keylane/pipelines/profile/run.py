@@ -121,14 +121,15 @@ def place_of(
     if place and (key or (contract is not None and tuple(place) != named)):
         allowed = ", ".join(named or key) or "the contract's"
         hint = "leave --place out" if contract is not None else "--place or --key, not both"
-        raise UsageError.of("the key is another", got=f"--place {','.join(place)}", allowed=allowed, hint=hint)
+        what = "--place conflicts with the contract's key" if contract is not None else "--place conflicts with --key"
+        raise UsageError.of(what, got=f"--place {','.join(place)}", allowed=allowed, hint=hint)
     if key and named and tuple(key) != named:
-        raise UsageError.of("the contract's key is another", got=", ".join(key), allowed=", ".join(named))
+        raise UsageError.of("--key conflicts with the contract's key", got=", ".join(key), allowed=", ".join(named))
     found = tuple(place) or named
     if found and (len(found) != 2 or found[0] == found[1]):
-        raise UsageError.of("a place has two fields", got=", ".join(found), allowed="LATITUDE,LONGITUDE")
+        raise UsageError.of("--place takes two fields", got=", ".join(found), allowed="LATITUDE,LONGITUDE")
     if found and approximate:
-        raise UsageError.of("home cells are counted, not sketched", got="--approximate", hint="leave it out")
+        raise UsageError.of("home cells cannot be counted approximately", got="--approximate", hint="leave it out")
     return found
 
 
@@ -147,13 +148,13 @@ def key_of(
         found = contract.spec.key
         if fields and tuple(fields) != found.fields:
             got, allowed = ", ".join(fields), ", ".join(found.fields)
-            raise UsageError.of("the contract's key is another", got=got, allowed=allowed, hint="leave --key out")
+            raise UsageError.of("--key conflicts with the contract's key", got=got, allowed=allowed, hint="leave --key out")
         return _countable(found.model_copy(update={"window": None}))
     if fields:
         return _countable(_named(tuple(fields), encoding if isinstance(encoding, str) else tuple(encoding)))
     if of_messages:
         return Key(fields=("key",), encoding="raw")
-    raise UsageError.of("a profile of files needs to know the key", hint="--key COLUMN, or --contract FILE")
+    raise UsageError.of("a profile of files needs a key", hint="--key COLUMN, or --contract FILE")
 
 
 def _countable(key: Key) -> Key:
@@ -161,15 +162,15 @@ def _countable(key: Key) -> Key:
     if not key.is_place:
         return key
     hint = "their home cells: --place LAT,LNG"
-    raise UsageError.of("places are not counted one by one", got=", ".join(key.fields), allowed="cells", hint=hint)
+    raise UsageError.of("coordinates cannot be counted as keys", got=", ".join(key.fields), allowed="cells", hint=hint)
 
 
 def _named(fields: tuple[str, ...], encoding: Encoding | tuple[Encoding, ...]) -> Key:
     if not isinstance(encoding, str) and len(encoding) != len(fields):
         got = f"{len(encoding)} encodings for {len(fields)} fields"
-        raise UsageError.of("each field of the key has one encoding", got=got, allowed="one for all, or one for each")
+        raise UsageError.of("the number of encodings does not match the key fields", got=got, allowed="one for all, or one for each")
     if len(set(fields)) < len(fields) or not all(fields):
-        raise UsageError.of("the fields of a key differ", got=", ".join(fields))
+        raise UsageError.of("key fields must be distinct and not empty", got=", ".join(fields))
     return Key(fields=fields, encoding=encoding)
 
 
@@ -223,13 +224,13 @@ def _checked(made: Profile, scan: Scan) -> Profile:
     """Nothing is lost: what was counted is what there is, where that is known without counting."""
     counted_up = made.approximate is None or made.approximate.most_over == 0
     if scan.exact and counted_up and made.total != scan.records:
-        what = "the source has changed while it was counted, or records were lost"
+        what = "the source changed while it was counted, or records were lost"
         raise CountError.of(what, got=made.total, allowed=str(scan.records))
     if made.total == 0:
-        raise DataError.of("no records", got=made.source, hint="nothing can be said of an empty source")
+        raise DataError.of("no records", got=made.source, hint="the source is empty")
     if not made.keys.num_rows:
         names: Any = ", ".join(made.key.fields)
         none = made.without_key
         got = f"{none.null:,} null, {none.empty:,} empty, {none.malformed:,} malformed"
-        raise DataError.of(f"no record has a key in {names}", got=got, hint="look at the column's name and encoding")
+        raise DataError.of(f"no record has a key in {names}", got=got, hint="check the column's name and encoding")
     return made

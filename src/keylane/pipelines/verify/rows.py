@@ -153,9 +153,9 @@ def _identity(plan: Plan, batch: pa.RecordBatch) -> dict[str, pa.Array]:
     """Writer and number of every record."""
     source, position = batch.column("source"), batch.column("position")
     if source.null_count or position.null_count:
-        hint = "records have to carry their place in the source, as those of `keylane route` do"
+        hint = "records must carry their position in the source, as those of `keylane route` do"
         raise DataError.of(
-            "a record does not say where it came from", got=f"{source.null_count} such records", hint=hint
+            "a record has no position in the source", got=f"{source.null_count} such records", hint=hint
         )
     coded = plain(source).dictionary_encode()
     names = coded.dictionary.to_pylist()

@@ -111,7 +111,7 @@ def _check_contract(contract: Contract | None, target: Stream) -> None:
 def _check_any_placed(contract: Contract | None, verdict: Verdict) -> None:
     """A contract that has placed no record of the target is not the target's, and all that it was asked is nothing."""
     if contract is not None and 0 < verdict.records == verdict.facts.get("unplaced", 0):
-        raise _another(contract, "one that its records name in `keylane.contract`")
+        raise _another(contract, "the contract that its records name in `keylane.contract`")
 
 
 def _another(contract: Contract, allowed: str) -> UsageError:
@@ -119,7 +119,7 @@ def _another(contract: Contract, allowed: str) -> UsageError:
         "the target was made under another contract",
         got=f"{contract.metadata.name} {contract.fingerprint}",
         allowed=allowed,
-        hint="the version of the contract that the target was routed by",
+        hint="use the version of the contract that the target was routed by",
     )
 
 
@@ -162,11 +162,11 @@ def _told(verdict: Verdict, plan: Plan, contract: Contract | None) -> Verdict:
     named = tuple(replace(one, **source_of(plan, one.writer, one.seq)) for one in verdict.violations)
     unchecked: dict[Any, str] = dict(verdict.unchecked)
     for rule in ("two_owners", "early_applies"):
-        unchecked[rule] = "streams do not say who owned a lane or applied a record"
+        unchecked[rule] = "streams do not record who owned a lane or applied a record"
     if "stale_epochs" in unchecked:
         unchecked["stale_epochs"] = "the records of the target carry no epochs"
     if contract is None:
-        why = "no contract was given, and without one keys are not known"
+        why = "no contract was given, so keys are not known"
         unchecked |= {"split_keys": why, "misrouted": why}
     return replace(verdict, violations=named, unchecked=unchecked)
 
@@ -176,13 +176,13 @@ def _verified(
 ) -> Verified:
     remarks = [*given.remarks, *target.remarks]
     if contract is None:
-        remarks.append("order was checked for each lane and source, which is more than for each key")
+        remarks.append("order was checked per lane and source, which is stricter than per key")
     if plan.gone:
-        remarks.append(f"{len(plan.gone)} source(s) are gone: their records were not held against anything")
+        remarks.append(f"{len(plan.gone)} source(s) are gone: their records were not compared")
     unasked = verdict.facts.get("unasked", 0)
     if contract is not None and unasked:
         remarks.append(
-            f"the lanes of {unasked:,} record(s) were not checked: they go by position, or by another contract"
+            f"the lanes of {unasked:,} record(s) were not checked: they are placed by position, or by another contract"
         )
     return Verified(
         source=given.address,
@@ -214,7 +214,7 @@ def _miscounted(claimed: Counts | None, verdict: Verdict) -> Iterator[str]:
         ("dead", claimed.dead, facts.get("dead", 0) - (facts.get("dead_repeats", 0) if again else 0)),
     ):
         if said != found:
-            yield f"the manifests say {name} {said}, and {found} are there"
+            yield f"the manifests report {name} {said}, but {found} are in the target"
 
 
 def _not_taken(given: Stream, target: Stream) -> tuple[str, ...]:

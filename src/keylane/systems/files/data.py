@@ -57,13 +57,13 @@ def open_data(path: str, text: Sequence[str] = ()) -> Description:
         raise DataError.of("no such data", got=path, hint="a file or folder of Parquet, CSV or JSON lines")
     kinds = kinds_in(root)
     if len(kinds) != 1:
-        got = ", ".join(sorted(kinds)) or "nothing of the kind"
+        got = ", ".join(sorted(kinds)) or "no file of a known kind"
         raise DataError.of(f"{path} is not data of one kind", got=got, allowed=ENDINGS)
     kind = kinds.pop()
     files = list(source_files(root, kind))
     if packed := next((file.name for file in files if file.suffix.lower() == ".zst"), None):
-        allowed, hint = ".gz, .bz2", "unpack them: zstd -d"
-        raise DataError.of(f"{path} has files that only Spark unpacks", got=packed, allowed=allowed, hint=hint)
+        allowed, hint = ".gz, .bz2", "decompress them: zstd -d"
+        raise DataError.of(f"{path} has files that only Spark can decompress", got=packed, allowed=allowed, hint=hint)
     base = path if root.is_dir() else None
     try:
         parts, named = _partitioning(root, files, text), [str(file) for file in files]

@@ -80,7 +80,7 @@ class FilesEndpoint(Endpoint):
             if there == here or there in here.parents or here in there.parents:
                 got = f"{source.path} -> {self.path}"
                 raise UsageError.of(
-                    "source and target lie within each other", got=got, hint="a target beside the source"
+                    "source and target lie within each other", got=got, hint="choose a target beside the source"
                 )
 
     def changed_since(self, target: RouteTarget) -> Iterator[str]:

@@ -45,7 +45,7 @@ def scan_files(spark: SparkSession, path: Path, given: str | None, wanted: ScanR
     else:
         rows = read_line_columns(spark, kind, files, FieldSpec.of_key(wanted.key, names), lanes)
     if rows.records == 0:
-        raise DataError.of("no records", got=str(path), hint="nothing can be said of an empty source")
+        raise DataError.of("no records", got=str(path), hint="the source is empty")
     return scan_rows(
         rows,
         wanted,

@@ -35,7 +35,7 @@ def kind_of(path: Path, given: str | None) -> str:
     if not path.exists():
         raise DataError.of("no such source", got=str(path), allowed="a file or folder of Parquet, JSON lines or CSV")
     if _PATTERN_SIGNS.search(str(path)):
-        raise UsageError.of("the source's path has a sign that Spark takes for a pattern", got=str(path))
+        raise UsageError.of("the source's path has a character that Spark reads as a pattern", got=str(path))
     if given is not None:
         return given
     kinds = kinds_in(path)

@@ -51,7 +51,7 @@ def target_stream(path: Path) -> Stream:
     letters = sorted((path / DEAD).glob("*")) if (path / DEAD).is_dir() else []
     parts = (*map(_lane_part, files), *(Part(str(file), end=_rows(file), dead=True) for file in letters))
     if head is None:
-        remark = "the target has no head and no manifests: what it says of itself was not looked at"
+        remark = "the target has no metadata and no manifests: its own counts were not checked"
         return Stream(str(path), parts, read_target, excused=EXCUSED, remarks=(remark,))
     manifests = read_manifests(path)
     _refuse_unmoved(path, manifests)
@@ -85,14 +85,14 @@ def source_stream(path: Path, target: Stream) -> Stream:
     )
     if kind == "parquet":
         return Stream(str(path), parts, read_parquet, kind=kind)
-    remark = f"the source is {kind}: its lines were counted and not parsed, so keys were not compared with it"
+    remark = f"the source is {kind}: its lines were counted and not parsed, so keys were not compared"
     return Stream(str(path), parts, read_csv if kind == "csv" else read_json, kind=kind, remarks=(remark,))
 
 
 def _lane_part(file: Path) -> Part:
     stream, lane = (folder.name.partition("=")[2] for folder in (file.parents[1], file.parent))
     if not lane.isdigit():
-        raise TargetError.of("a folder of the target is no lane", got=str(file.parent), allowed="lane=NUMBER")
+        raise TargetError.of("a folder of the target is not a lane", got=str(file.parent), allowed="lane=NUMBER")
     return Part(str(file), stream, int(lane), end=_rows(file))
 
 
@@ -116,9 +116,9 @@ def _refuse_unmoved(path: Path, manifests: Sequence[Manifest]) -> None:
     last = manifests[-1] if manifests else None
     if last is not None and last.staging and (path / OWN / "staging" / last.staging).exists():
         raise TargetError.of(
-            f"batch {last.batch} of the target has happened, and its files still wait to be moved to their lanes",
+            f"batch {last.batch} of the target was committed, but its files have not been moved to their lanes yet",
             got=str(path),
-            hint="run the same `keylane route` again, which begins with that",
+            hint="run the same `keylane route` again, which moves them first",
         )
 
 
@@ -128,7 +128,7 @@ def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         own = ["keylane_offset", "keylane_source"]
         there = file.schema_arrow.names
         if missing := [name for name in own if name not in there]:
-            raise DataError.of(f"{part.name} is no file of a lane", got=f"no column {', '.join(missing)}")
+            raise DataError.of(f"{part.name} is not a file of a lane", got=f"no column {', '.join(missing)}")
         about = [name for name in LETTER if part.dead and name in there]
         wanted = [] if part.dead else [name for name in fields if name in there]
         for batch in _batches(file, part, [*own, *about, *wanted]):

@@ -84,7 +84,7 @@ class KafkaEndpoint(Endpoint):
             key = contract.spec.key
             numbers = {name for name, how in zip(key.fields, key.encodings, strict=True) if how not in TEXT_KEYS}
             if "key" in numbers:
-                what = "a key that spells a number cannot be a column and the key at once"
+                what = "a numeric key cannot be both a column and the record's key"
                 raise UsageError.of(what, hint="--to a topic")
         with open_cluster(self.access) as cluster:
             if not cluster.lanes([self.address.name])[self.address.name]:
@@ -149,7 +149,7 @@ class KafkaEndpoint(Endpoint):
                     continue
                 if not self.options.create:
                     where = self.address.authority
-                    raise TargetError.of(f"no such topic at {where}", got=topic, hint="make it first, or --create")
+                    raise TargetError.of(f"no such topic at {where}", got=topic, hint="create it first, or --create")
                 cluster.create(topic, lanes)
 
     def append(self, frame: DataFrame, name: str) -> None:

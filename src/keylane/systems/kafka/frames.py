@@ -45,11 +45,11 @@ _LOOK: Final = 100
 def scan_topic(run: RunContext, address: Address, options: StreamOptions, wanted: ScanRequest) -> Iterator[Scan]:
     """All that is there when it begins; or, with a length of time, exactly what arrives in it."""
     if wanted.size is not None:
-        raise UsageError.of("records of a topic tell their own length", got=wanted.size, hint="leave --bytes out")
+        raise UsageError.of("records of a topic have their own size", got=wanted.size, hint="leave --bytes out")
     access, topic = kafka_access(address.authority, options.properties), address.name
     ranges = ranges_of(access, topic, wanted.seconds, run.say)
     if not any(end > start for start, end in ranges):
-        hint = "nothing has arrived in this time" if wanted.seconds else "nothing can be said of an empty topic"
+        hint = "nothing arrived in this time" if wanted.seconds else "the topic is empty"
         raise DataError.of("no records", got=str(address), hint=hint)
     heads = [(start, min(end, start + _LOOK)) for start, end in ranges]
     tails = [(max(start, end - _LOOK), end) for start, end in ranges]

@@ -55,11 +55,11 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
     begins = {names[lane]: NOTHING if compacted else one.start for lane, one in enumerate(found)}
     remarks = [*_open(address.name, found)]
     if compacted:
-        remarks.append("the source is compacted: what was taken out of it was not held against anything")
+        remarks.append("the source is compacted: records removed from it were not compared")
     elif any(begins.values()):
         gone = sum(first > 0 for first in begins.values())
         remarks.append(
-            f"{gone} lane(s) of the source no longer begin at 0: what came from before was not held against anything"
+            f"{gone} lane(s) of the source no longer start at offset 0: earlier records were not compared"
         )
     parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), found[lane]))
     fields = fields_for(FieldSpec.of(contract), options)
@@ -148,12 +148,12 @@ def _cut(part: Part, span: OffsetRange) -> Iterator[Part]:
 def _seen(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
     yield from _open(topic, lanes)
     if gone := sum(one.start > 0 for one in lanes):
-        yield f"{gone} lane(s) of {topic} no longer begin at 0: what was there counts as lost"
+        yield f"{gone} lane(s) of {topic} no longer start at offset 0: earlier records count as lost"
 
 
 def _open(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
     if waiting := sum(one.end < one.high for one in lanes):
-        yield f"a transaction is open in {waiting} lane(s) of {topic}: what follows its first record was not looked at"
+        yield f"a transaction is open in {waiting} lane(s) of {topic}: records after its first one were not checked"
 
 
 def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, BatchDone] | None:
@@ -171,9 +171,9 @@ def _refuse_unfinished(state: Path, last: BatchDone) -> None:
     """A batch that has a plan may be in the topic, whole or in part, and the account has nothing of it yet."""
     if (planned := last_planned(state)) > last.batch:
         raise TargetError.of(
-            f"batch {planned} of the route was begun, and is not done: it still runs, or was killed",
+            f"batch {planned} of the route was started but not committed: it is still running, or was killed",
             got=str(state),
-            hint="run the same `keylane route` again, which begins with that, then verify; or verify without --state",
+            hint="run the same `keylane route` again, which finishes it, then verify; or verify without --state",
         )
 
 

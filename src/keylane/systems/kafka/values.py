@@ -107,7 +107,7 @@ def _parsed(schema: str) -> tuple[dict[str, Any], bool]:
         parsed = library.parse_schema(tree, named)
         return parsed, _Shapes(named).of(parsed, {})[1]
     except library.schema.UnknownType as error:
-        raise DataError.of("a type that the Avro schema does not explain", got=error.name) from None
+        raise DataError.of("the Avro schema uses a type that it does not define", got=error.name) from None
     except (library.schema.SchemaParseException, KeyError, TypeError) as error:
         raise DataError.of("not an Avro schema", got=str(error)) from None
 
@@ -155,7 +155,7 @@ class _Shapes:
             return self.of(form, above)
         least, again = self.of(kind["items" if form == "array" else "values"], dict.fromkeys(above, 1))
         if form == "array" and least <= 0:
-            raise DataError.of("items of an array have no bytes in the Avro schema", got=kind["items"])
+            raise DataError.of("array items in the Avro schema may have no bytes", got=kind["items"])
         return 1, again
 
 
@@ -398,14 +398,14 @@ def checked_form(spec: FieldSpec, form: str | None) -> None:
     inside = spec.of_value
     if inside and form not in FORMS:
         raise UsageError.of(
-            f"{', '.join(inside)} has to come from the value, and nothing says how values are written",
+            f"{', '.join(inside)} must come from the value, but the format of values is not given",
             got=form,
             allowed=", ".join(FORMS),
             hint="--value json; the record's key is the field `key`",
         )
     if inside and form == "utf8" and inside != ("value",):
         got = ", ".join(inside)
-        raise UsageError.of("a value that is text has one field", got=got, allowed="value", hint="--value json")
+        raise UsageError.of("a text value has one field", got=got, allowed="value", hint="--value json")
 
 
 _ARROW: Final[dict[FieldKind, pa.DataType]] = {

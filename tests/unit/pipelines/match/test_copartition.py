@@ -54,7 +54,7 @@ def test_lanes_that_another_contract_has_filled_are_refused() -> None:
 def test_two_topics_that_differ_are_refused_without_a_contract_too() -> None:
     with pytest.raises(DataError, match=r"got .*drivers: 60 lanes; riders .*riders: 48 lanes"):
         agreed(found("drivers", 60), found("riders", 48), None, Options(1000.0))
-    with pytest.raises(DataError, match=r"drivers: 60 lanes.*12 lanes, as --lanes"):
+    with pytest.raises(DataError, match=r"drivers: 60 lanes.*12 lanes, as in --lanes"):
         agreed(found("drivers", 60), found("riders", 60), None, Options(1000.0, lanes=12))
 
 
@@ -109,7 +109,7 @@ def test_a_lane_count_that_the_contract_does_not_have_is_refused() -> None:
     with pytest.raises(LaneCountError, match="got 12; allowed: 60"):
         agreed(found("drivers"), found("riders"), GEO, Options(1000.0, lanes=12))
     live = contract(lanes="live")
-    with pytest.raises(LaneCountError, match="asks the cluster"):
+    with pytest.raises(LaneCountError, match="takes its lane count from the cluster"):
         agreed(found("drivers"), found("riders"), live, Options(1000.0))
     assert agreed(found("drivers", 24), found("riders"), live, Options(1000.0))[1] == 24
 

@@ -71,7 +71,7 @@ def test_damage_and_another_match_are_refused(tmp_path: Path) -> None:
         (state.path / "staging" / name_of(done) / "matches" / "batch=0").rmdir()
         with pytest.raises(TargetError, match="damaged"):
             state.move(done, tmp_path / "out")
-        with pytest.raises(TargetError, match="gone"):
+        with pytest.raises(TargetError, match="missing"):
             load(str(state.path / "lanes"), 1, name_of(done), TABLE.schema)
     with pytest.raises(TargetError, match="lanes: 4, now 5"), open_state(tmp_path / "state", replace(HEAD, lanes=5)):
         pass

@@ -85,7 +85,7 @@ def test_a_folder_that_was_filled_meanwhile_is_left_alone(tmp_path: Path) -> Non
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "mine").touch()
 
-    with pytest.raises(TargetError, match="was filled meanwhile"), staged(target):
+    with pytest.raises(TargetError, match="was filled by another process"), staged(target):
         somebody_else()
     assert [one.name for one in (tmp_path / "out").iterdir()] == ["mine"]
 
@@ -94,7 +94,7 @@ def test_a_target_that_holds_something_is_refused(tmp_path: Path) -> None:
     check_target(parse_address(str(tmp_path)), Options(1.0))
     (tmp_path / "mine").touch()
     for path in (tmp_path, tmp_path / "mine"):
-        with pytest.raises(TargetError, match="holds something already"):
+        with pytest.raises(TargetError, match="is not empty"):
             check_target(parse_address(str(path)), Options(1.0))
     with pytest.raises(UsageError, match="to a folder"):
         check_target(parse_address("kafka://nowhere:1/t"), Options(1.0, assign="greedy"))

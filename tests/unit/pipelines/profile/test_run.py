@@ -12,7 +12,7 @@ from keylane.pipelines.profile.run import key_of
 
 def test_places_are_refused_and_cells_are_named_instead() -> None:
     wanted = (
-        "places are not counted one by one: got 'lat, lng'; allowed: cells; hint: their home cells: --place LAT,LNG"
+        "coordinates cannot be counted as keys: got 'lat, lng'; allowed: cells; hint: their home cells: --place LAT,LNG"
     )
     with pytest.raises(UsageError, match=wanted):
         key_of((), "utf8", Case(place(), {}).contract, of_messages=False)

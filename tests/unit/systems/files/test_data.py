@@ -149,7 +149,7 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
 def test_what_is_no_data_is_said_to_be_none(name: str, tmp_path: Path) -> None:
     if name:
         (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(DataError, match=r"got 'nothing of the kind'; allowed: \.parquet, \.pq, \.json"):
+    with pytest.raises(DataError, match=r"got 'no file of a known kind'; allowed: \.parquet, \.pq, \.json"):
         open_data(str(tmp_path / name))
 
 

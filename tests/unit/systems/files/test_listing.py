@@ -40,7 +40,7 @@ def test_what_is_no_source(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such source"):
         kind_of(tmp_path / "nowhere", "csv")
     made(tmp_path / "a*b", "x.csv")
-    with pytest.raises(UsageError, match="takes for a pattern"):
+    with pytest.raises(UsageError, match="reads as a pattern"):
         kind_of(tmp_path / "a*b", None)
 
 

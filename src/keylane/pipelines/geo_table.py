@@ -1,8 +1,8 @@
 """`geo table`: a lane table from traffic, counted on Spark in one pass.
 
-systems.endpoint     a source -> a frame of places, each with its time or its position (`scan`)
+systems.endpoint     a source -> a frame of locations, each with its time or its position (`scan`)
 spark.count_cells    the frame -> records of each home cell by hour
-plan.lane_tables     counts -> a table, and how even it is on records that it has not seen
+plan.lane_tables     counts -> a table, and its balance on records it has not seen
 plan.contract_text   a table -> a contract
 """
 
@@ -45,7 +45,7 @@ __all__ = ["GeoTable", "TableWish", "geo_table"]
 
 @dataclass(frozen=True, slots=True)
 class TableWish:
-    """What table is wanted of a source; what is None is the contract's, or chosen.
+    """The lane table to build from a source; None: as in the contract, or chosen.
 
     `old` is the contract whose table is changed with few moves; `base` one whose key, streams and lanes are kept.
     """
@@ -79,9 +79,9 @@ def geo_table(
     spark: SparkSession | None = None,
     say: Say = warn,
 ) -> GeoTable:
-    """Build a lane table from the places of a source; `options` as in `profile`, of which time and unit matter here.
+    """Build a lane table from the locations of a source; of `options`, as in `profile`, time and unit matter here.
 
-    The columns are those of the contract's key, where it is a place, or `lat` and `lng`, unless they are said.
+    The columns are those of the contract's key, where it is a location, or `lat` and `lng`, unless they are given.
     """
     asked, given = wish or TableWish(), options or Options()
     before = asked.old or asked.base
@@ -95,7 +95,7 @@ def geo_table(
         name=asked.name,
         streams=asked.streams,
     )
-    contract(())  # what no table could be written for is refused before anything is read
+    contract(())  # refuse what no table can be written for, before anything is read
     region = _region(before)
     try:
         run = RunContext(spark, given.master, given.conf, say=say)
@@ -150,7 +150,10 @@ def _columns(before: Contract | None, lat: str | None, lng: str | None) -> tuple
 
 def _check_sticky(asked: TableWish, old: Contract, lanes: int) -> None:
     if asked.base is not None:
-        raise UsageError.of("--sticky and --contract exclude each other", hint="leave --contract out; --sticky keeps the key, streams and lanes of its contract")
+        raise UsageError.of(
+            "--sticky and --contract exclude each other",
+            hint="leave --contract out; --sticky keeps the key, streams and lanes of its contract",
+        )
     if old.spec.geo is None:
         raise UsageError.of("the contract has no `geo` section", got=old.metadata.name, hint="--contract FILE")
     if old.spec.lanes not in (lanes, "live"):
@@ -166,7 +169,7 @@ def _region(before: Contract | None) -> Region:
 
 
 def _counted(counts: PlaceCounts, scan: Scan, source: str, *, timed: bool) -> tuple[Counted, int]:
-    """Nothing is lost; and what has no time counts alike in every hour."""
+    """No record is lost, and records without a time count evenly in every hour."""
     good = sum(int(half.sum()) for half in counts.halves)
     if scan.exact and good + sum(counts.dead.values()) != scan.records:
         what = "the source changed while it was counted, or records were lost"

@@ -5,8 +5,8 @@
     target.write       a batch -> lanes, by the contract; committed once
     spark.streaming    the query that hands batches over, and its end
 
-Which systems these are is not known here. What a source and a target are to each other: `systems.flow`. What happens
-when a process is killed at any point: `systems.folders.folder`, `systems.kafka.state`, docs/stream-folders.md.
+Which systems these are is not known here. What a source and a target are to each other: `systems.flow`. What is left by a
+process that is killed at any point: `systems.folders.folder`, `systems.kafka.state`, docs/stream-folders.md.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def route(
 
     Run again, either way, it goes on where the last run ended, whether that was finished, stopped or killed. A session
     that is given is used as it is; its own settings are left alone. `ready` is called once Spark is up, `tell` after
-    each batch, `say` with what is no error and should be known, `probe` at the steps of a batch.
+    each batch, `say` with warnings, `probe` at the steps of a batch.
     """
     given = options or Options()
     check_every(given.every)

@@ -6,7 +6,7 @@ one faster than another, counts as if it had been read in order of time. A lane 
 
 Worked example: lanes 0 and 1 have come to 500 and 300. With unread records in lane 1 the source stands at 300; once
 lane 1 is read to its end, at 500. A lane that appears later, with nothing read of it yet, holds the source at its
-beginning. Do not use it for records whose times need not rise along a lane: a lane's newest says nothing there.
+beginning. Do not use it for records whose times need not rise along a lane: its newest means nothing there.
 
 What a pipeline makes of it (how much lateness, how long to remember): `match.watermark`.
 """
@@ -52,7 +52,7 @@ class Watermark:
         return max(self.sources.get(name, {}).values(), default=BEGINNING)
 
     def held(self, name: str, unread: tuple[int, ...] | None) -> int:
-        """Where a source stands, with so many records unread in each lane; None: nobody knows, and nothing holds it.
+        """Where a source stands, by the unread records of each lane; None: not known, and no lane holds it back.
 
         >>> Watermark({"a": {"0": 500, "1": 300}}).held("a", (0, 7))
         300

@@ -38,9 +38,9 @@ POSITIONS: Final = pa.schema(
         ("source", pa.string()),  # where it came from: a file or `topic/partition`, as the target names it
         ("position", pa.int64()),  # and its row or offset there
         ("key", pa.binary()),  # its bytes, where the system has such; null where the key is among the fields
-        ("epoch", pa.int64()),  # of its writer; null where nobody says
+        ("epoch", pa.int64()),  # of its writer; null where it is not recorded
         ("fingerprint", pa.string()),  # of the contract it was placed by; null: the one of the whole stream
-        ("replay", pa.bool_()),  # marked as written again; null where nobody marks
+        ("replay", pa.bool_()),  # marked as written again; null where it is not recorded
         ("dead", pa.bool_()),  # a dead letter, which has no lane
         ("reason", pa.string()),  # why it is one
     ]
@@ -63,7 +63,7 @@ class Part:
 class Description:
     """A stream before a record of it is read.
 
-    `columns` are the names that can be read; of messages without the fields of their values, which nobody can list.
+    `columns` are the names that can be read; of messages without the fields of their values, which cannot be listed.
     `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
     where it is known.
     """
@@ -83,13 +83,13 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream that was found: what it says of itself, and its parts; no record of it has been read.
+    """A stream: its metadata and its parts; no record of it has been read.
 
     `order` are the sources of a target in the order in which it took them, as far as a record's order goes across
     sources; None where each source has an order of its own, as partitions do. `taken` are the sources that a target
-    says it took, where it says so, and `claimed` is what it says it has come to. `kind` and `every_name` say which
-    files of a folder count. `begins` is the first position that is still there of a source that has forgotten some.
-    `excused` are reasons of dead letters of which their records do not say whether they are right. `remarks` are what a
+    took, where it records them, and `claimed` are its own counts. `kind` and `every_name` select the
+    files of a folder. `begins` is the first position that is still there of a source with retention.
+    `excused` are reasons of dead letters that cannot be checked against their records. `remarks` are what a
     reader of the certificate has to know.
     """
 
@@ -111,7 +111,7 @@ class Stream:
 
     @property
     def records(self) -> int | None:
-        """How many records there are, dead letters included, where that is known unread; of topics: at most so many."""
+        """Number of records with dead letters, where it is known without reading; of topics, an upper bound."""
         ends = [part.end for part in self.parts]
         return None if None in ends else sum(part.end - part.start for part in self.parts if part.end is not None)
 

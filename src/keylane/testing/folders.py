@@ -1,8 +1,8 @@
 """An auditor for stream folders that shares no code with what writes them: it lists files and reads them with Arrow.
 
-`problems(target, ...)` says everything that is wrong: a record twice, lost or invented, offsets that are not dense,
+`problems(target, ...)` reports everything that is wrong: a record twice, lost or invented, offsets that are not dense,
 lanes out of the order of the source, a record in a lane that the contract does not give it; or nothing.
-`tests/route` holds it to its own rule: for each of these faults one is planted, and has to be found.
+`tests/route` holds it to its own rule: each of these faults is planted once, and must be reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Seen = tuple[str, int, int, str, int]
 
 
 def files_of(target: Path) -> list[Path]:
-    """What a reader finds that knows the layout and nothing else, in the order of names."""
+    """The files of all lanes, in the order of names."""
     return sorted(target.glob("stream=*/lane=*/*.parquet"))
 
 
@@ -49,7 +49,7 @@ def dead_letters(target: Path) -> pa.Table | None:
 
 
 def seen(target: Path) -> set[Seen]:
-    """Every record with its place, as one look at the folder shows it."""
+    """Every record with its position, from one listing of the folder."""
     return {record for stream, lane, table in lanes_of(target) for record in _places(stream, lane, table)}
 
 
@@ -65,7 +65,7 @@ def problems(
 ) -> list[str]:
     """Everything that is wrong with a target whose source has these files, in this order, with these rows.
 
-    With a router, the lanes are decided anew, record by record.
+    With a router, the lanes are decided again, record by record.
     """
     order = {name: n for n, name in enumerate(files)}
     found: Counter[tuple[str, int]] = Counter()
@@ -93,7 +93,7 @@ def _order_problems(stream: str, lane: int, places: list[tuple[int, int]]) -> li
 
 
 def _lane_problems(stream: str, lane: int, table: pa.Table, router: Router) -> list[str]:
-    """Only for contracts whose lanes come from the key: a position is not to be had from a target alone."""
+    """Only for contracts whose lanes come from the key: a position cannot be derived from a target alone."""
     placements = [router.place(record) for record in table.to_pylist()]
     wrong = [n for n, p in enumerate(placements) if p.lane is not None and (p.stream, p.lane) != (stream, lane)]
     if not wrong:

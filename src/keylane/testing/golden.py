@@ -2,7 +2,7 @@
 
 Here are the loaders of the data files in `vectors/` and the types of their rows, nothing else:
 this module computes no hash and imports nothing of keylane, so that any implementation can be
-held against the same data. Each file says in its `about` what its fields mean.
+checked with the same data. The `about` of each file explains its fields.
 
 For a raw hash take `hash_vectors`, for one published only after it was made non-negative
 `folded_vectors`, for a lane out of n `lane_vectors`, and for whole columns of placements read

@@ -1,7 +1,7 @@
 """The contracts that the demo compares: some are files here, some are made from what is known before they are used.
 
 Made from the morning: which keys are heavy is read from the records before noon, and shown to hold, or not, after it.
-Made from population: the lanes a city needs, known on any day. What each of them did is `figures`' to say.
+Made from population: the lanes a city needs, known on any day. What each of them did: `figures`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counts -> figures: how full the fullest lane is, who is hot, what another lane count would move. Pure.
+"""Counts -> figures: how full the fullest lane is, which keys are hot, what another lane count would move. Pure.
 
 The shapes of what is printed, and of `figures.json`: `documents.demo`.
 """

@@ -113,7 +113,7 @@ def _walks(rng: np.random.Generator, traffic: Traffic) -> np.ndarray[tuple[int, 
     return np.array(walks)
 
 
-# What was counted -> each figure beside what the lesson asks of it, kept or broken; and why CV < 5 % is not to be had.
+# What was counted -> each figure beside what the lesson asks of it, kept or broken; and why CV < 5 % is impossible.
 
 #: What the lesson asks: all of CV, errors and lag below, batches above.
 MOST_CV: Final = 0.05
@@ -166,7 +166,7 @@ def trial(rule: Rule, sent: Sent, group: MeasuredGroup) -> LessonTrial:
 
 
 def checks(spread: float, errors: float, batch: float | None, lag: int, end: int) -> list[LessonCheck]:
-    """Each figure held against the lesson's threshold."""
+    """Each figure compared with the lesson's threshold."""
     return [
         LessonCheck(measure="cv", asked="< 5 %", got=spread, kept=spread < MOST_CV),
         LessonCheck(measure="error_rate", asked="0", got=errors, kept=errors <= MOST_ERRORS),
@@ -179,7 +179,7 @@ def checks(spread: float, errors: float, batch: float | None, lag: int, end: int
 
 
 def why(keys: Sequence[int], lanes: int) -> str:
-    """In one line, why CV < 5 % cannot be had with these keys on so many lanes; or that it could be."""
+    """In one line, why CV < 5 % is impossible with these keys on that many lanes; or that it is possible."""
     least, cells = least_cv(keys, lanes), len(keys)
     if least < MOST_CV:
         return (
@@ -223,7 +223,7 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What may be chosen. `mark` makes the names of topics and groups nobody else's."""
+    """What may be chosen. `mark` makes the names of topics and groups unique."""
 
     mark: str
     seed: int = 2026

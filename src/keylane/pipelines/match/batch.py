@@ -1,6 +1,6 @@
 """A match of all that is there: two sources in, exact pairs out. Following what arrives: `follow`.
 
-The driver side is read twice, by columns: for dead letters, which only looks at what a record says, and for matching;
+Drivers are read twice, by columns: for dead letters, which needs only the record itself, and for matching;
 and a third time, for drivers and times alone, where lanes might have kept a ghost. No ping is ever collected here, but
 for `--verify`, which is what `verified` does.
 """
@@ -77,7 +77,7 @@ __all__ = [
 ]
 
 
-# The same match by the plain definition, every request against every ping; and what differs from what was written.
+# The same match by the plain definition, every request against every ping; and how it differs from the result.
 
 #: Requests times pings: some seconds.
 MOST_PRODUCTS: Final = 2_000_000_000
@@ -85,7 +85,7 @@ MOST_PRODUCTS: Final = 2_000_000_000
 MOST_PINGS: Final = 5_000_000
 _KEYS: Final = ["rider", "rider_ts", "driver", "driver_ts"]
 
-#: `verified` of the document, recall, and what is to be said of them.
+#: `verified` of the document, recall, and notes on them.
 Verdict = tuple[MatchVerified, float, list[str]]
 
 
@@ -97,7 +97,7 @@ def verified(
     given: Options,
     expire: int | None,
 ) -> Verdict:
-    """Hold the matches that were written against brute force; `counts` are those of pings and requests."""
+    """Compare the matches that were written with brute force; `counts` are those of pings and requests."""
     drivers = max(1, -(-counts[0] // MOST_PINGS))
     if drivers > 1 and given.nearest is not None:
         what = "too many pings to verify with --nearest"
@@ -225,7 +225,7 @@ PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both sources, read: pings in their lanes, requests as told and each once, their copies, dead letters of both."""
+    """Both sources: pings in their lanes, requests as reported and each once, their copies, dead letters of both."""
 
     pings: DataFrame
     tellings: DataFrame
@@ -258,7 +258,7 @@ def match(
     spark: SparkSession | None = None,
     say: Say = warn,
 ) -> Matched:
-    """Match all riders with all drivers, and return the document that says what it came to."""
+    """Match all riders with all drivers, and return its document."""
     began = time.monotonic()
     check_target(parse_address(target), options.checked())
     work = agreed_work(drivers, riders, target, options, contract)
@@ -271,7 +271,7 @@ def match(
 
 
 def agreed_work(drivers: str, riders: str, target: str, options: Options, contract: Contract | None) -> Work:
-    """Look at both sources without Spark; what does not fit together is refused here."""
+    """Open both sources without Spark; refuse sources that do not fit together."""
     given = options.checked()
     sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
     chosen, lanes, notes = agreed(*sides, contract, given)
@@ -287,7 +287,7 @@ def session_for(work: Work, spark: SparkSession | None, say: Say) -> AbstractCon
 
 
 def region_of(contract: Contract) -> Region:
-    """Where places may be, as the contract says."""
+    """The region of the contract."""
     found = contract.spec.geo.region if contract.spec.geo else None
     return Region(*found) if found else EARTH
 
@@ -354,7 +354,7 @@ def _totals(
 
 
 def _answered(spark: SparkSession, work: Work, sides: Sides, folder: Path) -> DataFrame:
-    """What the lanes answer, kept while it is looked at more than once. One task for each lane."""
+    """What the lanes answer, kept because it is read more than once. One task for each lane."""
     before = spark.conf.get(PARTITIONS)
     spark.conf.set(PARTITIONS, str(work.lanes.count))
     answers = lane_answers(sides.pings, sides.copies, work.given.radius, _expire(work.given))
@@ -374,7 +374,7 @@ def _kept(spark: SparkSession, frame: DataFrame, folder: Path) -> DataFrame:
 
 
 def _check_counts(total: MatchTotals, sides: Sides, counts: list[Any]) -> None:
-    """Nothing is lost: what was matched and what is dead is what there is, where that is known."""
+    """No record is lost: matched and dead records are all records, where their number is known."""
     told = sum(row["told"] for row in counts)
     for side, good, there in zip(("drivers", "riders"), (total.pings, told), sides.records, strict=True):
         dead = sum(total.dead[side].values())

@@ -59,7 +59,7 @@ def document_of(
     notes: list[str],
     seconds: float,
 ) -> MatchDocument:
-    """What a match came to."""
+    """The result of a match."""
     drivers, riders = map(str, sides)
     return MatchDocument(
         drivers=drivers,

@@ -1,6 +1,6 @@
 """`match --follow`: pairs as records arrive, the same as a match of all of them would find.
 
-    Spark's sources    say which records make a batch, and remember it (the checkpoint)
+    Spark's sources    decide which records make a batch, and remember it (the checkpoint)
     stream_batch       what is done with a batch
     match_state        what is known after it, one file for each lane
     stream_written     what it adds to the target
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Following", "follow"]
 
-#: In the target, where nothing else is said.
+#: In the target, unless another folder is given.
 STATE: Final = "_state"
 #: Tasks for each core, where there are more lanes than that: a task costs some milliseconds, a lane costs none.
 TASKS_A_CORE: Final = 4
@@ -64,8 +64,8 @@ class Following:
 
     `late` seconds is how far a ping may be behind the newest one; `keep` how far, in seconds, requests may be behind
     pings before they are too late for an exact answer. A ping more than `ahead` seconds ahead of this machine's clock
-    moves no time: one wrong clock would else end every answer. `state` is a folder, by default `_state` in the target.
-    `max_files` bounds a batch of files, `every` is how often new records are looked for. With `available_now` it
+    moves no time: one wrong clock would otherwise end every answer. `state` is by default `_state` in the target.
+    `max_files` bounds a batch of files, `every` is how often it polls for new records. With `available_now` it
     ends when all that is there is taken; requests that are not ripe stay waiting in the state.
     """
 
@@ -165,7 +165,7 @@ def _checked(how: Following) -> Following:
 
 
 def _places(to: Address, given: Options, how: Following) -> tuple[Path, Path]:
-    """The folder of the state, and that of what a batch adds."""
+    """The state folder, and the folder that batches add to."""
     state = None if how.state is None else Path(how.state).absolute()
     if to.is_path:
         folder = path_of(to, "the target")

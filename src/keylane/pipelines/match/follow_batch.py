@@ -4,10 +4,10 @@
     requests  -> those that wait and those that are new; the ripe ones are fanned out, by every contract in use
     homes     -> tombstones for the lanes that drivers have left
     lanes     -> pairs, merged by rider
-    commit    -> the batch happens in one step, and only then is it in the target
+    commit    -> the batch is committed in one step, and only then is it in the target
 
 Every step reads the state of the batch before and writes files of its own, so a batch that is made again, after a
-kill or a failure, makes the same. One that has happened already is not made again.
+kill or a failure, makes the same. One that is committed already is not made again.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _newest(rows: Sequence[Any], name: str) -> dict[str, int]:
 
 
 def asked_of(requests: DataFrame, part: Column, kept_from: int) -> Asked:
-    """Count the requests of a batch, as they were told."""
+    """Count the requests of a batch, as they were reported."""
     late = F.count_if(F.col("ts") < kept_from).alias("late")
     rows = requests.groupBy(part).agg(F.count(F.lit(1)).alias("n"), F.max("ts").alias("newest"), late).collect()
     newest = {row["part"]: row["newest"] for row in rows}
@@ -165,7 +165,7 @@ def asked_of(requests: DataFrame, part: Column, kept_from: int) -> Asked:
 
 
 def ghosts_of(pairs: DataFrame) -> int:
-    """Pairs that a second lane has found too: of a driver that it should not know any more."""
+    """Pairs that a second lane reports too: of a driver that it should not know any more."""
     found = pairs.agg(F.count(F.lit(1)), F.count_distinct("rider", "rider_ts", "driver")).first()
     return 0 if found is None else int(found[0] - found[1])
 
@@ -202,7 +202,7 @@ def told_too_late(requests: DataFrame, kept_from: int) -> DataFrame:
 def judged(known: DataFrame, requests: DataFrame, kept_from: int, ripe_before: int) -> DataFrame:
     """Each request once, with whether it was answered and whether it is now `ripe`.
 
-    Of several tellings the last counts; one that comes after the answer changes nothing.
+    Of several reports the last counts; one that comes after the answer changes nothing.
     """
     new = requests.where(F.col("ts") >= kept_from).select(
         *_REQUEST, F.lit(1).cast("bigint").alias("told"), F.lit(False).alias("answered")
@@ -218,7 +218,7 @@ def judged(known: DataFrame, requests: DataFrame, kept_from: int, ripe_before: i
 
 
 def remembered(requests: DataFrame, kept_from: int) -> DataFrame:
-    """What is kept of judged requests: those that wait, and those answered that may be told again."""
+    """What is kept of judged requests: those that wait, and those answered that may be reported again."""
     answered = F.col("answered") | F.col("ripe")
     kept = requests.where(~answered | (F.col("ts") >= kept_from))
     return kept.select(*_REQUEST, "told", answered.alias("answered"))
@@ -298,7 +298,7 @@ class MatchBatches:
     figures: list[Figures] = field(default_factory=list)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Make a batch, unless it has happened."""
+        """Make a batch, unless it is committed."""
         happened = self.state.happened(batch)
         if happened is not None:
             self.state.move(happened, self.written.folder)
@@ -343,7 +343,7 @@ class MatchBatches:
         self.tell(figures)
 
     def _read(self, frame: DataFrame, epochs: list[InUse], keep: Keep) -> Records:
-        """What a batch has of both sides."""
+        """What a batch has of both sources."""
         drivers, riders = (taken(frame, one, self.given, self.last.files.get(one.side, 0)) for one in self.sides)
         good, dead_pings = _judged(self.spark, as_pings, drivers.frame, self.given.drivers, self.region, _PINGS)
         told, dead_requests = _judged(self.spark, as_requests, riders.frame, self.given.riders, self.region, _REQUESTS)
@@ -402,7 +402,7 @@ class MatchBatches:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a batch has: pings in lanes, requests as told, dead letters, counts, files taken so far, all records."""
+    """What a batch has: pings in lanes, requests as reported, dead letters, counts, files taken so far, all records."""
 
     pings: DataFrame
     told: DataFrame

@@ -4,7 +4,7 @@
     pings, tombstones, copies of requests -> the lane -> what the lane knows, and its answers          (`lanes`)
 
 Either is one exchange by lane keys, so that task i of n has the lanes i, i + n, i + 2n and so on, all tasks are used,
-and a task knows its lanes without being told; with as many tasks as lanes, lane i is task i. A lane with no record of
+and a task knows its lanes by its number; with as many tasks as lanes, lane i is task i. A lane with no record of
 this batch is there too: it is thinned out, and kept. How many tasks there are may change from run to run.
 """
 
@@ -203,7 +203,7 @@ def _told(lane: int, pairs: pa.Table, counts: dict[str, int]) -> pa.Table:
 
 
 def _shaped(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
-    """All of them with the columns of a schema, null where one has none: a task may not change its mind."""
+    """All of them with the columns of a schema, null where one has none: all batches of a task must have one schema."""
     whole = pa.concat_tables([schema.empty_table(), *tables], promote_options="default")
     return pa.Table.from_arrays([whole.column(name) for name in schema.names], schema=schema)
 
@@ -215,7 +215,7 @@ def ping_rows(pings: DataFrame) -> DataFrame:
 
 
 def tombstone_rows(stays: DataFrame) -> DataFrame:
-    """What `homes` says, as rows of the lanes that were left."""
+    """The tombstones of `homes` as rows of the lanes that were left."""
     left = F.lit(int(Kind.LEFT)).cast("tinyint").alias("kind")
     nowhere = [F.lit(0.0).alias(name) for name in ("lat", "lng")]
     told = stays.where(F.col("driver").isNotNull())

@@ -26,7 +26,7 @@ _SUMS: Final = ("asked", "border", "copies", "tombstones", "changed")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a batch wrote: pairs, riders with one, dead letters by side and reason, offers."""
+    """What a batch wrote: pairs, riders with one, dead letters by source and reason, offers."""
 
     pairs: int
     riders: int

@@ -1,6 +1,6 @@
 """The two sources of a running match as one stream, and what a batch of it holds: raw frames of drivers and of riders.
 
-Of files the stream has names, of topics records: Spark's checkpoint says which of them make a batch, and replays the
+Of files the stream has names, of topics records: Spark's checkpoint decides which of them make a batch, and replays the
 same after a kill. Files are numbered as they are taken, from batch to batch, so that of two records of one time the
 later one counts however they were cut into batches.
 """
@@ -47,7 +47,7 @@ _MESSAGE: Final = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A side of a batch: its raw frame, none where it has no record; its records; files that were taken by then."""
+    """A source in a batch: its raw frame, None where it has no record; its records; files that were taken by then."""
 
     frame: DataFrame | None
     records: int = 0
@@ -92,7 +92,7 @@ def _topic(spark: SparkSession, side: Found, given: Options) -> DataFrame:
 
 
 def taken(frame: DataFrame, side: Found, given: Options, before: int) -> Taken:
-    """What a batch has of a side; `before` files were taken until now."""
+    """What a batch has of a source; `before` files were taken until now."""
     own = frame.where(F.col(SIDE) == side.side)
     if side.messages:
         from keylane.pipelines.match.sources import raw_messages

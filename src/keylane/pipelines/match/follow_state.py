@@ -1,18 +1,18 @@
 """The state of a running match on disk: one file for each lane, and a manifest that commits a batch in one step.
 
-    STATE/match.json              the head: lanes, sources, what may not change between two runs
+    STATE/match.json              the metadata: lanes, sources, what may not change between two runs
     STATE/batches/B.json          the manifest of batch B: watermark, counts, contracts in use, which files are true
     STATE/lanes/L/B-TOKEN.arrow   the drivers that lane L knows after batch B
     STATE/blocks/K/B-TOKEN.arrow  in which lanes the drivers of block K have been
     STATE/requests/B-TOKEN/       requests that wait, and those answered of late
     STATE/ledger/B-TOKEN.arrow    the offers that hold a driver
-    STATE/staging/B-TOKEN/        what batch B adds to the target, until it has happened
+    STATE/staging/B-TOKEN/        what batch B adds to the target, until it is committed
     STATE/checkpoint/             Spark's own: which records are in which batch
     STATE/lock                    one match at a time
 
-Every attempt at a batch has a token of its own, and writes files that nobody else writes. The manifest names the token,
-so the files of an attempt that was killed are never read, whatever it left; a batch whose manifest is there has
-happened, and is only moved. The batch before stays whole until then.
+Every attempt at a batch has a token of its own, and writes its own files. The manifest names the token,
+so the files of an attempt that was killed are never read, whatever it left; a batch whose manifest exists is
+committed, and is only moved. The batch before stays whole until then.
 
 Why not Spark's own state store: two operators would have to be chained, by driver and by lane, and on sixty lanes their
 120 stores are opened and committed in every batch, also in an empty one. Nor could the number of tasks change.
@@ -54,8 +54,7 @@ __all__ = [
     "write_table",
 ]
 
-#: Before the first ping nothing has passed.
-#: Manifests are cumulative; the older ones are kept for people.
+#: Manifests are cumulative; the older ones are kept for inspection.
 KEPT_MANIFESTS: Final = 100
 PARTS: Final = ("lanes", "blocks", "requests", "ledger")
 
@@ -89,7 +88,7 @@ class Epoch:
 class Happened:
     """Where a match stands after a batch. `token` names its files; counts are of all batches together.
 
-    `seen` has the ts of the newest record of each lane of a source, by side.
+    `seen` has the ts of the newest record of each lane of each source.
     """
 
     batch: int = -1
@@ -132,12 +131,12 @@ class MatchState:
         return self.path / "checkpoint"
 
     def last(self) -> Happened:
-        """The last batch that has happened; before the first, one that knows nothing."""
+        """The last committed batch; before the first, an empty one."""
         found = sorted(self._manifests())
         return self.happened(found[-1]) or Happened() if found else Happened()
 
     def happened(self, batch: int) -> Happened | None:
-        """The manifest of a batch, when it has happened."""
+        """The manifest of a batch, when it is committed."""
         path = self.path / "batches" / f"{batch:010d}.json"
         return Happened.from_json(_read(path)) if path.exists() else None
 
@@ -154,7 +153,7 @@ class MatchState:
         return self.path / kind / f"{name_of(after)}{ending}"
 
     def commit(self, done: Happened, target: Path, probe: Probe = no_probe) -> None:
-        """Let a batch happen, then move what it adds to the target."""
+        """Commit a batch, then move what it adds to the target."""
         probe("forced", done.batch)
         write_json(self.path / "batches" / f"{done.batch:010d}.json", done.as_json())
         probe("happened", done.batch)
@@ -194,7 +193,7 @@ class MatchState:
 
 @contextmanager
 def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
-    """The state of this match, made when there is none: locked, and of the same sources, lanes and radius."""
+    """The state of this match, created when it does not exist: locked, and of the same sources, lanes and radius."""
     for folder in ("batches", "staging", *PARTS):
         (path / folder).mkdir(parents=True, exist_ok=True)
     with locked(path / "lock") as lock:

@@ -40,7 +40,7 @@ __all__ = [
     "ranked",
 ]
 
-#: A copy of a request: `told` is how often the request was told, `copies` how many lanes were asked.
+#: A copy of a request: `told` is how often the request was reported, `copies` how many lanes were asked.
 COPIES: Final = (
     "rider string, ts bigint, offset bigint, lat double, lng double, told bigint, cell bigint, "
     "lane int, home boolean, copies int, lane_key int"
@@ -60,7 +60,7 @@ def in_lanes(pings: DataFrame, lanes: CellLanes) -> DataFrame:
 
 
 def distinct_requests(requests: DataFrame) -> DataFrame:
-    """Each request once. Of one that was told several times, maybe from several places, the last telling counts."""
+    """Each request once. Of several reports of it, maybe from several locations, the last one counts."""
     last = F.max_by(F.struct("lat", "lng", "cell"), "offset").alias("last")
     told = requests.groupBy("rider", "ts").agg(F.max("offset").alias("offset"), F.count(F.lit(1)).alias("told"), last)
     return told.select("rider", "ts", "offset", "last.lat", "last.lng", "told", "last.cell")
@@ -113,7 +113,7 @@ FEW_PAIRS: Final = 1_000_000
 
 
 def lane_answers(pings: DataFrame, copies: DataFrame, radius: float, expire: int | None) -> DataFrame:
-    """What each lane answers. By lane key on both sides: a lane is a task, and pings that lie in lanes stay there."""
+    """What each lane answers. By lane key on both inputs: a lane is a task, and pings that lie in lanes stay there."""
     drivers = pings.select("lane_key", "lane", "driver", "ts", "offset", "lat", "lng", "available")
     asked = drivers.groupBy("lane_key").cogroup(copies.groupBy("lane_key"))
     return asked.applyInArrow(_answerer(radius, expire), ANSWERS)
@@ -166,7 +166,7 @@ def ghosts_among(pairs: DataFrame, pings: DataFrame, count: int) -> DataFrame:
 
 
 def ranked(pairs: DataFrame, ghosts: DataFrame | None, nearest: int | None) -> DataFrame:
-    """Pairs that are no ghosts, each with its rank among its rider's; the first `nearest` of them."""
+    """Pairs that are not ghosts, each with its rank among its rider's; the first `nearest` of them."""
     real = pairs if ghosts is None else pairs.join(ghosts, list(_KEYS), "left_anti")
     order = Window.partitionBy("rider", "rider_ts").orderBy("distance_m", "driver")
     found = real.withColumn("rank", F.row_number().over(order))

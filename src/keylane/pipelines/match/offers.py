@@ -1,11 +1,11 @@
 """Matches -> offers: window after window, each driver to one rider at most, with a ledger that holds who is offered.
 
-A window ends, its requests are looked at together, drivers that are held by an offer of before are left out, and every
-pair that is chosen becomes an offer at that moment. An offer that nobody answers ends by itself. Windows are cut from
+A window ends, its requests are assigned together, drivers that are held by an earlier offer are left out, and every
+pair that is chosen becomes an offer at that moment. An offer without an answer expires. Windows are cut from
 1970 on, so that the same requests fall into the same windows in every run. How pairs are chosen: `matching.assign`.
-What an offer is, and why telling it twice is harmless: `matching.assign`.
+What an offer is, and why repeating it is harmless: `matching.assign`.
 
-One window after the other, in one place: who is free depends on all windows before. Only a window's pairs are held.
+One window after the other, on the driver: who is free depends on all windows before. Only a window's pairs are held.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _WRITTEN: Final = pa.schema(
 
 @dataclass(slots=True)
 class Sums:
-    """What the windows came to so far."""
+    """Sums of the windows so far."""
 
     granted: int = 0
     refused: int = 0
@@ -66,9 +66,9 @@ class Sums:
 
 
 def assigned(matches: DataFrame, folder: Path, given: Options, before: Sums | None = None) -> Offers:
-    """Write offers for the matches: how many, how many requests with a driver near got none, and how far they are.
+    """Write offers for the matches: how many, how many requests with a driver near were refused, and the mean distance.
 
-    `before` is what the windows before came to, and goes on.
+    `before` are the sums of the windows before.
     """
     ordered = folder / "ordered"
     pairs = matches.select(

@@ -41,7 +41,7 @@ MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of a source are called. `available` is looked for under its own name when it is not given."""
+    """What the columns of a source are called. `available` is the column of that name, if any, when it is not given."""
 
     id: str = "id"
     time: str = "ts"
@@ -62,7 +62,7 @@ class Options:
 
     `radius` is in metres, `expire` the age in seconds after which a ping counts no more, `nearest` how many drivers a
     rider gets at most. `assign` gives each driver to one rider at most: over windows of `window` seconds, with offers
-    that hold for `offer_for` seconds. `co_partitioned` demands what is else only used where it is there.
+    that hold for `offer_for` seconds. `co_partitioned` requires what is otherwise only used where it exists.
     """
 
     radius: float
@@ -104,12 +104,12 @@ class Options:
 PLAIN_RESOLUTION: Final = 4
 PLAIN_LANES: Final = 12
 
-#: The contract, the lane count, and what is to be said of them.
+#: The contract, the lane count, and notes on them.
 Agreed = tuple[Contract, int, list[str]]
 
 
 def agreed(drivers: Found, riders: Found, contract: Contract | None, given: Options) -> Agreed:
-    """The contract and the lane count that both sources keep; else the error that names the one that does not."""
+    """The contract and the lane count that both sources keep; otherwise the error names the one that does not."""
     both = (drivers, riders)
     if given.co_partitioned:
         _demand_lanes(both)
@@ -123,13 +123,13 @@ def agreed(drivers: Found, riders: Found, contract: Contract | None, given: Opti
 
 
 def lie_by_place(one: Found, contract: Contract) -> bool:
-    """Whether the lanes of a routed folder are those of the places that are matched: their columns are its key."""
+    """Whether the lanes of a routed folder are those of the locations that are matched: their columns are its key."""
     key, columns = contract.spec.key, one.columns
     return key.is_place and key.fields == (columns.lat, columns.lng)
 
 
 def _said_of_drivers(drivers: Found, contract: Contract, given: Options) -> list[str]:
-    """Riders are sent where places are, so drivers that lie by something else have to be put in lanes anew."""
+    """Riders go to the lanes of locations, so drivers in lanes by another key must be routed again."""
     if drivers.fingerprint is None or lie_by_place(drivers, contract):
         return []
     fields, places = (", ".join(names) for names in (contract.spec.key.fields, drivers.columns.needed[2:]))
@@ -141,7 +141,7 @@ def _said_of_drivers(drivers: Found, contract: Contract, given: Options) -> list
 
 
 def plain_contract(lanes: int) -> Contract:
-    """Where nobody says otherwise: the hash of a place's cell of resolution 4."""
+    """The default: the hash of a location's cell of resolution 4."""
     key = Key(fields=("cell",), encoding="h3")
     geo = Geo(resolution=PLAIN_RESOLUTION, leaves=(), checksum=None, region=None)
     spec = Spec(streams=("drivers", "riders"), lanes=lanes, key=key, partitioner="kafka-java", geo=geo)
@@ -183,7 +183,9 @@ def _lane_count(contract: Contract, both: tuple[Found, Found], given: Options) -
         known = [one.lanes for one in both if one.lanes is not None]
         found = given.lanes or next(iter(known), None)
         if found is None:
-            raise LaneCountError.of("the contract takes its lane count from the cluster, and there is no cluster", hint="--lanes N")
+            raise LaneCountError.of(
+                "the contract takes its lane count from the cluster, and there is no cluster", hint="--lanes N"
+            )
         return found
     if given.lanes not in {None, promised}:
         raise LaneCountError.of("the contract has another lane count", got=given.lanes, allowed=str(promised))

@@ -1,10 +1,10 @@
-"""Raw records -> pings and requests, each with its home cell; and what is none, as dead letters with their reason.
+"""Raw records -> pings and requests, each with its home cell; and the rest as dead letters with their reason.
 
 Frame to frame, with nothing but columns: the same step serves a batch and a stream. A raw frame has the source's own
 columns, and beside them
 
     keylane_place       the order of two records of one time: the later one counts
-    keylane_source      where the record was, as people read it
+    keylane_source      where the record was, for people
     keylane_original    the record as it was, for a dead letter
     keylane_malformed   whether it could not be read at all; only where that can be
     keylane_lane, keylane_lane_key    where the source lies in lanes already
@@ -56,7 +56,7 @@ def as_requests(frame: DataFrame, columns: Columns, region: Region = EARTH) -> R
 
 
 def check_columns(found: DataFrame, columns: Columns, where: str) -> None:
-    """Refuse a source that lacks a column, before anything is read."""
+    """Refuse a source that lacks a column."""
     own = [name for name in found.columns if not name.startswith("keylane_")]
     for name in (*columns.needed, *filter(None, (columns.available,))):
         if name not in own:
@@ -127,15 +127,13 @@ def _available_name(frame: DataFrame, columns: Columns) -> str | None:
 
 
 def _available(frame: DataFrame, columns: Columns) -> Column | None:
-    """Whether a driver may be matched. A record that does not say so is of one that may."""
+    """Whether a driver may be matched. A record without a value is available."""
     name = _available_name(frame, columns)
     if name is None:
         return None
     field = field_of(name, frame.schema)
     if not (isinstance(frame.schema[name].dataType, BooleanType) or field.kind in {"string", "void"}):
-        raise DataError.of(
-            f"column {name!r} does not hold availability", got=field.written, allowed="true and false"
-        )
+        raise DataError.of(f"column {name!r} does not hold availability", got=field.written, allowed="true and false")
     said = field.column.try_cast("boolean") if field.kind == "string" else field.column.cast("boolean")
     return F.coalesce(said, F.lit(True))
 

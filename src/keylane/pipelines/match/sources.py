@@ -1,4 +1,4 @@
-"""The two sources of a match: what each says of itself before Spark reads it, and its records as a raw frame.
+"""The two sources of a match: the metadata of each before Spark reads it, and its records as a raw frame.
 
 A source is a file or folder of Parquet, JSON lines or CSV; a folder that `route` made, or one stream of it; or a topic.
 Order among records of one time: of files, by name and row; of lanes, by offset, then by lane, because two lanes have
@@ -61,10 +61,10 @@ _POSITION: Final = StructType([StructField("file", StringType()), StructField("r
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A source that is there: whose it is, its lanes and its contract's fingerprint, where it says so.
+    """A source: drivers or riders, its lanes and its contract's fingerprint, where they are recorded.
 
     `files` are the files of each lane of a routed folder, `schema` its columns; `ranges` what is read of a topic.
-    `records` is how many there are, where that is known unread.
+    `records` is how many there are, where that is known without reading.
     """
 
     side: str
@@ -88,7 +88,7 @@ class Found:
 
 
 def find(side: str, source: str, columns: Columns, given: Options) -> Found:
-    """Look at a source, without Spark. A topic's end is where it ends now."""
+    """Open a source, without Spark. A topic is read up to its present end."""
     endpoint = open_endpoint(source, given.kafka)
     address = endpoint.address
     if endpoint.messages:
@@ -138,7 +138,7 @@ def opened(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame
 
 
 def _lanes(spark: SparkSession, found: Found) -> tuple[DataFrame, int | None]:
-    """A routed folder: one task for each lane, and Spark told so."""
+    """A routed folder: one task for each lane, declared to Spark as such."""
     own = StructType.fromJson(json.loads(found.schema))
     given = [StructField(_OFFSET, LongType()), StructField("keylane_source", _POSITION)]
     full = StructType([*own.fields, *given])
@@ -190,7 +190,7 @@ def raw_files(spark: SparkSession, files: Sequence[SourceFile], kind: str, colum
         original = F.col(LINE)
     file, row = file_of(F.col(PLACE)), row_of(F.col(PLACE)).cast("string")
     where = F.concat_ws("/", picked([one.name for one in files], "string", file), row)
-    # A file out of a routed folder has columns of these names, which say nothing of this match.
+    # A file out of a routed folder has columns of these names, which have no meaning in this match.
     made = {SOURCE, ORIGINAL, LANE, LANE_KEY, *([MALFORMED] if kind == "parquet" else [])}
     own = [column_named(name) for name in read.frame.columns if name not in made]
     return read.frame.select(*own, where.alias(SOURCE), original.alias(ORIGINAL)), sum(read.records) - read.filtered
@@ -218,7 +218,7 @@ _TYPED: Final = ("json", None)
 
 
 def read_topic(spark: SparkSession, found: Found, given: Options) -> DataFrame:
-    """The raw frame of a topic, between the offsets that were found."""
+    """The raw frame of a topic, between its offsets."""
     frame = open_endpoint(found.address, given.kafka).between(spark, found.ranges)
     return raw_messages(frame, found, given)
 
@@ -240,7 +240,7 @@ def raw_messages(frame: DataFrame, found: Found, given: Options) -> DataFrame:
 
 
 def _text_of_key(column: Column, name: str) -> Column:
-    """A key is bytes, and an id is text: bytes that are none are no id."""
+    """A key is bytes, and an id is text: bytes that are not text are not an id."""
     if name != "key":
         return column
     text = column.cast("string")

@@ -3,8 +3,9 @@
 Rule: the watermark is `late` behind the newest ping; but where a batch could not take all there was, a lane of a topic
 that has records still unread holds it at the newest of its own, for what comes next there may be no newer. So a backlog
 that is read lane by lane, one faster than another, is answered as if it had been read in order of time. A lane that is
-read to its end holds nothing: it may be one where nobody drives. Nor does any lane after a batch that took all there
-was: what is unread then has come since, and a lane of bad records or wrong clocks would else hold time for ever.
+read to its end holds nothing: it may be one without drivers. Nor does any lane after a batch that took all there
+was: what is unread then has come since, and a lane of bad records or wrong clocks would
+otherwise hold the watermark back for ever.
 
 Lanes remember from the watermark back by `late`, and while requests are still unread, back to the newest request that
 was read; but never by more than `keep`. Requests that wait for the end of their window, where drivers are assigned,
@@ -40,7 +41,7 @@ __all__ = ["Lags", "Unread", "lane_read", "passed", "ripe_before"]
 
 
 def lane_read(side: Found) -> Column:
-    """The lane of a topic that a record was read from; of files, none is told apart."""
+    """The lane of a topic that a record was read from; files count as one lane."""
     mask = (1 << LANE_BITS) - 1
     lane = F.col("offset").bitwiseAND(F.lit(mask)) if side.messages else F.lit(0)
     return lane.cast("string").alias("part")
@@ -48,7 +49,7 @@ def lane_read(side: Found) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Records of each lane that are there and not yet read, by side; none for files, which do not tell.
+    """Records of each lane that are there and not yet read, by source; None for files, where they are not known.
 
     `cut` is whether the batch may have left pings that were there when it began.
     """
@@ -58,14 +59,14 @@ class Unread:
     cut: bool = True
 
     def by_lane(self) -> list[dict[str, int]] | None:
-        """Of both sides together."""
+        """Of both sources together."""
         known = [side for side in (self.drivers, self.riders) if side is not None]
         return [{"lane": lane, "records": sum(each)} for lane, each in enumerate(zip(*known, strict=True))] or None
 
 
 @dataclass(frozen=True, slots=True)
 class Lags:
-    """Asks the cluster of each side that is a topic. `most` is how many records of a topic a batch takes."""
+    """Asks the cluster of each source that is a topic. `most` is how many records of a topic a batch takes."""
 
     sides: tuple[Found, Found]
     clusters: tuple[KafkaCluster | None, KafkaCluster | None]

@@ -6,7 +6,7 @@
 
 All of it is staged beside the target and becomes it by one rename. A folder that holds anything is refused.
 Into a topic matches are written at least once: each has a `match_id`, a hash of rider, time and driver, by which
-readers tell.
+readers deduplicate.
 """
 
 from __future__ import annotations
@@ -93,15 +93,15 @@ def write_matches(matches: DataFrame, folder: Path, target: Address, given: Opti
 
 
 def as_messages(matches: DataFrame) -> DataFrame:
-    """Each match as a message: its key the rider, its value the match as JSON, with an id that tells it from others."""
+    """Each match as a message: its key the rider, its value the match as JSON, with an id of its own."""
     key, value = F.col("rider_id").cast("binary"), F.to_json(F.struct(match_id().alias("match_id"), "*"))
     return matches.select(key.alias("key"), value.cast("binary").alias("value"))
 
 
 def match_id() -> Column:
-    """A hash of rider, time and driver: the same whenever and by whomever the match is computed."""
+    """A hash of rider, time and driver: the same whenever the match is computed."""
     at = F.unix_micros("rider_ts").cast("string")
-    # Lengths first: ids may hold any sign, and no two matches may read the same.
+    # Lengths first: ids may hold any character, and no two matches may read the same.
     size = F.length("rider_id").cast("string")
     return F.substring(F.sha2(F.concat_ws("/", size, "rider_id", at, "driver_id"), 256), 1, 32)
 
@@ -132,7 +132,7 @@ def _letters(dead: DataFrame) -> DataFrame:
     return dead.select(F.col("original").cast("binary").alias("value"), headers.alias("headers"))
 
 
-# What a batch of a running match adds to its target: staged, and moved there once it has happened.
+# What a batch of a running match adds to its target: staged, and moved there once it is committed.
 
 _NO_LETTERS: Final[dict[str, dict[str, int]]] = {"drivers": {}, "riders": {}}
 
@@ -146,7 +146,7 @@ class Written:
     given: Options
 
     def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame | None, sums: Sums) -> Result:
-        """Write what a batch came to, where nobody looks yet; into a topic at once. `sums` are those of all offers."""
+        """Write the result of a batch to the staging folder; into a topic at once. `sums` are those of all offers."""
         place = f"file://{staging / _matches(batch)}"
         matches.write.parquet(place)
         written = matches.sparkSession.read.schema(matches.schema).parquet(place)
@@ -163,7 +163,7 @@ class Written:
         return Result(count[0], count[1], letters, sums.offers if self.given.assign else None)
 
     def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:
-        """Write the figures too, and say what is to be moved."""
+        """Write the figures too, and return what is to be moved."""
         metrics = staging / "_metrics"
         metrics.mkdir()
         (metrics / f"{batch:010d}.json").write_text(json.dumps(figures.metrics), encoding="utf-8")

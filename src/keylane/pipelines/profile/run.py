@@ -1,11 +1,11 @@
-"""`profile`: what the keys of a source are, from one pass of Spark over it.
+"""`profile`: the keys of a source, from one pass of Spark over it.
 
     systems.endpoint   a source -> a frame of keys, each with its time or its position (`scan`)
     spark.count_keys   the frame -> one row for each key, by window
     profile.build      rows -> a profile
     systems.profiles   a profile -> a folder, for `plan`
 
-Before the pass, only the ends of the time are looked for, because windows are cut between them: in the footers of
+Before the pass, only the first and last time are read, because windows are cut between them: in the footers of
 Parquet files where they have them, otherwise by a job over the one column.
 """
 
@@ -52,10 +52,10 @@ _ONE_MAP: Final = "spark.sql.codegen.aggregate.map.twolevel.enabled"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What may be said about a profile beside its source and its key.
+    """Options of a profile beside its source and its key.
 
-    `time` is the column that windows are cut by, `unit` what its whole numbers count, `size` the column that tells how
-    long a record is. `kind` as in `route`. `seconds` is how long a topic is listened to.
+    `time` is the column that windows are cut by, `unit` the unit of its integers, `size` the column with the
+    size of a record. `kind` as in `route`. `seconds` is how long a topic is listened to.
     """
 
     time: str | None = None
@@ -116,7 +116,7 @@ def profile(
 def place_of(
     place: Sequence[str], key: Sequence[str], contract: Contract | None, *, approximate: bool
 ) -> tuple[str, ...]:
-    """Latitude and longitude where the key is a place: as named, or as the contract names them; else nothing."""
+    """Latitude and longitude where the key is a location: as named, or as the contract names them; otherwise empty."""
     named = contract.spec.key.fields if contract is not None and contract.spec.key.is_place else ()
     if place and (key or (contract is not None and tuple(place) != named)):
         allowed = ", ".join(named or key) or "the contract's"
@@ -148,7 +148,9 @@ def key_of(
         found = contract.spec.key
         if fields and tuple(fields) != found.fields:
             got, allowed = ", ".join(fields), ", ".join(found.fields)
-            raise UsageError.of("--key conflicts with the contract's key", got=got, allowed=allowed, hint="leave --key out")
+            raise UsageError.of(
+                "--key conflicts with the contract's key", got=got, allowed=allowed, hint="leave --key out"
+            )
         return _countable(found.model_copy(update={"window": None}))
     if fields:
         return _countable(_named(tuple(fields), encoding if isinstance(encoding, str) else tuple(encoding)))
@@ -158,7 +160,7 @@ def key_of(
 
 
 def _countable(key: Key) -> Key:
-    """Keys are counted as they stand in the records, where a place is two numbers of which none come twice."""
+    """Keys are counted as they are in the records; two coordinates hardly ever occur twice."""
     if not key.is_place:
         return key
     hint = "their home cells: --place LAT,LNG"
@@ -168,7 +170,9 @@ def _countable(key: Key) -> Key:
 def _named(fields: tuple[str, ...], encoding: Encoding | tuple[Encoding, ...]) -> Key:
     if not isinstance(encoding, str) and len(encoding) != len(fields):
         got = f"{len(encoding)} encodings for {len(fields)} fields"
-        raise UsageError.of("the number of encodings does not match the key fields", got=got, allowed="one for all, or one for each")
+        raise UsageError.of(
+            "the number of encodings does not match the key fields", got=got, allowed="one for all, or one for each"
+        )
     if len(set(fields)) < len(fields) or not all(fields):
         raise UsageError.of("key fields must be distinct and not empty", got=", ".join(fields))
     return Key(fields=fields, encoding=encoding)
@@ -192,12 +196,12 @@ def _made(scan: Scan, head: ProfileMetadata, contract: Contract | None, folder: 
 
 
 def _of_cells(contract: Contract, key: Key) -> Contract:
-    """The same lanes for whoever has the cell and no place."""
+    """The same contract with the cell as its key, instead of the location."""
     return contract.model_copy(update={"spec": contract.spec.model_copy(update={"key": key})})
 
 
 def _sketched(scan: Scan, head: ProfileMetadata) -> Profile:
-    """By sketches. Lanes are left out: a sketch for each lane and window would be more memory than it is to save."""
+    """By sketches. Lanes are left out: a sketch per lane and window would need more memory than it saves."""
     rows = sketched(scan.frame, head.key, head.windows, TRACKED, PRECISION)
     found = {row["keylane_w"]: row["distinct"] for row in rows}
     distinct = distinct_keys(scan.frame.sparkSession, [found.get(n) for n in range(len(head.windows))])
@@ -221,7 +225,7 @@ def _sum(rows: pa.Table, name: str) -> int:
 
 
 def _checked(made: Profile, scan: Scan) -> Profile:
-    """Nothing is lost: what was counted is what there is, where that is known without counting."""
+    """No record is lost: the count agrees with the source, where its size is known without counting."""
     counted_up = made.approximate is None or made.approximate.most_over == 0
     if scan.exact and counted_up and made.total != scan.records:
         what = "the source changed while it was counted, or records were lost"

@@ -1,4 +1,4 @@
-"""`verify`: a target held against its source.
+"""`verify`: a target compared with its source.
 
 run   the verdict and its certificate
 rows  both streams as rows of a history

@@ -1,8 +1,8 @@
 """Source and target of `verify` as rows of a history: a source's records are sends, a target's reads or dead letters.
 
-A record is known by its position in the source. Where the target says in which order it took its sources, they count as
-one writer, so that order is judged across them; else each source is a writer of its own. Without Spark: these functions
-run here and in Spark's workers alike.
+A record is known by its position in the source. Where the target records the order in which it took its sources, they
+count as one writer, so that order is judged across them; otherwise each source is a writer of its own. Without Spark:
+these functions run here and in Spark's workers alike.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ROW_BITS: Final = 40
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is needed to turn a part of either side into rows. Handed to Spark's workers."""
+    """All that is needed to turn a part of source or target into rows. Handed to Spark's workers."""
 
     read_source: Read
     read_target: Read
@@ -64,7 +64,7 @@ class Plan:
 
     @classmethod
     def of(cls, given: Stream, target: Stream, contract: Contract | None, lanes: int | None = None) -> Plan:
-        """The plan for two streams; `lanes` is the count of a contract that says `live`, else the target's own."""
+        """The plan for two streams; `lanes` is the count of a `live` contract, otherwise the target's own."""
         named = {part.stream for part in given.parts}
         streams = [name for name in target.lanes if contract and name in contract.spec.streams]
         live = contract is not None and contract.spec.lanes == "live"
@@ -125,14 +125,14 @@ def target_rows(plan: Plan, part: Part) -> Iterator[pa.RecordBatch]:
 
 
 def _apart(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Places, and the record's own fields: `key` or `source` may be the name of either."""
+    """Positions, and the record's own fields: `key` or `source` may be the name of either."""
     fields = pa.schema(list(batch.schema)[len(POSITIONS) :])
     known = pa.RecordBatch.from_arrays(batch.columns[: len(POSITIONS)], schema=POSITIONS)
     return known, pa.RecordBatch.from_arrays(batch.columns[len(POSITIONS) :], schema=fields)
 
 
 def _unvouched(plan: Plan, known: pa.RecordBatch) -> NDArray[np.bool_]:
-    """Which records came from where the source no longer has any: a source that is gone, or what it has forgotten."""
+    """Which records came from a source that is gone, or from before its first retained position."""
     coded = plain(known.column("source")).dictionary_encode()
     first = [ALL if name in plan.gone else plan.begins.get(name, 0) for name in coded.dictionary.to_pylist()]
     begins = np.array(first, np.int64)[coded.indices.to_numpy()]
@@ -154,9 +154,7 @@ def _identity(plan: Plan, batch: pa.RecordBatch) -> dict[str, pa.Array]:
     source, position = batch.column("source"), batch.column("position")
     if source.null_count or position.null_count:
         hint = "records must carry their position in the source, as those of `keylane route` do"
-        raise DataError.of(
-            "a record has no position in the source", got=f"{source.null_count} such records", hint=hint
-        )
+        raise DataError.of("a record has no position in the source", got=f"{source.null_count} such records", hint=hint)
     coded = plain(source).dictionary_encode()
     names = coded.dictionary.to_pylist()
     rank = np.array([plan.ranks.get(name, -1) for name in names], np.int64)[coded.indices.to_numpy()]
@@ -170,7 +168,7 @@ def _place(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _base_keys(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> pa.Array:
-    """Keys of the source as bytes, to be compared; null where they are not at hand."""
+    """Keys of the source as bytes, to be compared; null where they are not available."""
     if plan.contract is None or not set(plan.contract.spec.key.fields) <= set(fields.schema.names):
         return known.column("key")
     return read_batch(fields, plan.contract.spec.key, plan.contract.spec.geo).base
@@ -191,7 +189,7 @@ def _promise(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[
 
 
 def _undeserved(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
-    """The lane that the contract has for each dead letter: -1 for none; null where its record does not say."""
+    """The lane that the contract has for each dead letter: -1 for none; null where its record does not decide it."""
     router, reason = plan.router, known.column("reason")
     if router is None or not _says_key(router, known, fields):
         return {}
@@ -200,7 +198,7 @@ def _undeserved(plan: Plan, known: pa.RecordBatch, fields: pa.RecordBatch) -> di
     except DataError:
         # The JSON of a dead letter has not the types of the columns that it came from.
         return {}
-    # A key that is null here may have been unreadable there, unless the letter says that it was null.
+    # A key that is null here may have been unreadable there, unless the dead letter's reason is a null key.
     keyed = pc.or_(decided.keys.routing.is_valid(), pc.equal(reason, Reason.NULL_KEY).fill_null(False))
     excused = pc.is_in(reason, value_set=pa.array(sorted(plan.excused), pa.string()))
     other = _of_other(known.column("fingerprint"), router.contract.fingerprint)
@@ -216,12 +214,12 @@ def _says_key(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> 
 
 
 def _of_other(carried: pa.Array, whole: str) -> pa.Array:
-    """Whether a record says that another contract placed it; one that says nothing was placed by this one."""
+    """Whether a record names another contract; one that names none was placed by this one."""
     return pc.invert(pc.is_in(carried, value_set=pa.array([whole, abbreviated(whole), None], pa.string())))
 
 
 def _sent_keys(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> BatchKeys | None:
-    """Keys that came as bytes, where the fields they were made of are not at hand."""
+    """Keys that came as bytes, where the fields they were made of are not available."""
     spec = router.contract.spec.key
     if set(spec.fields) <= set(fields.schema.names) or spec.window is not None:
         return None
@@ -229,9 +227,9 @@ def _sent_keys(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) ->
 
 
 def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
-    """Where the contract puts each record: lane -1 for nowhere, null where its key does not say.
+    """Where the contract puts each record: lane -1 for nowhere, null where its key does not decide it.
 
-    Where another contract says, there is no stream either.
+    Under another contract there is no stream either.
     """
     lane = np.where(decided.reason >= 0, -1, decided.lane)
     by_other = other.to_numpy(zero_copy_only=False)

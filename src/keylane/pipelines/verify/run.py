@@ -1,7 +1,7 @@
 """`verify`: are the records of a source each where they belong in a target? The rules are `keylane.testing.history`'s.
 
     systems.endpoint            two addresses -> streams, part by part
-    pipelines.verify.rows             their records -> rows of a history
+    pipelines.verify.rows       their records -> rows of a history
     testing.history, here       rows -> a verdict, on this machine
     spark.history, on Spark     the same rows, dealt out by a shuffle
 
@@ -45,10 +45,10 @@ MANY: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What two streams were found to be: the verdict, and all that a certificate says beside it.
+    """The result of a comparison: the verdict, and what a certificate reports beside it.
 
     `not_taken` are records in source files that no manifest of the target names: they count as lost, and may only be
-    late. `unvouched` are records of sources that are gone. `miscounted` says where the target's own account is wrong.
+    late. `unvouched` are records of sources that are gone. `miscounted`: where the target's own counts are wrong.
     """
 
     source: str
@@ -82,10 +82,10 @@ def verify(
     lanes: int | None = None,
     topics: StreamOptions | None = None,
 ) -> Verified:
-    """Hold a target against its source.
+    """Compare a target with its source.
 
-    `watch` is passed every batch on its way, for whoever shows progress. `lanes` is the lane count that a contract
-    which says `live` was carried out with; otherwise the target's own. `topics` are options of both streams.
+    `watch` is passed every batch on its way, for progress. `lanes` is the lane count that a `live` contract
+    was routed with; otherwise the target's own. `topics` are options of both streams.
     """
     origin = open_endpoint(source, topics)
     there = open_endpoint(target, topics).as_target(origin, contract)
@@ -109,7 +109,7 @@ def _check_contract(contract: Contract | None, target: Stream) -> None:
 
 
 def _check_any_placed(contract: Contract | None, verdict: Verdict) -> None:
-    """A contract that has placed no record of the target is not the target's, and all that it was asked is nothing."""
+    """A contract that placed no record of the target is not the target's."""
     if contract is not None and 0 < verdict.records == verdict.facts.get("unplaced", 0):
         raise _another(contract, "the contract that its records name in `keylane.contract`")
 
@@ -132,7 +132,7 @@ def _engine(asked: Engine, given: Stream, target: Stream, spark: SparkSession | 
 
 
 def _both(given: Stream, target: Stream) -> int | None:
-    """Records on both sides, as far as that is known."""
+    """Records of source and target together, where they are known."""
     known = [side.records for side in (given, target) if side.records is not None]
     return max(known) * 2 if known else None
 
@@ -158,7 +158,7 @@ def _on_spark(plan: Plan, tasks: Tasks, settings: Settings, records: int | None,
 
 
 def _told(verdict: Verdict, plan: Plan, contract: Contract | None) -> Verdict:
-    """The verdict with sources by their names, and without what cannot be known when there is no contract."""
+    """The verdict with sources by their names; rules that cannot be checked without a contract are marked."""
     named = tuple(replace(one, **source_of(plan, one.writer, one.seq)) for one in verdict.violations)
     unchecked: dict[Any, str] = dict(verdict.unchecked)
     for rule in ("two_owners", "early_applies"):
@@ -200,9 +200,9 @@ def _verified(
 
 
 def _miscounted(claimed: Counts | None, verdict: Verdict) -> Iterator[str]:
-    """Where the account of the target does not hold: in itself, or against what is there, repeats left out.
+    """Where the target's own counts are wrong: in themselves, or against its records, repeats left out.
 
-    A batch that was written again counts once in the account.
+    A batch that was written again is counted once there.
     """
     if claimed is None:
         return

@@ -95,7 +95,7 @@ def _partitioning(root: Path, files: Sequence[Path], text: Sequence[str]) -> Any
     return ds.partitioning(pa.schema(list(kinds.items())), flavor="hive")
 
 
-# What the footers of Parquet files tell without reading a record: rows, columns, and the ends of a column.
+# What the footers of Parquet files hold, without reading a record: rows, columns, and the ends of a column.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -137,7 +137,7 @@ def _footer(path: str) -> Footer:
 
 
 def ends_of(footers: Sequence[Footer], column: str) -> Ends | None:
-    """The ends of a column of times, days or whole numbers over all files; None where a footer does not tell.
+    """The ends of a column of times, days or whole numbers over all files; None where a footer has no statistics.
 
     Text has none here: what its first letters are is not what its first time is.
     """
@@ -153,7 +153,7 @@ def ends_of(footers: Sequence[Footer], column: str) -> Ends | None:
 
 @dataclass(frozen=True, slots=True)
 class _GroupEnds:
-    """Of a row group; one of nothing but nulls has no ends, and says so."""
+    """Of a row group; one of only nulls has no ends."""
 
     first: int | None
     last: int | None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["FilesFollowed", "changed_since", "files_of", "follow_files", "origin_of"]
 
 _WHOLE: Final = "write a file elsewhere on the same disk, and rename it into the source when it is complete"
-#: More than these would bury what else is said.
+#: More than these would bury the rest of the message.
 _SHOWN: Final = 3
 
 

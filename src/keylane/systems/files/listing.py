@@ -96,7 +96,7 @@ def path_values(name: str) -> dict[str, str | None]:
 
 
 def _is_shown(name: str) -> bool:
-    """As Spark: `_SUCCESS` and `.part.crc` are no data, but `_day=1` is a column."""
+    """As Spark: `_SUCCESS` and `.part.crc` are not data, but `_day=1` is a column."""
     return not name.startswith(".") and not (name.startswith("_") and "=" not in name)
 
 

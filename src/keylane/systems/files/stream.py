@@ -34,7 +34,7 @@ __all__ = ["routed_messages", "source_stream", "target_stream"]
 ROWS: Final = 65_536
 BLOCK: Final = 1 << 22
 LONGS: Final = range(-(2**63), 2**63)
-#: What a dead letter says of itself beside its place.
+#: Columns of a dead letter beside its position.
 ORIGINAL: Final = "original"
 LETTER: Final = ("reason", "fingerprint", ORIGINAL)
 #: What was malformed in its file is not in the JSON of a dead letter as it was there.
@@ -42,7 +42,7 @@ EXCUSED: Final = frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD, Reason.M
 
 
 def target_stream(path: Path) -> Stream:
-    """A folder with `stream=S/lane=N/` in it, and, where they are, its head, its manifests and its dead letters."""
+    """A folder with `stream=S/lane=N/` in it; where they exist, its metadata, manifests and dead letters."""
     files = sorted(path.glob("stream=*/lane=*/*.parquet"))
     head = read_head(path) if path.is_dir() else None
     if head is None and not files:
@@ -77,7 +77,7 @@ def target_stream(path: Path) -> Stream:
 
 
 def source_stream(path: Path, target: Stream) -> Stream:
-    """The files of a folder, or one file, of the kind that the target remembers, or that their endings tell."""
+    """The files of a folder, or one file, of the kind that the target remembers, or by their endings."""
     kind = kind_of(path, target.kind)
     found = source_files(path, None if target.every_name else kind)
     parts = tuple(
@@ -112,7 +112,7 @@ def _order(manifests: Sequence[Manifest]) -> tuple[str, ...] | None:
 
 
 def _refuse_unmoved(path: Path, manifests: Sequence[Manifest]) -> None:
-    """Files of a batch that has happened may still wait, when a process was killed: no reader can see them yet."""
+    """Files of a committed batch may not be moved yet, when a process was killed: no reader can see them."""
     last = manifests[-1] if manifests else None
     if last is not None and last.staging and (path / OWN / "staging" / last.staging).exists():
         raise TargetError.of(
@@ -152,7 +152,7 @@ def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
 def routed_messages(stream: Stream, fields: MessageFields) -> Stream:
     """The target of a route from messages: its columns are `key`, `value` and `timestamp`, and the fields in them.
 
-    Lanes of the source have each an order of their own, and were taken in ranges that are no files.
+    Lanes of the source have each an order of their own, and were taken in offset ranges instead of files.
     """
     return replace(stream, order=None, taken=None, read=ReadMessages(fields))
 
@@ -193,7 +193,7 @@ def _object(text: bytes | None) -> dict[str, Any]:
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """Whole numbers where all are such, else text."""
+    """Integers where all values are integers, otherwise text."""
     if all(value is None or (type(value) is int and value in LONGS) for value in values):
         return pa.array(values, pa.int64())
     texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]

@@ -1,7 +1,7 @@
-"""A topic as data to look at: the columns that were asked for, a batch at a time, of what is there now.
+"""A topic as columns for `identify` and `check`: a batch at a time, up to its present end.
 
 `key`, `timestamp`, `lane` (or `partition`) and `offset` are of the record; every other column is a field of its value,
-whose form the user says. Files as the same: `files.data`. A topic as `verify` reads it: `stream`.
+whose format is an option. Files as the same: `files.data`. A topic as `verify` reads it: `stream`.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["message_columns", "ranges_of", "read_between", "scan_topic"]
 
-#: Offsets at each end of a lane that are looked at for its first and last time; some of them are marks, not records.
+#: Offsets at each end of a lane that are read for its first and last time; some of them are marks, not records.
 _LOOK: Final = 100
 
 

@@ -41,7 +41,7 @@ __all__ = ["source_topic", "target_topic"]
 
 #: Offsets of one part: enough that a worker's connection pays, few enough for a large partition to have several.
 OFFSETS: Final = 1_000_000
-#: More than any offset: nothing of such a source is vouched for.
+#: More than any offset: no record of such a source is compared.
 NOTHING: Final = 1 << 62
 
 
@@ -58,9 +58,7 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
         remarks.append("the source is compacted: records removed from it were not compared")
     elif any(begins.values()):
         gone = sum(first > 0 for first in begins.values())
-        remarks.append(
-            f"{gone} lane(s) of the source no longer start at offset 0: earlier records were not compared"
-        )
+        remarks.append(f"{gone} lane(s) of the source no longer start at offset 0: earlier records were not compared")
     parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), found[lane]))
     fields = fields_for(FieldSpec.of(contract), options)
     read = ReadSource(_reader(access, fields), fields)
@@ -108,9 +106,9 @@ def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
 
 
 def _fields(contract: Contract | None, options: StreamOptions, *, from_messages: bool) -> TopicFields:
-    """What is read of a target's records. A record that was no message has the routing key for its key, unless told.
+    """What is read of a target's records. The key of those that were not messages is the routing key, unless --value is given.
 
-    An ancestor does not say the lane of a cell, so lanes by place are always read from the value.
+    An ancestor does not determine the lane of a cell, so lanes by location are always read from the value.
     """
     spec = FieldSpec.of(contract)
     only_key = contract is not None and contract.spec.geo is None and set(spec.names) == set(contract.spec.key.fields)
@@ -120,7 +118,7 @@ def _fields(contract: Contract | None, options: StreamOptions, *, from_messages:
 
 
 def _excused(fields: TopicFields, *, from_messages: bool) -> frozenset[str]:
-    """Whether a line or a value can be read at all is not known here as the route knew it; a key always can."""
+    """Whether a line or a value was readable cannot be decided here as the route did; a key always is."""
     whole = not from_messages or fields.spec.of_value
     return frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD} if whole else {Reason.PARKED_KEY})
 

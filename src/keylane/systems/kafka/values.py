@@ -2,10 +2,10 @@
 
 A value may begin with the header that a schema registry's serializers write: a zero byte, the schema's number in four,
 and for Protobuf the index of the message. The header is passed over; with a folder of schemas, named by their numbers
-(`7.avsc`), it says which one. No registry is asked: what a value means is in the files that the user gave.
+(`7.avsc`), it says which one. No registry is contacted: the schemas are files that the user provides.
 
-A null value is a tombstone: it has no fields, and is no error. Values that cannot be read are told apart from those
-that hold null. JSON and text need no schema: `keylane.spark.messages`.
+A null value is a tombstone: it has no fields, and is not an error. Values that cannot be read are distinguished
+from null. JSON and text need no schema: `keylane.spark.messages`.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class _Shapes:
 
 
 def varint(value: bytes, at: int) -> tuple[int, int]:
-    """A number in zigzag order, seven bits to a byte, and the place after it: Avro's long, and a registry's index."""
+    """A zigzag number, seven bits to a byte, and the position after it: Avro's long, and a registry's index."""
     number = shift = 0
     while True:
         if at >= len(value) or shift > 63:
@@ -173,7 +173,7 @@ def varint(value: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-#: The column that says which values could not be read.
+#: The column that marks values that could not be read.
 UNREAD: Final = "keylane_unread"
 _HEADER: Final = 5
 #: What google.protobuf and fastavro raise for bytes that do not fit.
@@ -279,7 +279,7 @@ def _unwrapped(value: bytes, form: str) -> tuple[int, bytes]:
 
 
 def _after_index(body: bytes) -> bytes:
-    """Past the message's index: a count, and so many numbers; a single zero stands for the first message."""
+    """Past the message's index: a count, and that many numbers; a single zero stands for the first message."""
     count, at = varint(body, 0)
     for _ in range(count):
         _, at = varint(body, at)

@@ -5,7 +5,7 @@
     target.write       a batch -> lanes, by the contract; committed once
     spark.streaming    the query that hands batches over, and its end
 
-Which systems these are is not known here. What a source and a target are to each other: `systems.flow`. What is left by a
+Which systems these are is not known here. What source and target are to each other: `systems.flow`. What is left by a
 process that is killed at any point: `systems.folders.folder`, `systems.kafka.state`, docs/stream-folders.md.
 """
 

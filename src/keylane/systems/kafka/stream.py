@@ -106,7 +106,7 @@ def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
 
 
 def _fields(contract: Contract | None, options: StreamOptions, *, from_messages: bool) -> TopicFields:
-    """What is read of a target's records. The key of those that were not messages is the routing key, unless --value is given.
+    """What is read of a target's records. Those that were not messages have the routing key, unless --value is given.
 
     An ancestor does not determine the lane of a cell, so lanes by location are always read from the value.
     """

@@ -185,7 +185,7 @@ def test_a_sticky_change_is_the_next_epoch_and_moves_little(run: Run, source: Pa
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "needs its lane count"),
+        ([], "needs a lane count"),
         (["-n", 4, "--lat", "latt"], "did you mean 'lat'?"),
         (["-n", 4, "--tau", "0"], "tau above 0"),
         (["-n", 4, "--tau", "inf"], "tau above 0"),

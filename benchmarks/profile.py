@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.timing import Figure, best
-from keylane.pipelines.profile.run import Options, profile
+from keylane.pipelines.profile import Options, profile
 from keylane.plan.contract_text import Means
 from keylane.plan.planner import Question, make_plan
 from keylane.spark import local_session

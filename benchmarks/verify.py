@@ -42,7 +42,7 @@ import sys, time
 from benchmarks.timing import one_core
 from benchmarks.verify import CONTRACT
 from keylane import parse_contract
-from keylane.pipelines.verify.run import verify
+from keylane.pipelines.verify import verify
 with one_core():
     found = verify(sys.argv[1], sys.argv[2], parse_contract(CONTRACT), engine="local")
 assert found.ok and found.verdict.records == int(sys.argv[3]), found

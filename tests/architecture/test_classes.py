@@ -8,14 +8,9 @@ from collections import Counter
 #: Names that still stand twice or more, and how often. A name leaves this list and never enters it.
 STILL: dict[str, int] = {
     "Box": 2,
-    "Choice": 2,
     "ClientPlacement": 2,
     "Node": 2,
     "Options": 3,
-    "Plan": 2,
-    "Result": 2,
-    "Rules": 2,
-    "Settings": 2,
 }
 
 

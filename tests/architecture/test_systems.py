@@ -74,7 +74,7 @@ def test_nobody_asks_which_system_it_is(sources: dict[str, str]) -> None:
     ],
 )
 def test_a_planted_question_is_reported(source: str) -> None:
-    assert questions("keylane.pipelines.profile.run", source) != []
+    assert questions("keylane.pipelines.profile", source) != []
     assert questions("keylane.systems.streams", source) != []
     assert questions("keylane.systems.kafka.endpoint", source) == []
     assert questions("keylane.cli.budget", source) == []
@@ -84,4 +84,4 @@ def test_a_planted_question_is_reported(source: str) -> None:
     "source", ['if "files" in facts: pass', 'spark.readStream.format("kafka")', 'name == "kafka-java"']
 )
 def test_what_is_no_question_is_not_reported(source: str) -> None:
-    assert questions("keylane.pipelines.profile.run", source) == []
+    assert questions("keylane.pipelines.profile", source) == []

@@ -12,7 +12,7 @@ import pytest
 from tests.history.written_targets import make, payments, rewrite
 
 from keylane.errors import DataError, TargetError, UsageError
-from keylane.pipelines.verify.run import verify
+from keylane.pipelines.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

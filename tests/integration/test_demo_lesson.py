@@ -25,7 +25,7 @@ from keylane.errors import BrokerError, CountError
 from keylane.pipelines.demo import lesson as lesson_run
 from keylane.pipelines.demo.lesson import (
     RULES,
-    Settings,
+    LessonSettings,
     Traffic,
     contract_text,
     lane_counts,
@@ -60,7 +60,7 @@ INDEPENDENT = {"formula": java_long_lane, "murmur2": murmur2_lane}
 
 @pytest.fixture(scope="module")
 def lesson(broker: Cluster) -> LessonDocument:
-    return run_lesson(kafka_access(broker.bootstrap), Settings("whole"), lambda _: None, own=True)
+    return run_lesson(kafka_access(broker.bootstrap), LessonSettings("whole"), lambda _: None, own=True)
 
 
 def validator() -> Draft202012Validator:
@@ -134,7 +134,7 @@ def test_each_field_is_required(lesson: LessonDocument) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_the_broker_holds_what_the_router_placed(rule: Any, broker: Cluster, topic: Callable[..., str]) -> None:
-    settings, table = Settings("held", lanes=60), updates(np.random.default_rng(5), Traffic(20, 10))
+    settings, table = LessonSettings("held", lanes=60), updates(np.random.default_rng(5), Traffic(20, 10))
     name = topic(60, "lesson")
     text = contract_text(rule, settings).replace(f"keylane-lesson-{rule.name}-held", name)
     router = Router(parse_contract(text))
@@ -154,7 +154,7 @@ def test_records_elsewhere_are_an_error(broker: Cluster, monkeypatch: pytest.Mon
     placed = Router.placed
     chicago = {"cell": int("832664fffffffff", 16)}
     monkeypatch.setattr(Router, "placed", lambda self, _record, position=None: placed(self, chicago, position))
-    settings = Settings("astray", traffic=Traffic(10, 5))
+    settings = LessonSettings("astray", traffic=Traffic(10, 5))
     with pytest.raises(CountError, match="not hold"):
         run_lesson(kafka_access(broker.bootstrap), settings, lambda _: None, own=True)
     assert [name for name in topics_and_groups(broker) if "keylane-lesson" in name] == []
@@ -167,7 +167,7 @@ def test_a_group_that_reads_nothing_has_all_of_it_as_lag(
     """The twin of a lag of 0 at the end: lag is asked of the broker, not assumed."""
     monkeypatch.setattr(MeasuredGroup, "take", lambda _self, _messages: None)
     name, table = topic(60, "lesson"), updates(np.random.default_rng(5), Traffic(20, 10))
-    text = contract_text(RULES[0], Settings("x")).replace("keylane-lesson-formula-x", name)
+    text = contract_text(RULES[0], LessonSettings("x")).replace("keylane-lesson-formula-x", name)
     access, router = kafka_access(broker.bootstrap), Router(parse_contract(text))
     with following(access, name, 60, f"{name}-readers") as group:
         send(access, router, lesson_run._rounds(table))
@@ -179,7 +179,7 @@ def test_a_group_that_reads_nothing_has_all_of_it_as_lag(
 def test_records_that_the_broker_refuses_are_errors(broker: Cluster, topic: Callable[..., str]) -> None:
     """The twin of an error rate of 0: a topic that takes no record of this size."""
     name, table = topic(60, "lesson", max_message_bytes="100"), updates(np.random.default_rng(5), Traffic(20, 2))
-    text = contract_text(RULES[1], Settings("x")).replace("keylane-lesson-murmur2-x", name)
+    text = contract_text(RULES[1], LessonSettings("x")).replace("keylane-lesson-murmur2-x", name)
     sent = send(kafka_access(broker.bootstrap), Router(parse_contract(text)), lesson_run._rounds(table))
     assert (sent.delivered, sent.failed) == (0, 40)
     assert "too large" in (sent.first_error or "")
@@ -188,7 +188,7 @@ def test_records_that_the_broker_refuses_are_errors(broker: Cluster, topic: Call
 def test_a_cluster_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keylane.systems.kafka.cluster.ANSWER_SECONDS", 1.0)
     with pytest.raises(BrokerError, match=r"no broker answers at 127\.0\.0\.1:1"):
-        run_lesson(kafka_access("127.0.0.1:1"), Settings("x"), lambda _: None, own=False)
+        run_lesson(kafka_access("127.0.0.1:1"), LessonSettings("x"), lambda _: None, own=False)
 
 
 @pytest.mark.faults
@@ -210,7 +210,7 @@ def test_the_command_on_a_cluster_that_is_named(
 
 @pytest.mark.faults
 def test_a_pace_makes_batches_small(broker: Cluster) -> None:
-    settings = Settings("paced", traffic=Traffic(12, 5), producer=LessonProducer(linger_ms=0, every=0.2))
+    settings = LessonSettings("paced", traffic=Traffic(12, 5), producer=LessonProducer(linger_ms=0, every=0.2))
     found = run_lesson(kafka_access(broker.bootstrap), settings, lambda _: None, own=True)
     assert all(trial.seconds >= 0.8 for trial in found.trials)
     assert all((trial.mean_batch_records or 99) <= 12 for trial in found.trials)

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from tests.integration.timed_records import BEGAN, send
 
 from keylane.pipelines.geo_table import TableWish, geo_table
-from keylane.pipelines.profile.run import Options
+from keylane.pipelines.profile import Options
 from keylane.pipelines.route import KafkaOptions
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tests.integration.topics import read_back
 
 from keylane import Router, partitioner
 from keylane.errors import DataError, UsageError
-from keylane.pipelines.profile.run import Options, profile
+from keylane.pipelines.profile import Options, profile
 from keylane.pipelines.route import KafkaOptions
 from keylane.plan.contract_text import Means
 from keylane.plan.planner import Question, assumed, heat_of, make_plan

@@ -17,7 +17,7 @@ from keylane import Router
 from keylane.errors import BrokerError, DataError, LaneCountError, TargetError, UsageError
 from keylane.pipelines.route import KafkaOptions, Options, Routed
 from keylane.pipelines.route import route as run
-from keylane.pipelines.verify.run import verify
+from keylane.pipelines.verify import verify
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.endpoint import StreamOptions
 from keylane.systems.kafka import cluster

@@ -23,7 +23,7 @@ from tests.integration.route_records import contract, read_committed
 from tests.integration.topics import create_topic
 
 from keylane import Router
-from keylane.pipelines.verify.run import Verified, verify
+from keylane.pipelines.verify import Verified, verify
 from keylane.systems.broker import librdkafka_settings, running
 from keylane.systems.broker.faults import kill9, paused, restart
 from keylane.testing.history import Verdict, check, rows

@@ -14,7 +14,7 @@ from tests.integration.route_records import contract, faults, numbered, read_com
 from tests.integration.topics import create_topic
 
 from keylane.pipelines.route import KafkaOptions, Options, route
-from keylane.pipelines.verify.run import verify
+from keylane.pipelines.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from tests.integration.written_topics import LANES, Message, Topics, rows_of
 from keylane import Router
 from keylane.cli.main import _run
 from keylane.errors import DataError, TargetError, UsageError
-from keylane.pipelines.verify.run import verify
+from keylane.pipelines.verify import verify
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.folders.folder import Counts
 from keylane.systems.kafka import cluster

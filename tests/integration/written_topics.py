@@ -17,7 +17,7 @@ from tests.integration.route_records import contract, send
 from tests.integration.topics import create_topic
 
 from keylane import Router
-from keylane.pipelines.verify.run import Verified, verify
+from keylane.pipelines.verify import Verified, verify
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.endpoint import StreamOptions
 from keylane.systems.kafka.access import kafka_access

@@ -17,7 +17,7 @@ from keylane.geo.coordinates import Region
 from keylane.pipelines.match.follow_sources import _MESSAGE
 from keylane.pipelines.match.options import Columns, Options
 from keylane.pipelines.match.records import as_pings, as_requests
-from keylane.pipelines.match.sources import Found, find, opened, raw_messages
+from keylane.pipelines.match.sources import MatchSource, find, opened, raw_messages
 from keylane.systems.endpoint import parse_address
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def test_the_key_of_a_message_may_be_the_id_and_its_timestamp_the_time(session: 
     value = b'{"lat": 33.4, "lng": -112.1}'
     told = [(bytearray(b"d1"), value, "t", 3, 5, at), (bytearray(b"\xff"), value, "t", 3, 6, at)]
     columns = Columns(id="key", time="timestamp")
-    side = Found("drivers", parse_address("kafka://b:1/t"), columns)
+    side = MatchSource("drivers", parse_address("kafka://b:1/t"), columns)
     good, dead = as_pings(raw_messages(session.createDataFrame(told, kinds), side, Options(1000.0)), columns)
     (found,) = good.collect()
     assert (found["driver"], found["ts"]) == ("d1", int(at.timestamp()) * 1_000_000)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.route.killable_routes import contract, write_files
 
-from keylane.pipelines.verify.run import verify
+from keylane.pipelines.verify import verify
 
 if TYPE_CHECKING:
     from pathlib import Path

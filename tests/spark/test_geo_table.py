@@ -17,7 +17,7 @@ from keylane import load_contract
 from keylane.cli.main import _run
 from keylane.geo.cells import cells_of
 from keylane.pipelines.geo_table import TableWish, geo_table
-from keylane.pipelines.profile.run import Options
+from keylane.pipelines.profile import Options
 from keylane.placement.cell_lanes import cell_lanes
 
 if TYPE_CHECKING:

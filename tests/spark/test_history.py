@@ -36,7 +36,7 @@ def test_the_verdict_is_the_same(settings: Settings, spark: SparkSession) -> Non
 
 
 def test_two_streams_are_verified_alike(contract: Callable[..., Contract], spark: SparkSession, tmp_path: Path) -> None:
-    from keylane.pipelines.verify.run import verify
+    from keylane.pipelines.verify import verify
 
     spread = [{"keys": ["hot"], "spread": {"over": 3, "by": "order"}}]
     agreed = contract(key={"fields": ["k"], "on_null": "reject"}, lanes=4, hot_keys=spread)

@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 from keylane import load_contract
 from keylane.errors import UsageError
 from keylane.geo.cells import cells_of
-from keylane.pipelines.profile.run import Options, profile
+from keylane.pipelines.profile import Options, profile
 from keylane.plan.contract_text import Means
 from keylane.plan.planner import Question, make_plan
 

@@ -14,7 +14,7 @@ import pytest
 from tests.spark.profile_sources import DAY, Row, records, write
 
 from keylane.errors import CountError, DataError, TargetError, UnknownNameError, UsageError
-from keylane.pipelines.profile.run import Options, profile
+from keylane.pipelines.profile import Options, profile
 from keylane.systems.profiles import read_profile
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def test_the_same_records_in_other_files_have_the_same_counts(spark: SparkSessio
 def test_a_count_that_is_not_what_the_footers_say_is_noticed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keylane.pipelines.profile import run as pipeline
+    from keylane.pipelines import profile as pipeline
 
     write(tmp_path / "a.parquet", records())
     from keylane.spark.count_keys import counted as whole
@@ -333,7 +333,7 @@ def test_a_source_without_records_is_refused(spark: SparkSession, tmp_path: Path
 def test_counters_that_may_overflow_are_not_packed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keylane.pipelines.profile import run as pipeline
+    from keylane.pipelines import profile as pipeline
 
     rows = records()
     write(tmp_path / "a.parquet", rows)

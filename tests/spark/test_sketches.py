@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keylane.pipelines.profile import run as pipeline
-from keylane.pipelines.profile.run import Options, profile
+from keylane.pipelines import profile as pipeline
+from keylane.pipelines.profile import Options, profile
 from keylane.profile.build import most_over
 from keylane.systems.profiles import read_profile
 

@@ -77,12 +77,12 @@ def lesson(
     from secrets import token_hex
 
     from keylane.documents.lesson import LessonProducer
-    from keylane.pipelines.demo.lesson import Settings, Traffic, run_lesson, write
+    from keylane.pipelines.demo.lesson import LessonSettings, Traffic, run_lesson, write
     from keylane.systems.kafka.access import kafka_access
 
     say = progress(time.monotonic())
     producer = LessonProducer(linger_ms=linger, every=every)
-    settings = Settings(token_hex(4), seed, lanes, Traffic(radius_km=radius), producer)
+    settings = LessonSettings(token_hex(4), seed, lanes, Traffic(radius_km=radius), producer)
     if to:
         ready(to, "keylane.demo-lesson/1")
     with _cluster(bootstrap, say) as brokers:

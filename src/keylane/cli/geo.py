@@ -99,7 +99,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
         raise click.UsageError("--name and --stream are for a new contract; leave them out")
     kafka = profiling_from(options)
     from keylane.pipelines.geo_table import TableWish, geo_table
-    from keylane.pipelines.profile.run import Options
+    from keylane.pipelines.profile import Options
 
     wanted = {name: options[name] for name in ("name", "streams", "most_moved", "radii") if options[name]}
     wish = TableWish(options["lanes"], options["tau"], options["strategy"], old, base, **wanted)

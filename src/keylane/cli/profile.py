@@ -88,8 +88,8 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
     if options["place"] and options["encodings"]:
         raise click.UsageError("--encoding beside --place: the key is a cell of eight bytes; leave it out")
     kafka = profiling_from(dict(options))
-    from keylane.pipelines.profile.run import Options
-    from keylane.pipelines.profile.run import profile as run
+    from keylane.pipelines.profile import Options
+    from keylane.pipelines.profile import profile as run
 
     given = Options(
         kafka=kafka, conf=settings_from(options["settings"]), **{name: options[name] for name in _PASSED_ON}

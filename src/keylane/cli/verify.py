@@ -12,7 +12,7 @@ from keylane.cli.output import Result, Section, output_option
 if TYPE_CHECKING:
     from keylane.documents.verify import VerifyDocument, VerifyViolation
     from keylane.history.verdict import Violation
-    from keylane.pipelines.verify.run import Verified
+    from keylane.pipelines.verify import Verified
 
 __all__ = ["verify"]
 
@@ -66,7 +66,7 @@ def verify(source: str, target: str, contract: str | None, output: str, **option
     """
     from keylane.cli.progress import counted
     from keylane.contract.parse import load_contract
-    from keylane.pipelines.verify.run import verify as run
+    from keylane.pipelines.verify import verify as run
 
     topics, loaded = reading_from(options), load_contract(contract) if contract else None
     found = run(source, target, loaded, topics=topics, watch=lambda rows: counted(rows, "verify"), **options)

@@ -17,7 +17,7 @@ from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.coordinates import EARTH, Region
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.profile.run import Options
+from keylane.pipelines.profile import Options
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of

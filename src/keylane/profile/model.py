@@ -1,6 +1,6 @@
 """What is known of a stream's keys: the profile, as values. `plan` and the reports read nothing else.
 
-Making one from a stream: `pipelines.profile.run`. As a folder on the disk: `systems.profiles`. Keys that look alike:
+Making one from a stream: `pipelines.profile`. As a folder on the disk: `systems.profiles`. Keys that look alike:
 `lookalikes`. Why a lane is hot: `measure.hot_lanes`.
 """
 

@@ -253,7 +253,7 @@ class Endpoint:
         self._lacks("have fields in messages")
 
     def connected(self) -> AbstractContextManager[KafkaCluster | None]:
-        """Who is asked how far the lanes go while they are read; None where nobody can be."""
+        """The cluster that reports the ends of the lanes while they are read; None where there is no cluster."""
         return nullcontext(None)
 
     @property

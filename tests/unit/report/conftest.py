@@ -48,7 +48,7 @@ STREAMS = (
 )
 
 
-def _case(rng: np.random.Generator, stream: Any, choices: list[contracts.Choice], counts: KeyCounts) -> DemoCase:
+def _case(rng: np.random.Generator, stream: Any, choices: list[contracts.DemoContract], counts: KeyCounts) -> DemoCase:
     name, key, sub_key, private = stream
     trials = []
     for choice in choices:

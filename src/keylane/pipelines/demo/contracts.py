@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-__all__ = ["Choice", "Source", "payments_choices", "queries_choices", "rides_choices"]
+__all__ = ["DemoContract", "Source", "payments_choices", "queries_choices", "rides_choices"]
 
 #: Where a contract's rules come from. Only `morning` has seen records of the day it is tried on.
 Source: TypeAlias = Literal["fixed", "morning", "population"]
@@ -36,7 +36,7 @@ MOST_OF_A_LANE_FOR_A_CITY: Final = 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DemoContract:
     """A contract to try, and what it is in a few words."""
 
     name: str
@@ -50,7 +50,7 @@ class Choice:
         return parse_contract(self.text, self.name)
 
 
-def payments_choices(morning: Volumes) -> list[Choice]:
+def payments_choices(morning: Volumes) -> list[DemoContract]:
     """The plain hash; heavy merchants in a table, order kept for all; the heaviest of them spread by order instead."""
     heavy = _heavy(morning)
     return [
@@ -60,7 +60,7 @@ def payments_choices(morning: Volumes) -> list[Choice]:
     ]
 
 
-def rides_choices() -> list[Choice]:
+def rides_choices() -> list[DemoContract]:
     """The hash of the city; city and minute; as many lanes as a city's people need, divided by ride."""
     millions = {city.name: city.millions for city in CITIES}
     table = concentrate(_in_lanes(millions), LANES, MOST_OF_A_LANE_FOR_A_CITY)
@@ -69,11 +69,11 @@ def rides_choices() -> list[Choice]:
     return [
         _fixed("rides-naive", "hash of the city"),
         _fixed("rides-windowed", "city and minute"),
-        Choice("rides-by-population", "lanes by population, by ride", "population", text),
+        DemoContract("rides-by-population", "lanes by population, by ride", "population", text),
     ]
 
 
-def queries_choices(morning: Volumes) -> list[Choice]:
+def queries_choices(morning: Volumes) -> list[DemoContract]:
     """The plain hash; twice the lanes; heavy queries in a table, order kept for all."""
     return [
         _fixed("queries-naive", "hash of the query"),
@@ -126,13 +126,13 @@ def _flow(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _fixed(name: str, title: str) -> Choice:
-    return Choice(name, title, "fixed", _file(name))
+def _fixed(name: str, title: str) -> DemoContract:
+    return DemoContract(name, title, "fixed", _file(name))
 
 
-def _changed(base: str, name: str, title: str, rules: list[str]) -> Choice:
+def _changed(base: str, name: str, title: str, rules: list[str]) -> DemoContract:
     """A contract of the next epoch, with rules that the morning taught."""
-    return Choice(name, title, "morning", _with_rules(base, rules))
+    return DemoContract(name, title, "morning", _with_rules(base, rules))
 
 
 def _with_rules(base: str, rules: list[str]) -> str:

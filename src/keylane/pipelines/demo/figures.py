@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.contract.model import Contract
-    from keylane.pipelines.demo.contracts import Choice
+    from keylane.pipelines.demo.contracts import DemoContract
 
 __all__ = [
     "BUCKETS",
@@ -84,9 +84,9 @@ CHANGES: Final = ((6, 8), (10, 11), (12, 18), (12, 24), (50, 60), (64, 65), (64,
 
 
 def trial(
-    choice: Choice, counts: LaneCounts, scopes: list[OrderKept], keys: Parted, sub_keys: Parted | None
+    choice: DemoContract, counts: LaneCounts, scopes: list[OrderKept], keys: Parted, sub_keys: Parted | None
 ) -> DemoTrial:
-    """Everything that is said of one contract."""
+    """All figures of one contract."""
     cells = counts.cells
     lanes = cells.sum(axis=1)
     records = int(lanes.sum()) + counts.unplaced
@@ -116,7 +116,7 @@ def trial(
 def hot_keys(
     counts: KeyCounts, lanes: int, before: Mapping[str, list[int]], after: Mapping[str, list[int]]
 ) -> list[DemoHotKey]:
-    """The keys that were looked for, with their shares, heaviest first."""
+    """The requested keys with their shares, heaviest first."""
     of_day, total = counts.of_day, int(counts.day.sum())
     return [
         DemoHotKey(

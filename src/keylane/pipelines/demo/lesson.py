@@ -34,8 +34,8 @@ __all__ = [
     "CENTRES",
     "RESOLUTION",
     "RULES",
+    "LessonSettings",
     "Rule",
-    "Settings",
     "Traffic",
     "checks",
     "contract_text",
@@ -222,7 +222,7 @@ spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LessonSettings:
     """What may be chosen. `mark` makes the names of topics and groups unique."""
 
     mark: str
@@ -232,7 +232,9 @@ class Settings:
     producer: LessonProducer = field(default_factory=LessonProducer)
 
 
-def run_lesson(access: KafkaAccess, settings: Settings, say: Callable[[str], None], *, own: bool) -> LessonDocument:
+def run_lesson(
+    access: KafkaAccess, settings: LessonSettings, say: Callable[[str], None], *, own: bool
+) -> LessonDocument:
     """Run every step against this cluster; `own` is whether it was started for this."""
     table = updates(np.random.default_rng(settings.seed), settings.traffic)
     # One goes before the two, so that neither has a broker that has done nothing yet.
@@ -264,7 +266,7 @@ def run_lesson(access: KafkaAccess, settings: Settings, say: Callable[[str], Non
     )
 
 
-def write(to: Path, settings: Settings) -> None:
+def write(to: Path, settings: LessonSettings) -> None:
     """The updates as Parquet and the contracts as YAML, for `keylane check` and `keylane route`."""
     pq.write_table(updates(np.random.default_rng(settings.seed), settings.traffic), to / "updates.parquet")
     (to / "contracts").mkdir(exist_ok=True)
@@ -272,12 +274,12 @@ def write(to: Path, settings: Settings) -> None:
         (to / "contracts" / f"{rule.name}.yaml").write_text(contract_text(rule, settings), encoding="utf-8")
 
 
-def contract_text(rule: Rule, settings: Settings) -> str:
+def contract_text(rule: Rule, settings: LessonSettings) -> str:
     """A rule as a contract: the same key, the same lanes, another partitioner."""
     return _contract(rule.name, rule.partitioner, settings)
 
 
-def _contract(name: str, partitioner: str, settings: Settings) -> str:
+def _contract(name: str, partitioner: str, settings: LessonSettings) -> str:
     topic = f"keylane-lesson-{name}-{settings.mark}"
     return CONTRACT.format(name=name, topic=topic, lanes=settings.lanes, partitioner=partitioner)
 
@@ -289,7 +291,12 @@ def lane_counts(router: Router, table: pa.Table) -> np.ndarray[tuple[int], np.dt
 
 
 def _tried(
-    access: KafkaAccess, settings: Settings, rule: Rule, router: Router, table: pa.Table, say: Callable[[str], None]
+    access: KafkaAccess,
+    settings: LessonSettings,
+    rule: Rule,
+    router: Router,
+    table: pa.Table,
+    say: Callable[[str], None],
 ) -> LessonTrial:
     sent, read = _sent(access, settings.producer, router, table)
     say(f"{rule.name}: {sent.delivered:,} records sent in {sent.seconds:.2f} s, and read by a group")
@@ -331,7 +338,7 @@ def _rounds(table: pa.Table) -> list[Sequence[Row]]:
 
 
 def _check(router: Router, table: pa.Table, sent: Sent, read: MeasuredGroup) -> None:
-    """Every record is where the contract says, or the figures are of something else."""
+    """Every record is in its lane by the contract; otherwise the figures measure something else."""
     wanted = lane_counts(router, table)
     if sent.failed == 0 and not np.array_equal(wanted, read.read):
         lane = int(np.flatnonzero(wanted != read.read)[0])

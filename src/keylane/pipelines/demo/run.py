@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.documents.demo import DemoTrial, LaneDrift
-    from keylane.pipelines.demo.contracts import Choice
+    from keylane.pipelines.demo.contracts import DemoContract
 
     Say = Callable[[str], None]
 
@@ -124,7 +124,7 @@ class _Stream:
     sub_key: str | None
     private: bool
     make: Callable[[np.random.Generator, traffic.Sizes], pa.Table]
-    choices: Callable[[dict[str, int]], list[Choice]]
+    choices: Callable[[dict[str, int]], list[DemoContract]]
 
 
 STREAMS: Final = (
@@ -151,7 +151,7 @@ def told(to: Path) -> Iterator[None]:
 
 
 def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say: Say) -> DemoFigures:
-    """Run every step; `say` hears of each. The folder must be there."""
+    """Run every step; `say` reports each. The folder must exist."""
     days = [(stream, _written(to, stream, seed, sizes, say)) for stream in STREAMS]
     cases, drift = [], []
     for stream, path in days:
@@ -213,7 +213,9 @@ def _case(to: Path, stream: _Stream, day: DataFrame, tallied: KeyCounts, say: Sa
     )
 
 
-def _trials(stream: _Stream, choices: list[Choice], routed: DataFrame, tallied: KeyCounts, say: Say) -> list[DemoTrial]:
+def _trials(
+    stream: _Stream, choices: list[DemoContract], routed: DataFrame, tallied: KeyCounts, say: Say
+) -> list[DemoTrial]:
     trials = []
     lanes = lane_counts(routed, [int(choice.contract.spec.lanes) for choice in choices])
     keys = parted(routed, stream.key, len(choices))
@@ -226,12 +228,12 @@ def _trials(stream: _Stream, choices: list[Choice], routed: DataFrame, tallied: 
     return trials
 
 
-def _adds_up(choice: Choice, found: int, records: int) -> None:
+def _adds_up(choice: DemoContract, found: int, records: int) -> None:
     if found != records:
         raise DataError.of(f"{choice.name}: records do not add up", got=found, allowed=str(records))
 
 
-def _write_contract(to: Path, choice: Choice) -> None:
+def _write_contract(to: Path, choice: DemoContract) -> None:
     folder = to / "contracts"
     folder.mkdir(exist_ok=True)
     (folder / f"{choice.name}.yaml").write_text(choice.text, encoding="utf-8")

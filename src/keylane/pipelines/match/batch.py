@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.match.sources import Found
+    from keylane.pipelines.match.sources import MatchSource
     from keylane.placement.cell_lanes import CellLanes
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
@@ -239,8 +239,8 @@ class Sides:
 class Work:
     """What a match is made of, once it is agreed."""
 
-    drivers: Found
-    riders: Found
+    drivers: MatchSource
+    riders: MatchSource
     target: Address
     contract: Contract
     lanes: CellLanes

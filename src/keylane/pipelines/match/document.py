@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.documents.match import LaneLag, MatchLatency, MatchPicture, MatchVerified, Offers
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.match.sources import Found
+    from keylane.pipelines.match.sources import MatchSource
     from keylane.systems.endpoint import Address
 
 __all__ = ["MatchTotals", "Matched", "document_of"]
@@ -50,7 +50,7 @@ class Matched:
 
 
 def document_of(
-    sides: tuple[Found, Found],
+    sides: tuple[MatchSource, MatchSource],
     target: Address,
     contract: Contract,
     given: Options,

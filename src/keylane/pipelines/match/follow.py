@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from keylane.errors import UsageError
 from keylane.pipelines.match.batch import Work, region_of, session_for
 from keylane.pipelines.match.document import document_of
-from keylane.pipelines.match.follow_batch import MICROS, MatchBatches, Rules
+from keylane.pipelines.match.follow_batch import MICROS, MatchBatches, MatchRules
 from keylane.pipelines.match.follow_metrics import empty_counts, totals
 from keylane.pipelines.match.follow_sources import Epochs, both_sides
 from keylane.pipelines.match.follow_state import MatchHead, open_state
@@ -150,11 +150,11 @@ def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: 
         raise translated(error, work="the match") from error
 
 
-def _rules(how: Following, given: Options, lanes: int, session: SparkSession) -> Rules:
+def _rules(how: Following, given: Options, lanes: int, session: SparkSession) -> MatchRules:
     tasks = how.tasks or min(lanes, TASKS_A_CORE * session.sparkContext.defaultParallelism)
     window = 1 if given.assign is None else round(given.window * MICROS)
     late, keep, ahead = (round(seconds * MICROS) for seconds in (how.late, how.keep, how.ahead))
-    return Rules(late, keep, tasks, how.matching, window, ahead)
+    return MatchRules(late, keep, tasks, how.matching, window, ahead)
 
 
 def _checked(how: Following) -> Following:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.follow_sources import Epochs, InUse
     from keylane.pipelines.match.follow_state import Happened, MatchState
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.match.sources import Found
+    from keylane.pipelines.match.sources import MatchSource
     from keylane.pipelines.match.watermark import Lags
     from keylane.pipelines.match.write import Written
     from keylane.systems.journal import Probe
@@ -71,7 +71,7 @@ __all__ = [
     "Asked",
     "Loads",
     "MatchBatches",
-    "Rules",
+    "MatchRules",
     "Waiting",
     "asked_of",
     "ghosts_of",
@@ -263,7 +263,7 @@ _DEAD: Final = "side string, source string, reason string, original string"
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class MatchRules:
     """How long records are waited for, in microseconds, and how the work is divided.
 
     `late` is how far a ping may be behind the newest; `keep` how far requests may be behind the pings; requests of a
@@ -284,10 +284,10 @@ class MatchBatches:
     """The body of the query."""
 
     spark: SparkSession
-    sides: tuple[Found, Found]
+    sides: tuple[MatchSource, MatchSource]
     region: Region
     given: Options
-    rules: Rules
+    rules: MatchRules
     epochs: Epochs
     lags: Lags
     state: MatchState

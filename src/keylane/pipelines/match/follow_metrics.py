@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.follow_batch import Answered, Loads, Waiting
     from keylane.pipelines.match.watermark import Unread
 
-__all__ = ["Figures", "Result", "added", "empty_counts", "totals"]
+__all__ = ["BatchResult", "Figures", "added", "empty_counts", "totals"]
 
 _SUMS: Final = ("asked", "border", "copies", "tombstones", "changed")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BatchResult:
     """What a batch wrote: pairs, riders with one, dead letters by source and reason, offers."""
 
     pairs: int
@@ -52,7 +52,7 @@ def added(
     before: Mapping[str, Any],
     answered: Answered,
     loads: Loads,
-    result: Result,
+    result: BatchResult,
     waits: Waiting,
     unread: Unread,
     began: float,

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.pipelines.match.follow_state import Happened
     from keylane.pipelines.match.options import Options
-    from keylane.pipelines.match.sources import Found
+    from keylane.pipelines.match.sources import MatchSource
 
-__all__ = ["Epochs", "InUse", "Taken", "after_batch", "both_sides", "has_topics", "taken"]
+__all__ = ["BatchSource", "Epochs", "InUse", "after_batch", "both_sides", "has_topics", "taken"]
 
 SIDE: Final = "keylane_side"
 #: A lane that is read to its end is not waited at: there are as many waits as lanes.
@@ -46,7 +46,7 @@ _MESSAGE: Final = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class BatchSource:
     """A source in a batch: its raw frame, None where it has no record; its records; files that were taken by then."""
 
     frame: DataFrame | None
@@ -54,18 +54,20 @@ class Taken:
     files: int = 0
 
 
-def has_topics(*sides: Found) -> bool:
+def has_topics(*sides: MatchSource) -> bool:
     """Whether records themselves are in the stream, which then is read more than once in a batch."""
     return any(side.messages for side in sides)
 
 
-def both_sides(spark: SparkSession, sides: tuple[Found, Found], given: Options, max_files: int) -> DataFrame:
+def both_sides(
+    spark: SparkSession, sides: tuple[MatchSource, MatchSource], given: Options, max_files: int
+) -> DataFrame:
     """One stream of both."""
     first, second = (_stream(spark, side, given, max_files) for side in sides)
     return first.unionByName(second, allowMissingColumns=True)
 
 
-def _stream(spark: SparkSession, side: Found, given: Options, max_files: int) -> DataFrame:
+def _stream(spark: SparkSession, side: MatchSource, given: Options, max_files: int) -> DataFrame:
     if side.messages:
         return _topic(spark, side, given).select(F.lit(side.side).alias(SIDE), *_MESSAGE)
     path = path_of(side.address, f"the {side.side}")
@@ -74,7 +76,7 @@ def _stream(spark: SparkSession, side: Found, given: Options, max_files: int) ->
     return found.select(F.lit(side.side).alias(SIDE), *_FILE)
 
 
-def _topic(spark: SparkSession, side: Found, given: Options) -> DataFrame:
+def _topic(spark: SparkSession, side: MatchSource, given: Options) -> DataFrame:
     from keylane.systems.kafka.access import kafka_access
     from keylane.systems.kafka.follow import starting
 
@@ -91,21 +93,21 @@ def _topic(spark: SparkSession, side: Found, given: Options) -> DataFrame:
     return spark.readStream.format("kafka").options(**options).load()
 
 
-def taken(frame: DataFrame, side: Found, given: Options, before: int) -> Taken:
+def taken(frame: DataFrame, side: MatchSource, given: Options, before: int) -> BatchSource:
     """What a batch has of a source; `before` files were taken until now."""
     own = frame.where(F.col(SIDE) == side.side)
     if side.messages:
         from keylane.pipelines.match.sources import raw_messages
 
-        return Taken(raw_messages(own, side, given), own.count())
+        return BatchSource(raw_messages(own, side, given), own.count())
     path = path_of(side.address, f"the {side.side}")
     files = [file for file in files_of(own.select(*_FILE), path) if file.size]
     if not files:
-        return Taken(None, 0, before)
+        return BatchSource(None, 0, before)
     raw, records = raw_files(frame.sparkSession, files, _kind(path, given), side.columns)
     check_columns(raw, side.columns, str(side))
     numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
-    return Taken(raw.withColumn(PLACE, numbered), records, before + len(files))
+    return BatchSource(raw.withColumn(PLACE, numbered), records, before + len(files))
 
 
 def _kind(path: Path, given: Options) -> str:

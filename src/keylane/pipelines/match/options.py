@@ -18,7 +18,7 @@ from keylane.systems.endpoint import StreamOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from keylane.pipelines.match.sources import Found
+    from keylane.pipelines.match.sources import MatchSource
 
 __all__ = [
     "ASSIGNMENTS",
@@ -108,7 +108,7 @@ PLAIN_LANES: Final = 12
 Agreed = tuple[Contract, int, list[str]]
 
 
-def agreed(drivers: Found, riders: Found, contract: Contract | None, given: Options) -> Agreed:
+def agreed(drivers: MatchSource, riders: MatchSource, contract: Contract | None, given: Options) -> Agreed:
     """The contract and the lane count that both sources keep; otherwise the error names the one that does not."""
     both = (drivers, riders)
     if given.co_partitioned:
@@ -122,13 +122,13 @@ def agreed(drivers: Found, riders: Found, contract: Contract | None, given: Opti
     return contract, lanes, _said_of_drivers(drivers, contract, given)
 
 
-def lie_by_place(one: Found, contract: Contract) -> bool:
+def lie_by_place(one: MatchSource, contract: Contract) -> bool:
     """Whether the lanes of a routed folder are those of the locations that are matched: their columns are its key."""
     key, columns = contract.spec.key, one.columns
     return key.is_place and key.fields == (columns.lat, columns.lng)
 
 
-def _said_of_drivers(drivers: Found, contract: Contract, given: Options) -> list[str]:
+def _said_of_drivers(drivers: MatchSource, contract: Contract, given: Options) -> list[str]:
     """Riders go to the lanes of locations, so drivers in lanes by another key must be routed again."""
     if drivers.fingerprint is None or lie_by_place(drivers, contract):
         return []
@@ -149,7 +149,7 @@ def plain_contract(lanes: int) -> Contract:
     return Contract(apiVersion="keylane/v1", kind="RoutingContract", metadata=metadata, spec=spec)
 
 
-def _demand_lanes(both: tuple[Found, Found]) -> None:
+def _demand_lanes(both: tuple[MatchSource, MatchSource]) -> None:
     for one in both:
         if one.lanes is None:
             raise UsageError.of(
@@ -160,7 +160,7 @@ def _demand_lanes(both: tuple[Found, Found]) -> None:
             )
 
 
-def _without_contract(both: tuple[Found, Found], given: Options) -> Agreed:
+def _without_contract(both: tuple[MatchSource, MatchSource], given: Options) -> Agreed:
     for one in both:
         if one.fingerprint is not None:
             what = f"the {one.side} were routed by the contract {one.contract!r}, which was not given"
@@ -177,7 +177,7 @@ def _without_contract(both: tuple[Found, Found], given: Options) -> Agreed:
     return plain_contract(lanes), lanes, [note]
 
 
-def _lane_count(contract: Contract, both: tuple[Found, Found], given: Options) -> int:
+def _lane_count(contract: Contract, both: tuple[MatchSource, MatchSource], given: Options) -> int:
     promised = contract.spec.lanes
     if promised == "live":
         known = [one.lanes for one in both if one.lanes is not None]
@@ -201,7 +201,7 @@ def _check_geo(contract: Contract) -> None:
         raise UsageError.of(what, hint="split the heavy cells instead: keylane geo table")
 
 
-def _check_side(one: Found, contract: Contract, lanes: int) -> None:
+def _check_side(one: MatchSource, contract: Contract, lanes: int) -> None:
     if one.lanes not in {None, lanes}:
         raise _odd(one, f"{lanes} lanes, as in the contract {contract.metadata.name!r}")
     if one.fingerprint not in {None, contract.fingerprint}:
@@ -213,11 +213,11 @@ def _check_side(one: Found, contract: Contract, lanes: int) -> None:
         )
 
 
-def _odd(one: Found, allowed: str) -> DataError:
+def _odd(one: MatchSource, allowed: str) -> DataError:
     what = f"the {one.side} are not co-partitioned: their lane count differs"
     return DataError.of(what, got=f"{one}: {one.lanes} lanes", allowed=allowed)
 
 
-def _differ(both: tuple[Found, Found]) -> DataError:
+def _differ(both: tuple[MatchSource, MatchSource]) -> DataError:
     got = "; ".join(f"{one.side} {one}: {one.lanes} lanes" for one in both)
     return DataError.of("drivers and riders are not co-partitioned: their lane counts differ", got=got)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LANE_BITS",
-    "Found",
+    "MatchSource",
     "find",
     "lane_place",
     "opened",
@@ -60,7 +60,7 @@ _POSITION: Final = StructType([StructField("file", StringType()), StructField("r
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MatchSource:
     """A source: drivers or riders, its lanes and its contract's fingerprint, where they are recorded.
 
     `files` are the files of each lane of a routed folder, `schema` its columns; `ranges` what is read of a topic.
@@ -87,21 +87,21 @@ class Found:
         return open_endpoint(self.address).messages
 
 
-def find(side: str, source: str, columns: Columns, given: Options) -> Found:
+def find(side: str, source: str, columns: Columns, given: Options) -> MatchSource:
     """Open a source, without Spark. A topic is read up to its present end."""
     endpoint = open_endpoint(source, given.kafka)
     address = endpoint.address
     if endpoint.messages:
         ranges = tuple(endpoint.ranges())
-        return Found(side, address, columns, len(ranges), ranges=ranges)
+        return MatchSource(side, address, columns, len(ranges), ranges=ranges)
     path = path_of(address, f"the {side}")
     head_at = next((at for at in (path, path.parent) if at.is_dir() and read_head(at) is not None), None)
     if head_at is None or (head_at != path and not path.name.startswith("stream=")):
-        return Found(side, address, columns)
+        return MatchSource(side, address, columns)
     return _routed(side, address, columns, path, head_at)
 
 
-def _routed(side: str, address: Address, columns: Columns, path: Path, target: Path) -> Found:
+def _routed(side: str, address: Address, columns: Columns, path: Path, target: Path) -> MatchSource:
     found = target_stream(target)
     name = _stream_name(path, target, found)
     manifests = read_manifests(target)
@@ -112,7 +112,7 @@ def _routed(side: str, address: Address, columns: Columns, path: Path, target: P
     files = tuple(tuple(part.name for part in parts if part.lane == lane) for lane in range(lanes))
     records = sum(part.end or 0 for part in parts)
     schema = manifests[-1].schema
-    return Found(side, address, columns, lanes, found.fingerprint, found.contract, files, schema, (), records)
+    return MatchSource(side, address, columns, lanes, found.fingerprint, found.contract, files, schema, (), records)
 
 
 def _stream_name(path: Path, target: Path, found: Stream) -> str:
@@ -128,7 +128,7 @@ def _stream_name(path: Path, target: Path, found: Stream) -> str:
     return held[0]
 
 
-def opened(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame, Found]:
+def opened(spark: SparkSession, found: MatchSource, given: Options) -> tuple[DataFrame, MatchSource]:
     """The raw frame of a source, and the source with the number of its records, where that is known now."""
     if found.ranges:
         return read_topic(spark, found, given), found
@@ -137,7 +137,7 @@ def opened(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame
     return frame, replace(found, records=records)
 
 
-def _lanes(spark: SparkSession, found: Found) -> tuple[DataFrame, int | None]:
+def _lanes(spark: SparkSession, found: MatchSource) -> tuple[DataFrame, int | None]:
     """A routed folder: one task for each lane, declared to Spark as such."""
     own = StructType.fromJson(json.loads(found.schema))
     given = [StructField(_OFFSET, LongType()), StructField("keylane_source", _POSITION)]
@@ -170,7 +170,7 @@ def _plain(path: str) -> SourceFile:
     return SourceFile(path, "", path, 0, 0)
 
 
-def _files(spark: SparkSession, found: Found, given: Options) -> tuple[DataFrame, int | None]:
+def _files(spark: SparkSession, found: MatchSource, given: Options) -> tuple[DataFrame, int | None]:
     path = path_of(found.address, f"the {found.side}")
     kind = kind_of(path, given.kind)
     files = sized_files(spark, path, None if given.kind else kind)
@@ -217,13 +217,13 @@ def _line_types(columns: Columns) -> Mapping[str, DataType]:
 _TYPED: Final = ("json", None)
 
 
-def read_topic(spark: SparkSession, found: Found, given: Options) -> DataFrame:
+def read_topic(spark: SparkSession, found: MatchSource, given: Options) -> DataFrame:
     """The raw frame of a topic, between its offsets."""
     frame = open_endpoint(found.address, given.kafka).between(spark, found.ranges)
     return raw_messages(frame, found, given)
 
 
-def raw_messages(frame: DataFrame, found: Found, given: Options) -> DataFrame:
+def raw_messages(frame: DataFrame, found: MatchSource, given: Options) -> DataFrame:
     """What the connector reads, of a batch or of a stream, as a raw frame. The partition stays as `keylane_part`."""
     fields, unread = _fields(found, given)
     text = F.col("value").cast("string")
@@ -247,7 +247,7 @@ def _text_of_key(column: Column, name: str) -> Column:
     return F.when(F.is_valid_utf8(text), text)
 
 
-def _fields(found: Found, given: Options) -> Fields:
+def _fields(found: MatchSource, given: Options) -> Fields:
     columns = found.columns
     available = columns.available or "available"
     kinds: dict[str, FieldKind] = {columns.lat: "degrees", columns.lng: "degrees", available: "flag"}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from keylane.pipelines.match.follow_state import Happened
-    from keylane.pipelines.match.sources import Found
+    from keylane.pipelines.match.sources import MatchSource
     from keylane.systems.kafka.cluster import KafkaCluster, OffsetRange
 
     #: The ts of the newest record of each lane of a source, by the lane's number as text.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Lags", "Unread", "lane_read", "passed", "ripe_before"]
 
 
-def lane_read(side: Found) -> Column:
+def lane_read(side: MatchSource) -> Column:
     """The lane of a topic that a record was read from; files count as one lane."""
     mask = (1 << LANE_BITS) - 1
     lane = F.col("offset").bitwiseAND(F.lit(mask)) if side.messages else F.lit(0)
@@ -68,7 +68,7 @@ class Unread:
 class Lags:
     """Asks the cluster of each source that is a topic. `most` is how many records of a topic a batch takes."""
 
-    sides: tuple[Found, Found]
+    sides: tuple[MatchSource, MatchSource]
     clusters: tuple[KafkaCluster | None, KafkaCluster | None]
     most: int
 
@@ -82,7 +82,7 @@ class Lags:
         cut = _cut(there[0], read.get(topics[0], {}), before.get(topics[0], {}), self.most)
         return Unread(drivers, riders, cut)
 
-    def _there(self, side: Found, cluster: KafkaCluster | None) -> list[OffsetRange] | None:
+    def _there(self, side: MatchSource, cluster: KafkaCluster | None) -> list[OffsetRange] | None:
         return None if cluster is None else cluster.offset_ranges(side.address.name, side.lanes or 0, committed=True)
 
 

@@ -23,7 +23,7 @@ from uuid import uuid4
 from pyspark.sql import functions as F
 
 from keylane.errors import TargetError, UsageError
-from keylane.pipelines.match.follow_metrics import Result
+from keylane.pipelines.match.follow_metrics import BatchResult
 from keylane.pipelines.match.offers import assigned
 from keylane.spark.messages import DEAD_PREFIX
 from keylane.systems.atomic import force_all
@@ -145,7 +145,7 @@ class Written:
     target: Address
     given: Options
 
-    def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame | None, sums: Sums) -> Result:
+    def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame | None, sums: Sums) -> BatchResult:
         """Write the result of a batch to the staging folder; into a topic at once. `sums` are those of all offers."""
         place = f"file://{staging / _matches(batch)}"
         matches.write.parquet(place)
@@ -160,7 +160,7 @@ class Written:
             _into(staging / "offers", batch)
         if not self.target.is_path:
             open_endpoint(self.target, self.given.kafka).append(as_messages(written), self.target.name)
-        return Result(count[0], count[1], letters, sums.offers if self.given.assign else None)
+        return BatchResult(count[0], count[1], letters, sums.offers if self.given.assign else None)
 
     def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:
         """Write the figures too, and return what is to be moved."""

@@ -131,7 +131,7 @@ def _offset_ranges(cluster: KafkaCluster, topic: str, error: type[DataError | Ta
 
 
 def _dead(cluster: KafkaCluster, address: Address, options: StreamOptions) -> tuple[str, list[OffsetRange]]:
-    """The topic of the dead letters: it has to be there only where it was named."""
+    """The topic of the dead letters: it must exist only where it was named."""
     topic = options.dead_letters or dead_topic(address.name)
     if options.dead_letters is None and not cluster.lanes_now(topic):
         return topic, []
@@ -155,7 +155,7 @@ def _open(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
 
 
 def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, BatchDone] | None:
-    """What the state says of the route, and how far it has come."""
+    """The metadata of the route in the state folder, and its last committed batch."""
     if options.state is None:
         return None
     head = read_head(Path(options.state))
@@ -166,7 +166,7 @@ def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, BatchDo
 
 
 def _refuse_unfinished(state: Path, last: BatchDone) -> None:
-    """A batch that has a plan may be in the topic, whole or in part, and the account has nothing of it yet."""
+    """A batch with a plan may be in the topic, whole or in part, and is not in the counts yet."""
     if (planned := last_planned(state)) > last.batch:
         raise TargetError.of(
             f"batch {planned} of the route was started but not committed: it is still running, or was killed",
@@ -176,7 +176,7 @@ def _refuse_unfinished(state: Path, last: BatchDone) -> None:
 
 
 def _as_begun(stream: Stream, head: RouteHead, last: BatchDone, streams: Mapping[str, str]) -> Stream:
-    """The stream with what its route has written down: lane counts when it began, contract, and its account."""
+    """The stream with the state of its route: lane counts when it started, contract, and its counts."""
     begun = {streams[topic]: lanes for topic, lanes in head.topics.items() if topic in streams}
     return replace(
         stream,
@@ -236,7 +236,7 @@ def _chunks(reader: TopicReader, part: Part) -> Iterator[RecordChunk]:
 
 
 def _with_fields(known: list[pa.Array], fields: TopicFields, chunk: RecordChunk) -> pa.RecordBatch:
-    """Places, the key's bytes among them, and the fields behind them."""
+    """Positions, the key's bytes among them, and the fields behind them."""
     keys = pa.array(chunk.keys, pa.binary())
     known[POSITIONS.get_field_index("key")] = keys
     values = pa.array(chunk.values, pa.binary()) if fields.spec.of_value else None

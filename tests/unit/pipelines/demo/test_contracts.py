@@ -13,12 +13,12 @@ MORNING = {"heavy": 600.0, "half": 40.0, **{f"m{i}": 1.0 for i in range(5_000)}}
 ALL = [*contracts.payments_choices(MORNING), *contracts.rides_choices(), *contracts.queries_choices(MORNING)]
 
 
-def choice(name: str) -> contracts.Choice:
+def choice(name: str) -> contracts.DemoContract:
     return next(one for one in ALL if one.name == name)
 
 
 @pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
-def test_each_is_a_contract_with_nothing_to_say_against_it(one: contracts.Choice) -> None:
+def test_each_is_a_contract_with_nothing_to_say_against_it(one: contracts.DemoContract) -> None:
     assert [str(finding) for finding in contract_findings(one.contract)] == []
     assert one.contract.metadata.epoch == (1 if one.name.endswith("naive") else 2)
 

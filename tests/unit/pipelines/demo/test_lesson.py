@@ -13,7 +13,7 @@ import pytest
 from keylane import Router, parse_contract
 from keylane.measure.balance import cv
 from keylane.pipelines.demo import lesson
-from keylane.pipelines.demo.lesson import CENTRES, RULES, Settings, Traffic, contract_text, lane_counts, updates
+from keylane.pipelines.demo.lesson import CENTRES, RULES, LessonSettings, Traffic, contract_text, lane_counts, updates
 from keylane.systems.kafka.load import MeasuredGroup, Sent
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def abs_long_hashcode(cell: int, lanes: int) -> int:
 
 def test_the_formula_is_javas_and_reaches_four_of_sixty_lanes() -> None:
     made = updates(np.random.default_rng(2026), Traffic())
-    found = lane_counts(Router(parse_contract(contract_text(RULES[0], Settings("t")))), made)
+    found = lane_counts(Router(parse_contract(contract_text(RULES[0], LessonSettings("t")))), made)
     wanted = np.bincount([abs_long_hashcode(cell, 60) for cell in made["cell"].to_pylist()], minlength=60)
     assert found.tolist() == wanted.tolist()
     assert np.count_nonzero(found) == 4
@@ -78,7 +78,7 @@ def test_the_formula_is_javas_and_reaches_four_of_sixty_lanes() -> None:
 
 def test_the_two_rules_do_not_agree() -> None:
     made = updates(np.random.default_rng(2026), Traffic())
-    one, other = (lane_counts(Router(parse_contract(contract_text(rule, Settings("t")))), made) for rule in RULES)
+    one, other = (lane_counts(Router(parse_contract(contract_text(rule, LessonSettings("t")))), made) for rule in RULES)
     assert not np.array_equal(one, other)
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 from keylane.contract.parse import parse_contract
 from keylane.errors import DataError, LaneCountError, UsageError
 from keylane.pipelines.match.options import Columns, Options, agreed, lie_by_place
-from keylane.pipelines.match.sources import Found
+from keylane.pipelines.match.sources import MatchSource
 from keylane.systems.endpoint import parse_address
 
 
@@ -27,9 +27,9 @@ def contract(**spec: Any) -> Any:
 GEO = contract()
 
 
-def found(side: str, lanes: int | None = None, fingerprint: str | None = None) -> Found:
+def found(side: str, lanes: int | None = None, fingerprint: str | None = None) -> MatchSource:
     where = parse_address(f"kafka://broker:9092/{side}" if lanes and not fingerprint else f"data/{side}")
-    return Found(side, where, Columns(), lanes, fingerprint, "other" if fingerprint else None)
+    return MatchSource(side, where, Columns(), lanes, fingerprint, "other" if fingerprint else None)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from keylane.pipelines.match.follow_batch import Asked, Loads, Records, _check_c
 from keylane.pipelines.match.follow_sources import InUse, after_batch
 from keylane.pipelines.match.follow_state import Epoch, Happened
 from keylane.pipelines.match.options import Columns
-from keylane.pipelines.match.sources import Found
+from keylane.pipelines.match.sources import MatchSource
 from keylane.pipelines.match.watermark import Lags, Unread, _read_to, passed, ripe_before
 from keylane.pipelines.watermark import BEGINNING
 from keylane.systems.endpoint import parse_address
@@ -64,7 +64,7 @@ class Topics:
 @pytest.mark.parametrize(("batch", "cut"), [(0, False), (1, True), (2, False)])
 def test_a_batch_that_took_as_much_as_it_may_was_cut(tmp_path: Path, batch: int, cut: bool) -> None:
     where = parse_address("kafka://broker:9092/t")
-    sides = Found("drivers", where, Columns(), 2), Found("riders", where, Columns(), 2)
+    sides = MatchSource("drivers", where, Columns(), 2), MatchSource("riders", where, Columns(), 2)
     (tmp_path / "offsets").mkdir()
     for number, offsets in enumerate([(120, 120), (170, 169), (190, 200)]):
         said = json.dumps({"t": {"0": offsets[0], "1": offsets[1]}})

@@ -7,7 +7,7 @@ from tests.parity.cases.case import Case, key
 from tests.parity.cases.places import geo, place
 
 from keylane.errors import UsageError
-from keylane.pipelines.profile.run import key_of
+from keylane.pipelines.profile import key_of
 
 
 def test_places_are_refused_and_cells_are_named_instead() -> None:

@@ -11,6 +11,7 @@ Parquet files where they have them, otherwise by a job over the one column.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -34,7 +35,6 @@ from keylane.systems.profiles import read_rows, staged, write_profile
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
@@ -93,19 +93,21 @@ def profile(
     The key is the contract's, without its window, or the fields that are named; or, with `place`, latitude and
     longitude, the home cell of each record.
     """
-    given = options or Options()
-    endpoint = open_endpoint(source, replace(given.kafka, kind=given.kind))
-    place = place_of(place, key, contract, approximate=given.approximate)
+    options = options or Options()
+    endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
+    place = place_of(place, key, contract, approximate=options.approximate)
     read = Key(fields=place) if place else key_of(key, encoding, contract, of_messages=endpoint.messages)
     wanted = Key(fields=(CELL,), encoding="h3") if place else read
     target = None if out is None else Path(out).absolute()
     with staged(target, replace=replace_profile) as folder:
         try:
-            run = RunContext(spark, given.master, {_ONE_MAP: "false", **given.conf}, say=say)
-            with active_session_kept(), endpoint.scan(run, given.request(read, contract)) as scan:
+            run = RunContext(spark, options.master, {_ONE_MAP: "false", **options.conf}, say=say)
+            with active_session_kept(), endpoint.scan(run, options.request(read, contract)) as scan:
                 scanned = _in_cells(scan, place, contract) if place else scan
-                head = ProfileMetadata(source, wanted, scanned.windows, packing_for(scanned.records), scanned.size)
-                made = _sketched(scanned, head) if given.approximate else _made(scanned, head, contract, folder)
+                metadata = ProfileMetadata(source, wanted, scanned.windows, packing_for(scanned.records), scanned.size)
+                made = (
+                    _sketched(scanned, metadata) if options.approximate else _made(scanned, metadata, contract, folder)
+                )
         except Exception as error:
             raise translated(error, work="the profile") from error
         if target is not None:
@@ -125,12 +127,12 @@ def place_of(
         raise UsageError.of(what, got=f"--place {','.join(place)}", allowed=allowed, hint=hint)
     if key and named and tuple(key) != named:
         raise UsageError.of("--key conflicts with the contract's key", got=", ".join(key), allowed=", ".join(named))
-    found = tuple(place) or named
-    if found and (len(found) != 2 or found[0] == found[1]):
-        raise UsageError.of("--place takes two fields", got=", ".join(found), allowed="LATITUDE,LONGITUDE")
-    if found and approximate:
+    fields = tuple(place) or named
+    if fields and (len(fields) != 2 or fields[0] == fields[1]):
+        raise UsageError.of("--place takes two fields", got=", ".join(fields), allowed="LATITUDE,LONGITUDE")
+    if fields and approximate:
         raise UsageError.of("home cells cannot be counted approximately", got="--approximate", hint="leave it out")
-    return found
+    return fields
 
 
 def _in_cells(scan: Scan, place: tuple[str, ...], contract: Contract | None) -> Scan:
@@ -143,85 +145,64 @@ def _in_cells(scan: Scan, place: tuple[str, ...], contract: Contract | None) -> 
 def key_of(
     fields: Sequence[str], encoding: Encoding | Sequence[Encoding], contract: Contract | None, *, of_messages: bool
 ) -> Key:
-    """The key of a profile: the contract's without its window, or as named, or what a topic has for one."""
+    """The key of a profile: the contract's without its window, or as named, or the key of messages."""
+    named = ", ".join(fields)
     if contract is not None:
-        found = contract.spec.key
-        if fields and tuple(fields) != found.fields:
-            got, allowed = ", ".join(fields), ", ".join(found.fields)
-            raise UsageError.of(
-                "--key conflicts with the contract's key", got=got, allowed=allowed, hint="leave --key out"
-            )
-        return _countable(found.model_copy(update={"window": None}))
-    if fields:
-        return _countable(_named(tuple(fields), encoding if isinstance(encoding, str) else tuple(encoding)))
-    if of_messages:
-        return Key(fields=("key",), encoding="raw")
-    raise UsageError.of("a profile of files needs a key", hint="--key COLUMN, or --contract FILE")
+        key = contract.spec.key.model_copy(update={"window": None})
+        if fields and tuple(fields) != key.fields:
+            what, allowed = "--key conflicts with the contract's key", ", ".join(key.fields)
+            raise UsageError.of(what, got=named, allowed=allowed, hint="leave --key out")
+    elif fields:
+        if not isinstance(encoding, str) and len(encoding) != len(fields):
+            what, got = "the number of encodings does not match the key fields", f"{len(encoding)} for {len(fields)}"
+            raise UsageError.of(what, got=got, allowed="one for all, or one for each")
+        if len(set(fields)) < len(fields) or not all(fields):
+            raise UsageError.of("key fields must be distinct and not empty", got=named)
+        key = Key(fields=tuple(fields), encoding=encoding if isinstance(encoding, str) else tuple(encoding))
+    elif of_messages:
+        key = Key(fields=("key",), encoding="raw")
+    else:
+        raise UsageError.of("a profile of files needs a key", hint="--key COLUMN, or --contract FILE")
+    if key.is_place:  # the same two coordinates hardly ever occur twice
+        what, hint = "coordinates cannot be counted as keys", "their home cells: --place LAT,LNG"
+        raise UsageError.of(what, got=", ".join(key.fields), allowed="cells", hint=hint)
+    return key
 
 
-def _countable(key: Key) -> Key:
-    """Keys are counted as they are in the records; two coordinates hardly ever occur twice."""
-    if not key.is_place:
-        return key
-    hint = "their home cells: --place LAT,LNG"
-    raise UsageError.of("coordinates cannot be counted as keys", got=", ".join(key.fields), allowed="cells", hint=hint)
-
-
-def _named(fields: tuple[str, ...], encoding: Encoding | tuple[Encoding, ...]) -> Key:
-    if not isinstance(encoding, str) and len(encoding) != len(fields):
-        got = f"{len(encoding)} encodings for {len(fields)} fields"
-        raise UsageError.of(
-            "the number of encodings does not match the key fields", got=got, allowed="one for all, or one for each"
-        )
-    if len(set(fields)) < len(fields) or not all(fields):
-        raise UsageError.of("key fields must be distinct and not empty", got=", ".join(fields))
-    return Key(fields=fields, encoding=encoding)
-
-
-def _made(scan: Scan, head: ProfileMetadata, contract: Contract | None, folder: Path) -> Profile:
+def _made(scan: Scan, metadata: ProfileMetadata, contract: Contract | None, folder: Path) -> Profile:
     raw = folder / "raw"
-    how = Counting(head.key, head.windows, head.packing, untimed=scan.untimed)
+    how = Counting(metadata.key, metadata.windows, metadata.packing, untimed=scan.untimed)
     counted(scan.frame, how).write.parquet(f"file://{raw}")
     rows = read_rows(raw)
-    _remove(raw)
+    shutil.rmtree(raw)
     if "place" in scan.facts:
-        scan = replace(scan, facts={**scan.facts, "no_place": reasons_of(rows, len(head.windows), head.packing)})
-        contract = contract and _of_cells(contract, head.key)
-    head = replace(head, facts=_facts(scan, _sum(rows, UNTIMED)))
+        scan = replace(
+            scan, facts={**scan.facts, "no_place": reasons_of(rows, len(metadata.windows), metadata.packing)}
+        )
+        if contract is not None:
+            spec = contract.spec.model_copy(update={"key": metadata.key})
+            contract = contract.model_copy(update={"spec": spec})
+    untimed = int(pc.sum(rows.column(UNTIMED)).as_py() or 0) if UNTIMED in rows.column_names else 0
+    metadata = replace(metadata, facts=_facts(scan, untimed))
     if scan.lanes is not None:
         promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
-        rows, lanes = observed_lanes(rows, head, max(scan.lanes, promised), contract)
-        head = replace(head, lanes=lanes)
-    return _checked(profile_of(rows, head), scan)
+        rows, lanes = observed_lanes(rows, metadata, max(scan.lanes, promised), contract)
+        metadata = replace(metadata, lanes=lanes)
+    return _checked(profile_of(rows, metadata), scan)
 
 
-def _of_cells(contract: Contract, key: Key) -> Contract:
-    """The same contract with the cell as its key, instead of the location."""
-    return contract.model_copy(update={"spec": contract.spec.model_copy(update={"key": key})})
-
-
-def _sketched(scan: Scan, head: ProfileMetadata) -> Profile:
+def _sketched(scan: Scan, metadata: ProfileMetadata) -> Profile:
     """By sketches. Lanes are left out: a sketch per lane and window would need more memory than it saves."""
-    rows = sketched(scan.frame, head.key, head.windows, TRACKED, PRECISION)
-    found = {row["keylane_w"]: row["distinct"] for row in rows}
-    distinct = distinct_keys(scan.frame.sparkSession, [found.get(n) for n in range(len(head.windows))])
-    head = replace(head, facts=_facts(scan, sum(row["untimed"] for row in rows)))
-    types = to_arrow_schema(scan.frame.select(*map(column_named, head.key.fields)).schema)
-    return _checked(sketched_profile(rows, head, types, distinct, TRACKED), scan)
+    rows = sketched(scan.frame, metadata.key, metadata.windows, TRACKED, PRECISION)
+    sketches = {row["keylane_w"]: row["distinct"] for row in rows}
+    distinct = distinct_keys(scan.frame.sparkSession, [sketches.get(n) for n in range(len(metadata.windows))])
+    metadata = replace(metadata, facts=_facts(scan, sum(row["untimed"] for row in rows)))
+    types = to_arrow_schema(scan.frame.select(*map(column_named, metadata.key.fields)).schema)
+    return _checked(sketched_profile(rows, metadata, types, distinct, TRACKED), scan)
 
 
 def _facts(scan: Scan, untimed: int) -> tuple[tuple[str, Any], ...]:
     return tuple({**scan.facts, **({"without_time": untimed} if scan.windows.kind == "time" else {})}.items())
-
-
-def _remove(raw: Path) -> None:
-    for file in [*raw.iterdir()]:
-        file.unlink()
-    raw.rmdir()
-
-
-def _sum(rows: pa.Table, name: str) -> int:
-    return int(pc.sum(rows.column(name)).as_py() or 0) if name in rows.column_names else 0
 
 
 def _checked(made: Profile, scan: Scan) -> Profile:
@@ -233,8 +214,7 @@ def _checked(made: Profile, scan: Scan) -> Profile:
     if made.total == 0:
         raise DataError.of("no records", got=made.source, hint="the source is empty")
     if not made.keys.num_rows:
-        names: Any = ", ".join(made.key.fields)
-        none = made.without_key
-        got = f"{none.null:,} null, {none.empty:,} empty, {none.malformed:,} malformed"
+        names, keyless = ", ".join(made.key.fields), made.without_key
+        got = f"{keyless.null:,} null, {keyless.empty:,} empty, {keyless.malformed:,} malformed"
         raise DataError.of(f"no record has a key in {names}", got=got, hint="check the column's name and encoding")
     return made

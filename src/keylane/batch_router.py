@@ -123,7 +123,7 @@ def _positions(given: Any, rows: int) -> NDArray[np.int64] | None:
     positions = np.asarray(numbers)
     if len(positions) != rows or (rows and not np.issubdtype(positions.dtype, np.integer)):
         got = f"{len(positions)} of {positions.dtype}"
-        raise DataError.of("positions do not fit the batch", got=got, allowed=f"{rows} whole numbers")
+        raise DataError.of("the positions do not match the rows of the batch", got=got, allowed=f"{rows} whole numbers")
     return positions.astype(np.int64)
 
 

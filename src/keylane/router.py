@@ -202,10 +202,10 @@ class Router:
         if cell is not None:
             why.append(f"cell: {cell_name(cell)}")
         if leaf is not None:
-            why.append(f"place: in leaf {cell_name(leaf[0])} -> lane {leaf[1]}")
+            why.append(f"geo: in leaf {cell_name(leaf[0])} -> lane {leaf[1]}")
             return leaf[1]
         if cell is not None:
-            why.append(f"place: in no leaf; its ancestor at resolution {cells.resolution} is {key.hex()[1:]}")
+            why.append(f"geo: in no leaf; its ancestor at resolution {cells.resolution} is {key.hex()[1:]}")
         return self._home(key, why)
 
     def _hot(
@@ -241,7 +241,7 @@ class Router:
                 return Placement(stream, None, key, error.reason, (*why, str(error)))
             return Placement(stream, lane, key, None, (*why, f"by {spread.by} -> lane {lane}"))
         if position is None:
-            return Placement(stream, None, key, Reason.NO_POSITION, (*why, "by position, and none was given"))
+            return Placement(stream, None, key, Reason.NO_POSITION, (*why, "by position, but no position was given"))
         lane = by_position(_whole(position), among)
         return Placement(stream, lane, key, None, (*why, f"by position {position} -> lane {lane}"))
 
@@ -249,7 +249,7 @@ class Router:
         assert self.overrides.table is not None
         among = self.overrides.table.lanes_of(base)
         if among is None and self.overrides.table_rejects:
-            return Placement(self.stream, None, key, Reason.NOT_IN_TABLE, (*why, "the table does not know this key"))
+            return Placement(self.stream, None, key, Reason.NOT_IN_TABLE, (*why, "the key is not in the table"))
         if among is None:
             return Placement(self.stream, self._home(key, why), key, None, tuple(why))
         if len(among) == 1:

@@ -1,4 +1,4 @@
-"""The router with lanes by place: every step said, keys that are bytes, and what is not a lane of a place."""
+"""The router with lanes by location: every step said, keys that are bytes, and what is not a lane of a place."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_leaf_and_an_ancestor_are_said_in_words() -> None:
     assert hashed.why[0].startswith("key: lat, lng as place -> ")
     assert hashed.why[1:3] == (
         "cell: 8929b6d357bffff",
-        "place: in no leaf; its ancestor at resolution 3 is 8329b6fffffffff",
+        "geo: in no leaf; its ancestor at resolution 3 is 8329b6fffffffff",
     )
     assert hashed.why[-1] == f"placement: masked over 60 lanes -> lane {hashed.lane}"
     assert in_leaf.routing_key == hashed.routing_key == bytes.fromhex("08329b6fffffffff")

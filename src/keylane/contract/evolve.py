@@ -96,7 +96,7 @@ def geo_changes(old: Contract, new: Contract, strangers: float) -> Iterator[tupl
     if was is None and now is None:
         return
     if was is None or now is None:
-        text = "the lanes are by place" if was is None else "the lanes are no longer by place"
+        text = "lanes are now by location" if was is None else "lanes are no longer by location"
         yield "spec.geo", f"{text}: about {strangers:.1%} of keys change lane", strangers
     else:
         yield from _both(was, now, strangers)
@@ -108,9 +108,9 @@ def _both(was: Geo, now: Geo, strangers: float) -> Iterator[tuple[str, str, floa
         text = f"{was.resolution} became {now.resolution}: about {strangers:.1%} of cells in no leaf change lane"
         yield "spec.geo.resolution", text, None if found.leaves else strangers
     if found.moved or found.joined or found.left:
-        yield "spec.geo.leaves", f"another lane table: {found}", None
+        yield "spec.geo.leaves", f"a different lane table: {found}", None
     if (was.region and tuple(map(float, was.region))) != (now.region and tuple(map(float, now.region))):
-        yield "spec.geo.region", f"{_shown(was)} became {_shown(now)}: places outside lose their lane", None
+        yield "spec.geo.region", f"{_shown(was)} became {_shown(now)}: locations outside lose their lane", None
 
 
 def _shown(geo: Geo) -> str:
@@ -192,17 +192,17 @@ def _fields(old: Contract, new: Contract) -> Iterator[Change]:
         yield Change("moves-keys", "spec.key.fields", text)
     if was.window and now.window and (was.window.field, was.window.unit) != (now.window.field, now.window.unit):
         yield Change(
-            "moves-keys", "spec.key.window", "another time field or unit: safe only if it tells the same times"
+            "moves-keys", "spec.key.window", "a different time field or unit: safe only if it gives the same times"
         )
 
 
 def _identity(old: Contract, new: Contract) -> Iterator[Change]:
     was, now = old.metadata, new.metadata
     if was.name != now.name:
-        text = f"a contract keeps its name: {was.name!r} became {now.name!r}; hint: a new contract"
+        text = f"the name of a contract must not change: {was.name!r} became {now.name!r}; hint: a new contract"
         yield Change("impossible", "metadata.name", text)
     if now.epoch < was.epoch:
-        yield Change("impossible", "metadata.epoch", f"an epoch never falls: {was.epoch} became {now.epoch}")
+        yield Change("impossible", "metadata.epoch", f"an epoch must not decrease: {was.epoch} became {now.epoch}")
 
 
 def _lanes(new: Contract, before: Form, after: Form) -> Iterator[Change]:
@@ -214,7 +214,7 @@ def _lanes(new: Contract, before: Form, after: Form) -> Iterator[Change]:
         return
     share = moved_share(new.spec.partitioner, was, now)
     if share is None:
-        yield Change("safe", "spec.lanes", f"{was} lanes became {now}: no key decides its lane, so none moves")
+        yield Change("safe", "spec.lanes", f"{was} lanes became {now}: keys do not decide the lane, so no key moves")
     elif _same_hash(before, after):
         text = f"{was} lanes became {now}: {float(share):.1%} of hashed keys change lane"
         yield Change("moves-keys", "spec.lanes", text, None if after["table"] or _leaves(new) else float(share))
@@ -237,14 +237,14 @@ def _same_hash(before: Form, after: Form) -> bool:
 def _hashing(old: Contract, new: Contract, before: Form, after: Form) -> Iterator[Change]:
     if before["key"] != after["key"]:
         share = _strangers(before, after)
-        yield Change("moves-keys", "spec.key", f"the key has other bytes: about {share:.1%} of keys change lane", share)
+        yield Change("moves-keys", "spec.key", f"the key bytes change: about {share:.1%} of keys change lane", share)
     elif before["family"] != after["family"]:
         share = _refolded(old, new, before, after)
         names = f"{old.spec.partitioner} became {new.spec.partitioner}"
         yield Change("moves-keys", "spec.partitioner", f"{names}: about {share:.1%} of keys change lane", share)
     elif old.spec.partitioner != new.spec.partitioner and before == after:
         names = f"{old.spec.partitioner} became {new.spec.partitioner}"
-        yield Change("safe", "spec.partitioner", f"{names}: the same placement under another name")
+        yield Change("safe", "spec.partitioner", f"{names}: the same placement under a different name")
 
 
 def _strangers(before: Form, after: Form) -> float:
@@ -309,7 +309,7 @@ def _streams(old: Contract, new: Contract) -> Iterator[Change]:
     left = sorted(set(old.spec.streams) - set(new.spec.streams))
     stayed = sorted(set(old.spec.streams) & set(new.spec.streams))
     if left and len(old.spec.streams) > 1:
-        follows = f"no longer follows {', '.join(stayed)}" if stayed else "nothing holds them together"
+        follows = f"no longer follows {', '.join(stayed)}" if stayed else "nothing keeps them co-partitioned"
         yield Change("breaks-co-partitioning", "spec.streams", f"{', '.join(left)} left the contract and {follows}")
     if joined := sorted(set(new.spec.streams) - set(old.spec.streams)):
         yield Change("safe", "spec.streams", f"{', '.join(joined)} joined the contract")
@@ -325,6 +325,6 @@ def _left_behind(before: Form, after: Form, others: Sequence[Contract]) -> Itera
 def _words(old: Contract, new: Contract) -> Iterator[Change]:
     for name in ("expect", "golden"):
         if getattr(old.spec, name) != getattr(new.spec, name):
-            yield Change("safe", f"spec.{name}", "says nothing about where a record goes")
+            yield Change("safe", f"spec.{name}", "does not affect where a record goes")
     if (old.metadata.owner, old.metadata.labels) != (new.metadata.owner, new.metadata.labels):
         yield Change("safe", "metadata", "owner or labels")

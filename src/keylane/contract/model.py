@@ -58,8 +58,8 @@ class Metadata(_Model):
 
     name: Name = Field(description="The contract's name, the same in every epoch.")
     epoch: int = Field(1, strict=True, ge=1, le=2**31 - 1, description="Raised by one with each change of placement.")
-    owner: str | None = Field(None, max_length=255, description="Whom to ask.")
-    labels: dict[str, str] = Field(default_factory=dict, max_length=64, description="Free text pairs.")
+    owner: str | None = Field(None, max_length=255, description="The person or team to contact.")
+    labels: dict[str, str] = Field(default_factory=dict, max_length=64, description="Free-form labels.")
 
 
 class Window(_Model):
@@ -67,7 +67,7 @@ class Window(_Model):
 
     field: FieldName = Field(description="The field that holds the record's time.")
     size: Duration = Field(description="Length of a window: 500ms, 30s, 5m, 1h, 1d. Windows start at 1970-01-01 UTC.")
-    unit: Literal["s", "ms", "us"] = Field("ms", description="What an integer time counts; timestamps need none.")
+    unit: Literal["s", "ms", "us"] = Field("ms", description="Unit of integer times; timestamps do not need it.")
     as_: Literal["start_ms", "start_s", "index"] = Field(
         "start_ms", alias="as", description="How the window is written: its start, or its number."
     )
@@ -90,11 +90,11 @@ class Key(_Model):
     )
     join: Annotated[str, StringConstraints(max_length=16)] | None = Field(
         None,
-        description="What stands between parts. Default: `|`, or nothing when every part has a fixed width.",
+        description="Separator of the parts. Default: `|`, or empty when every part has a fixed width.",
     )
     window: Window | None = Field(None, description="A time window as the last part of the key.")
-    on_null: KeyRule = Field("client", description="What a null key does. `client`: as the named client does.")
-    on_empty: KeyRule = Field("client", description="What an empty key does.")
+    on_null: KeyRule = Field("client", description="How a null key is handled. `client`: as the named client does.")
+    on_empty: KeyRule = Field("client", description="How an empty key is handled.")
     registry_header: Literal["keep", "strip"] = Field(
         "keep",
         description="The five bytes a schema registry puts before a key: part of it, or not (raw keys only).",
@@ -125,13 +125,13 @@ class Spread(_Model):
     """Several lanes for one key: order is kept per sub-key, or given up."""
 
     over: Annotated[int, Field(strict=True, ge=2, le=256)] | None = Field(
-        None, description="How many lanes, counted upwards from the key's own."
+        None, description="Number of lanes, counted upwards from the key's own."
     )
     lanes: Annotated[tuple[Lane, ...], Field(min_length=2, max_length=256)] | None = Field(
-        None, description="Which lanes, by number."
+        None, description="The lane numbers."
     )
     by: FieldName | None = Field(None, description="The sub-key: records that share it share a lane, in order.")
-    by_position: bool = Field(False, strict=True, description="By place in the source: even, and no order is kept.")
+    by_position: bool = Field(False, strict=True, description="By position in the source: even, but no order is kept.")
 
 
 class Pin(_Model):
@@ -145,7 +145,7 @@ class Pin(_Model):
 class Tier(_Model):
     """Another stream for these keys."""
 
-    stream: Name = Field(description="The stream that takes them.")
+    stream: Name = Field(description="The stream that receives them.")
     lanes: LaneCount = Field(description="How many lanes that stream has.")
     spread: Spread | None = Field(None, description="Spread each key inside the tier.")
 
@@ -179,11 +179,11 @@ class Table(_Model):
     )
     ranges: Annotated[tuple[TableRange, ...], Field(max_length=10_000)] = ()
     by: FieldName | None = Field(None, description="The sub-key that divides a key among its few lanes.")
-    otherwise: Literal["hash", "reject"] = Field("hash", description="What a key outside the table does.")
+    otherwise: Literal["hash", "reject"] = Field("hash", description="How a key outside the table is handled.")
 
 
 class Geo(_Model):
-    """Lanes by place: of a cell's ancestors, from a lane table of cells, or from a hash of the ancestor."""
+    """Lanes by location: of a cell's ancestors, from a lane table of cells, or from a hash of the ancestor."""
 
     resolution: int = Field(
         strict=True, ge=0, le=9, description="A cell in no leaf has the lane of the hash of its ancestor here."
@@ -200,7 +200,7 @@ class Geo(_Model):
         description="SHA-256 of the lane table; `keylane geo table` writes it, and a table that differs is refused.",
     )
     region: tuple[Degrees, Degrees, Degrees, Degrees] | None = Field(
-        None, description="South, west, north, east: places outside go to the dead letters. West may be above east."
+        None, description="South, west, north, east: locations outside go to the dead letters. West may be above east."
     )
 
 
@@ -220,7 +220,7 @@ class Golden(_Model):
 
     key: KeyValue | None = Field(None, description="The key, for contracts whose lane depends on it alone.")
     record: dict[FieldName, Scalar | Degrees] | None = Field(
-        None, description="Or all fields that the lane depends on; a place is written in degrees."
+        None, description="Or all fields that the lane depends on; a location is given in degrees."
     )
     lane: Lane
     lanes: LaneCount | None = Field(None, description="The lane count it holds for; default: the contract's.")
@@ -235,10 +235,10 @@ class Spec(_Model):
     )
     lanes: LaneCount | Literal["live"] = Field(description="The lane count, or `live`: ask the cluster.")
     key: Key
-    partitioner: PartitionerName = Field(description="Named after the client whose placement it is.")
+    partitioner: PartitionerName = Field(description="The partitioner, named after the client that uses it.")
     hot_keys: Annotated[tuple[HotKeys, ...], Field(max_length=1000)] = ()
     table: Table | None = None
-    geo: Geo | None = Field(None, description="Lanes by place; for keys that are places or H3 cells.")
+    geo: Geo | None = Field(None, description="Lanes by location; for keys that are locations or H3 cells.")
     expect: Expect = Expect()
     golden: Annotated[tuple[Golden, ...], Field(max_length=10_000)] = ()
 

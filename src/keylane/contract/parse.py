@@ -88,7 +88,7 @@ def examine(text: str) -> tuple[Contract | None, list[Finding]]:
     if tree.findings and tree.data is None:
         return None, tree.findings
     if not isinstance(tree.data, dict):
-        tree.problem((), f"a contract is a mapping: got {type(tree.data).__name__}")
+        tree.problem((), f"a contract must be a mapping: got {type(tree.data).__name__}")
         return None, tree.findings
     contract = _validate(tree)
     for path, message in cross_problems(tree.data):
@@ -144,7 +144,7 @@ def _message(path: Path, details: list[ErrorDetails]) -> str:
             near = did_you_mean(name, known)
             return f"unknown field; {near or 'allowed: ' + ', '.join(known)}"
         case "missing":
-            return "needed, but not given"
+            return "required, but missing"
         case _:
             wants = " or ".join(dict.fromkeys(_wants(d) for d in details))
             near = next(filter(None, map(_near_value, details)), "")

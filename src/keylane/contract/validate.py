@@ -117,7 +117,10 @@ def _key_bytes(facts: PartitionerFacts, key: dict[Any, Any], promised: Promised)
     allowed = ", ".join(facts.encodings)
     for encoding in dict.fromkeys(promised.encodings):
         if encoding not in facts.encodings:
-            yield ("spec", "key", "encoding"), f"{facts.name} cannot hold it: got {encoding!r}; allowed: {allowed}"
+            yield (
+                ("spec", "key", "encoding"),
+                f"{facts.name} does not support this encoding: got {encoding!r}; allowed: {allowed}",
+            )
     if facts.hash == "java-long" and (promised.values > 1 or key.get("window")):
         yield ("spec", "key", "fields"), f"{facts.name} hashes one 8-byte number; hint: one field and no window"
 
@@ -127,7 +130,7 @@ def _key_rules(facts: PartitionerFacts, key: dict[Any, Any]) -> Iterator[Problem
     if facts.hash is None or facts.hash == "java-long":
         for rule in ("on_null", "on_empty"):
             if key.get(rule) == "hash":
-                yield ("spec", "key", rule), f"{facts.name} has no hash of such keys; hint: reject, or a keyless rule"
+                yield ("spec", "key", rule), f"{facts.name} does not hash such keys; hint: reject, or a keyless rule"
 
 
 def _hot_keys(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
@@ -136,7 +139,7 @@ def _hot_keys(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
     for i, rule in enumerate(map(as_dict, as_list(spec.get("hot_keys")))):
         path: Path = ("spec", "hot_keys", i)
         if promised.keyless:
-            yield path, "the named client ignores keys, so none can be hot; hint: another partitioner"
+            yield path, "the partitioner ignores keys, so no key can be hot; hint: another partitioner"
         yield from _one_of(path, rule, ("pin", "spread", "tier"))
         yield from _hot_values((*path, "keys"), as_list(rule.get("keys")), promised, seen, i)
         yield from _pin(path, rule, promised)
@@ -192,15 +195,16 @@ _WANTS = {
     "int64be": "whole numbers of 64 bits",
     "uuid": "32 hex digits as 8-4-4-4-12",
     "h3": "an H3 cell as a number or 15 hex digits",
-    "place": "none: geo.leaves gives a cell its lane",
+    "place": "none: geo.leaves decides the lane of a cell",
     "raw": "none: a contract cannot spell raw bytes",
 }
 
 
 def _one_of(path: Path, rule: dict[Any, Any], names: tuple[str, ...]) -> Iterator[Problem]:
-    given = [name for name in names if rule.get(name)]
-    if len(given) != 1:
-        yield path, f"one of {', '.join(names)} is needed: got {', '.join(given) or 'none'}"
+    present = [name for name in names if rule.get(name)]
+    if len(present) != 1:
+        got = f": got {', '.join(present)}" if present else ""
+        yield path, f"exactly one of {', '.join(names)} is required{got}"
 
 
 def _key_width(path: Path, key: Any, promised: Promised) -> Iterator[Problem]:
@@ -230,9 +234,9 @@ def _tier(path: Path, tier: dict[Any, Any], promised: Promised, tiers: dict[str,
     stream, lanes = tier.get("stream"), tier.get("lanes")
     yield from _spread((*path, "spread"), tier.get("spread"), promised, _count(lanes))
     if stream is not None and stream in promised.streams:
-        yield (*path, "stream"), f"a tier is another stream: got {stream!r}, which is in streams"
+        yield (*path, "stream"), f"a tier must be a stream outside `streams`: got {stream!r}"
     if tiers.setdefault(repr(stream), lanes) != lanes:
-        yield (*path, "lanes"), f"one stream has one lane count: got {lanes}, and before {tiers[repr(stream)]}"
+        yield (*path, "lanes"), f"a stream has one lane count: got {lanes}, earlier {tiers[repr(stream)]}"
 
 
 def _spread(path: Path, value: Any, promised: Promised, count: int | None) -> Iterator[Problem]:
@@ -242,7 +246,7 @@ def _spread(path: Path, value: Any, promised: Promised, count: int | None) -> It
     yield from _one_of(path, value, ("by", "by_position"))
     over, lanes = value.get("over"), as_list(value.get("lanes"))
     if isinstance(over, int) and count is not None and over > count:
-        yield (*path, "over"), f"more lanes than there are: got {over}; allowed: 2 to {count}"
+        yield (*path, "over"), f"more lanes than the stream has: got {over}; allowed: 2 to {count}"
     for i, lane in enumerate(lanes):
         yield from in_range((*path, "lanes", i), lane, count)
     if len({repr(lane) for lane in lanes}) < len(lanes):
@@ -253,7 +257,7 @@ def _spread(path: Path, value: Any, promised: Promised, count: int | None) -> It
 def sub_key(path: Path, by: Any, promised: Promised) -> Iterator[Problem]:
     """Refuse a sub-key that is part of the key: it is the same for all records of one key."""
     if by is not None and by in promised.fields:
-        yield path, f"the key itself spreads nothing: got {by!r}; hint: a field that differs within one key"
+        yield path, f"a field of the key cannot spread it: got {by!r}; hint: a field that differs within one key"
 
 
 def _golden(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
@@ -286,7 +290,7 @@ def _golden_lane(
         return
     yield from in_range((*path, "lane"), golden.get("lane"), golden.get("lanes", promised.lanes))
     if golden.get("lanes") is None and promised.live:
-        yield path, "which lane count does it hold for? hint: lanes: N"
+        yield path, "the lane count is missing; hint: lanes: N"
 
 
 # The `table` section: lanes, keys and its own ranges.
@@ -301,11 +305,11 @@ def table_problems(table: dict[Any, Any], promised: Promised) -> Iterator[Proble
     if not table:
         return
     if promised.keyless:
-        yield path, "the named client ignores keys, so none can be looked up; hint: another partitioner"
+        yield path, "the partitioner ignores keys, so no key can be looked up; hint: another partitioner"
     if not table.get("values") and not table.get("ranges"):
-        yield path, "one of values, ranges is needed: got none"
+        yield path, "values or ranges is required"
     if len(promised.fields) > 1:
-        yield path, f"a table looks at one field: got {promised.fields}"
+        yield path, f"a table needs a key of one field: got {promised.fields}"
     yield from _values((*path, "values"), table, promised)
     yield from sub_key((*path, "by"), table.get("by"), promised)
     yield from _ranges((*path, "ranges"), [as_dict(r) for r in as_list(table.get("ranges"))], promised)
@@ -338,7 +342,7 @@ def _ranges(path: Path, ranges: list[dict[Any, Any]], promised: Promised) -> Ite
     encoding = promised.encodings[0]
     kind = ORDERED.get(encoding)
     if kind is None:
-        yield path, f"these keys have no order a table could use: got {encoding!r}; allowed: {', '.join(ORDERED)}"
+        yield path, f"ranges need keys with an order: got {encoding!r}; allowed: {', '.join(ORDERED)}"
         return
     sound = []
     for i, one in enumerate(ranges):
@@ -377,8 +381,8 @@ GEO: Final[Path] = ("spec", "geo")
 KEY: Final[Path] = ("spec", "key")
 #: What else may not decide a lane, and what to do instead.
 RIVALS: Final = {
-    "table": "a table and geo both say the lane; hint: leave one of them out",
-    "hot_keys": "geo says the lane of every cell, a hot one too; hint: give it a leaf of its own in geo.leaves",
+    "table": "table and geo both decide the lane; hint: leave one of them out",
+    "hot_keys": "geo decides the lane of every cell, hot ones included; hint: give it its own leaf in geo.leaves",
 }
 
 
@@ -391,20 +395,23 @@ def geo_problems(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
         yield from _geo_key(key, promised)
         yield from ((("spec", name), text) for name, text in RIVALS.items() if spec.get(name))
         if promised.keyless:
-            yield GEO, "the named client ignores keys, so no place can have a lane; hint: another partitioner"
+            yield GEO, "the partitioner ignores keys, so a location cannot decide the lane; hint: another partitioner"
         yield from _leaves(spec["geo"], promised)
         yield from _region(as_list(spec["geo"].get("region")))
 
 
 def _place(key: dict[Any, Any], promised: Promised, *, there: bool) -> Iterator[Problem]:
     if set(promised.encodings) != {"place"}:
-        yield (*KEY, "encoding"), f"a place is the whole key: got {promised.encodings}; allowed: encoding: place"
+        yield (
+            (*KEY, "encoding"),
+            f"a location must be the whole key: got {promised.encodings}; allowed: encoding: place",
+        )
     elif len(promised.fields) != 2:
-        yield (*KEY, "fields"), f"a place has two fields: got {promised.fields}; allowed: [latitude, longitude]"
+        yield (*KEY, "fields"), f"a location has two fields: got {promised.fields}; allowed: [latitude, longitude]"
     if key.get("join") is not None:
-        yield (*KEY, "join"), f"a place is one cell, so there is nothing to join: got {key['join']!r}; allowed: none"
+        yield (*KEY, "join"), f"a location is one cell, so `join` does not apply: got {key['join']!r}"
     if not there:
-        yield (*KEY, "encoding"), "a place needs geo, which says its lane: got none; hint: geo: {resolution: 3}"
+        yield (*KEY, "encoding"), "a location needs `geo`, which decides its lane; hint: geo: {resolution: 3}"
 
 
 def _geo_key(key: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
@@ -412,12 +419,12 @@ def _geo_key(key: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
     place = "place" in promised.encodings
     if others and not place:
         allowed = "place for two fields, h3 or raw for one"
-        yield (*KEY, "encoding"), f"lanes by place need cells: got {others[0]!r}; allowed: {allowed}"
+        yield (*KEY, "encoding"), f"lanes by location need cells: got {others[0]!r}; allowed: {allowed}"
     elif not place and len(promised.fields) > 1:
         yield (*KEY, "fields"), f"one field holds the cell: got {promised.fields}; allowed: one, or encoding: place"
     if key.get("window"):
-        hint = "hint: leave the window to the readers"
-        yield (*KEY, "window"), f"a cell has one lane at all times, so geo goes with no window: got one; {hint}"
+        hint = "hint: apply the window in the readers"
+        yield (*KEY, "window"), f"a cell has one lane at all times, so geo excludes a window; {hint}"
 
 
 def _leaves(geo: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
@@ -425,18 +432,24 @@ def _leaves(geo: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
     given_leaves = as_list(geo.get("leaves"))
     for lane, text in enumerate(given_leaves):
         if isinstance(text, int | float):
-            yield (*path, lane), f"cells that read as a number: got {text}; hint: put them in quotes, as 838e06 needs"
+            yield (
+                (*path, lane),
+                f"cells that YAML reads as a number: got {text}; hint: put them in quotes, as 838e06 needs",
+            )
     texts = [text if isinstance(text, str) else "" for text in given_leaves]
     if promised.lanes is not None and len(texts) > promised.lanes:
         allowed = f"up to {promised.lanes}, one text for each lane"
-        yield (*path, promised.lanes), f"leaves of lanes that there are not: got {len(texts)} texts; allowed: {allowed}"
+        yield (
+            (*path, promised.lanes),
+            f"leaves for more lanes than there are: got {len(texts)} texts; allowed: {allowed}",
+        )
     found = [(cell_named(word), lane, word) for lane, text in enumerate(texts) for word in text.split()]
     yield from _each_leaf(path, found, geo.get("resolution"))
     yield from _nested(path, [(cell, lane) for cell, lane, _ in found if cell is not None])
     given = geo.get("checksum")
     if isinstance(given, str) and given != (real := leaves_checksum(texts)):
-        hint = "hint: the leaves were changed by hand, or cut; write the table again with keylane geo table"
-        yield (*GEO, "checksum"), f"not that of the leaves: got {given[:16]}…; allowed: {real}; {hint}"
+        hint = "hint: the leaves were edited or truncated; write the table again with keylane geo table"
+        yield (*GEO, "checksum"), f"not the checksum of the leaves: got {given[:16]}…; allowed: {real}; {hint}"
 
 
 def _each_leaf(path: Path, found: list[tuple[int | None, int, str]], coarsest: Any) -> Iterator[Problem]:
@@ -448,7 +461,7 @@ def _each_leaf(path: Path, found: list[tuple[int | None, int, str]], coarsest: A
             continue
         told.add((lane, cell is None))
         if cell is None:
-            yield (*path, lane), f"no cell: got {word[:20]!r}; allowed: H3 cells in hexadecimal, trailing f left out"
+            yield (*path, lane), f"not a cell: got {word[:20]!r}; allowed: H3 cells in hexadecimal, trailing f left out"
         else:
             allowed = f"geo.resolution, {least}, to {HOME_RESOLUTION}"
             yield (*path, lane), f"a leaf of resolution {resolution(cell)}: got {word!r}; allowed: {allowed}"
@@ -463,7 +476,7 @@ def _nested(path: Path, leaves: list[tuple[int, int]]) -> Iterator[Problem]:
             allowed = "leaves of which none holds another"
             yield (
                 (*path, second),
-                f"one lane a cell: got {_short(after)}, which {what} (lane {first}); allowed: {allowed}",
+                f"a cell has one lane: got {_short(after)}, which {what} (lane {first}); allowed: {allowed}",
             )
             return
 
@@ -477,6 +490,12 @@ def _region(region: list[Any]) -> Iterator[Problem]:
         return
     south, west, north, east = region
     if not -90 <= south < north <= 90:
-        yield (*GEO, "region"), f"no latitudes: got {south} to {north}; allowed: south below north, from -90 to 90"
+        yield (
+            (*GEO, "region"),
+            f"not a range of latitudes: got {south} to {north}; allowed: south below north, from -90 to 90",
+        )
     if not (-180 <= west <= 180 and -180 <= east <= 180 and west != east):
-        yield (*GEO, "region"), f"no longitudes: got {west} to {east}; allowed: two different ones, from -180 to 180"
+        yield (
+            (*GEO, "region"),
+            f"not a range of longitudes: got {west} to {east}; allowed: two different ones, from -180 to 180",
+        )

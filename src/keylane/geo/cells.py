@@ -31,9 +31,9 @@ def cell_of(latitude: float, longitude: float, resolution: int = HOME_RESOLUTION
     # A comparison with NaN is false, so these also refuse what is no number.
     if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
         allowed = "a latitude from -90 to 90, and a longitude from -180 to 180"
-        raise DataError.of("not a place on the earth", got=(latitude, longitude), allowed=allowed)
+        raise DataError.of("not a location on the earth", got=(latitude, longitude), allowed=allowed)
     if not 0 <= resolution <= FINEST:
-        raise DataError.of("no such resolution of H3", got=resolution, allowed=f"0 to {FINEST}")
+        raise DataError.of("not an H3 resolution", got=resolution, allowed=f"0 to {FINEST}")
     return int(h3.latlng_to_cell(latitude, longitude, resolution))
 
 

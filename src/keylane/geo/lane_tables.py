@@ -116,7 +116,7 @@ def in_curve_order(cells: Any, loads: Any) -> tuple[Cells, Loads]:
 def checked_tau(tau: float) -> float:
     """A share of a lane above which cells can be split; others are refused."""
     if not (tau > 0 and isfinite(tau)):
-        raise UsageError.of("a cell is split above a share of a lane", got=tau, allowed="a tau above 0")
+        raise UsageError.of("tau is out of range", got=tau, allowed="greater than 0")
     return tau
 
 
@@ -124,10 +124,10 @@ def _check_split(lanes: int, tau: float, coarsest: int, finest: int) -> None:
     checked_tau(tau)
     if not 0 <= coarsest <= finest <= FINEST:
         raise UsageError.of(
-            "no such resolutions", got=(coarsest, finest), allowed=f"0 to {FINEST}, the coarse one first"
+            "resolutions are out of range", got=(coarsest, finest), allowed=f"0 to {FINEST}, the coarse one first"
         )
     if lanes < 1:
-        raise UsageError.of("a table has lanes", got=lanes, allowed="1 or more")
+        raise UsageError.of("a lane table needs lanes", got=lanes, allowed="1 or more")
 
 
 def _holds_more(cells: Cells, kept: Cells) -> NDArray[np.bool_]:
@@ -212,10 +212,12 @@ def in_parts_of_the_mean(load: NDArray[np.float64], lanes: int) -> NDArray[np.fl
 def _checked(loads: Any, lanes: int) -> NDArray[np.float64]:
     load = np.asarray(loads, float)
     if lanes < 1:
-        raise UsageError.of("a table has lanes", got=lanes, allowed="1 or more")
+        raise UsageError.of("a lane table needs lanes", got=lanes, allowed="1 or more")
     if load.ndim != 2 or (load < 0).any() or not np.isfinite(load).all():
         raise UsageError.of(
-            "not the loads of leaves by hour", got=f"shape {load.shape}", allowed="counts from 0 upwards"
+            "loads must be given by leaf and hour",
+            got=f"shape {load.shape}",
+            allowed="two dimensions, no value below 0",
         )
     return load
 
@@ -335,8 +337,12 @@ def _price(total: Floats, lanes: int) -> Floats:
 
 def _check_rebalance(old: NDArray[np.int32], load: Floats, lanes: int, most_moved: float) -> None:
     if load.ndim != 2 or len(old) != len(load):
-        raise UsageError.of("each leaf has one lane and its loads by hour", got=f"{len(old)} lanes, loads {load.shape}")
+        raise UsageError.of(
+            "lanes and loads must be given for the same leaves", got=f"{len(old)} lanes, loads {load.shape}"
+        )
     if len(old) and (old.min() < 0 or old.max() >= lanes):
-        raise UsageError.of("a lane of the table is none of these", got=int(old.max()), allowed=f"0 to {lanes - 1}")
+        raise UsageError.of(
+            "the table names a lane that does not exist", got=int(old.max()), allowed=f"0 to {lanes - 1}"
+        )
     if not 0 <= most_moved <= 1:
-        raise UsageError.of("what may move is a share of the load", got=most_moved, allowed="0 to 1")
+        raise UsageError.of("the share of the load that may move is out of range", got=most_moved, allowed="0 to 1")

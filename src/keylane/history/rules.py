@@ -58,7 +58,7 @@ def judge_records(table: pa.Table, settings: Settings) -> BucketResult:
     is_read = what != SEND
     reads = np.add.reduceat(is_read.astype(np.int64), starts)
     found: list[tuple[Any, Any, Any]] = [
-        ("lost", starts[(best == OK) & (reads == 0)], "sent, acknowledged, and not there"),
+        ("lost", starts[(best == OK) & (reads == 0)], "sent and acknowledged, but missing"),
         *_invented(table, is_read, best[group], group),
         ("duplicated", np.flatnonzero(_repeats(table, is_read, group, settings)), _twice(table, starts[group])),
     ]
@@ -95,7 +95,7 @@ def _invented(table: pa.Table, is_read: Any, best: Any, group: Any) -> list[tupl
     return [
         ("invented", np.flatnonzero(is_read & (best == UNSENT)), "read, and never sent"),
         ("invented", np.flatnonzero(is_read & (best == FAILED)), "read, though its send is known to have failed"),
-        ("invented", np.flatnonzero(changed), "read with another key than it was sent with"),
+        ("invented", np.flatnonzero(changed), "read with a different key than it was sent with"),
     ]
 
 
@@ -119,7 +119,7 @@ def _twice(table: pa.Table, starts: Any) -> Any:
     def detail(row: int) -> str:
         first = starts[row] + np.argmax(what[starts[row] :] != SEND)
         there = "among the dead letters" if what[first] == DEAD else f"in lane {lane[first]} at offset {offset[first]}"
-        return f"there already {there}"
+        return f"already {there}"
 
     return detail
 
@@ -151,7 +151,7 @@ def judge_order(table: pa.Table, settings: Settings) -> BucketResult:
     late = _reordered(at, reads)
     early = _early(at, reads, applies)
     told = [
-        ("split_keys", split, lambda row: f"in lane {at.number[row]}, and in lane {at.number[torn[row]]} too"),
+        ("split_keys", split, lambda row: f"in lane {at.number[row]} and also in lane {at.number[torn[row]]} too"),
         ("reordered", late, "comes after a later record of its writer and key"),
         *(("early_applies", rows, why) for rows, why in _each_once(early)),
     ]
@@ -344,8 +344,8 @@ def _of_reads(reads: pa.Table) -> list[tuple[Any, pa.Table, Any, Any]]:
         return []
     first = _lane_begins(reads)
     return [
-        ("inconsistent_offsets", reads, _inconsistent(reads, first), "this offset shows another record too"),
-        ("stale_epochs", reads, _falling(numbers(reads.column("epoch")), first), "an epoch below one before it"),
+        ("inconsistent_offsets", reads, _inconsistent(reads, first), "this offset also shows a different record"),
+        ("stale_epochs", reads, _falling(numbers(reads.column("epoch")), first), "an epoch lower than one before it"),
         ("misrouted", reads, _misrouted(reads), _promised(reads)),
     ]
 
@@ -381,7 +381,9 @@ def _promised(reads: pa.Table) -> Any:
 
     def detail(row: int) -> str:
         name, number = stream[row].as_py(), lane[row].as_py()
-        return f"the contract says {f'stream {name}, ' if name else ''}{f'lane {number}' if number >= 0 else 'no lane'}"
+        return (
+            f"the contract gives {f'stream {name}, ' if name else ''}{f'lane {number}' if number >= 0 else 'no lane'}"
+        )
 
     return detail
 
@@ -430,7 +432,7 @@ def _of_owners(owns: pa.Table) -> list[tuple[Any, pa.Table, Any, Any]]:
 
     return [
         ("two_owners", owns, np.flatnonzero(overlaps), detail),
-        ("stale_epochs", owns, _falling(numbers(owns.column("epoch")), first), "an ownership of an epoch gone by"),
+        ("stale_epochs", owns, _falling(numbers(owns.column("epoch")), first), "an ownership of an earlier epoch"),
     ]
 
 

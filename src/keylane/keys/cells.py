@@ -108,7 +108,7 @@ def _floats(column: Any, name: str) -> Any:
     if pa.types.is_decimal(kind):
         array = array.cast(pa.string())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise DataError.of(f"column {name!r} holds no places", got=str(kind), allowed="integer, floating, decimal")
+        raise DataError.of(f"column {name!r} holds no coordinates", got=str(kind), allowed="integer, floating, decimal")
     numbers = array.cast(pa.float64(), safe=False)
     return np.ma.array(numbers.fill_null(0.0).to_numpy(zero_copy_only=False), mask=nulls_of(array))
 

@@ -136,7 +136,7 @@ def home_cell(place: Sequence[Any], region: Region) -> bytes:
         assert problem is not None
         got = shorten(tuple(place))
         raise UnplacedError(
-            f"{problem.replace('-', ' ')}: got {got}; allowed: a place on the earth{_in(region)}", problem
+            f"{problem.replace('-', ' ')}: got {got}; allowed: a location on the earth{_in(region)}", problem
         )
     return cell_of(lat, lng).to_bytes(8, "big")
 

@@ -142,7 +142,7 @@ def empty_ledger() -> pa.Table:
 def offers(assigned: pa.Table, made: int, offer_for: int, attempt: int = 1) -> pa.Table:
     """An offer for each pair that was chosen, made at a moment and for so many microseconds."""
     if offer_for < 1:
-        raise UsageError.of("no such time for an offer", got=offer_for, allowed="1 microsecond or more")
+        raise UsageError.of("the time of an offer is out of range", got=offer_for, allowed="1 microsecond or more")
     riders, times = assigned.column("rider"), assigned.column("rider_ts")
     ids = [offer_id(*one, attempt) for one in zip(riders.to_pylist(), times.to_pylist(), strict=True)]
     count = len(assigned)

@@ -61,7 +61,7 @@ def _once(pairs: pa.Table) -> NDArray[np.intp]:
 def first_of_each(pairs: pa.Table, nearest: int | None) -> pa.Table:
     """Pairs in the order of request time, rider, distance and driver, the first K of each request, or all."""
     if nearest is not None and nearest < 1:
-        raise UsageError.of("no such number of nearest drivers", got=nearest, allowed="1 or more")
+        raise UsageError.of("number of nearest drivers is out of range", got=nearest, allowed="1 or more")
     (rider,), (driver,) = ranks(pairs.column("rider")), ranks(pairs.column("driver"))
     at, metres = numbers(pairs, "rider_ts", "distance_m")
     rows = sorted_rows(at, rider, metres, driver)

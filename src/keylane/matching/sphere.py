@@ -67,5 +67,5 @@ def checked_radius(radius_m: float) -> float:
     """A radius that matching can be exact for; others are refused."""
     if not 0 < radius_m <= MOST_RADIUS_M:
         allowed = f"more than 0 and at most {MOST_RADIUS_M:,.0f} metres"
-        raise UsageError.of("not a radius that can be matched", got=radius_m, allowed=allowed)
+        raise UsageError.of("radius is out of range", got=radius_m, allowed=allowed)
     return float(radius_m)

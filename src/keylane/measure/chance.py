@@ -56,11 +56,11 @@ def alarm(counts: ArrayLike, alpha: float = ALPHA) -> Alarm:
     """
     lanes = np.asarray(counts)
     if lanes.ndim != 1 or len(lanes) < 2:
-        raise UsageError.of("one lane cannot be fuller than the others", got=lanes.shape, allowed="two lanes or more")
+        raise UsageError.of("lanes can be compared only with each other", got=lanes.shape, allowed="two lanes or more")
     if lanes.min() < 0:
-        raise UsageError.of("a lane holds no fewer than no records", got=lanes.min())
+        raise UsageError.of("record counts must not be negative", got=lanes.min())
     if not 0 < alpha < 1:
-        raise UsageError.of("not a rate of false alarms", got=alpha, allowed="above 0 and below 1")
+        raise UsageError.of("the rate of false alarms is out of range", got=alpha, allowed="above 0 and below 1")
     lane, total = int(lanes.argmax()), int(lanes.sum())
     chance = records_chance(int(lanes[lane]), total, len(lanes))
     share = float(lanes[lane]) / total if total else 0.0
@@ -108,7 +108,7 @@ class Runs:
         """Read the records of keys that stand heaviest first: five million keys in a few milliseconds."""
         weights = np.asarray(key_records)
         if (weights[1:] > weights[:-1]).any() or (len(weights) and weights[-1] < 0):
-            raise UsageError.of("keys stand heaviest first", got=weights[:5].tolist())
+            raise UsageError.of("keys must be sorted, heaviest first", got=weights[:5].tolist())
         weights = weights[: len(weights) - np.searchsorted(weights[::-1], 0, side="right")]
         ends = np.append(np.flatnonzero(weights[1:] != weights[:-1]), len(weights) - 1)[: len(weights)]
         return cls._summed(weights[ends].astype(float), np.diff(ends, prepend=-1).astype(float))

@@ -109,14 +109,14 @@ def keeps(
 
 def _findings(kept: Kept) -> Iterator[Finding]:
     if kept.rows == 0:
-        yield Finding("error", "data", "no rows; hint: nothing can be said of an empty sample")
+        yield Finding("error", "data", "no rows; hint: an empty sample shows nothing")
         return
     if kept.misplaced:
         text = f"{kept.misplaced} of {kept.rows} rows are not in the lane the contract promises"
         yield Finding("error", "data", f"{text} ({'; '.join(kept.examples)}); hint: keylane identify")
     for reason, count in sorted(kept.unplaced.items()):
         severity: Severity = "warning" if reason in (Reason.NULL_KEY, Reason.EMPTY_KEY, Reason.NO_POSITION) else "error"
-        yield Finding(severity, "data", f"{count} of {kept.rows} rows cannot be placed: {reason}")
+        yield Finding(severity, "data", f"{count} of {kept.rows} rows have no lane: {reason}")
     yield from _expectations(kept)
 
 

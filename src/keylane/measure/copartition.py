@@ -51,7 +51,7 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
     }
     found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
     if any(contract.spec.lanes == "live" for contract in contracts.values()):
-        found.append(Finding("warning", "spec.lanes", "live: equal only if the clusters say the same count"))
+        found.append(Finding("warning", "spec.lanes", "live: equal only if the clusters report the same count"))
     return found
 
 
@@ -82,7 +82,7 @@ def _difference(shown: Mapping[str, str]) -> str:
     common, most = counts.most_common(1)[0]
     text = ", ".join(f"{name} has {value[:200]}" for name, value in shown.items())
     odd = [name for name, value in shown.items() if value != common]
-    return f"{text}; the odd one: {', '.join(odd)}" if most > 1 and len(shown) > 2 else text
+    return f"{text}; the one that differs: {', '.join(odd)}" if most > 1 and len(shown) > 2 else text
 
 
 @dataclass(slots=True)
@@ -173,9 +173,11 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
         severity: Severity = "warning" if "unknown" in names.values() else "error"
         yield Finding(severity, "writers", f"not the same writers: {_difference(names)}{_odd_of_two(names)}")
     for name, count in agreement.torn.items():
-        yield Finding("error", "keys", f"{count} key(s) of {name} stand in several lanes")
+        yield Finding("error", "keys", f"{count} key(s) of {name} are in several lanes")
     if agreement.shared_keys == 0:
-        yield Finding("error", "keys", "no key in common: other key bytes, or other keys; nothing can be said")
+        yield Finding(
+            "error", "keys", "no key in common: the key bytes or the keys differ, so lanes cannot be compared"
+        )
     elif agreement.disagreeing_keys:
         text = f"{agreement.disagreeing_keys} of {agreement.shared_keys} shared keys are in different lanes"
         yield Finding("error", "keys", text)
@@ -194,4 +196,4 @@ def _odd_of_two(names: Mapping[str, str]) -> str:
     """Of two, the odd one is the one that does not place as most streams are placed."""
     usual: Sequence[str] = [name for name, who in names.items() if who.startswith("kafka-java (") and "+" not in who]
     odd = [name for name in names if name not in usual]
-    return f"; the odd one: {odd[0]}" if len(names) == 2 and len(usual) == 1 else ""
+    return f"; the one that differs: {odd[0]}" if len(names) == 2 and len(usual) == 1 else ""

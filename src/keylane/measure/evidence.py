@@ -356,7 +356,9 @@ def lane_numbers(column: pa.Array, name: str, lanes: int | None = None) -> NDArr
         got = int(at.min()) if at.min() < 0 else int(at.max())
         raise DataError.of(f"column {name!r} holds no lanes", got=got, allowed=f"0 to {MAX_LANES - 1}")
     if lanes is not None and len(at) and at.max() >= lanes:
-        raise LaneCountError.of("a lane beyond the count was seen", got=int(at.max()), allowed=f"0 to {lanes - 1}")
+        raise LaneCountError.of(
+            "a lane number is beyond the lane count", got=int(at.max()), allowed=f"0 to {lanes - 1}"
+        )
     return at.astype(np.int32, copy=False)
 
 

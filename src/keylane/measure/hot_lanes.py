@@ -8,7 +8,7 @@ mixed-writer   half of its excess, or more, are records that the contract places
 one-key        its heaviest key is half of the excess or more, stands out among the lighter ones, and without it the
                lane is within what chance makes of those
 few-keys       heavy keys share it, or there are too few keys for the lanes: even a fair hash gives this
-unlucky-hash   many ordinary keys, and a fair hash would give it in less than `alpha` of looks
+unlucky-hash   many ordinary keys, and a fair hash would give it in less than `alpha` of cases
 
 Worked example, 12 lanes: a key with a sixth of all records, the rest many small ones -> its lane is at 2.9 times the
 mean, `one-key`. Twenty equal keys -> a lane with four of them is at 2.4, `few-keys`. Whether data keeps its contract,
@@ -68,7 +68,7 @@ class HotLane:
 class HotVerdict:
     """The stream as a whole: the cause of its fullest hot lane, and all of it in a sentence.
 
-    `alarm`: a fair hash of these keys would fill its lanes so in less than `alpha` of looks. `misplaced`: at least
+    `alarm`: a fair hash of these keys would fill its lanes so in less than `alpha` of cases. `misplaced`: at least
     this share of the records is not in the lane of the contract; None when nobody looked.
     """
 
@@ -94,7 +94,7 @@ class Heat:
 def of_strangers(part: float, misplaced: float) -> str:
     """The evidence for a mixed writer."""
     return (
-        f"{part:.1%} of the lane are records that the contract places elsewhere; "
+        f"{part:.1%} of the lane are records that the contract puts in another lane; "
         f"at least {misplaced:.1%} of the stream's records are not in their lane"
     )
 
@@ -121,7 +121,7 @@ def of_few(named: int, held: float, effective_keys: float, lanes: int, chance: f
 def _often(chance: float) -> str:
     if chance > 0.99:
         return "nearly always"
-    return f"in {chance:.0%} of looks" if chance >= 0.01 else f"in fewer than {chance:.1g} of looks"
+    return f"in {chance:.0%} of cases" if chance >= 0.01 else f"in fewer than {chance:.1g} of cases"
 
 
 def verdict(
@@ -232,14 +232,18 @@ def why_hot(
 
 def _sane(loads: NDArray[np.float64], lanes: int, alpha: float) -> None:
     if lanes < 2 or loads.shape != (lanes,):
-        raise UsageError.of("a load for each of two lanes or more", got=loads.shape, allowed=f"({lanes},), from (2,)")
+        raise UsageError.of(
+            "loads must be given for two lanes or more", got=loads.shape, allowed=f"({lanes},), from (2,)"
+        )
     if not 0 < alpha < 1:
-        raise UsageError.of("not a rate of false alarms", got=alpha, allowed="above 0 and below 1")
+        raise UsageError.of("the rate of false alarms is out of range", got=alpha, allowed="above 0 and below 1")
 
 
 def _keys(lane: NDArray[Any], records: NDArray[Any], lanes: int) -> _Keys:
     if lane.shape != records.shape or lane.max(initial=0) >= lanes:
-        raise UsageError.of("a lane for each key", got=(lane.shape, int(lane.max(initial=0))), allowed=f"below {lanes}")
+        raise UsageError.of(
+            "each key needs a lane", got=(lane.shape, int(lane.max(initial=0))), allowed=f"below {lanes}"
+        )
     ranks = None
     if lane.min(initial=0) < 0:
         ranks = np.flatnonzero(lane >= 0)
@@ -263,7 +267,7 @@ def _misplaced(
     total, there = loads.sum(), seen.sum()
     if seen.shape != loads.shape or (same_records and there < total):
         hint = "same_records=False for another sample of the stream"
-        raise UsageError.of("observed lanes that cannot hold these records", got=(seen.shape, there), hint=hint)
+        raise UsageError.of("the observed lanes do not match these records", got=(seen.shape, there), hint=hint)
     if not total or not there:
         return 0.0
     if same_records:

@@ -245,7 +245,7 @@ def _why_not(tally: Tally, pairs: Rows, thin: Rows, distinct: int) -> list[str]:
         return ["one lane: every partitioner puts every key there"]
     needed = keys_needed(tally.lanes)
     if distinct < needed:
-        return [f"too few keys to tell: {distinct} distinct in the sample; {needed} would do on {tally.lanes} lanes"]
+        return [f"too few keys: {distinct} distinct in the sample; {needed} are enough on {tally.lanes} lanes"]
     seen = f" on {tally.lanes} lanes (the highest seen, plus one); hint: --lanes N"
     text = f"no known partitioner explains the lanes{seen if tally.lanes_from == 'seen' else ''}"
     return [_steadiness(pairs, thin, distinct), text]
@@ -254,11 +254,11 @@ def _why_not(tally: Tally, pairs: Rows, thin: Rows, distinct: int) -> list[str]:
 def _steadiness(pairs: Rows, thin: Rows, distinct: int) -> str:
     """Whether keys come back to their lane: what tells an unknown rule from none."""
     if len(thin[1]) < 1.05 * distinct:
-        return "each key was seen once, so nothing says whether the key decides"
+        return "each key was seen once, so the sample does not show whether the key decides"
     if len(pairs[1]) > 1.05 * distinct:
         pairs_seen = f"{len(pairs[1])} pairs for {distinct} keys"
-        return f"keys stand in several lanes: round robin, random or a spread ({pairs_seen})"
-    return "each key keeps one lane, so some rule of the key does"
+        return f"keys are in several lanes: round robin, random or a spread ({pairs_seen})"
+    return "each key keeps one lane, so some rule of the key decides it"
 
 
 def keys_needed(lanes: int) -> int:
@@ -270,15 +270,15 @@ def keys_needed(lanes: int) -> int:
 def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str]:
     for writer in writers:
         if writer.lanes is not None:
-            text = f"about {writer.share:.1%} was placed on {writer.lanes} lanes: the stream had another count then"
-            yield f"{writer.partitioner}: {text}"
+            text = f"{writer.partitioner}: about {writer.share:.1%} was placed on {writer.lanes} lanes"
+            yield f"{text}: the stream had a different lane count then"
     keys = sum(len(pc.unique(keys)) for keys, _ in tally.left)
     if strays and keys < FEW_KEYS:
         yield f"the unexplained rows are of {keys} key(s): a pin, a spread or another rule for hot keys?"
     if tally.unplaced:
         yield f"{tally.unplaced} row(s) without a lane were left out"
     if 0 < strays < STRAY * tally.first.sum():
-        yield f"about {strays} stray row(s) fit no rule found"
+        yield f"about {strays} stray row(s) match no known rule"
     if tally.lanes_from == "proven":
         yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit as well"
     if tally.lanes_from == "seen":

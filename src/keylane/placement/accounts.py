@@ -59,14 +59,14 @@ def concentrate(
 
 def _sane(volumes: Mapping[str, float], lanes: int, capacity: float) -> None:
     if capacity <= 0:
-        raise UsageError.of("a lane must carry something", got=capacity, allowed="a capacity above 0")
+        raise UsageError.of("the capacity of a lane is out of range", got=capacity, allowed="greater than 0")
     for account, volume in volumes.items():
         if not 0 <= volume <= lanes * capacity:
             raise UsageError.of(
-                f"account {account!r} fits no number of lanes",
+                f"account {account!r} does not fit the lanes",
                 got=volume,
                 allowed=f"0 to {lanes * capacity} ({lanes} lanes of {capacity})",
-                hint="more lanes, or a tier of its own",
+                hint="more lanes, or a separate tier",
             )
 
 

@@ -25,7 +25,9 @@ def agreed_count(promised: Any, given: int | None) -> int:
     """The count of a contract, which may ask for it; a contradiction is refused."""
     if promised == "live":
         if given is None:
-            raise LaneCountError.of("the contract asks the cluster", got="lanes: live", hint="lanes=N, or --lanes N")
+            raise LaneCountError.of(
+                "the contract leaves the lane count to the cluster", got="lanes: live", hint="lanes=N, or --lanes N"
+            )
         return lane_count(given)
     if given is not None and lane_count(given) != promised:
         raise LaneCountError.of("contradicts the contract", got=given, allowed=str(promised), hint="a new epoch")

@@ -42,7 +42,7 @@ def lane_keys(lanes: int) -> tuple[int, ...]:
     (True, True)
     """
     if not 1 <= lanes <= MAX_LANES:
-        raise LaneCountError.of("no such lane count", got=lanes, allowed=f"1 to {MAX_LANES:,}")
+        raise LaneCountError.of("lane count is out of range", got=lanes, allowed=f"1 to {MAX_LANES:,}")
     found: dict[int, int] = {}
     for key in count():
         found.setdefault(partition_of(key, lanes), key)

@@ -62,7 +62,7 @@ class KeySpace:
             raise UsageError.of("starts of ranges must ascend below 2**128", allowed=ALLOWED)
         if self.names and (len(self.names) != count or len(set(self.names)) != count or not all(self.names)):
             got = f"{len(set(self.names))} different names for {count} ranges"
-            raise UsageError.of("every range needs an id of its own", got=got)
+            raise UsageError.of("every range needs a distinct, non-empty id", got=got)
 
     @classmethod
     def equal(cls, count: int) -> KeySpace:
@@ -111,7 +111,7 @@ class KeySpace:
     def lane_of(self, number: int) -> int:
         """The lane whose range holds a number."""
         if not 0 <= number < SPACE:
-            raise UsageError.of("not a number of the key space", got=number, allowed="0 to 2**128 - 1")
+            raise UsageError.of("outside the key space", got=number, allowed="0 to 2**128 - 1")
         if isinstance(self.starts, range):
             return min(number // self.starts.step, len(self.starts) - 1)
         return bisect_right(self.starts, number) - 1
@@ -187,7 +187,7 @@ def _halves(digests: Any) -> NDArray[Any]:
     rows = digests.combine_chunks() if isinstance(digests, pa.ChunkedArray) else digests
     fixed = rows.cast(pa.binary(16))
     if fixed.null_count:
-        raise UsageError.of("a null is on no lane", got=f"{fixed.null_count} nulls among {len(fixed)} digests")
+        raise UsageError.of("a null digest has no lane", got=f"{fixed.null_count} nulls among {len(fixed)} digests")
     data = np.frombuffer(fixed.buffers()[1] or b"", ">u8", 2 * len(fixed), 16 * fixed.offset)
     return data.reshape(-1, 2).astype(np.uint64)
 

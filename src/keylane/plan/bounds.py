@@ -58,7 +58,7 @@ def useful_lanes(hottest_share: float) -> int:
     (12, 12, 1)
     """
     if not 0 < hottest_share <= 1:
-        raise UsageError.of("not a share", got=hottest_share, allowed="above 0, up to 1")
+        raise UsageError.of("share is out of range", got=hottest_share, allowed="above 0, up to 1")
     # A share such as 1/49 is stored a little above it, and its inverse a little below 49.
     return min(MAX_LANES, int(1 / hottest_share + 1e-9))
 
@@ -94,7 +94,7 @@ def floor(key_records: ArrayLike, lanes: int) -> Floor:
 def _heaviest_first(key_records: ArrayLike) -> NDArray[Any]:
     weights = np.asarray(key_records)
     if weights.ndim != 1 or weights.min(initial=0) < 0:
-        raise UsageError.of("records of keys, none below 0", got=weights[:5].tolist())
+        raise UsageError.of("record counts must not be negative", got=weights[:5].tolist())
     return np.sort(weights)[::-1] if (weights[1:] > weights[:-1]).any() else weights
 
 
@@ -200,7 +200,7 @@ def _limit(first: ResolutionBound, lanes: int) -> str:
         return f"{cells} on {lanes} lanes: {least}, because some hold more than a lane's fair share"
     share, even = lanes / first.cells, ""
     if first.cv > sqrt(share - 1) * 1.005:
-        even = f" ({_percent(sqrt(share - 1))} and {share:.3g} if all of them had as many records)"
+        even = f" ({_percent(sqrt(share - 1))} and {share:.3g} if all of them had equally many records)"
     return f"{cells} can fill at most {first.cells} of {lanes} lanes: {least}{even}"
 
 

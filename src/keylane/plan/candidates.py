@@ -72,15 +72,15 @@ ALTERNATIVES: Final = ("kafka-java", "librdkafka-consistent-random", "sarama-has
 #: A client that ignores keys.
 KEYLESS: Final = "librdkafka-random"
 TITLES: Final = {
-    "today": "as it stands today",
+    "today": "the current contract",
     "hash": "the hash alone",
     "window": "key and time window hashed together",
     "pin": "few keys pinned, the rest hashed",
     "table": "heavy keys in a table, the rest hashed",
     "spread": "hot keys spread by sub-key",
     "spread-by-position": "hot keys spread by position",
-    "tier": "hot keys in a stream of their own",
-    "tier-spread": "hot keys in a stream of their own, spread there",
+    "tier": "hot keys in a separate stream",
+    "tier-spread": "hot keys in a separate stream, spread there",
     "concentrate": "accounts on as few lanes as they need",
     "keyless": "no key: any lane",
     "geo-hash": "cells of one resolution hashed",

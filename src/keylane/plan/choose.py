@@ -83,7 +83,7 @@ def lane_counts(low: int, high: int) -> tuple[int, ...]:
     """
     if not 1 <= low <= high <= MAX_LANES:
         allowed = f"LOW..HIGH, 1 to {MAX_LANES}, LOW first"
-        raise UsageError.of("no range of lane counts", got=f"{low}..{high}", allowed=allowed)
+        raise UsageError.of("not a range of lane counts", got=f"{low}..{high}", allowed=allowed)
     doublings = {low << k for k in range(high.bit_length()) if low << k <= high}
     powers = {1 << k for k in range(high.bit_length()) if low <= 1 << k <= high}
     counts = sorted({low, high} | doublings | powers)
@@ -111,7 +111,7 @@ def _refused(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> st
     if not keeps_order(scope, wanted.keep_order):
         return f"keeps order {scope}, wanted {wanted.keep_order}"
     if candidate.strategy.startswith("hash-"):
-        return "another hash is another draw, and every producer has to change its client for it"
+        return "a different hash is only another random draw, and every producer would have to change its client"
     return None
 
 
@@ -120,7 +120,7 @@ def _short(candidate: Candidate, wanted: Constraints) -> str | None:
     if candidate.lanes < wanted.least_lanes:
         return f"the throughput needs {wanted.least_lanes} lanes"
     if wanted.demand is not None and not carried(wanted.demand, candidate.all_lanes, candidate.max_over_mean):
-        return "its fullest lane, or the count of its lanes, is not enough for what was asked"
+        return "its fullest lane, or the count of its lanes, is not enough for the required throughput"
     if wanted.max_over_mean is not None and candidate.max_over_mean > wanted.max_over_mean:
         return f"max/mean {candidate.max_over_mean:.2f}, wanted at most {wanted.max_over_mean:g}"
     return None

@@ -66,7 +66,7 @@ def geo_contract_text(
         *geo_lines(leaves, wish.resolution, before),
     ]
     text = "\n".join(lines) + "\n"
-    parse_contract(text, f"{metadata['name']} with lanes by place")
+    parse_contract(text, f"{metadata['name']} with lanes by location")
     return text
 
 
@@ -135,15 +135,15 @@ class Means:
 def unable(strategy: str, profile: Profile, means: Means) -> str | None:
     """Why a strategy cannot be written down here; None when it can."""
     if strategy not in BY_PLACE and profile.key.is_place:
-        return "a place has its lane by geo"
+        return "`geo` decides the lane of a location"
     if strategy in NAMING and (wants := _unspellable(profile)):
         return wants
     if strategy in LISTING and len(profile.key.fields) > 1:
         return "a table lists keys of one field only"
     if strategy in ("spread", "concentrate") and means.sub_key is None:
-        return "no sub-key is named; hint: --sub-key FIELD"
+        return "no sub-key was given; hint: --sub-key FIELD"
     if strategy == "window" and means.window is None:
-        return "no time is named; hint: profile with --time FIELD"
+        return "no time field was given; hint: profile with --time FIELD"
     return None
 
 
@@ -318,7 +318,7 @@ def _plain(value: Any) -> Any:
 def _unspellable(profile: Profile) -> str | None:
     """Why the heaviest key cannot be named in a contract: its type or its encoding."""
     if not profile.keys.num_rows:
-        return "there are no keys"
+        return "the profile has no keys"
     value = key_value(profile, 0)
     for part, encoding in zip(value if isinstance(value, list) else [value], profile.key.encodings, strict=True):
         if not isinstance(part, int | str) or isinstance(part, bool):

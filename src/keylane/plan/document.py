@@ -56,10 +56,10 @@ def verdict(plan: Plan) -> str:
     unmet = "" if plan.choice.met else " No candidate keeps every constraint; this is the best of the rest."
     if not plan.changes:
         on = "the last quarter of the records" if plan.stream.folds else "all records"
-        return f"Leave it as it is: {what}. Its fullest lane had {promise} on {on}.{unmet}"
+        return f"Keep the current contract: {what}. Its fullest lane had {promise} on {on}.{unmet}"
     before = f"; today's contract had {standing.candidate.max_over_mean:.2f}" if standing else ""
     on = "records it had not seen" if plan.stream.folds else "the records it was fitted on"
-    return f"Take {what}. On {on} its fullest lane had {promise}{before}.{unmet}"
+    return f"Use {what}. On {on} its fullest lane had {promise}{before}.{unmet}"
 
 
 def _named(candidate: Candidate) -> str:
@@ -73,8 +73,8 @@ def why(plan: Plan) -> list[str]:
     candidate = chosen.candidate
     seen, least = candidate.score.max_over_mean, floor(plan.stream.records, candidate.lanes).max_over_mean
     out = [
-        f"it keeps order {chosen.order_scope}; {wanted.keep_order} was asked for",
-        f"on all that was seen its fullest lane is {seen:.2f} times the mean; the floor for whole keys is {least:.2f}",
+        f"it keeps order {chosen.order_scope}; {wanted.keep_order} was required",
+        f"on all records its fullest lane is {seen:.2f} times the mean; the floor for whole keys is {least:.2f}",
         *_against_hash(plan, candidate),
     ]
     if candidate.by_place is not None:
@@ -95,7 +95,7 @@ def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
     if best is not None:
         return [f"the best hash, {best.title}, promises {best.max_over_mean:.2f}"]
     return [
-        f"the hash alone promises {one.max_over_mean:.2f}, and has {one.score.max_over_mean:.2f} on all that was seen"
+        f"the hash alone promises {one.max_over_mean:.2f}, and has {one.score.max_over_mean:.2f} on all records"
         for one in plain
     ]
 
@@ -139,11 +139,11 @@ def geo_notes(plan: Plan) -> list[str]:
     out = says(possible_of(plan, places))
     dead = dict(profile.facts).get("no_place") or {}
     if dead:
-        out.append("no places: " + ", ".join(f"{count:,} {reason}" for reason, count in dead.items()))
+        out.append("not locations: " + ", ".join(f"{count:,} {reason}" for reason, count in dead.items()))
     strangers = int(plan.stream.records[places.row < 0].sum())
     if strangers:
-        out.append(f"{strangers:,} records have a key that is no cell, and are in no figure of a lane")
-    return [*out, *(f"not compared for places: {', '.join(names)}: {why}" for why, names in LEFT_OUT.items())]
+        out.append(f"{strangers:,} records have a key that is not a cell, and are not counted in any lane")
+    return [*out, *(f"not compared for locations: {', '.join(names)}: {why}" for why, names in LEFT_OUT.items())]
 
 
 def possible_of(plan: Plan, places: Places) -> Possible:
@@ -157,7 +157,7 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     """What a reader of the figures has to know."""
     profile, out = plan.stream.profile, []
     if profile.without_key.records:
-        out.append(f"{profile.without_key.records:,} records have no key and are in no figure of a lane")
+        out.append(f"{profile.without_key.records:,} records have no key and are not counted in any lane")
     out += geo_notes(plan)
     if profile.approximate is not None:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
@@ -183,15 +183,15 @@ HOW: Final = {
     "hottest_key_share": "the largest share of all records that one key puts on one lane",
     "moved_keys": "keys of the profile whose lane changes; a key with several lanes counts by the part that stays",
     "moved_traffic": "the same, weighted by records",
-    "floor": "what no placement with each key on one lane goes below, given the records of each key",
+    "floor": "the lower bound of every placement with each key on one lane, given the records of each key",
     "noise_cv": "the CV that chance alone gives as many records on as many lanes",
-    "window": "a draw for each key and window in the place of the client's hash of both; light keys evenly",
-    "spread": "a spread key counts evenly on its lanes: no one sub-key is taken to be heavy",
+    "window": "a draw for each key and window instead of the client's hash of both; light keys evenly",
+    "spread": "a spread key counts evenly on its lanes: no sub-key is assumed to be heavy",
     "geo_table": "cells are split above 0.3 of a lane's fair share, and packed by the hours of the day that windows "
     "lie in; by the windows themselves where they are longer than three hours or not of time",
     "tier": "the lanes of a tier count with those of the stream",
     "choice": "the fewest lanes that carry four fifths of the best, as lanes over max/mean, the mean of all folds and "
-    "all records; there, of what carries nearly as much as the best, today's contract, or else what asks least",
+    "all records; there, of what carries nearly as much as the best, today's contract, otherwise what changes least",
 }
 
 

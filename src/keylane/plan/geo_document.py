@@ -155,7 +155,7 @@ def _notes(
     """What the figures alone do not say."""
     yield from _possible(counted, table.wish.lanes, held, least)
     if held is None:
-        yield "too few records to hold half of them out: how even the table is on others is not known"
+        yield "too few records to hold half of them out: how even the table is on other records is not known"
     elif not met:
         found = "; ".join(
             f"{one.what} {one.cv:.2%} where the goal is {one.goal:.2%}, and chance gives {one.noise_floor:.2%}"
@@ -163,12 +163,12 @@ def _notes(
         )
         yield f"the goal is not reached on records that the table was not fitted on: {found}"
     if held and held.noise_floor > 0.05:
-        yield f"few records: chance alone gives a CV of {held.noise_floor:.1%}, so a smaller one cannot be told"
+        yield f"few records: chance alone gives a CV of {held.noise_floor:.1%}, so a smaller one cannot be measured"
     if untimed:
-        yield f"{untimed:,} records have no time that can be read: they count alike in every hour"
+        yield f"{untimed:,} records have no readable time: they count equally in every hour"
     empty = int((table.leaves.loads.sum(1) == 0).sum())
     if empty:
-        yield f"{empty:,} leaves are without a record: they are beside the ones that were split"
+        yield f"{empty:,} leaves have no records: they are siblings of leaves that were split"
 
 
 def _costs(table: FittedTable, copies: Mapping[str, float], *, met: bool) -> Iterator[str]:

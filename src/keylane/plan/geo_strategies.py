@@ -43,10 +43,10 @@ HASHED: Final = range(3, 8)
 TABLES: Final[dict[str, Strategy]] = {"geo-table": "hours", "geo-curve": "curve"}
 #: Strategies for other keys that are not compared for places, and why.
 LEFT_OUT: Final = {
-    "the lanes of a place come from its cells alone, and a heavy cell is split": (
+    "the lanes of a location follow from its cells alone, and a heavy cell is split": (
         *("pin", "table", "tier", "tier-spread", "spread", "spread-by-position", "concentrate"),
     ),
-    "whoever looks for neighbours could not tell their lanes": ("hash", "window", "keyless"),
+    "a search for neighbours could not know their lanes": ("hash", "window", "keyless"),
 }
 
 

@@ -84,7 +84,7 @@ class Plan:
 def make_plan(profile: Profile, question: Question) -> Plan:
     """Compare every strategy at every lane count, and choose."""
     if not profile.keys.num_rows:
-        raise DataError.of("the profile has no keys", got=f"{profile.total} records", hint="name another key")
+        raise DataError.of("the profile has no keys", got=f"{profile.total} records", hint="choose another key")
     stream, means = ProfiledStream(profile, question.counts), question.means
     today = _today(stream, question)
     found = list(_candidates(stream, means, question.counts))
@@ -116,9 +116,9 @@ def _today(stream: ProfiledStream, question: Question) -> Today | None:
     if contract is None:
         return None
     if contract.spec.geo is not None and stream.places is None:
-        hint = "plan the cells alone: a source without the others"
+        hint = "plan a source that holds cells only"
         raise UsageError.of(
-            "today's lanes are by place, and not all keys are cells",
+            "today's lanes are by location, and not all keys are cells",
             got=f"keys of {contract.spec.key.fields[0]}",
             hint=hint,
         )

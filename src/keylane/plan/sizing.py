@@ -151,15 +151,15 @@ class Demand:
         for name in rates:
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise UsageError.of(f"{name} sizes for nobody", got=value, allowed="above 0")
+                raise UsageError.of(f"{name} must be greater than 0", got=value, allowed="above 0")
         for name in ("peak_mb_s", "peak_records_s", "lanes_elsewhere"):
             if (getattr(self, name) or 0) < 0:
-                raise UsageError.of(f"{name} is below nothing", got=getattr(self, name), allowed="0 or more")
+                raise UsageError.of(f"{name} must not be negative", got=getattr(self, name), allowed="0 or more")
         if not 0 <= self.headroom < 1:
-            raise UsageError.of("headroom is a share", got=self.headroom, allowed="0 up to, not including, 1")
+            raise UsageError.of("headroom is out of range", got=self.headroom, allowed="0 up to, not including, 1")
         if self.reader_records_s is not None and self.peak_records_s is None:
             hint = "give peak_records_s"
-            raise UsageError.of("a reader's records per second need the peak's", hint=hint)
+            raise UsageError.of("reader_records_s needs peak_records_s", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def _need(want: _Want, skew: Skew, hottest: float | None) -> Need:
     if found is None:
         return Need(want.reason, None, f"no lane count that was tried keeps every lane at {carries:.4g} {unit}")
     if want.reason == "readers":
-        return Need(want.reason, found, f"{peak:.0f} reader(s) side by side want a lane each")
+        return Need(want.reason, found, f"{peak:.0f} parallel reader(s) need a lane each")
     fullest = peak * _at(skew, found) / found
     return Need(want.reason, found, f"the fullest of {found} lanes carries {fullest:.4g} of {carries:.4g} {unit}")
 
@@ -353,13 +353,13 @@ def _loaded(loaded_of: Callable[[int], int] | Mapping[int, int] | None, lanes: i
 
 def _says(binding: Need, lanes: int | None, suggested: int | None) -> str:
     if lanes is None:
-        return f"No lane count was found, and {binding.reason} decides: {binding.says}."
+        return f"No lane count is enough, and {binding.reason} decides: {binding.says}."
     return f"{lanes} lane(s) are needed, and {binding.reason} decides: {binding.says}; suggested: {suggested}."
 
 
 def _assumptions(demand: Demand) -> tuple[str, ...]:
     assumed = _least(demand, "MB/s in", demand.lane_mb_s) == LANE_MB_S
-    lane = f"one lane takes {LANE_MB_S:g} MB/s; measure it on your brokers" if assumed else ""
+    lane = f"one lane carries {LANE_MB_S:g} MB/s; measure it on your brokers" if assumed else ""
     used = f"a lane is used up to {1 - demand.headroom:.0%}, for {demand.growth:g} times the peak"
     return tuple(text for text in (lane, used) if text)
 

@@ -26,12 +26,12 @@ def _wrapped(text: str) -> list[str]:
 
 def _seen(document: PlanDocument) -> Iterator[str]:
     profile, ceiling = document.profile, document.ceiling
-    yield f"WHAT WAS SEEN in {profile.source}"
+    yield f"PROFILE of {profile.source}"
     yield (
         f"{profile.records:,} records of {profile.distinct_keys:,} keys "
         f"({', '.join(profile.key)}), in {len(profile.windows.records)} windows."
     )
-    yield f"As to lanes, {ceiling.says}."
+    yield f"Lanes: {ceiling.says}."
     if profile.hot:
         yield profile.hot.verdict
     if document.geo:
@@ -39,44 +39,44 @@ def _seen(document: PlanDocument) -> Iterator[str]:
 
 
 def _cells(geo: PlanGeo) -> Iterator[str]:
-    yield f"The keys are places: {geo.home_cells:,} home cells of resolution {geo.home_resolution}."
+    yield f"The keys are locations: {geo.home_cells:,} home cells of resolution {geo.home_resolution}."
     yield from (f"- {text}" for text in geo.possible.says)
 
 
 def _answer(document: PlanDocument) -> Iterator[str]:
-    yield "WHAT TO DO"
+    yield "RECOMMENDATION"
     yield document.verdict
     for reason in document.chosen.why:
         yield f"- {reason}"
     for fold in document.folds[1:]:
-        yield f"- cut elsewhere: fitted {fold.fitted:.2f}, then {fold.scored:.2f} on what came after"
+        yield f"- another cut: fitted {fold.fitted:.2f}, then {fold.scored:.2f} on later records"
 
 
 def _others(document: PlanDocument) -> Iterator[str]:
     """The next best of each strategy, and why what is not allowed is not."""
-    yield "WHAT ELSE THERE IS"
-    chosen, told = document.chosen, {document.chosen.strategy}
+    yield "ALTERNATIVES"
+    chosen, shown = document.chosen, {document.chosen.strategy}
     for row in document.candidates:
-        if row.strategy in told or row.lanes != chosen.lanes:
+        if row.strategy in shown or row.lanes != chosen.lanes:
             continue
-        told.add(row.strategy)
+        shown.add(row.strategy)
         # The rows are sorted: of the resolutions of one strategy this is the best.
         refused = f"; not taken: {row.because}" if row.because else ""
         yield f"- {row.title}, {row.lanes} lanes: {row.max_over_mean:.2f}, order {row.order_scope}{refused}"
 
 
 def _price(document: PlanDocument) -> Iterator[str]:
-    yield "WHAT IT COSTS"
+    yield "COST OF THE CHANGE"
     change = document.change
     if change is None:
-        yield "There is no contract today to change from; give it by --contract to see what would move."
+        yield "No current contract was given; pass --contract to see what would move."
         return
     if not document.changes:
         yield "Nothing: today's contract stays."
         return
     yield f"{change.moved_keys:.1%} of the keys and {change.moved_traffic:.1%} of the records change lane."
     if change.fan_in:
-        yield f"A new lane waits for at most {change.fan_in} of the {change.old_lanes} old ones to be read out."
+        yield f"A new lane waits for at most {change.fan_in} of the {change.old_lanes} old ones to be drained."
     for one in change.kinds:
         yield f"- {one.kind}: {one.message}"
     for text in change.says:

@@ -56,10 +56,10 @@ def _sentences(profile: Profile, facts: dict[str, Any]) -> Iterator[tuple[str, s
     yield "source", _source(facts)
     yield "windows", _windows_text(profile, facts)
     yield "bytes", _bytes(profile, facts)
-    yield "without_key", "Null and empty keys, and records or keys that could not be read, are in no key's count."
+    yield "without_key", "Null and empty keys, and records or keys that could not be read, are not counted for any key."
     if "place" in facts:
         yield "places", _places(facts)
-    yield "lookalikes", "Keys that are equal but for capitals, spaces, the spelling in Unicode or a registry's number."
+    yield "lookalikes", "Keys that are equal but for capitals, spaces, the spelling in Unicode or a schema registry id."
     if profile.lanes is not None:
         yield "lanes", _lanes(profile)
 
@@ -73,15 +73,16 @@ def _places(facts: dict[str, Any]) -> str:
 def _bounds(profile: Profile) -> str:
     found = profile.approximate
     assert found is not None
-    over = f"A key's records are over by at most {found.most_over:,}, or under by at most {found.most_under:,}"
+    over = f"The count of a key is too high by at most {found.most_over:,}, or too low by at most {found.most_under:,}"
     return f"{over}; keys with fewer than that may be missing, and have {found.untold:,} records in all."
 
 
 def _source(facts: dict[str, Any]) -> str:
     if facts.get("seconds"):
-        return f"What arrived in {facts['seconds']:g} s was read, as committed: from {_offsets(facts)}."
+        arrived = f"Records that arrived within {facts['seconds']:g} s were read, committed ones only"
+        return f"{arrived}: from {_offsets(facts)}."
     if "offsets" in facts:
-        return f"All that was there when it began was read, as committed: from {_offsets(facts)}."
+        return f"All records present at the start were read, committed ones only: from {_offsets(facts)}."
     return f"{facts.get('files', 0):,} file(s) were read, in the order of their names." if "files" in facts else ""
 
 
@@ -93,30 +94,30 @@ def _offsets(facts: dict[str, Any]) -> str:
 def _windows_text(profile: Profile, facts: dict[str, Any]) -> str:
     count = len(profile.windows)
     if profile.windows.kind == "position":
-        return f"{count} windows of equal numbers of records, in the order of the source: no time was named."
+        return f"{count} windows of equal numbers of records, in the order of the source: no time field was given."
     text = f"{count} windows of one length between the first and the last time in {facts.get('time')!r}, in UTC."
     without = facts.get("without_time", 0)
     if without:
-        text += f" {without:,} record(s) have no time that can be read: they count for their key, in the first window."
+        text += f" {without:,} record(s) have no readable time: they count for their key, in the first window."
     if facts.get("time") == "timestamp" and "offsets" in facts:
-        text += " The ends are those of the lanes' first and last records; times beyond them are in the windows there."
+        text += " The ends are those of the lanes' first and last records; times beyond count in the window nearest."
     return text
 
 
 def _bytes(profile: Profile, facts: dict[str, Any]) -> str:
     if profile.size is not None and "offsets" in facts:
-        return "Key and value of each record; headers and what the log adds are not counted."
+        return "Key and value of each record; headers and the overhead of the log are not counted."
     if facts.get("bytes"):
         return f"The sum of column {facts['bytes']!r}."
-    return "The size of the files: what a single record or key takes was not measured; --bytes COLUMN measures it."
+    return "The size of the files: the size of a single record or key was not measured; --bytes COLUMN measures it."
 
 
 def _lanes(profile: Profile) -> str:
     assert profile.lanes is not None
-    text = "Records by the lane they were found in."
+    text = "Records by the lane they are in."
     if profile.lanes.misplaced is None:
         return text
-    return f"{text} {profile.lanes.misplaced:,} record(s) lie in another lane than the contract gives their key."
+    return f"{text} {profile.lanes.misplaced:,} record(s) are not in the lane that the contract gives their key."
 
 
 # Masking: keys as they may be shown to others, cut, with a hash that distinguishes them. Keys are personal data.

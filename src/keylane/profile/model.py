@@ -96,7 +96,7 @@ class Profile:
         rows, windows = self.by_window.shape
         if rows != self.keys.num_rows or windows != len(self.windows):
             got = f"{self.keys.num_rows} keys and {len(self.windows)} windows for counts of {rows} x {windows}"
-            raise DataError.of("a profile's counts are of other keys", got=got)
+            raise DataError.of("the counts do not match the keys", got=got)
 
     @property
     def records(self) -> NDArray[np.int64]:
@@ -131,7 +131,7 @@ def windows_for(given: int | None, records: int | None) -> int:
     if given is None:
         return FEW if records is not None and records > MANY_RECORDS else USUAL
     if not 1 <= given <= MOST:
-        raise UsageError.of("not a number of windows", got=given, allowed=f"1 to {MOST}")
+        raise UsageError.of("number of windows is out of range", got=given, allowed=f"1 to {MOST}")
     return given
 
 

@@ -246,7 +246,7 @@ def test_contracts_that_place_otherwise_are_not(run: Run, contract_file: Contrac
     code, found = checked(run, one, other, third)
     assert code == 4
     assert wheres(found) == [("spec.lanes", "error")]
-    assert found["findings"][0]["message"].endswith(f"the odd one: {other}")
+    assert found["findings"][0]["message"].endswith(f"the one that differs: {other}")
 
 
 def test_an_invalid_contract_among_several_is_named(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_data_sets_that_disagree_are_not(run: Run, data_file: DataFile) -> None:
     code, found = checked(run, one, other, "--key", "k")
     assert (code, found["at_most"]) == (4, None)
     assert wheres(found) == [("writers", "error"), ("keys", "error")]
-    assert found["findings"][0]["message"].endswith(f"the odd one: {other}")
+    assert found["findings"][0]["message"].endswith(f"the one that differs: {other}")
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_a_page_is_written_and_asks_for_nothing(run: Run, stored: Path, tmp_path
 def test_explain_is_a_page_of_plain_words(run: Run, stored: Path, today: Path) -> None:
     code, out, _ = run("plan", stored, "--lanes", 8, "--contract", today, "--explain")
     assert code == 3
-    for heading in ("WHAT WAS SEEN", "WHAT TO DO", "WHAT ELSE THERE IS", "WHAT IT COSTS"):
+    for heading in ("PROFILE of", "RECOMMENDATION", "ALTERNATIVES", "COST OF THE CHANGE"):
         assert heading in out
     assert "change lane" in out
 

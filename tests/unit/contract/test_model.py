@@ -353,14 +353,14 @@ def test_only_version_one_of_a_routing_contract_is_read(
 def test_every_part_of_a_contract_is_needed(field: str, document: Callable[..., str]) -> None:
     text = re.sub(rf"^{field}:.*\n(  .*\n)*", "", document(), flags=re.MULTILINE)
     (finding,) = examine(text)[1]
-    assert (finding.where, finding.message) == (field, "needed, but not given")
+    assert (finding.where, finding.message) == (field, "required, but missing")
 
 
 @pytest.mark.parametrize("field", ["streams", "lanes", "key", "partitioner"])
 def test_every_part_of_a_spec_is_needed(field: str, document: Callable[..., str]) -> None:
     text = re.sub(rf"^  {field}:.*\n", "", document(), flags=re.MULTILINE)
     (finding,) = examine(text)[1]
-    assert (finding.where, finding.message) == (f"spec.{field}", "needed, but not given")
+    assert (finding.where, finding.message) == (f"spec.{field}", "required, but missing")
 
 
 @pytest.mark.parametrize("word", ["no", "off", "yes", "1", "'true'"])

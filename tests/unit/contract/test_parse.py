@@ -51,11 +51,11 @@ MANY = [
     (9, "spec.lanes", "got 'twelve'; allowed: a valid integer or 'live'"),
     (12, "spec.key.on_null", "'sticky'"),
     (13, "spec.partitioner", "'kafka-java'"),
-    (15, "spec.hot_keys[0]", "got none"),
+    (15, "spec.hot_keys[0]", "is required"),
     (17, "spec.hot_keys[1].spread.by", "got 'merchant'"),
     (20, "spec.table.ranges[0]", "'z' is not below 'a'"),
     (21, "spec.expect.max_key_share", "got '2%'; allowed: a valid number"),
-    (23, "spec.golden[0]", "got none"),
+    (23, "spec.golden[0]", "is required"),
 ]
 
 #: path of a mapping: (the spec around `{}` in that mapping, a near miss of one of its fields, that field)
@@ -271,7 +271,7 @@ def test_a_missing_field_has_the_line_of_where_it_belongs() -> None:
     text = (
         "apiVersion: keylane/v1\nkind: RoutingContract\nmetadata: {name: p}\nspec:\n  lanes: 1\n  key:\n    join: x\n"
     )
-    told = [(f.line, f.where) for f in examine(text)[1] if f.message == "needed, but not given"]
+    told = [(f.line, f.where) for f in examine(text)[1] if f.message == "required, but missing"]
     assert told == [(4, "spec.partitioner"), (4, "spec.streams"), (6, "spec.key.fields")]
 
 

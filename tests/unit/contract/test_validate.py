@@ -231,14 +231,14 @@ CONTRADICTIONS = {
     "a spread in a tier by the key itself": (
         hot("tier: {stream: vip, lanes: 4, spread: {over: 2, by: merchant}}"),
         f"{RULE}.tier.spread.by",
-        "the key itself",
+        "a field of the key",
         hot("tier: {stream: vip, lanes: 4, spread: {over: 2, by: order}}"),
     ),
     # table
     "a table of nothing": (
         "table: {otherwise: hash}",
         "spec.table",
-        "one of values, ranges",
+        "values or ranges is required",
         "table: {otherwise: hash, values: {a: 1}}",
     ),
     "a table for two fields": (
@@ -268,7 +268,7 @@ CONTRADICTIONS = {
     "a table divided by the key itself": (
         "table: {by: merchant, values: {a: [3, 4]}}",
         "spec.table.by",
-        "the key itself",
+        "a field of the key",
         "table: {by: order, values: {a: [3, 4]}}",
     ),
     "ranges of UUIDs": (

@@ -35,7 +35,7 @@ CONTRADICTIONS = {
     "a place without geo": (
         PLACE,
         "spec.key.encoding",
-        "needs geo",
+        "needs `geo`",
         PLACE + GEO,
     ),
     "a place of one field": (
@@ -47,7 +47,7 @@ CONTRADICTIONS = {
     "a place of three fields": (
         "key: {fields: [a, b, c], encoding: place}\n" + GEO,
         "spec.key.fields",
-        "a place has two fields",
+        "a location has two fields",
         PLACE + GEO,
     ),
     "a place beside another encoding": (
@@ -59,7 +59,7 @@ CONTRADICTIONS = {
     "a place that is joined": (
         "key: {fields: [lat, lng], encoding: place, join: '-'}\n" + GEO,
         "spec.key.join",
-        "nothing to join: got '-'",
+        "`join` does not apply: got '-'",
         PLACE + GEO,
     ),
     "lanes by place for text": (GEO, "spec.key.encoding", "got 'utf8'; allowed: place", CELL + GEO),
@@ -159,14 +159,24 @@ CONTRADICTIONS = {
         "got 50 to 24",
         region("[24, -125, 50, -66]"),
     ),
-    "a region beyond the pole": (region("[24, 0, 91, 5]"), "spec.geo.region", "no latitudes", region("[24, 0, 90, 5]")),
+    "a region beyond the pole": (
+        region("[24, 0, 91, 5]"),
+        "spec.geo.region",
+        "not a range of latitudes",
+        region("[24, 0, 90, 5]"),
+    ),
     "a region beyond the date line": (
         region("[24, 170, 50, 190]"),
         "spec.geo.region",
         "got 170 to 190",
         region("[24, 170, 50, -170]"),
     ),
-    "a region without width": (region("[1, 5, 2, 5]"), "spec.geo.region", "no longitudes", region("[1, 5, 2, 5.5]")),
+    "a region without width": (
+        region("[1, 5, 2, 5]"),
+        "spec.geo.region",
+        "not a range of longitudes",
+        region("[1, 5, 2, 5.5]"),
+    ),
     "a golden place of two values": (
         PLACE + GEO + "\ngolden: [{key: [8929b6d357bffff, 3], lane: 1}]",
         "spec.golden[0].key",

@@ -59,7 +59,7 @@ def test_another_hash_is_found_and_the_odd_one_named(merchants: list[str], lanes
         refunds=batch(merchants, lanes_by("librdkafka-consistent-random", merchants, 12)),
     )
     assert said(found) == [("writers", "error"), ("keys", "error")]
-    assert found.findings[0].message.endswith("; the odd one: refunds")
+    assert found.findings[0].message.endswith("; the one that differs: refunds")
     assert found.at_most is None
     assert found.disagreeing_keys == pytest.approx(2_000 * 11 / 12, rel=0.05)
 
@@ -76,7 +76,7 @@ def test_another_lane_count_is_found(merchants: list[str], lanes_by: Lanes, batc
 def test_of_three_data_sets_the_odd_one_is_named(merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:
     java = batch(merchants, lanes_by("kafka-java", merchants, 12))
     found = compared(a=java, b=batch(merchants, lanes_by("sarama-hash", merchants, 12)), c=java)
-    assert "the odd one: b" in found.findings[0].message
+    assert "the one that differs: b" in found.findings[0].message
 
 
 def test_other_keys_cannot_be_compared(merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:

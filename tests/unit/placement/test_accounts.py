@@ -83,7 +83,7 @@ def test_an_account_that_fits_no_number_of_lanes_is_named(volume: float) -> None
 
 @pytest.mark.parametrize("capacity", [0, -1])
 def test_a_lane_must_carry_something(capacity: float) -> None:
-    with pytest.raises(UsageError, match="a lane must carry something"):
+    with pytest.raises(UsageError, match="the capacity of a lane is out of range"):
         concentrate({}, 4, capacity)
 
 

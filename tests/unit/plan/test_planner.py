@@ -71,7 +71,7 @@ def test_where_the_hash_is_as_good_it_is_taken(profile: Made) -> None:
 def test_another_hash_is_never_taken(hot: Profile) -> None:
     for one in planned(hot, 8).judged:
         if one.candidate.strategy.startswith("hash-"):
-            assert "another draw" in (one.because or "")
+            assert "another random draw" in (one.because or "")
 
 
 @pytest.mark.slow

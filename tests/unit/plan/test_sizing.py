@@ -34,7 +34,7 @@ def test_the_peak_over_what_a_lane_carries() -> None:
     found = sized(Demand(96))
     assert (found.lanes, found.suggested, found.binding) == (14, 16, "writing")
     assert found.fullest_lane_mb_s == 6
-    assert "one lane takes 10 MB/s" in found.assumptions[0]
+    assert "one lane carries 10 MB/s" in found.assumptions[0]
     assert "6.857 of 7 MB/s; suggested: 16" in found.says
 
 

@@ -44,11 +44,11 @@ class Decided:
     reason: NDArray[np.int8]
     stream: NDArray[np.int32]
     streams: list[str]
-    #: Rows whose lane follows their place in the source, not their key alone.
+    #: Rows whose lane follows their position in the source, not their key alone.
     by_position: NDArray[np.bool_]
 
     def lane_column(self) -> pa.Array:
-        """Lanes as int32, null where there is none."""
+        """Lanes as int32, null where a row has no lane."""
         missing = self.reason >= 0
         return pa.array(self.lane, mask=missing) if missing.any() else pa.array(self.lane)
 
@@ -70,7 +70,7 @@ class Decided:
         self.lane[rows] = lanes
 
     def keyless(self, rows: NDArray[np.intp], rule: str, lanes: int) -> None:
-        """Place rows by position, or say that there is none."""
+        """Place rows by position, or mark them as without one."""
         self.by_position[rows] = True
         if self.positions is None:
             self.refuse(rows, Reason.NO_POSITION)
@@ -104,7 +104,7 @@ def decide(
 
 
 def _home(router: Router, keys: BatchKeys) -> NDArray[np.int32]:
-    """The lane of the leaf that holds the key's cell, where there is one; else that of the hash."""
+    """The lane of the leaf that holds the key's cell, where there is one; otherwise that of the hash."""
     lanes = _hashed(router, keys.routing)
     if router.cells is None or keys.cells is None or not len(router.cells.starts):
         return lanes
@@ -225,7 +225,7 @@ def _apply_spread(state: Decided, spread: Spread, rows: NDArray[np.intp], count:
 
 
 def _lane_sets(spread: Spread, home: NDArray[np.int32], count: int) -> NDArray[Any]:
-    """The ascending lane set of each row: one for all when listed, else counted from each row's own lane."""
+    """The ascending lane set of each row: one for all when listed, otherwise counted from each row's own lane."""
     if spread.lanes is not None:
         return np.array(sorted(spread.lanes), np.int64)
     return np.sort((home.reshape(-1, 1).astype(np.int64) + np.arange(spread.over or 1)) % count, axis=1)

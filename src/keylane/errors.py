@@ -1,7 +1,7 @@
 """Every error keylane raises, and how a message is built. Nothing is raised here; look at the callers.
 
 The policy: one root, so that a caller can catch all of keylane; each leaf is also the builtin that
-a Python programmer would expect, so that nobody must import keylane to catch it. A message says what
+a Python programmer would expect, so that catching it needs no import of keylane. A message gives what
 was got, what is allowed and what to do. `exit_code` is what the command line ends with:
 1 failure, 2 usage or invalid contract, 4 a threshold of the contract is broken.
 """
@@ -74,12 +74,12 @@ def shorten(value: object, most: int = 120) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that says something: what comes below it in an error of Java is its stack."""
+    """The first line that is not empty: what comes below it in an error of Java is its stack."""
     return next((line.strip() for line in text.splitlines() if line.strip()), text)
 
 
 def cause(text: str) -> str:
-    """What a long error of Java has at the bottom of it, or of a Python that Java ran; else its first line."""
+    """What a long error of Java has at the bottom of it, or of a Python that Java ran; otherwise its first line."""
     lines = text.splitlines()
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     python = [line for line in lines if re.match(r"\w*(Error|Exception): ", line)]
@@ -98,7 +98,7 @@ class UnsupportedError(UsageError, NotImplementedError):
 
 
 class LaneCountError(KeylaneError, ValueError):
-    """A lane count that is zero, negative, fractional, absurd, or `live` with nobody to ask."""
+    """A lane count that is zero, negative, fractional, absurd, or `live` without a cluster to ask."""
 
     exit_code = 2
 
@@ -110,7 +110,7 @@ class UnknownNameError(KeylaneError, LookupError):
 
     @classmethod
     def among(cls, kind: str, got: str, known: Sequence[str]) -> Self:
-        """Say what there is, and which of it was probably meant."""
+        """List what exists, and which of it was probably meant."""
         return cls.of(f"unknown {kind}", got=got, allowed=", ".join(known), hint=did_you_mean(got, known))
 
 
@@ -137,11 +137,11 @@ class DataError(KeylaneError, ValueError):
 
 
 class MissingExtraError(KeylaneError, ImportError):
-    """A part of keylane whose libraries are not installed; says the command that installs them."""
+    """A part of keylane whose libraries are not installed; gives the command that installs them."""
 
     @classmethod
     def named(cls, extra: str, library: str) -> Self:
-        """Name the extra and the one line that mends it."""
+        """Name the extra and the command that installs it."""
         return cls.of(f"{library} is not installed", hint=f"pip install 'keylane[{extra}]'")
 
 

@@ -41,7 +41,7 @@ REASON_CODES: Final = {reason: code for code, reason in enumerate(Reason)}
 class Placement:
     """What a strategy did with one record, and why.
 
-    `lane` is None in two cases, told apart by `reason`: the record cannot be placed (a reason of the closed
+    `lane` is None in two cases, distinguished by `reason`: the record cannot be placed (a reason of the closed
     list), or the key does not decide the lane and no source position was given (`no-position`).
     """
 
@@ -54,7 +54,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing a check has to say, and where."""
+    """One finding of a check, and where."""
 
     severity: Severity
     where: str
@@ -68,7 +68,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A key that is set aside from a position on. `kind` says whether `key` is a routing key or a record's own."""
+    """A key that is set aside from a position on. `kind` is whether `key` is a routing key or a record's own."""
 
     kind: str
     key: str

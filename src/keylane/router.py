@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Router:
     """A contract, ready to decide.
 
-    `lanes` is needed when the contract says `live`, and refused when it contradicts the contract. `stream` is
+    `lanes` is needed when the contract has `live`, and refused when it contradicts the contract. `stream` is
     needed when the contract has several and the placements should name another than the first. `key_space` is the
     layout of the stream's shards where they are not of equal width; a lane is then a number in its order.
 
@@ -96,7 +96,7 @@ class Router:
         return _placed(self._place(record, base, key, position)).lane
 
     def lane_of_key(self, key: bytes | None, position: Position | None = None) -> int | None:
-        """The lane of a key that is bytes already, as the client sends it: for producers that hand over nothing else.
+        """The lane of a key that is bytes already, as the client sends it: for producers that have only the bytes.
 
         A contract with a window or a sub-key needs the record; use `lane`. Under `geo` the key is a cell, as fine as
         the finest leaf; a contract of `raw` keys hashes any other.
@@ -125,9 +125,9 @@ class Router:
         return self._place(record, base, key, position)
 
     def lanes(self, batch: pa.RecordBatch | pa.Table, positions: Any = None) -> pa.Array:
-        """The lane of every row as int32; null where `lane` gives None or raises. `placements` says which and why.
+        """The lane of every row as int32; null where `lane` gives None or raises. `placements` gives which and why.
 
-        `positions` are the rows' places in the source, as integers: what keyless rules and position spreads read.
+        `positions` are the rows' positions in the source, as integers: what keyless rules and position spreads read.
         """
         from keylane.batch_router import decide
 
@@ -140,7 +140,7 @@ class Router:
         return decide(self, batch, positions).as_batch()
 
     def key_space_of(self, tier: int | None) -> KeySpace:
-        """The key space of the stream (None), or of a tier of so many lanes, whose ranges are equal."""
+        """The key space of the stream (None), or of a tier of this many lanes, whose ranges are equal."""
         return self.key_space if tier is None else KeySpace.equal(tier)
 
     def key_space_in(self, stream: str) -> KeySpace:
@@ -295,7 +295,7 @@ def _held_as(key: Key) -> Encoding:
 
 
 def _cell_lanes(contract: Contract, lanes: int) -> CellLanes | None:
-    """Only a contract with lanes by place pays for arrays."""
+    """Only a contract with lanes by location pays for arrays."""
     if contract.spec.geo is None:
         return None
     from keylane.placement.cell_lanes import cell_lanes

@@ -26,7 +26,7 @@ LIMIT: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker that answers, and the rack that it says it is in."""
+    """A broker that answers, and the rack that it reports."""
 
     id: int
     rack: str | None = None
@@ -34,9 +34,9 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One lane: where its copies are, the preferred leader first, who leads (-1: nobody), and who keeps up.
+    """One lane: where its copies are, the preferred leader first, who leads (-1: no broker), and who keeps up.
 
-    `size` is the bytes of one copy; None when the cluster does not say.
+    `size` is the bytes of one copy; None when the cluster does not report it.
     """
 
     topic: str
@@ -54,7 +54,7 @@ class Lane:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every copy keeps up, and somebody leads."""
+        """Whether every copy keeps up, and there is a leader."""
         return self.leader >= 0 and set(self.replicas) <= set(self.isr)
 
 
@@ -72,7 +72,7 @@ class Layout:
 
     @property
     def has_racks(self) -> bool:
-        """Whether every broker says where it is; where one does not, racks are not counted."""
+        """Whether every broker reports its rack; where one does not, racks are not counted."""
         return bool(self.brokers) and all(broker.rack is not None for broker in self.brokers)
 
 
@@ -116,7 +116,7 @@ def spread(counts: Sequence[int], alert: float = ALERT) -> Evenness:
 
 
 def figures(layout: Layout, *, limit: int = LIMIT, alert: float = ALERT) -> LayoutFigures:
-    """All figures of a layout. A copy on a broker that does not answer is on nobody's count."""
+    """All figures of a layout. A copy on a broker that does not answer is not counted."""
     ids = [broker.id for broker in layout.brokers]
     replicas = _counted(ids, (broker for lane in layout.lanes for broker in lane.replicas))
     leaders = _counted(ids, (lane.leader for lane in layout.lanes))

@@ -14,8 +14,8 @@ Six lanes on brokers 1 and 2, and nothing on 3: the two lightest go, one from ea
     >>> [(move.partition, move.replicas) for move in change.moves], change.bytes
     ([(0, (3,)), (1, (3,))], 30)
 
-A broker more is filled by the smallest lanes. A broker less is not what this is for: it evacuates nobody. The fewest
-bytes are proven where racks set no rule and every band is tried (see `TRIED`); else they are few, and the rest holds.
+A broker more is filled by the smallest lanes. A broker less is not what this is for: it evacuates no broker. The fewest
+bytes are proven where racks set no rule and every band is tried (`TRIED`); otherwise they are few, and the rest holds.
 Nothing is contacted here: `systems.kafka.reassign`.
 """
 
@@ -51,7 +51,7 @@ HEAVIEST: Final = 1 << 52
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Its places, what a token elsewhere costs, and where tokens may go; None: anywhere. Nowhere: it stays."""
+    """Its nodes, what a token elsewhere costs, and where tokens may go; None: anywhere. Nowhere: it stays."""
 
     places: tuple[int, ...]
     weight: int
@@ -60,7 +60,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The least and the most tokens of a place."""
+    """The least and the most tokens of a node."""
 
     low: int
     high: int
@@ -68,7 +68,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The places of each item's tokens afterwards, the weight of those that moved, and how far it is from the band."""
+    """The nodes of each item's tokens afterwards, the weight of those that moved, and how far it is from the band."""
 
     places: tuple[tuple[int, ...], ...]
     weight: int
@@ -77,9 +77,9 @@ class Settled:
 
 @dataclass(slots=True)
 class _Table:
-    """The state, and for each pair of places the cheapest item that can send a token from the one to the other.
+    """The state, and for each pair of nodes the cheapest item that can send a token from the one to the other.
 
-    `queues` has the items of a place, lightest first, and `heads` how far each pair has gone through them: an item is
+    `queues` has the items of a node, lightest first, and `heads` how far each pair has gone through them: an item is
     passed over for good. Once a token of an item has moved, all its pairs are in `touched`, and count while still true.
     """
 
@@ -174,7 +174,7 @@ class _Table:
 
 
 def settled(items: Sequence[Item], size: int, band: Band, groups: Sequence[int] | None = None) -> Settled:
-    """Bring places 0 … size-1 within the band. `groups[place]`: no item may end on fewer groups than it began on."""
+    """Bring nodes 0 … size-1 within the band. `groups[node]`: no item may end on fewer groups than it began on."""
     table = _Table(_scaled(items, size), size, groups)
     while (way := _way(table, band)) and _go(table, way, band):
         pass
@@ -194,14 +194,14 @@ def _missing(counts: NDArray[np.int64], band: Band) -> int:
 
 
 def _far(counts: NDArray[np.int64], band: Band) -> NDArray[np.int64]:
-    """How far each place is from the band: the square of its distance, and straight on where that becomes too steep."""
+    """How far each node is from the band: the square of its distance, and straight on where that becomes too steep."""
     distance = np.maximum(counts - band.high, 0) + np.maximum(band.low - counts, 0)
     bend = (STEEPEST + 1) // 2
     return np.where(distance <= bend, distance * distance, bend * bend + STEEPEST * (distance - bend))
 
 
 def _way(table: _Table, band: Band) -> list[tuple[int, int]]:
-    """The cheapest way from a place that can give to one that can take, as steps; none when nothing is gained."""
+    """The cheapest way from a node that can give to one that can take, as steps; none when nothing is gained."""
     far = _far(table.counts, band)
     give = PENALTY * (_far(table.counts - 1, band) - far)
     take = PENALTY * (_far(table.counts + 1, band) - far)
@@ -223,7 +223,7 @@ def _way(table: _Table, band: Band) -> list[tuple[int, int]]:
 
 
 def _traced(layers: list[Any], end: int) -> list[tuple[int, int]]:
-    """The steps that lead to an end: in each layer the place before, or none where an earlier layer led there too."""
+    """The steps that lead to an end: in each layer the node before, or none where an earlier layer led there too."""
     steps: list[tuple[int, int]] = []
     for layer in reversed(layers):
         start = int(layer[end])
@@ -300,7 +300,7 @@ class Reassignment:
 
     @property
     def leaders(self) -> int:
-        """Lanes that somebody else leads afterwards."""
+        """Lanes with another leader afterwards."""
         moved = {move.place for move in self.moves}
         elected = sum(place not in moved for place in self.elections)
         return elected + sum(move.source != move.replicas[0] for move in self.moves)
@@ -402,7 +402,7 @@ def _groups(layout: Layout) -> list[int] | None:
 
 
 def _balanced(items: Sequence[Item], size: int, alert: float, groups: Sequence[int] | None) -> list[tuple[int, ...]]:
-    """The places of tokens in the cheapest band; those they have when these are in balance."""
+    """The nodes of tokens in the cheapest band; those they have when these are in balance."""
     counts = _counts([item.places for item in items], size)
     if spread(counts, alert).even:
         return [item.places for item in items]

@@ -2,7 +2,7 @@
 
 `check`, `plan`, `evolve` and the documentation all read this.
 
-For each rule of a contract (every other key, each group of hot keys, a table, leaves) it says: what is kept in order,
+For each rule of a contract (every other key, each group of hot keys, a table, leaves) it gives: what is kept in order,
 how many lanes one key can use, whether readers must merge, and what share of keys another lane count would move.
 """
 
@@ -27,7 +27,7 @@ _STRENGTH: dict[OrderScope, int] = {"per-key": 0, "per-key-and-window": 1, "per-
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers of one rule. `lanes_per_key` is None where only the live lane count could tell."""
+    """The answers of one rule. `lanes_per_key` is None where it depends on the live lane count."""
 
     rule: str
     order_scope: OrderScope

@@ -1,7 +1,7 @@
 """Old + new contract -> what the change does, before anything runs.
 
 Five kinds: safe, moves keys, changes the order scope, breaks co-partitioning, impossible. What a change would cost on
-real traffic is `plan`'s to say.
+real traffic comes from `plan`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LeafRange(NamedTuple):
-    """A leaf as its stretch of the curve, its lane, and the home cells in it."""
+    """A leaf as its range of the curve, its lane, and the home cells in it."""
 
     start: int
     end: int

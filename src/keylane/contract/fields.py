@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
 
 FieldKind: TypeAlias = Literal["text", "integer", "degrees", "flag"]
-#: The field of a message that is its own time, whatever else is called so.
+#: The field of a message that is its own time, whatever other field has that name.
 TIME: Final = "timestamp"
 #: Bytes of a key that spells a number.
 _WIDTHS: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "h3": 8}
@@ -45,7 +45,7 @@ def kind_of_encoding(encoding: Encoding) -> FieldKind:
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """Fields to read, in this order, and what they hold; text where `kinds` does not say.
+    """Fields to read, in this order, and what they hold; text where `kinds` has no entry.
 
     Of messages: `key` is the name by which the message's own key is asked for, `key_encoding` how its bytes were made,
     `timestamp` the message's time; every other field is in the value.
@@ -58,7 +58,7 @@ class FieldSpec:
 
     @classmethod
     def of(cls, contract: Contract | None, names: Sequence[str] | None = None) -> FieldSpec:
-        """These fields, or all that the contract looks at; the contract says which are numbers."""
+        """These fields, or all that the contract looks at; the contract decides which are numbers."""
         if contract is None:
             return cls(tuple(names or ()))
         wanted = fields_of(contract) if names is None else names
@@ -66,7 +66,7 @@ class FieldSpec:
 
     @classmethod
     def of_key(cls, key: Key, names: Sequence[str] | None = None) -> FieldSpec:
-        """The fields of a key, or these; the key says which are numbers."""
+        """The fields of a key, or these; the key decides which are numbers."""
         encodings = dict(zip(key.fields, key.encodings, strict=True))
         kinds = {name: kind_of_encoding(encoding) for name, encoding in encodings.items()}
         if key.window is not None:

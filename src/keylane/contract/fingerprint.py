@@ -3,7 +3,7 @@
 `placement_form` is the promise in one way of writing: what two contracts that place alike have in common.
 `fingerprint` is of the contract: its name, epoch, streams, partitioner and placement. It travels in headers and
 checkpoints. `placement_fingerprint` is of the placement alone: streams with the same one are co-partitioned.
-Labels, owner, expectations and golden examples are in none of them: they say nothing about where a record goes.
+Labels, owner, expectations and golden examples are in none of them: they do not affect where a record goes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def fingerprint(contract: Contract) -> str:
 
 
 def abbreviated(whole: str) -> str:
-    """A fingerprint as every single record carries it: its first 16 digits, which tell contracts apart as well."""
+    """A fingerprint as every single record carries it: its first 16 digits, which distinguish contracts as well."""
     return whole[:16]
 
 
 def placement_fingerprint(contract: Contract) -> str:
-    """The number of what is done with a key, whoever does it."""
+    """The number of what is done with a key, in any system."""
     return _digest(placement_form(contract))
 
 
@@ -50,7 +50,7 @@ def placement_form(contract: Contract) -> dict[str, Any]:
         "on_empty": "reject" if spec.key.is_place else key_rule(spec.partitioner, spec.key.on_empty, "on_empty"),
         "hot_keys": {name: rule for one in spec.hot_keys for name, rule in _hot(one).items()},
         "table": _table(spec.table) if spec.table else None,
-        # Left out where there is none: contracts from before it was known keep their fingerprints.
+        # Left out where it is missing: contracts from before it was known keep their fingerprints.
         **({"geo": _geo(spec.geo)} if spec.geo else {}),
     }
 
@@ -76,14 +76,14 @@ def key_bytes_form(contract: Contract) -> dict[str, Any]:
     """What makes the bytes of a key. What its fields are called, and in what a time is counted, does not."""
     form = _key(contract.spec.key)
     window = form["window"] and {name: form["window"][name] for name in ("size", "as_")}
-    # An H3 cell is its number: the same eight bytes. A place is the cell it is in.
+    # An H3 cell is its number: the same eight bytes. A location is the cell it is in.
     cells = ["h3"] if contract.spec.key.is_place else form["encodings"]
     encodings = ["int64be" if encoding == "h3" else encoding for encoding in cells]
     return {**{k: v for k, v in form.items() if k != "fields"}, "encodings": encodings, "window": window}
 
 
 def _key_name(value: Any) -> str:
-    """A key as its bytes tell it apart: as text, 7 and '7' are one."""
+    """A key as its bytes distinguish it: as text, 7 and '7' are one."""
     parts = value if isinstance(value, tuple) else (value,)
     return json.dumps([str(part) for part in parts])
 

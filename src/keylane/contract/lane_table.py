@@ -1,4 +1,4 @@
-"""The lane table of a geo contract as text: each lane's cells, and the checksum that says it is whole.
+"""The lane table of a geo contract as text: each lane's cells, and the checksum that shows it is complete.
 
 A leaf is a cell that stands for all of its descendants. Looking a cell up: `keylane.placement.cell_lanes`. Where a
 table comes from: `keylane.geo.lane_tables` and `keylane.geo.lane_tables`.

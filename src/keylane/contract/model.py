@@ -244,7 +244,7 @@ class Spec(_Model):
 
 
 class Contract(_Model):
-    """The file that says how a key becomes a lane. Immutable; a change is a new epoch."""
+    """The file that defines how a key becomes a lane. Immutable; a change is a new epoch."""
 
     api_version: Literal["keylane/v1"] = Field(alias="apiVersion")
     kind: Literal["RoutingContract"]

@@ -55,10 +55,10 @@ HASHES: Final[tuple[HashName, ...]] = get_args(HashName)
 Encoding: TypeAlias = Literal["utf8", "int32be", "int64be", "uuid", "h3", "place", "raw"]
 ENCODINGS: Final[tuple[Encoding, ...]] = get_args(Encoding)
 
-#: Bytes an encoding always takes; the others vary. The two fields of a place become one cell.
+#: Bytes an encoding always takes; the others vary. The two fields of a location become one cell.
 FIXED_WIDTH: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "uuid": 16, "h3": 8, "place": 8}
 
 #: Rules that place a record without looking at its key.
 KeylessRule: TypeAlias = Literal["sticky", "random", "round_robin"]
-#: What a contract may say of null and empty keys. `client`: as the named partitioner's client does.
+#: What a contract may set for null and empty keys. `client`: as the named partitioner's client does.
 KeyRule: TypeAlias = Literal["client", "hash", "sticky", "random", "round_robin", "reject"]

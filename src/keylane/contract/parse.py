@@ -111,7 +111,7 @@ def _validate(tree: Tree) -> Contract | None:
 def _merged(error: ValidationError, tree: Tree) -> list[tuple[Path, list[ErrorDetails]]]:
     """Group pydantic's errors by the path they speak of: a union reports one for each of its members.
 
-    What pydantic says of a list because of its members (too short without them) goes: the members have their own.
+    What pydantic reports of a list because of its members (too short without them) goes: the members have their own.
     """
     groups: dict[Path, list[ErrorDetails]] = {}
     for details in error.errors(include_url=False):

@@ -231,7 +231,7 @@ def facts_of(name: str) -> PartitionerFacts:
 
 
 def key_rule(partitioner: str, rule: str, kind: Literal["on_null", "on_empty"]) -> KeyTreatment:
-    """What null or empty keys do, given what the contract says of them: `client` asks the named client.
+    """What null or empty keys do, given what the contract sets: `client` asks the named client.
 
     >>> key_rule("kafka-java", "client", "on_null"), key_rule("kafka-java", "reject", "on_null")
     ('sticky', 'reject')

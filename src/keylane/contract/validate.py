@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What the rest of a spec is held against; None or empty where the file does not say it rightly."""
+    """What the rest of a spec is held against; None or empty where the file is wrong."""
 
     lanes: int | None = None
     live: bool = False
@@ -39,7 +39,7 @@ class Promised:
 
     @property
     def values(self) -> int:
-        """How many values a key written in a contract has: a place is written as one cell."""
+        """How many values a key written in a contract has: a location is written as one cell."""
         return 1 if "place" in self.encodings else len(self.fields)
 
     @property
@@ -61,12 +61,12 @@ def cross_problems(data: Any) -> Iterator[Problem]:
 
 
 def as_dict(value: Any) -> dict[Any, Any]:
-    """A mapping, or an empty one in the place of anything else."""
+    """A mapping, or an empty one instead of any other type."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list, or an empty one in the place of anything else."""
+    """A list, or an empty one instead of any other type."""
     return value if isinstance(value, list) else []
 
 
@@ -158,7 +158,7 @@ def _hot_values(path: Path, keys: list[Any], promised: Promised, seen: dict[str,
 
 
 def _as_bytes(key: Any, promised: Promised) -> str:
-    """What tells two keys apart: as text, 7 and '7' are one key."""
+    """What distinguishes two keys: as text, 7 and '7' are one key."""
     parts = key if isinstance(key, list) else [key]
     text = [str(p) if e == "utf8" else repr(p) for p, e in zip(parts, promised.encodings, strict=False)]
     return repr(text or parts)
@@ -379,7 +379,7 @@ def _overlaps(path: Path, ranges: list[dict[Any, Any]], sound: list[int]) -> Ite
 
 GEO: Final[Path] = ("spec", "geo")
 KEY: Final[Path] = ("spec", "key")
-#: What else may not decide a lane, and what to do instead.
+#: What must not decide a lane too, and what to do instead.
 RIVALS: Final = {
     "table": "table and geo both decide the lane; hint: leave one of them out",
     "hot_keys": "geo decides the lane of every cell, hot ones included; hint: give it its own leaf in geo.leaves",
@@ -387,7 +387,7 @@ RIVALS: Final = {
 
 
 def geo_problems(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
-    """Every contradiction of a key that is a place, and of lanes by place."""
+    """Every contradiction of a key that is a location, and of lanes by location."""
     key = as_dict(spec.get("key"))
     if "place" in promised.encodings:
         yield from _place(key, promised, there=spec.get("geo") is not None)
@@ -453,7 +453,7 @@ def _leaves(geo: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
 
 
 def _each_leaf(path: Path, found: list[tuple[int | None, int, str]], coarsest: Any) -> Iterator[Problem]:
-    """The first leaf of each lane that is none, or too coarse or too fine; one is enough to find the others."""
+    """The first leaf of each lane that is not a cell, or too coarse or too fine; one is enough to find the others."""
     least = coarsest if isinstance(coarsest, int) and 0 <= coarsest <= HOME_RESOLUTION else 0
     told: set[tuple[int, bool]] = set()
     for cell, lane, word in found:

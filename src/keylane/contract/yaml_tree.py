@@ -31,7 +31,7 @@ SURROGATE: Final = re.compile("[\ud800-\udfff]")
 WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 Path = tuple[str | int, ...]
-#: Tags by line and column, which the composed nodes no longer tell from YAML's own.
+#: Tags by line and column, which the composed nodes no longer distinguish from YAML's own.
 Tags = dict[tuple[int, int], str]
 
 

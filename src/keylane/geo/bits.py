@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FINEST: Final = 15
-#: The resolution that everything else is a function of: cells of about 0.1 km2.
+#: The resolution that all others are derived from: cells of about 0.1 km2.
 HOME_RESOLUTION: Final = 9
 _CURVE: Final = (1 << 52) - 1
 _RESOLUTION: Final = 0xF << 52
@@ -62,12 +62,12 @@ def middle(cells: Cells, at: int) -> Cells:
 
 
 def curve_end(cells: Cells) -> Cells:
-    """The last place of the cell's descendants on the curve; of a finest cell, its own."""
+    """The last position of the cell's descendants on the curve; of a finest cell, its own."""
     return cells & _CURVE
 
 
 def curve_start(cells: Any) -> Any:
-    """The first place of the cell's descendants on the curve."""
+    """The first position of the cell's descendants on the curve."""
     return (cells & _CURVE) & ~((1 << 3 * (FINEST - resolution(cells))) - 1)
 
 
@@ -109,7 +109,7 @@ def cell_name(cell: int) -> str:
 
 
 def cell_named(name: str) -> int | None:
-    """The cell of a name, whose trailing f may be left out; None if it is none.
+    """The cell of a name, whose trailing f may be left out; None if it is not a cell.
 
     >>> cell_named("8329b6") == cell_named("8329b6fffffffff") == 0x8329b6fffffffff
     True

@@ -1,7 +1,7 @@
 """Latitude and longitude -> the H3 cell there, as a 64-bit number; the cells around a cell, and their outlines.
 
 H3 itself takes any number: a latitude of 91 wraps over the pole, and one NaN would fail a whole batch. So `coordinates`
-is asked first, here for one location and by the caller for many. What the bits of a cell say without H3: `bits`.
+is asked first, here for one location and by the caller for many. What the bits of a cell give without H3: `bits`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError:
 
 
 def cell_of(latitude: float, longitude: float, resolution: int = HOME_RESOLUTION) -> int:
-    """The cell of this resolution, 0 to 15, that a place is in.
+    """The cell of this resolution, 0 to 15, that a location is in.
 
     >>> f"{cell_of(33.4484, -112.0740, 3):x}"
     '8329b6fffffffff'
@@ -38,7 +38,7 @@ def cell_of(latitude: float, longitude: float, resolution: int = HOME_RESOLUTION
 
 
 def cells_of(latitudes: Any, longitudes: Any) -> NDArray[np.int64]:
-    """The cell of each place at the home resolution; the places have been asked for problems before."""
+    """The cell of each location at the home resolution; the locations have been checked before."""
     pairs = zip(np.asarray(latitudes, float).tolist(), np.asarray(longitudes, float).tolist(), strict=True)
     cell = h3.latlng_to_cell
     return np.array([cell(lat, lng, HOME_RESOLUTION) for lat, lng in pairs], np.int64)
@@ -58,7 +58,7 @@ except ImportError:
 
 
 def disk(cell: int, steps: int) -> NDArray[np.int64]:
-    """A cell and all within so many steps of it, in no order.
+    """A cell and all within this many steps of it, in no order.
 
     >>> len(disk(0x89283082803ffff, 2))
     19

@@ -5,7 +5,7 @@ two exchanged -> `place-swapped`; out of range -> `place-out-of-range`; both zer
 without a fix sends); outside of the contract's region, and inside with the two exchanged -> `place-swapped`; outside ->
 `place-out-of-range`.
 
-Worked example: (33.4, -112.1) is a place, (-112.1, 33.4) is swapped, (91, 200) is out of range.
+Worked example: (33.4, -112.1) is a location, (-112.1, 33.4) is swapped, (91, 200) is out of range.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NULL, _INFINITE, _SWAPPED, _OUTSIDE, _ZERO = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where a stream's places are: from south to north, from west eastwards to east. West may be above east."""
+    """Where a stream's locations are: from south to north, from west eastwards to east. West may be above east."""
 
     south: float = -90.0
     west: float = -180.0
@@ -42,7 +42,7 @@ class Region:
     east: float = 180.0
 
     def holds(self, latitude: Any, longitude: Any) -> Any:
-        """Whether a place, or each of many, is inside; borders are."""
+        """Whether a location, or each of many, is inside; borders are."""
         after, before = longitude >= self.west, longitude <= self.east
         between = after & before if self.west <= self.east else after | before
         return (latitude >= self.south) & (latitude <= self.north) & between
@@ -73,7 +73,7 @@ def place_problems(latitude: Any, longitude: Any, region: Region = EARTH) -> NDA
 
 
 def place_problem(latitude: float | None, longitude: float | None, region: Region = EARTH) -> Reason | None:
-    """The reason of one row, or None when it is a place: the same rules in the same order."""
+    """The reason of one row, or None when it is a location: the same rules in the same order."""
     if latitude is None or longitude is None:
         return Reason.NULL_PLACE
     if not (isfinite(latitude) and isfinite(longitude)):

@@ -3,7 +3,7 @@
 Splitting makes leaves coarse where few records are and fine where many are. Rule: start with the ancestors at the
 coarsest resolution. A cell that is heavier than `tau` times the mean load of a lane is replaced by its seven children
 (six of a pentagon), until none is too heavy or the home resolution is reached. Children without a record stay in the
-table with no load: whoever drives there later is beside the neighbours, and not where a hash would have put the whole
+table with no load: a driver there is later beside the neighbours, and not where a hash would have put the whole
 area.
 
 Worked example: 60 records on 6 lanes, so a mean of 10, and tau 0.5. A cell of 4 records is a leaf. A cell of 12 is
@@ -12,7 +12,7 @@ split; a child of 5 is a leaf, a child of 7 is split again.
 What changes do: a smaller tau or more lanes split more, and never make a leaf coarser. With `kept`, the leaves of an
 earlier table, no leaf comes out that would hold one of them whole and more beside it, so an old lane is known for
 every new leaf. When not to use it: where the heaviest home cell alone is above a lane's fair share nothing here helps;
-`keylane.measure.balance.least_cv` says what is left.
+`keylane.measure.balance.least_cv` gives what is left.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def split(
 def _first_of_leaves(
     homes: Cells, total: Loads, heaviest: float, between: tuple[int, int], kept: Cells
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each leaf its resolution, and the place of its first home cell; by totals alone, level by level."""
+    """Of each leaf its resolution, and the position of its first home cell; by totals alone, level by level."""
     sums = np.concatenate([[0.0], np.cumsum(total)])
     left = np.arange(len(homes))
     found = []

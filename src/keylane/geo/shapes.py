@@ -3,7 +3,7 @@
 A map is cut somewhere: a cell that crosses the 180th meridian has corners at 179 and at -179, and a line drawn from one
 to the other would run across the whole map. So outlines are unrolled here: each longitude is within half a turn of the
 one before it, and may be above 180 or below -180. A cell around a pole has no two sides; it is drawn as a band from its
-outline up to the pole, one turn wide. Whoever draws repeats the map every 360 degrees.
+outline up to the pole, one turn wide. Code that draws repeats the map every 360 degrees.
 
 The map itself is drawn by `report.map`. The corners of many cells at once, for search: `cells.outlines`.
 """
@@ -29,7 +29,7 @@ Place = tuple[float, float]
 
 
 class Side(NamedTuple):
-    """The neighbour beyond a side, and where the side is: so many corners of the outline, from the first on."""
+    """The neighbour beyond a side, and where the side is: a number of corners of the outline, from the first on."""
 
     neighbour: int
     first: int
@@ -69,7 +69,7 @@ def outline_of_parts(cell: int, at: int) -> list[Place]:
 
 
 def unrolled(corners: tuple[Place, ...]) -> list[Place]:
-    """Places whose longitudes never jump by more than half a turn from one to the next."""
+    """Points whose longitudes never jump by more than half a turn from one to the next."""
     made = [corners[0]]
     for lat, lng in corners[1:]:
         made.append((lat, _beside(made[-1][1], lng)))

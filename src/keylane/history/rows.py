@@ -13,7 +13,7 @@ of one clock, whichever that is.
     stream      null for histories of one stream
     lane, offset   where the record was read, was applied from, or what was owned (lane)
     epoch       of the writer that wrote it, or of the owner
-    replay      whether the record is marked as one that may have been written before; null: nobody marks
+    replay      whether the record is marked as one that may have been written before; null: not marked
     expected_stream, expected_lane   where the contract puts it; a lane of -1: in none; null: not asked. Of a dead
                 letter, any lane is one too many
     who         the consumer that applied, the owner that owned
@@ -220,7 +220,7 @@ def running_max(values: Ints, first: Mask) -> Ints:
 
 
 def shown_key(key: bytes | None) -> str:
-    """A key as a person reads it: text where it is text, else hex digits."""
+    """A key as a person reads it: text where it is text, otherwise hex digits."""
     if key is None:
         return ""
     cut = key[:SHOWN]

@@ -100,7 +100,7 @@ def _invented(table: pa.Table, is_read: Any, best: Any, group: Any) -> list[tupl
 
 
 def _repeats(table: pa.Table, is_read: Any, group: Any, settings: Settings) -> Any:
-    """Reads after the first of their record; at-least-once: only those in another place than the first."""
+    """Reads after the first of their record; at-least-once: only those at another position than the first."""
     rows = np.flatnonzero(is_read)
     out = np.zeros(len(is_read), bool)
     first = begins(group[rows])
@@ -296,7 +296,7 @@ LANE_COLUMNS = (
 )
 #: The end of what still goes on.
 FOREVER: Final = 2**62
-#: In place of an expected lane where nobody asked for one.
+#: Instead of an expected lane where none was requested.
 UNASKED: Final = -2
 
 
@@ -323,7 +323,7 @@ def judge_lanes(table: pa.Table, settings: Settings) -> BucketResult:
 
 
 def _asked(reads: pa.Table) -> Counter[str]:
-    """How many reads there are, how many of them nobody expects in a lane, and how many not even in a stream."""
+    """How many reads there are, how many of them have no expected lane, and how many not even in a stream."""
     nowhere = reads.column("expected_lane").is_null()
     unplaced = pc.sum(pc.and_(nowhere, reads.column("expected_stream").is_null())).as_py() or 0
     return Counter(reads=len(reads), unasked=pc.sum(nowhere).as_py() or 0, unplaced=unplaced)
@@ -437,7 +437,7 @@ def _of_owners(owns: pa.Table) -> list[tuple[Any, pa.Table, Any, Any]]:
 
 
 def _holder(until: Any, longest: Any, first: Any) -> Any:
-    """The row whose end is the latest so far: whoever overlaps any other overlaps this one, or they two do."""
+    """The row whose end is the latest so far: an interval that overlaps any other overlaps this one."""
     rises = first.copy()
     rises[1:] |= until[1:] > longest[:-1]
     return np.maximum.accumulate(np.where(rises, np.arange(len(until)), 0))

@@ -26,7 +26,7 @@ Rule: TypeAlias = Literal[
     "two_owners",
     "early_applies",
 ]
-#: Every rule, and what it needs in a history to say anything.
+#: Every rule, and what it needs in a history to be checked.
 RULES: Final[dict[Rule, str]] = {
     "lost": "no sends that are known to have succeeded",
     "invented": "no sends, or no reads",
@@ -49,7 +49,7 @@ class Settings:
     `mode` is exactly-once, each record once; or at-least-once, where records may repeat, but only as a rewind that goes
     over the same records of the same lane again without a gap. With `rereads` the same offset may be read many times,
     by several consumers; without, a log is read once. `keep` is how many violations of each rule are kept.
-    `sends_complete` says that all sends are in the history, so that one without any has sent nothing.
+    `sends_complete` means that all sends are in the history, so that one without any has sent nothing.
     """
 
     mode: Mode = "exactly-once"
@@ -143,7 +143,7 @@ def _add_lane(lanes: dict[tuple[int, str, int], LaneSeen], one: LaneSeen) -> Non
 class Verdict:
     """What a history was judged to be.
 
-    `counts` has every rule; `unchecked` says of which ones nothing could be said, and why. `facts` are numbers that
+    `counts` has every rule; `unchecked` names those that could not be checked, and why. `facts` are numbers that
     are right or wrong by no rule: sends by outcome, dead letters, repeats that at-least-once allows.
     """
 

@@ -1,6 +1,6 @@
 """Latitude and longitude -> the home cell that is the key; a cell -> the routing key. For one record and for columns.
 
-Rule: a place is looked at first (`geo.coordinates`), and one that is none has its own reason. A place gives the eight
+Rule: a location is checked first (`geo.coordinates`); an invalid one has its own reason. A location gives the eight
 big-endian bytes of its home cell: the base key. The routing key is that cell's ancestor at the contract's resolution,
 never the cell H3 would give at that resolution; see `geo.bits`. Only finding the home cell needs H3.
 
@@ -42,7 +42,7 @@ def cell_in(key: bytes) -> int | None:
 
 
 def region_of(geo: Geo | None) -> Region:
-    """Where places may be."""
+    """Where locations may be."""
     from keylane.geo.coordinates import EARTH, Region
 
     return EARTH if geo is None or geo.region is None else Region(*geo.region)

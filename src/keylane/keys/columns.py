@@ -1,4 +1,4 @@
-"""An Arrow column -> its bytes, with values that do not fit marked, never raised: one bad row stops nobody.
+"""An Arrow column -> its bytes, with values that do not fit marked, never raised: one bad row does not stop the others.
 
 A column whose type can hold no key of the encoding at all is another matter: that is a wrong contract or a wrong
 file, and raises. The rules are those of `encode`, value for value; `tests/parity` holds the two together.
@@ -122,7 +122,7 @@ _DASHES = [8, 13, 18, 23]
 
 
 def _from_hex(digits: NDArray[np.uint8], array: pa.Array, encoding: Encoding) -> Encoded:
-    """Pairs of hex digits to bytes; falls back to the slow way when a digit is none."""
+    """Pairs of hex digits to bytes; falls back to the slow way when a character is not a digit."""
     nibbles = _hex_table()[digits]
     if (nibbles > 15).any():
         return _one_by_one(array, encoding)

@@ -92,7 +92,7 @@ def h3_number(value: Any) -> int | None:
     """Read an H3 cell, as a number or as 15 hex digits; None if it has not the form of a cell."""
     number = int(value, 16) if isinstance(value, str) and _CELL.fullmatch(value) else value
     is_number = isinstance(number, int) and not isinstance(number, bool)
-    # Bit 63 is zero and the mode, bits 59 to 62, is 1: a cell. Anything finer is the geo room's to know.
+    # Bit 63 is zero and the mode, bits 59 to 62, is 1: a cell. Anything finer is known to the package geo.
     return number if is_number and number >> 59 == 1 else None
 
 
@@ -110,7 +110,7 @@ def _raw(value: Any) -> bytes:
 
 
 def degrees(value: Any) -> float | None:
-    """A coordinate as a float: numbers only. None is none."""
+    """A coordinate as a float: numbers only. None stays None."""
     if value is None or type(value) is float:
         return value
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -126,7 +126,7 @@ def degrees(value: Any) -> float | None:
 
 
 def home_cell(place: Sequence[Any], region: Region) -> bytes:
-    """The bytes of the home cell. Raises UnplacedError with the place's own reason."""
+    """The bytes of the home cell. Raises UnplacedError with the location's own reason."""
     from keylane.geo.cells import cell_of
     from keylane.geo.coordinates import place_problem
 

@@ -1,8 +1,8 @@
 """The key fields of a contract -> base key and routing key, of one record and of an Arrow batch.
 
 The null rule lives here: a null in any field of the key, or in the window's time, makes the key null. What a null
-or empty key then does is the router's to decide. Encodings are in `encode` and `columns`. A key that is a place or,
-under `geo`, a cell is read by `cells`; a place without one of its numbers is no null key, and has its own reason.
+or empty key then does is the router's to decide. Encodings are in `encode` and `columns`. A key that is a location or,
+under `geo`, a cell is read by `cells`; a location without one of its numbers is not a null key, and has its own reason.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def record_reader(key: Key, geo: Geo | None = None) -> Reader:
 
 
 def _cell_reader(key: Key, geo: Geo | None) -> Reader:
-    """Places, and cells under `geo`: the base key is the cell, the routing key its ancestor."""
+    """Locations, and cells under `geo`: the base key is the cell, the routing key its ancestor."""
     from keylane.keys.cells import region_of, routing_key_of
 
     region = region_of(geo)
@@ -123,10 +123,10 @@ def _windowed_reader(key: Key, window: Window) -> Reader:
 
 @dataclass(frozen=True, slots=True)
 class BatchKeys:
-    """Keys of a batch. `routing` is null where the key is null or malformed; `malformed` tells the two apart.
+    """Keys of a batch. `routing` is null where the key is null or malformed; `malformed` distinguishes the two.
 
-    `reason` is the code of each malformed row's own reason, where they differ (`records.REASON_CODES`, else -1).
-    `cells` are the keys as cells, under `geo`; `NO_CELL` where a key is none.
+    `reason` is the code of each malformed row's own reason, where they differ (`records.REASON_CODES`, otherwise -1).
+    `cells` are the keys as cells, under `geo`; `NO_CELL` where a key is not a cell.
     """
 
     base: pa.Array

@@ -1,13 +1,13 @@
 """Assignment of drivers to riders, greedy or optimal, and the offers that hold a driver.
 
-greedy    requests in the order of ts and rider; each takes its nearest driver that is still free. Nobody waits for a
+greedy    requests in the order of ts and rider; each takes its nearest driver that is still free. No rider waits for a
           later request, and an early one may take the only driver of a later one.
 optimal   the most requests served, and among such choices the least sum of distances. Requests and drivers that no
           chain of pairs joins do not bear on each other, so each such component is solved by itself: as a full matrix
-          while it is small, else as a sparse one.
+          while it is small, otherwise as a sparse one.
 
 Worked example: rider 1 is 100 m from driver a and 200 m from b, rider 2 is 150 m from a only. Greedy gives a to rider
-1 and nobody to rider 2; optimal gives b to rider 1 and a to rider 2.
+1 and no driver to rider 2; optimal gives b to rider 1 and a to rider 2.
 
 Candidates come from all lanes of a request, so this is no matter of one lane: a component may reach over a whole city.
 When not to use optimal: over more than a few seconds of requests, since the first of them waits for the last.
@@ -117,7 +117,7 @@ def _sparse(asks: Rows, free: Rows, metres: NDArray[np.float64], shape: tuple[in
     return matched[real], by[real]
 
 
-#: The ways by their names.
+#: The methods by their names.
 ASSIGNMENTS: Final[dict[str, Callable[[Any], Any]]] = {"greedy": greedy, "optimal": optimal}
 
 
@@ -140,7 +140,7 @@ def empty_ledger() -> pa.Table:
 
 
 def offers(assigned: pa.Table, made: int, offer_for: int, attempt: int = 1) -> pa.Table:
-    """An offer for each pair that was chosen, made at a moment and for so many microseconds."""
+    """An offer for each pair that was chosen, made at a moment and for this many microseconds."""
     if offer_for < 1:
         raise UsageError.of("the time of an offer is out of range", got=offer_for, allowed="1 microsecond or more")
     riders, times = assigned.column("rider"), assigned.column("rider_ts")
@@ -160,9 +160,9 @@ def offers(assigned: pa.Table, made: int, offer_for: int, attempt: int = 1) -> p
 
 
 def claim(ledger: pa.Table, offers: pa.Table, now: int) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """The offers that are granted, those that are refused, and the ledger after them. Telling it again changes nothing.
+    """The offers that are granted, those that are refused, and the ledger after them. Idempotent.
 
-    An offer that is told twice in one call is granted once; the other telling is in neither part.
+    An offer given twice in one call is granted once; the other copy is in neither part.
     """
     held = _live(shaped(ledger, LEDGER), now)
     asked = _each_once(shaped(offers, OFFERS))

@@ -1,4 +1,4 @@
-"""The definition of a match, computed as it is said: every request against every ping. For `--verify` and tests.
+"""The definition of a match, computed literally: every request against every ping. For `--verify` and tests.
 
 No tree, no cell, no lane, no timeline: for each request and each driver the newest ping not after the request, its
 availability, its age, its distance. It costs requests times pings; memory stays flat. When not to use it: for more
@@ -45,7 +45,7 @@ def _sorted(pings: pa.Table) -> pa.Table:
 
 
 def _of(known: pa.Table, of_driver: NDArray[np.intp], asked: pa.Table, radius_m: float, expire: int | None) -> pa.Table:
-    """The pairs of some requests; `of_driver` says where each driver's pings begin."""
+    """The pairs of some requests; `of_driver` is where each driver's pings begin."""
     at, lat, lng = numbers(asked, "ts", "lat", "lng")
     ts, kind, ping_lat, ping_lng = numbers(known, "ts", "kind", "lat", "lng")
     newest = _newest(ts, at, of_driver)

@@ -1,8 +1,8 @@
 """The lanes that can hold a driver within R of a request: its home lane, and the few others it is sent to as a guest.
 
-Rule: a foreign lane is in the cover if a home cell of that lane has a place within R of the request. It is looked for
+Rule: a foreign lane is in the cover if a home cell of that lane has a point within R of the request. It is looked for
 from coarse cells to fine ones: first the cells of resolution 7 around the request's own. A cell whose centre is within
-R has a home cell there, and its lane is in the cover. A cell whose centre is farther than R and the farthest place of
+R has a home cell there, and its lane is in the cover. A cell whose centre is farther than R and the farthest point of
 any home cell under it (1,720 m at resolution 7, 640 m at 8, 235 m at 9) has none. In between its seven children are
 asked, and at resolution 9 the outline of the cell, with 1 m to spare. Cells of lanes that are found are left out, so
 few are asked in the end. The home lane is always in the cover.
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 #: Where the search begins.
 _COARSE: Final = 7
-#: No place of a home cell under a cell is farther from the cell's centre: measured over the earth (1,618, 604 and
+#: No point of a home cell under a cell is farther from the cell's centre: measured over the earth (1,618, 604 and
 #: 221 m, at its widest cells and at all pentagons), and a little more.
 _FARTHEST_M: Final = {7: 1720.0, 8: 640.0, 9: 235.0}
-#: One step between the coarse cells is at least so long: 1,512 m at the pentagons, where cells are smallest.
+#: One step between the coarse cells is at least this long: 1,512 m at the pentagons, where cells are smallest.
 _STEP_M: Final = 1450.0
 _SPARE_M: Final = 1.0
 #: Cells looked at together: what keeps memory flat.
@@ -83,8 +83,8 @@ def covers(
 ) -> tuple[Rows, NDArray[np.int32], NDArray[np.bool_]]:
     """Row of the request, lane, whether it is the home lane: in the order of rows, the home lane first.
 
-    `lane_of` gives the lanes of home cells; of several the last says which lane is home. `finest` is the resolution of
-    the finest cells that any of them tells apart, or says of cells whether each is in one lane: what makes it quick.
+    `lane_of` gives the lanes of home cells; of several the last gives the home lane. `finest` is the resolution of
+    the finest cells that any of them distinguishes, or of cells whether each is in one lane: what makes it quick.
     """
     at = np.ascontiguousarray(cells, np.int64)
     lanes_of = _Lanes((lane_of,) if callable(lane_of) else tuple(lane_of), _whole(finest))
@@ -154,7 +154,7 @@ def _guests(
     radius_m: float,
     lanes_of: _Lanes,
 ) -> NDArray[np.int64]:
-    """Rows and foreign lanes, joined, that have a home cell within the radius of the row's place."""
+    """Rows and foreign lanes, joined, that have a home cell within the radius of the row's location."""
     ours = np.unique(_joined(row, home_lane[row]))
     found = ours
     for level, farthest in _FARTHEST_M.items():

@@ -1,12 +1,12 @@
 """Every available driver within a radius of each request, as of the request's own moment: exact, by a tree.
 
-Rule: a request (rider, t, place) and a driver are a pair if the driver's newest entry with ts <= t (of equal ts the
+Rule: a request (rider, t, location) and a driver are a pair if the driver's newest entry with ts <= t (of equal ts the
 larger offset) is available, not older than `expire`, and at most `radius_m` metres away by the haversine.
 
 How: requests and entries are walked in the order of time, in spans that begin about as many entries as are open, so
-that a long history costs no more memory than a short one. In a span a tree over unit vectors finds whoever is within
+that a long history costs no more memory than a short one. In a span a tree over unit vectors finds all drivers within
 the chord of the radius, made longer by a hair; then the time of each pair and its haversine decide. Unit vectors
-know neither antimeridian nor pole, and no cell is asked, so pentagons are like any other place.
+know neither antimeridian nor pole, and no cell is asked, so pentagons are like any other location.
 
 Worked example: a driver 400 m away at 12:00:00 and 600 m away at 12:00:08. With a radius of 500 m a request of
 12:00:07 has the pair, at 400 m, and one of 12:00:08 has none.
@@ -47,7 +47,7 @@ def merged_pairs(partials: pa.Table | Iterable[pa.Table], nearest: int | None = 
 
 
 def _once(pairs: pa.Table) -> NDArray[np.intp]:
-    """The rows that count, of a request's newest telling and of each driver's newest ping."""
+    """The rows that count, of a request's newest version and of each driver's newest ping."""
     (rider,), (driver,) = ranks(pairs.column("rider")), ranks(pairs.column("driver"))
     at, told, ts, offset, metres = numbers(
         pairs, "rider_ts", "rider_offset", "driver_ts", "driver_offset", "distance_m"

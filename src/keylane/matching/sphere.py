@@ -1,7 +1,7 @@
 """Distances on the sphere: the haversine that decides, and unit vectors in which a tree can search.
 
-The earth is a sphere of 6,371,008.8 m. Points as unit vectors have no antimeridian and no poles: two places within
-R metres along the surface are the same two places within a chord of 2 sin(R / 2a) of each other.
+The earth is a sphere of 6,371,008.8 m. Points as unit vectors have no antimeridian and no poles: two points within
+R metres along the surface are the same two points within a chord of 2 sin(R / 2a) of each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_RADIUS_M: Final = 50_000.0
 
 
 def haversine(lat1: Any, lng1: Any, lat2: Any, lng2: Any) -> Any:
-    """Metres between places, along the surface.
+    """Metres between points, along the surface.
 
     >>> round(float(haversine(33.4484, -112.0740, 33.4484, -112.0640)))
     928
@@ -34,22 +34,22 @@ def haversine(lat1: Any, lng1: Any, lat2: Any, lng2: Any) -> Any:
 
 
 def unit_vectors(lat: Any, lng: Any) -> NDArray[np.float64]:
-    """Each place as a point on the sphere of radius 1, as an (n, 3) array."""
+    """Each location as a point on the sphere of radius 1, as an (n, 3) array."""
     up, round_ = np.radians(lat), np.radians(lng)
     level = np.cos(up)
     return np.stack([level * np.cos(round_), level * np.sin(round_), np.sin(up)], axis=-1)
 
 
 def chord(radius_m: float) -> float:
-    """The straight distance, on the sphere of radius 1, of two places this many metres apart."""
+    """The straight distance, on the sphere of radius 1, of two points this many metres apart."""
     return float(2 * np.sin(radius_m / (2 * EARTH_RADIUS_M)))
 
 
 def metres_to_outlines(points: NDArray[np.float64], outlines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Metres from each point, a unit vector outside of its outline, to the nearest place of the outline's edges.
+    """Metres from each point, a unit vector outside of its outline, to the nearest point of the outline's edges.
 
     Seen from the point, on the plane that touches the sphere there, great circles are straight lines, and what is
-    nearer on the plane is nearer on the sphere. So the nearest place of each edge is that of a straight line.
+    nearer on the plane is nearer on the sphere. So the nearest point of each edge is that of a straight line.
     """
     corners = unit_vectors(outlines[..., 0], outlines[..., 1])
     east = np.cross(np.where(np.abs(points[:, 2:]) < 0.9, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]), points)

@@ -6,7 +6,7 @@ have the same `ts` and `offset`: a second one with both is the same ping, sent t
 
 ENTRIES   what a lane knows of its drivers: pings, and tombstones as entries of kind LEFT. `timeline` keeps them
 REQUESTS  riders that ask; one request is one (rider, ts)
-PAIRS     a request and a driver near it; `rider_offset` says which of several copies of a request it answers
+PAIRS     a request and a driver near it; `rider_offset` is which of several copies of a request it answers
 STAYS     in which lane a driver is from (ts, offset) on; also the shape of pings that `timeline` reads and of the
           tombstones it gives, where `lane` is the lane that gets them
 OFFERS    a driver offered to a rider until `expires`
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Kind(IntEnum):
-    """What an entry of a lane says. Of two at the same (ts, offset) the larger kind counts."""
+    """What an entry of a lane records. Of two at the same (ts, offset) the larger kind counts."""
 
     LEFT = 0
     UNAVAILABLE = 1
@@ -96,7 +96,7 @@ def numbers(table: pa.Table, *names: str) -> tuple[NDArray[Any], ...]:
 
 
 def ranks(*columns: pa.ChunkedArray) -> tuple[NDArray[np.int64], ...]:
-    """The place of each id among all the ids of these columns, equal for equal ids.
+    """The index of each id among all the ids of these columns, equal for equal ids.
 
     >>> [one.tolist() for one in ranks(pa.chunked_array([["b", "a"]]), pa.chunked_array([["c", "b"]]))]
     [[1, 0], [2, 1]]

@@ -2,7 +2,7 @@
 
 Rule: entries are sorted by (driver, ts, offset), each (driver, ts, offset) once. An entry is the newest of its driver
 for the moments t with ts <= t < until, where `until` is the ts of the driver's next entry. So "as of t" is one
-comparison with two columns, and a late ping takes its place as if it had come in time. An entry of kind LEFT is a
+comparison with two columns, and a late ping takes its position as if it had come in time. An entry of kind LEFT is a
 tombstone: from then on the driver is not in this lane.
 
 Worked example: a driver's pings at 10 and 30 and a ping at 20 that comes last have until 20, 30 and never: a request
@@ -29,12 +29,12 @@ NEVER: Final = int(np.iinfo(np.int64).max)
 
 
 def empty_entries() -> pa.Table:
-    """A lane that knows of nobody."""
+    """A lane without drivers."""
     return ENTRIES.empty_table()
 
 
 def merged(entries: pa.Table, more: pa.Table) -> pa.Table:
-    """The entries of both in order, each once; neither need be sorted. What is told twice counts once."""
+    """The entries of both in order, each once; neither need be sorted. What comes twice counts once."""
     both = pa.concat_tables([shaped(entries, ENTRIES), shaped(more, ENTRIES)])
     (driver,) = ranks(both.column("driver"))
     ts, offset, kind = numbers(both, "ts", "offset", "kind")

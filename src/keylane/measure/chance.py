@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: False alarms of a look at all lanes together, at most.
 ALPHA: Final = 0.001
-#: Heaviest keys that a simulated hash places one by one; the rest falls as so many equal keys as it has in effect.
+#: Heaviest keys that a simulated hash places one by one; the rest falls as its effective number of equal keys.
 HEAD: Final = 1_000
 #: Lanes drawn in all simulations together: what keeps a thousand lanes within a fraction of a second.
 CELLS: Final = 500_000
@@ -86,7 +86,7 @@ def _log_tail(least: int, tries: int, chance: float) -> float:
     first = lgamma(tries + 1) - lgamma(least + 1) - lgamma(tries - least + 1)
     first += least * log(chance) + (tries - least) * log1p(-chance)
     odds = chance / (1 - chance)
-    # Ratios only fall: after so many terms, or so many deviations, nothing is left that a float could add.
+    # Ratios only fall: after this many terms, or deviations, nothing is left that a float could add.
     falls = max(1 - (tries - least) / (least + 1) * odds, 1 / tries)
     terms = min(tries - least, 2 + int(40 / falls), 50 + int(12 * sqrt(tries * chance)))
     more = np.arange(least, least + terms, dtype=float)
@@ -129,7 +129,7 @@ class Runs:
         return self.total**2 / self.squares if self.squares else 0.0
 
     def widened(self) -> Runs:
-        """At most a few thousand weights in place of millions: as many keys and records, swinging no less.
+        """At most a few thousand weights instead of millions: as many keys and records, swinging no less.
 
         Weights within a hundredth of each other become the lightest and the heaviest of them. The growth of a key in
         `keys_chance` is convex in its weight, so a bound for these is one for the keys themselves, and hardly wider.
@@ -149,7 +149,7 @@ def keys_chance(runs: Runs, loads: ArrayLike) -> NDArray[np.float64]:
     """For each lane's load, a bound on the chance that any lane gets as much when keys fall evenly and alone.
 
     Chernoff's bound, times the lanes: n * min over t of exp(-t * load) * product over keys of (1 + (e^(t w) - 1) / n).
-    It holds for every set of keys, few and unequal ones too, so a lane rings falsely no more often than is said. It is
+    It holds for every set of keys, few and unequal ones too, so a lane rings falsely no more often than stated. It is
     up to ten times above the truth for many keys, which costs a tenth of a deviation or two; and exact, n * n**-k, for
     k keys that are all on one lane.
 
@@ -174,9 +174,9 @@ def _tilts(runs: Runs, lanes: int) -> NDArray[np.float64]:
 
 
 def fair_fullest(runs: Runs, lanes: int, rng: np.random.Generator, looks: int = 999) -> NDArray[np.float64]:
-    """The fullest lane of so many simulated fair hashes: what is usual, where the bound says only what is rare.
+    """The fullest lane of this many simulated fair hashes: what is usual, where the bound gives only what is rare.
 
-    The heaviest keys fall one by one; the rest falls as so many equal keys as it has in effect.
+    The heaviest keys fall one by one; the rest falls as its effective number of equal keys.
     """
     looks = max(99, min(looks, CELLS // lanes))
     heavy = np.repeat(runs.records[:HEAD], np.minimum(runs.keys[:HEAD], HEAD).astype(np.int64))[:HEAD]

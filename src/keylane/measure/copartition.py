@@ -1,4 +1,4 @@
-"""Co-partitioning of contracts or of data sets: lane count, hash and key bytes compared, and the odd one named.
+"""Co-partitioning of contracts or of data sets: lane count, hash and key bytes compared; the one that differs is named.
 
 Kafka Streams can check the lane count only, so a stream with another hash or other key bytes joins wrongly without an
 error. Contracts are compared as promises. Data sets are compared on keys they share: both sides keep the keys whose
@@ -77,7 +77,7 @@ def _shown(value: Any, all_values: Sequence[Any]) -> str:
 
 
 def _difference(shown: Mapping[str, str]) -> str:
-    """Say who has what; with three or more, who is the odd one."""
+    """Which stream has what; with three or more, which one differs."""
     counts = Counter(shown.values())
     common, most = counts.most_common(1)[0]
     text = ", ".join(f"{name} has {value[:200]}" for name, value in shown.items())
@@ -87,7 +87,7 @@ def _difference(shown: Mapping[str, str]) -> str:
 
 @dataclass(slots=True)
 class Agreement:
-    """What the shared keys of data sets say."""
+    """What the shared keys of data sets show."""
 
     shared_keys: int
     disagreeing_keys: int
@@ -193,7 +193,7 @@ def _who(found: Identification) -> str:
 
 
 def _odd_of_two(names: Mapping[str, str]) -> str:
-    """Of two, the odd one is the one that does not place as most streams are placed."""
+    """Of two, the one that differs is the one that does not place as most streams are placed."""
     usual: Sequence[str] = [name for name, who in names.items() if who.startswith("kafka-java (") and "+" not in who]
     odd = [name for name in names if name not in usual]
     return f"; the one that differs: {odd[0]}" if len(names) == 2 and len(usual) == 1 else ""

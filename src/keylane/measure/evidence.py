@@ -86,7 +86,7 @@ def candidates_for(keys: pa.Array) -> list[Hypothesis]:
 
 
 def _encodings(keys: pa.Array) -> list[tuple[Encoding, bool]]:
-    """Ways the values could have become bytes: (encoding, registry header stripped)."""
+    """How the values could have become bytes: (encoding, registry header stripped)."""
     kind = keys.type
     if pa.types.is_null(kind):
         return [("utf8", False)]
@@ -123,7 +123,7 @@ def _all_digits(keys: pa.Array) -> bool:
 
 
 def _as_numbers(keys: pa.Array, encoding: str) -> pa.Array:
-    """Digits as the numbers they spell, where the encoding wants numbers; text that is none becomes null."""
+    """Digits as the numbers they spell, where the encoding wants numbers; text that is not a number becomes null."""
     if not encoding.startswith("int") or pa.types.is_integer(keys.type):
         return keys
     digits = pc.match_substring_regex(keys, r"^(0|-?[1-9][0-9]{0,17})$")
@@ -138,7 +138,7 @@ def _all_framed(keys: pa.Array) -> bool:
 def narrowed(names: Sequence[str], nulls: NDArray[np.int64], empties: NDArray[np.int64], lanes: int) -> list[str]:
     """Keep the members of a family whose null and empty rules fit where such rows were found.
 
-    `nulls` and `empties` count such rows in each lane. Fewer than ten rows say nothing; more, all in the lane of the
+    `nulls` and `empties` count such rows in each lane. Fewer than ten rows show nothing; more, all in the lane of the
     hash of nothing, were hashed (a sticky client's may be together too, but in any lane); others were not.
     """
     kept = list(names)
@@ -160,7 +160,7 @@ def _lane_of_nothing(name: str, key: bytes | None, lanes: int) -> int | None:
 
 
 def first_fits(predicted: Sequence[NDArray[Any]], lanes: int, *, few: bool = False) -> NDArray[np.float64]:
-    """Chance of each first fit (rows; the last: none) under each writer (columns; the last: nobody's rule).
+    """Chance of each first fit (rows; the last: none) under each writer (columns; the last: no known rule).
 
     Measured on the lanes that the rules predict for sampled records, because rules may be related: two folds of one
     hash agree on half of the keys, not on one in n. `few`: the unexplained records are of a few keys, each of which
@@ -194,7 +194,7 @@ def by_chance(predicted: NDArray[Any], at: NDArray[Any], lanes: int) -> float:
     """How often a rule would fit if it had nothing to do with the lanes: once in n, more where both favour a lane.
 
     Data that stands on one lane fits every rule as often as that rule likes the lane; that is no evidence. What a rule
-    likes is counted, and believed to be even as long as few keys say otherwise.
+    likes is counted, and believed to be even as long as few keys contradict it.
     """
     counts = np.bincount(predicted[predicted >= 0], minlength=lanes)
     likes = (counts + EVEN / lanes) / (len(at) + EVEN)

@@ -69,7 +69,7 @@ class HotVerdict:
     """The stream as a whole: the cause of its fullest hot lane, and all of it in a sentence.
 
     `alarm`: a fair hash of these keys would fill its lanes so in less than `alpha` of cases. `misplaced`: at least
-    this share of the records is not in the lane of the contract; None when nobody looked.
+    this share of the records is not in the lane of the contract; None when it was not measured.
     """
 
     cause: Cause
@@ -204,7 +204,7 @@ def why_hot(
     alpha: float = ALPHA,
     worth: float = WORTH,
 ) -> Heat:
-    """Tell which lanes are hot and why, from the lane and the records of each key, heaviest first.
+    """Find which lanes are hot and why, from the lane and the records of each key, heaviest first.
 
     `loads` are the records of each lane by the contract; a key on several lanes, or on none, has lane -1. `observed`
     are the records that really stand in each lane: of the same records (with others that have no key, perhaps), or,
@@ -249,7 +249,7 @@ def _keys(lane: NDArray[Any], records: NDArray[Any], lanes: int) -> _Keys:
         ranks = np.flatnonzero(lane >= 0)
         lane, records = lane[ranks], records[ranks]
     first = np.full(lanes, -1, np.int64)
-    # Of several values for one place the last one stays: from the back, that is the heaviest key.
+    # Of several values for one index the last one stays: from the back, that is the heaviest key.
     first[lane[::-1]] = np.arange(len(lane) - 1, -1, -1)
     return _Keys(lanes, ranks, lane, records, Runs.of(records), np.bincount(lane, records, lanes).astype(float), first)
 
@@ -306,7 +306,7 @@ def _hot(seen: NDArray[np.float64], chances: NDArray[np.float64], alpha: float, 
 
 
 def _chance(lane: int, chances: NDArray[np.float64], usual: NDArray[np.float64], keys: _Keys, alpha: float) -> float:
-    """The proven bound where it is rare; else what the simulated hashes show."""
+    """The proven bound where it is rare; otherwise what the simulated hashes show."""
     if chances[lane] < alpha:
         return float(chances[lane])
     shown = (1 + int((usual >= keys.loads[lane]).sum())) / (1 + len(usual))

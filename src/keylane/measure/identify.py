@@ -51,7 +51,7 @@ HEAD: Final = 100_000
 STRAY: Final = 1e-3
 #: A share below this is rounding, not a writer.
 TRACE: Final = 1e-9
-#: Unexplained rows of fewer keys than this are somebody's hot keys, not a writer's.
+#: Unexplained rows of fewer keys than this are hot keys of a contract, not a writer's.
 FEW_KEYS: Final = 30
 
 Verdict = Literal["one-writer", "mixed", "unknown"]
@@ -208,7 +208,7 @@ def _hidden(tally: Tally, again: Tally, keys: pa.Array) -> float:
 
 
 def _chosen_again(tally: Tally, pairs: Rows) -> Tally:
-    """Rules for the rows left over: on the same lane count, or else on one of their own (a stream that grew)."""
+    """Rules for the rows left over: on the same lane count, or otherwise on one of their own (a stream that grew)."""
     again = Tally(tally.given or (tally.lanes if tally.rules else None))
     again.choose(pairs, tally.highest + 1)
     if again.rules or again.given is None:
@@ -252,7 +252,7 @@ def _why_not(tally: Tally, pairs: Rows, thin: Rows, distinct: int) -> list[str]:
 
 
 def _steadiness(pairs: Rows, thin: Rows, distinct: int) -> str:
-    """Whether keys come back to their lane: what tells an unknown rule from none."""
+    """Whether keys come back to their lane: what distinguishes an unknown rule from no rule."""
     if len(thin[1]) < 1.05 * distinct:
         return "each key was seen once, so the sample does not show whether the key decides"
     if len(pairs[1]) > 1.05 * distinct:
@@ -262,7 +262,7 @@ def _steadiness(pairs: Rows, thin: Rows, distinct: int) -> str:
 
 
 def keys_needed(lanes: int) -> int:
-    """Distinct keys after which a rule that fits them all is believed, with room for lanes that share unevenly."""
+    """Distinct keys after which a rule that fits them all is believed, with a margin for lanes that share unevenly."""
     enough = log(16) - log(BELIEF)
     return next(k for k in count(1) if -k * log((k / (0.6 * min(k, lanes)) + EVEN / lanes) / (k + EVEN)) >= enough)
 

@@ -1,7 +1,7 @@
 """Self-test of a contract, without data: golden examples, and keys chosen by hand.
 
 A key chosen to land on a lane of its own often does not: three short keys on two lanes share one for certain. `check`
-says so before the stream exists. With data: `conformance`.
+reports it before the stream exists. With data: `conformance`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _router_for(contract: Contract, lanes: int | None) -> Router:
 
 
 def _placement(router: Router, golden: Golden) -> Placement:
-    """A place is written as its cell, or as a record; any other key as its fields."""
+    """A location is written as its cell, or as a record; any other key as its fields."""
     if golden.record is None and router.contract.spec.key.is_place:
         return router.place_of_key(encode_key_value(golden.key, router.contract.spec.key))
     return router.place(_record(router.contract, golden))
@@ -97,7 +97,7 @@ def _chosen(contract: Contract) -> Iterator[Finding]:
 
 
 def collapse(where: str, used: int, keys: int, lanes: int) -> Iterator[Finding]:
-    """Say when keys share far fewer lanes than chance would give them, or all share one."""
+    """Report when keys share far fewer lanes than chance would give them, or all share one."""
     chance = log_occupancy(used, keys, lanes)
     if used == 1 and keys > 2 and lanes > 1:
         yield Finding(

@@ -7,8 +7,8 @@ gains a lane only when its volume passes what its lanes may carry, loses one onl
 Worked example, capacity 100: volumes {a: 250, b: 40, c: 30} on 4 lanes -> a on three lanes (84 each), b and c on
 the fourth. When a falls to 190 it keeps its three lanes, because two would be 95 % full; at 120 it gives one up.
 
-A new lane count gives new accounts more room and moves nobody. When not to use it: when one account exceeds all
-lanes together; `concentrate` then says so.
+A new lane count gives new accounts more capacity and moves no account. When not to use it: when one account exceeds all
+lanes together; `concentrate` then refuses it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _kept(
 ) -> tuple[int, ...]:
     """What an account keeps of its lanes: as many as it needs, the ones that still exist, first come first.
 
-    A whole account whose lane has no room left for it keeps nothing, and chooses again.
+    A whole account whose lane has no capacity left for it keeps nothing, and chooses again.
     """
     need = lanes_needed(volumes[account], capacity, len(held[account]), shrink_at)
     kept = tuple(lane for lane in held[account] if lane < len(load))[:need]
@@ -99,7 +99,7 @@ def _kept(
 def _settled(
     chosen: tuple[int, ...], had: tuple[int, ...], volume: float, load: list[float], capacity: float
 ) -> tuple[int, ...]:
-    """A whole account that moved for want of room goes back when there is none elsewhere either."""
+    """A whole account that moved for lack of capacity goes back when no other lane has any."""
     if len(chosen) != 1 or len(had) != 1 or had[0] >= len(load) or load[chosen[0]] <= capacity:
         return chosen
     load[chosen[0]] -= volume

@@ -2,13 +2,13 @@
 
 Rule: the leaf that is the cell or one of its ancestors has its lane. A cell in no leaf is hashed, as the contract's
 partitioner hashes, by the eight big-endian bytes of its ancestor at the contract's resolution. So the function is
-total, and whoever has the contract and a cell comes to the same lane.
+total, and everyone with the contract and a cell computes the same lane.
 
 Worked example: leaves {8329b6: 4} and resolution 3 on 60 lanes. Every cell under 8329b6 is on lane 4; 89283082803ffff
 is on the lane of murmur2(the bytes of 832830fffffffff).
 
 A change of the table moves the cells of the leaves that change and no other; a change of the lane count moves nearly
-all hashed cells, and needs another table. When not to use it: for keys that are not places.
+all hashed cells, and needs another table. When not to use it: for keys that are not locations.
 """
 
 from __future__ import annotations

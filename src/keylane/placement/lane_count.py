@@ -9,7 +9,7 @@ from keylane.errors import LaneCountError
 
 
 def lane_count(value: Any) -> int:
-    """Return a lane count that can be trusted, or say what is wrong with it.
+    """Return a lane count that can be trusted, or raise what is wrong with it.
 
     >>> lane_count(15)
     15

@@ -72,7 +72,7 @@ class Partitioner:
         return fold(hashed, self.over(lanes))
 
     def hashed_lanes(self, keys: pa.Array, lanes: Lanes) -> NDArray[Any]:
-        """Lanes of a batch as uint32, every key hashed, null as empty; who is hashed at all is the router's to say."""
+        """Lanes of a batch as uint32, every key hashed, null as empty; the router decides which are hashed."""
         from keylane.hashing.batch import hash_batch
 
         assert self.hash is not None

@@ -53,5 +53,5 @@ def by_sub_keys(sub_hashes: NDArray[Any], among: NDArray[Any]) -> NDArray[Any]:
 
 
 def by_position(position: int, among: Sequence[int]) -> int:
-    """Round robin over the set by place in the source."""
+    """Round robin over the set by position in the source."""
     return among[position % len(among)]

@@ -2,7 +2,7 @@
 
 Rule: a value's own entry first, then the range it lies in, then `otherwise`. Integers compare by number, text by
 its bytes. A new lane count moves nothing by itself: a table changes only where its rows do. When not to use it: for
-keys that nobody lists; they all fall to `otherwise`.
+keys that are not listed; they all fall to `otherwise`.
 
 Worked example: ranges [from 0 below 1000 -> 0], [from 1000 -> 1] and values {7: 2}: key 7 is on lane 2, 999 on 0,
 1000 on 1, -1 on none.

@@ -109,7 +109,7 @@ def _must_share(weights: NDArray[Any], lanes: int) -> float:
 
 
 def ceiling(hottest_share: float, lanes: int, allowed: float = 1.3) -> Ceiling:
-    """Say whether another lane count can help, and what would when none can.
+    """Whether another lane count can help, and what would otherwise.
 
     `allowed` is the max/mean the user can live with. Spreading the key, or moving it to a tier, changes the ceiling;
     a new lane count never does.
@@ -131,7 +131,7 @@ def ceiling(hottest_share: float, lanes: int, allowed: float = 1.3) -> Ceiling:
 
 # Cells on lanes: how many lanes they can fill, how even that can be, and what would help.
 
-#: The fullest lane over the mean that is even enough, where nothing is said.
+#: The fullest lane over the mean that is even enough, by default.
 ENOUGH: Final = 1.3
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Scores: how even lanes are under a strategy, from records by lane and window.
 
-#: A window with less than this part of the mean window says little about lanes.
+#: A window with less than this part of the mean window shows little about lanes.
 THIN: Final = 0.1
 
 
@@ -111,7 +111,7 @@ class Candidate:
     hottest_key_share: float
     loads: NDArray[np.float64]
     fitted: Fitted = field(default_factory=Fitted)
-    #: The lanes of cells, where keys are places.
+    #: The lanes of cells, where keys are locations.
     by_place: CellLanes | None = None
 
     @property
@@ -194,7 +194,7 @@ def _refitted(hashed: Hashed, fold: Fold, found: Fitted) -> FoldScore:
 
 
 def fold_score(fold: Fold, loads: NDArray[np.float64]) -> FoldScore:
-    """The fullest lane over the mean, in the stretch that was fitted on and in the one after it."""
+    """The fullest lane over the mean, in the time range that was fitted on and in the one after it."""
     fitted, scored = (max_over_mean(loads[:, one.first : one.last].sum(axis=1)) for one in (fold.fit, fold.score))
     return FoldScore(fold.score.first, fold.score.last, fitted, scored)
 

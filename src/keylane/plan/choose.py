@@ -5,7 +5,7 @@ lanes are worth it only while that grows. The rule:
 
 1. Of the candidates that keep the order asked for, and the balance asked for, the smallest lane count that carries
    four fifths of what the best one does.
-2. At that count: today's contract if it carries nearly as much as the best; else, of those that nearly do, the one that
+2. At that count: today's contract if it carries nearly as much as the best; otherwise, of those, the one that
    asks least of readers, then of the contract, then moves least.
 
 Worked example: a key with 8.3 % of all records. 12 lanes at 1.0 carry 12 lanes' worth; 64 lanes at 5.3 carry 12 too.

@@ -54,7 +54,7 @@ def geo_contract_text(
 ) -> str:
     """The contract as YAML; it is parsed once here, so that no text leaves that cannot be read back.
 
-    Without leaves it tells, before anything is counted, whether there can be a table for the contract before.
+    Without leaves it checks, before anything is counted, whether there can be a table for the contract before.
     """
     metadata, spec = _new(fields, name, streams, wish) if before is None else _kept(before, wish)
     lines = [
@@ -154,7 +154,7 @@ def key_value(profile: Profile, rank: int) -> Any:
 
 
 def contract_text(candidate: Candidate, profile: Profile, means: Means, moves: Moves | None = None) -> str:
-    """The contract as YAML; `moves` in the place of all that the candidate moves."""
+    """The contract as YAML; `moves` instead of all that the candidate moves."""
     moved = candidate.fitted.moves if moves is None else moves
     lines = [
         "apiVersion: keylane/v1",
@@ -182,7 +182,7 @@ def parsed(text: str, means: Means) -> Contract:
 def could_be(candidate: Candidate, profile: Profile, means: Means) -> Contract | None:
     """The contract with one key, the most widely spread: it answers as the whole does, and is quick to make.
 
-    A sub-key or a time that nobody has named is made up, to know what the strategy would keep in order; None where the
+    A sub-key or a time that was not given is made up, to know what the strategy would keep in order; None where the
     keys themselves cannot be named.
     """
     assumed = replace(means, sub_key=means.sub_key or "sub_key", window=means.window or Window(field="time", size="1h"))
@@ -216,7 +216,7 @@ def _key(candidate: Candidate, profile: Profile, means: Means) -> dict[str, Any]
 
 
 def _named_key(profile: Profile) -> Key:
-    """The profile's key; of cells that were made from places, the place."""
+    """The profile's key; of cells that were made from locations, the location."""
     fields = fields_of_place(profile)
     return profile.key if fields is None else Key(fields=fields, encoding="place")
 

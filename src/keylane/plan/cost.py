@@ -1,6 +1,6 @@
 """What a change of contract costs on real traffic: keys and records moved, what waits, what breaks, what is frozen.
 
-What kind of change it is says `contract.evolve`, here as there. Counted here is what needs the keys: how many really
+The kind of change comes from `contract.evolve`, here as there. Counted here is what needs the keys: how many really
 change lane, with how many records, and which old lanes each new lane must wait for.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-#: More waits than this are told by their numbers, not one by one.
+#: More waits than this are reported as numbers, not one by one.
 SHOWN: Final = 10_000
 Rule: TypeAlias = Literal["gcd", "keys"]
 
@@ -95,7 +95,7 @@ def cost(
     """Count what going from `old` to `new` does to these keys.
 
     `old_lanes` and `new_lanes` hold each key's lane, -1 for a key with several lanes or none. `counts` are the two lane
-    counts, which a contract with live lanes does not say itself. `others` are contracts of streams joined with these.
+    counts, which a contract with live lanes does not contain. `others` are contracts of streams joined with these.
     """
     if old is None:
         return Cost(None, None, None, (), (), None, None)
@@ -132,7 +132,7 @@ def _hashes_alike(old: Contract, new: Contract) -> bool:
 
 
 def _expected(told: Evolution) -> float | None:
-    """The share that `evolve` expects; of several reasons the widest, and none at all where it cannot tell of one."""
+    """The share that `evolve` expects; of several reasons the widest, and none at all where it cannot give one."""
     shares = [change.moved_share for change in told.of("moves-keys")]
     return None if None in shares else max((share for share in shares if share is not None), default=0.0)
 
@@ -184,7 +184,7 @@ def drain_by_keys(old_lanes: ArrayLike, new_lanes: ArrayLike, old: int, new: int
 
 
 def _distinct(pairs: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """The different pairs, in order; by counting while there is room for every pair, for sorting millions is slow."""
+    """The different pairs, in order; by counting while every pair fits in memory, for sorting millions is slow."""
     return np.flatnonzero(np.bincount(pairs, minlength=most)) if most <= 10**7 else np.unique(pairs)
 
 

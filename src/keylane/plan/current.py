@@ -45,7 +45,7 @@ class Today:
     fitted: Fitted
     #: Keys that the contract names and the profile does not know.
     unseen: int = 0
-    #: The lanes of cells, where the contract has them by place.
+    #: The lanes of cells, where the contract has them by location.
     by_place: CellLanes | None = None
     _same: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict, repr=False)
 
@@ -61,7 +61,7 @@ def today_of(stream: ProfiledStream, contract: Contract, lanes: int, key_space: 
     """Where today's contract has every key of the profile; `key_space` where its ranges are not equal.
 
     A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1. One of another
-    key says nothing of these, and is refused.
+    key does not cover these, and is refused.
     """
     _check_key(stream.profile, contract.spec.key)
     if contract.spec.geo is not None and stream.places is not None:
@@ -83,7 +83,7 @@ def today_of(stream: ProfiledStream, contract: Contract, lanes: int, key_space: 
 
 
 def _by_place(places: Places, contract: Contract, lanes: int) -> Today:
-    """Lanes by place: a cell of the profile must be as fine as what the contract tells apart."""
+    """Lanes by location: a cell of the profile must be as fine as what the contract distinguishes."""
     geo = contract.spec.geo
     assert geo is not None
     finest = max(geo.resolution, finest_leaf(geo.leaves))
@@ -95,7 +95,7 @@ def _by_place(places: Places, contract: Contract, lanes: int) -> Today:
 
 
 def _cells_among_others(stream: ProfiledStream, router: Router, hashed: NDArray[np.int32]) -> Today:
-    """Keys of bytes of which some are cells: those have their lane by place, as if each were named."""
+    """Keys of bytes of which some are cells: those have their lane by location, as if each were named."""
     placed = router.lanes(stream.profile.keys).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     other = np.flatnonzero(placed != hashed).tolist()
     moves: Moves = {rank: (int(placed[rank]),) if placed[rank] >= 0 else () for rank in other}
@@ -118,7 +118,7 @@ def _check_key(profile: Profile, named: Key) -> None:
 
 
 def moved_from(today: Today, stream: ProfiledStream, candidate: Candidate) -> MovedShares:
-    """What would move if the candidate took today's place."""
+    """What would move if the candidate replaced today's."""
     if candidate.strategy == "today":
         return MovedShares(0.0, 0.0)
     keys, total = max(1, len(stream.records)), max(1, stream.total)

@@ -132,7 +132,7 @@ def names_keys(plan: Plan) -> bool:
 
 
 def geo_notes(plan: Plan) -> list[str]:
-    """Of places: what so many cells can and cannot do, and which strategies are left out."""
+    """Of locations: what this many cells can and cannot do, and which strategies are left out."""
     places, profile = plan.stream.places, plan.stream.profile
     if places is None:
         return []
@@ -171,9 +171,9 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     return out
 
 
-#: What the user can live with, where nothing is said.
+#: What the user can live with, by default.
 USUAL: Final = 1.3
-#: How each figure was obtained, for whoever was not there.
+#: How each figure was obtained, for the reader.
 HOW: Final = {
     "max_over_mean": "the fullest lane over the mean: fitted on three quarters of the records, counted on the last",
     "fitted": "the same, fitted and counted on all records of the profile; the contract is fitted on all of them",
@@ -299,7 +299,7 @@ def _ceiling(plan: Plan) -> UsefulLanes:
 
 
 def _geo(plan: Plan) -> PlanGeo | None:
-    """Of keys that are places: the cells, and what they can do on the lanes that were chosen."""
+    """Of keys that are locations: the cells, and what they can do on the lanes that were chosen."""
     places = plan.stream.places
     if places is None:
         return None

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 #: Plain hashes that a table is held against.
 _FINER: Final = (0, 1, 2, 3)
 _FORMULA: Final = "abs-long-hashcode"
-#: Home cells that copies are counted at: every so many records one, whatever the load.
+#: Home cells that copies are counted at: one for every number of records, whatever the load.
 _SAMPLED: Final = 2_000
 _PLACES: Final = 6
-#: Copies of a record above which a table is told to be dear for matching; a world of cities has 1.1.
+#: Copies of a record above which a table is reported as expensive for matching; a world of cities has 1.1.
 _DEAR: Final = 2.0
 #: A change that has moved this part of what it may has been held back by it.
 _NEARLY: Final = 0.9
@@ -49,7 +49,7 @@ def geo_document(
     timed: bool = True,
     untimed: int = 0,
 ) -> GeoTableDocument:
-    """All that is to say of a table; `held` is None where no records could be held out."""
+    """All results of a table; `held` is None where no records could be held out."""
     wish, lanes, total = table.wish, table.lanes, counted.all
     own = scored(lanes, counted.cells, total)
     sums = lane_sums(lanes, counted.cells, total)
@@ -105,7 +105,7 @@ def copies_per_rider(lanes: CellLanes, counted: Counted, radii: Sequence[float])
 
 
 def sampled(cells: NDArray[np.int64], load: NDArray[np.float64], size: int = _SAMPLED) -> NDArray[np.int64]:
-    """As many cells as asked for, a heavy one several times: every so many records along the curve one."""
+    """As many cells as asked for, a heavy one several times: one at equal numbers of records along the curve."""
     passed = np.cumsum(load)
     at = (np.arange(size) + 0.5) * float(passed[-1]) / size
     return cells[np.minimum(np.searchsorted(passed, at, "right"), len(cells) - 1)]
@@ -124,7 +124,7 @@ def _figures(score: TableScore) -> dict[str, Any]:
 
 
 def _beside(counted: Counted, table: FittedTable) -> Iterator[GeoBeside]:
-    """Other ways on the records that the table was scored on."""
+    """Other methods on the records that the table was scored on."""
     wish, cells, test = table.wish, counted.cells, counted.test
     for finer in _FINER:
         at = wish.resolution + finer
@@ -152,7 +152,7 @@ def _cells(table: FittedTable, *, timed: bool) -> Iterator[GeoLeaf]:
 def _notes(
     counted: Counted, table: FittedTable, held: TableScore | None, least: float, *, met: bool, untimed: int
 ) -> Iterator[str]:
-    """What the figures alone do not say."""
+    """What the figures alone do not show."""
     yield from _possible(counted, table.wish.lanes, held, least)
     if held is None:
         yield "too few records to hold half of them out: how even the table is on other records is not known"

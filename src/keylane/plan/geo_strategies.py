@@ -8,7 +8,7 @@ Worked example: a city with a tenth of all records on 60 lanes. Its cell of reso
 over; the table splits it until no leaf is above 0.3 of a lane's fair share, and deals the leaves out.
 
 What changes do: another lane count is another placement of nearly all cells, by hash or by table. When not to use them:
-for keys that are no places. What no strategy can do is in `bounds`; other keys: `strategies`.
+for keys that are not locations. What no strategy can do is in `bounds`; other keys: `strategies`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TAU: Final = 0.3
 #: Resolutions that are hashed: from cells of 12,000 km2 to cells of 5 km2. Finer ones put neighbours apart.
 HASHED: Final = range(3, 8)
 TABLES: Final[dict[str, Strategy]] = {"geo-table": "hours", "geo-curve": "curve"}
-#: Strategies for other keys that are not compared for places, and why.
+#: Strategies for other keys that are not compared for locations, and why.
 LEFT_OUT: Final = {
     "the lanes of a location follow from its cells alone, and a heavy cell is split": (
         *("pin", "table", "tier", "tier-spread", "spread", "spread-by-position", "concentrate"),
@@ -60,7 +60,7 @@ def geo_candidates(stream: ProfiledStream, places: Places, base: str, counts: Se
 
 
 def geo_standing(stream: ProfiledStream, places: Places, rule: CellLanes) -> Candidate:
-    """Today's lanes by place, which have learned nothing from this profile."""
+    """Today's lanes by location, which have learned nothing from this profile."""
     return _unlearned("today", stream, places, rule)
 
 
@@ -107,7 +107,7 @@ def _hashed(base: str, lanes: int, at: int) -> CellLanes:
 
 
 def _table(places: Places, base: str, lanes: int, strategy: Strategy, seen: Seen) -> CellLanes:
-    """A table of the cells that have records in the stretch."""
+    """A table of the cells that have records in the time range."""
     loads = places.by_hour(seen.first, seen.last)
     known = loads.any(axis=1)
     wish = Wish(lanes, strategy, TAU, min(COARSEST, places.resolution), base)
@@ -115,6 +115,6 @@ def _table(places: Places, base: str, lanes: int, strategy: Strategy, seen: Seen
 
 
 def _loads(places: Places, rule: CellLanes) -> NDArray[np.float64]:
-    """(lanes, windows): counted at the resolution that is hashed, where nothing else decides."""
+    """(lanes, windows): counted at the resolution that is hashed, where only the hash decides."""
     cells, loads = (places.cells, places.loads) if len(rule.starts) else places.at(rule.resolution)
     return lane_loads(rule.of(cells), loads, rule.count)

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 # Time folds: strategies are fitted on one range of windows and scored on a later one.
 
-#: Of a stretch: after this part of it a record counts half.
+#: Of a time range: after this part of it a record counts half.
 HALF_LIFE: Final = 0.25
 #: Keys that a strategy looks at. The others are too light to matter one by one.
 HEAD: Final = 20_000
-#: They are looked for among so many of the heaviest of all time: whoever is heavy for a quarter of it is among them.
+#: They are looked for among this many of the heaviest of all time: a key heavy for a quarter of it is among them.
 LOOKED_AT: Final = 200_000
 #: Where the time is cut, as parts of all records: the first is the promise, the others show how steady it is.
 CUTS: Final = ((0.75, 1.0), (0.5, 1.0), (0.25, 0.5))
@@ -51,7 +51,7 @@ class Seen:
 
     @property
     def by_window(self) -> NDArray[np.int32]:
-        """Records of each key in each window of the stretch."""
+        """Records of each key in each window of the time range."""
         return self.profile.by_window[:, self.first : self.last]
 
     @cached_property
@@ -78,7 +78,7 @@ class Seen:
 
     @property
     def head(self) -> NDArray[np.int64]:
-        """The ranks of the heaviest keys of the stretch, the heaviest first."""
+        """The ranks of the heaviest keys of the time range, the heaviest first."""
         return self._head[0]
 
     def weights(self, lanes: int) -> NDArray[np.float64]:
@@ -93,7 +93,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Fitted on one stretch, scored on the one after it."""
+    """Fitted on one time range, scored on the one after it."""
 
     fit: Seen
     score: Seen
@@ -102,7 +102,7 @@ class Fold:
 def folds_of(profile: Profile, window_totals: NDArray[np.float64]) -> tuple[Fold, ...]:
     """Three quarters against the last, then what shows whether that was luck; none when all is in one window.
 
-    That one comes first because it is the most like what happens next: fitted on nearly all that will be fitted on, and
+    That one comes first because it is the most like what comes next: fitted on nearly all that will be fitted on, and
     scored on what is newest. Of the cuts that were tried on public data it foretold the later records best.
     """
     edges = np.concatenate([[0.0], np.cumsum(window_totals)]) / max(1.0, window_totals.sum())
@@ -181,7 +181,7 @@ class Places:
 
 
 def may_be_places(profile: Profile) -> bool:
-    """Whether the keys of a profile are places or cells, or bytes that may be cells."""
+    """Whether the keys of a profile are locations or cells, or bytes that may be cells."""
     return profile.key.is_place or profile.key.encodings in (("h3",), ("raw",))
 
 
@@ -192,7 +192,7 @@ def fields_of_place(profile: Profile) -> tuple[str, ...] | None:
 
 
 def places_of(profile: Profile, keys: pa.Array) -> Places | None:
-    """The places of a profile, whose keys come as bytes; None where no key is a cell, or not all bytes are."""
+    """The locations of a profile, whose keys come as bytes; None where no key is a cell, or not all bytes are."""
     found = cells_in(keys)
     good = np.flatnonzero(found != NO_CELL)
     if not len(good) or (len(good) < len(found) and profile.key.encodings == ("raw",)):
@@ -210,7 +210,7 @@ def places_of(profile: Profile, keys: pa.Array) -> Places | None:
 
 
 def hours_of(windows: Windows) -> NDArray[np.int64]:
-    """The hour of the day that each window lies in, by its middle; else a number for each window.
+    """The hour of the day that each window lies in, by its middle; otherwise a number for each window.
 
     Windows by position, and those longer than three hours, have no hour: lanes are then even in every window.
 
@@ -235,7 +235,7 @@ MOST_COMMON: Final = 1 << 17
 
 @dataclass(frozen=True)
 class Hashed:
-    """One hash, one lane count: what tells the lane of each key, and (lanes, windows) records on the lanes."""
+    """One hash, one lane count: what gives the lane of each key, and (lanes, windows) records on the lanes."""
 
     rule: Partitioner
     space: Lanes
@@ -253,7 +253,7 @@ class Hashed:
 
     @cached_property
     def home(self) -> NDArray[np.int32]:
-        """The lane of every key: only whoever counts all of them needs it."""
+        """The lane of every key: needed only to count all of them."""
         return self.rule.fold_batch(self.numbers, self.space).astype(np.int32)
 
 
@@ -303,7 +303,7 @@ class ProfiledStream:
 
     @cached_property
     def places(self) -> Places | None:
-        """The keys as places; None where they are none."""
+        """The keys as locations; None where they are not."""
         return places_of(self.profile, self.base_keys) if may_be_places(self.profile) else None
 
     def hashed(self, name: str, lanes: Lanes) -> Hashed:

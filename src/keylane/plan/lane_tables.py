@@ -1,6 +1,6 @@
 """A lane table from counted locations: split, packed, and scored on records that it was not fitted on.
 
-Rule: places are counted in two halves. A table is fitted on one half and scored on the other; by that score the largest
+Rule: locations are counted in two halves. A table is fitted on one half and scored on the other; by it the largest
 tau of the ladder that meets the goal is taken, because fewer and coarser leaves make fewer borders. The table itself is
 then fitted on all records with that tau. The goal: the CV of the day, and that of every hour, within what chance gives
 on so few records; where chance is smaller than that, a CV of 0.5 % for the day and 2.5 % for an hour.
@@ -9,7 +9,7 @@ Worked example: world-wide load on 60 lanes. tau 0.3 leaves an hour at 2.6 %, ta
 not 0.1, which splits more for nothing.
 
 What changes do: other traffic gives another table, so a table in use is changed with `old`, which keeps its leaves and
-moves few (`keylane.geo.lane_tables`). When not to use it: fewer counted cells than lanes; `notes` says what is left.
+moves few (`keylane.geo.lane_tables`). When not to use it: fewer counted cells than lanes; `notes` reports what is left.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Missed(NamedTuple):
 def chosen(counted: Counted, wish: Wish) -> tuple[FittedTable, TableScore | None, bool]:
     """The table of all records, how even one of half of them is on the other half, and whether that meets the goal.
 
-    Where one half is without a record there is nothing to choose by: no score, and the goal is not said to be missed.
+    Where one half is without a record there is nothing to choose by: no score, and the goal is not reported as missed.
     """
     ladder = (wish.tau,) if wish.tau is not None else LADDER
     if not (counted.fit.any() and counted.test.any()):
@@ -231,7 +231,7 @@ def missed(score: TableScore, wish: Wish) -> list[Missed]:
 
 
 def _from_goal(score: TableScore, wish: Wish) -> float:
-    """1 or less where the goal is met; else how many times too uneven."""
+    """1 or less where the goal is met; otherwise how many times too uneven."""
     return max(map(_too_uneven, _goals(score, wish)))
 
 

@@ -48,7 +48,7 @@ class Question:
     """What is asked of a profile: which lane counts, under which constraints, with which means.
 
     `demand` is what the stream must carry; only a `binding` one keeps lane counts out. `others` are contracts of
-    streams that are joined with this one. `today_lanes` is the lane count where today's contract says `live`.
+    streams that are joined with this one. `today_lanes` is the lane count where today's contract has `live`.
     """
 
     counts: tuple[int, ...]
@@ -193,7 +193,7 @@ def _lanes_after(stream: ProfiledStream, choice: Choice) -> NDArray[np.int32]:
 
 
 def heat_of(profile: Profile, contract: Contract, seed: int) -> Hot | None:
-    """The heat of a profile's lanes; None where there are not two lanes, or nobody knows how many."""
+    """The heat of a profile's lanes; None where there are not two lanes, or their number is not known."""
     lanes = _lanes(profile, contract)
     if lanes is None or lanes < 2:
         return None
@@ -257,7 +257,7 @@ def heat_under(stream: ProfiledStream, today: Today, seed: int) -> Hot | None:
 
 
 def _placed(stream: ProfiledStream, today: Today) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]:
-    """Records of each lane; and lane and records of what has one lane each: a key, or of places a leaf or cell."""
+    """Records of each lane; and lane and records of what has one lane each: a key, or of locations a leaf or cell."""
     if today.by_place is not None and stream.places is not None:
         lanes, records = stream.places.units(today.by_place)
         return np.bincount(lanes, records, minlength=today.lanes), lanes, records

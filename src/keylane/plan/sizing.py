@@ -115,9 +115,9 @@ def check(limit: Limit, whole: float, even_lanes: float, brokers: int | None) ->
     return LimitCheck(limit, would_be, broken, f"{text}{': too many' * broken}")
 
 
-#: What one lane takes, where nobody measured it: an assumption, and said to be one.
+#: What one lane carries, where it was not measured: an assumption, and reported as one.
 LANE_MB_S: Final = 10.0
-#: Lane counts that are tried before it is said that none was found.
+#: Lane counts that are tried before giving up.
 TRIES: Final = 64
 
 Reason: TypeAlias = Literal["writing", "reading", "reading-records", "service-records", "readers"]
@@ -146,7 +146,7 @@ class Demand:
     lanes_elsewhere: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what would divide by nothing or size for nobody."""
+        """Refuse rates that are zero or negative."""
         rates = ("lane_mb_s", "reader_mb_s", "reader_records_s", "growth", "replication", "readers", "brokers")
         for name in rates:
             value = getattr(self, name)
@@ -207,7 +207,7 @@ def lanes_for(
 ) -> Sizing:
     """Size a stream. `max_over_mean_of` gives the skew at a lane count, or lists it for the counts to choose from.
 
-    With a function, counts are tried upwards, each at least what the skew of the one before asks for. `loaded_of` says
+    With a function, counts are tried upwards, each at least what the skew of the one before asks for. `loaded_of` gives
     how many lanes get anything. A key of `hottest_share` that alone overruns a lane ends the search at once.
 
     >>> lanes_for(Demand(96), lambda lanes: 1.0).suggested, lanes_for(Demand(96), lambda lanes: 2.0).suggested
@@ -223,7 +223,7 @@ def lanes_for(
 
 
 def carried(demand: Demand, lanes: int, over: float) -> bool:
-    """Whether so many lanes, the fullest with `over` times the mean, are enough.
+    """Whether this many lanes, the fullest with `over` times the mean, are enough.
 
     >>> carried(Demand(96), 16, 1.0), carried(Demand(96), 16, 2.0)
     (True, False)

@@ -1,7 +1,7 @@
 """What each strategy does with the keys it has seen: the moves that make a stream more even. One function each.
 
 All get the keys under their hash (`Hashed`) and a range of windows (`Seen`), and know nothing of what comes
-after it. What a strategy keeps in order is its contract's to say (`contract_text`, `contract.answers`); how good it is,
+after it. The order it keeps follows from its contract (`contract_text`, `contract.answers`); how good it is,
 `candidates`'. In the examples a mean lane holds 100 records.
 """
 
@@ -105,7 +105,7 @@ def packed(volumes: Floats, load: Floats) -> list[int]:
 
 #: A key is heavy from this part of a mean lane on; below it the hash evens keys out.
 HEAVY: Final = 0.05
-#: A key is hot from this part of a mean lane on: with what else falls on its lane, that lane stands out.
+#: A key is hot from this part of a mean lane on: with the other keys of its lane, that lane stands out.
 HOT: Final = 0.5
 #: How much of a mean lane a piece of a spread key may be, tried in this order: wide spreads cost readers more.
 PIECES: Final = (0.5, 0.25, 0.125)
@@ -149,7 +149,7 @@ def pin(hashed: Hashed, seen: Seen) -> Fitted:
 def table(hashed: Hashed, seen: Seen) -> Fitted:
     """Every heavy key in a list, the heaviest first to the emptiest lane, and then as `pin`.
 
-    More keys are named than `pin` names, so a heavy key's lane is nobody's luck, and two heavy keys that grow are less
+    More keys are named than `pin` names, so no heavy key is left to chance, and two heavy keys that grow are less
     often on one lane.
     """
     heavy = hot(seen, hashed.lanes, HEAVY)

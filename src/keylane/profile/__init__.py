@@ -5,5 +5,5 @@
     lookalikes  keys that look the same and are not
     document    a profile as a document: keys masked, figures explained
 
-What a profile says about lanes: `keylane.measure` and `keylane.plan`. The pipeline: `keylane.pipelines.profile`.
+What a profile shows about lanes: `keylane.measure` and `keylane.plan`. The pipeline: `keylane.pipelines.profile`.
 """

@@ -1,6 +1,6 @@
 """Counted rows -> a profile: every key once, heaviest first, with what has no key set apart.
 
-The rows are those of `spark.count_keys`: the fields of the key, packed counts by window, and what else was measured,
+The rows are those of `spark.count_keys`: the fields of the key, packed counts by window, and what was measured besides,
 one row for each key (and lane). On the disk: `systems.profiles`.
 """
 
@@ -136,7 +136,7 @@ def _by_bytes_where_equal(
 
 
 def _numbers(rows: pa.Table, name: str) -> Any:
-    """A column of whole numbers; None where there is none."""
+    """A column of whole numbers; None where it is missing."""
     if name not in rows.column_names:
         return None
     return plain(rows.column(name)).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -236,7 +236,7 @@ _LOAD: Final = 0.75
 
 
 def counters_for(tracked: int) -> int:
-    """How many counters a sketch has that keeps so many keys: the power of two that is never more than 3/4 full.
+    """How many counters a sketch has that keeps this many keys: the power of two that is never more than 3/4 full.
 
     >>> counters_for(10_000), counters_for(100_000)
     (16384, 262144)

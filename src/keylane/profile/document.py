@@ -124,7 +124,7 @@ def _lanes(profile: Profile) -> str:
 
 
 def masked(key: str, salt: bytes) -> str:
-    """A key cut to its beginning, with a salted hash that tells two of them apart and leads back to neither.
+    """A key cut to its beginning, with a salted hash that distinguishes two of them and reveals neither.
 
     At most four characters, and never more than a third of them: of a short key the beginning is all there is.
 
@@ -136,7 +136,7 @@ def masked(key: str, salt: bytes) -> str:
 
 
 def shown(values: tuple[Any, ...]) -> str:
-    r"""The fields of a key as one text: bytes as the text they spell, else in hex.
+    r"""The fields of a key as one text: bytes as the text they spell, otherwise in hex.
 
     >>> shown(("shop", 7)), shown((b"m-1",)), shown((b"\xff\x00",))
     ('shop | 7', 'm-1', '0xff00')

@@ -39,7 +39,7 @@ _BYTES: Final = np.arange(256, dtype=np.uint8)
 #: Each byte in lower case; and whether it takes more than that to know a key's form: space other than ` `, not ASCII.
 _LOWER: Final = np.where((_BYTES >= 65) & (_BYTES <= 90), _BYTES | 32, _BYTES)
 _STRANGE: Final = (_BYTES >= 128) | ((_BYTES >= 9) & (_BYTES <= 13)) | ((_BYTES >= 28) & (_BYTES <= 31))
-#: Hashes are marked by so many of their bits: few enough for the cache, and enough to leave few by chance.
+#: Hashes are marked by this many of their bits: few enough for the cache, and enough to leave few by chance.
 _MARKED: Final = 24
 
 
@@ -61,7 +61,7 @@ class Lookalikes:
 
 
 def lookalikes(profile: Profile, most: int = 10) -> Lookalikes:
-    """The groups of keys that look the same; at most so many of them as examples."""
+    """The groups of keys that look the same; at most this many of them as examples."""
     base = as_binary(read_batch(profile.keys, profile.key).base)
     headed = profile.key.encodings == ("raw",) and profile.key.registry_header == "keep"
     if all(e not in ("utf8", "raw") for e in profile.key.encodings) or not len(base):

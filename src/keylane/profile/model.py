@@ -1,4 +1,4 @@
-"""What is known of a stream's keys: the profile, as values. `plan` and the reports read nothing else.
+"""What is known of a stream's keys: the profile, as values. `plan` and the reports read only this.
 
 Making one from a stream: `pipelines.profile`. As a folder on the disk: `systems.profiles`. Keys that look alike:
 `lookalikes`. Why a lane is hot: `measure.hot_lanes`.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Key
 
-#: What windows are cut from: the records' time, or their place in the source.
+#: What windows are cut from: the records' time, or their position in the source.
 Kind: TypeAlias = Literal["time", "position"]
 
 
@@ -50,7 +50,7 @@ class WithoutKey:
 
 @dataclass(frozen=True, slots=True)
 class Approximation:
-    """What sketches leave open: a key's records may be over or under by so many, and distinct keys off by this share.
+    """What sketches leave open: a key's records may be over or under by this many, and distinct keys off by this share.
 
     Keys that the sketch did not keep are not in the profile; `untold` are their records.
     """
@@ -76,7 +76,7 @@ class Profile:
     """Every key of a stream with its records, heaviest first: a key's row is its rank.
 
     `keys` has the key's fields as columns, by value: a contract names keys so, and a router places them so. Null and
-    empty keys are in `without_key`. `size` is None where the source does not tell how long a record is.
+    empty keys are in `without_key`. `size` is None where the source does not report the size of a record.
     """
 
     source: str
@@ -113,7 +113,7 @@ class Profile:
 
 # Windows: of one length in time, or of equal numbers of records.
 
-#: As many windows as a day has hours, unless somebody says otherwise; fewer where each costs more.
+#: As many windows as a day has hours, by default; fewer where each costs more.
 USUAL: Final = 24
 FEW: Final = 8
 MANY_RECORDS: Final = 20_000_000
@@ -123,7 +123,7 @@ _UNITS: Final = (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
 
 
 def windows_for(given: int | None, records: int | None) -> int:
-    """How many windows a profile has: as given, else 24, and 8 where it is known to have more than 20 M records.
+    """How many windows a profile has: as given, otherwise 24, and 8 where it is known to have more than 20 M records.
 
     >>> windows_for(None, 1000), windows_for(None, 50_000_000), windows_for(12, None)
     (24, 8, 12)
@@ -136,7 +136,7 @@ def windows_for(given: int | None, records: int | None) -> int:
 
 
 def time_windows(first: int, last: int, count: int, tick: int = 1) -> Windows:
-    """At most so many windows of one length, a multiple of `tick`, that hold both ends.
+    """At most this many windows of one length, a multiple of `tick`, that hold both ends.
 
     Edges lie on whole days, hours, minutes, seconds or milliseconds, as far as that lengthens a window by no more than
     a hundredth. Ten days in four windows are windows of three days, and the last one is not full:
@@ -156,7 +156,7 @@ def time_windows(first: int, last: int, count: int, tick: int = 1) -> Windows:
 
 
 def position_windows(positions: int, count: int) -> Windows:
-    """At most so many windows of equal numbers of positions, to within one.
+    """At most this many windows of equal numbers of positions, to within one.
 
     >>> position_windows(10, 4).edges
     (0, 3, 5, 8, 10)

@@ -216,7 +216,7 @@ def test_live_lanes_must_be_told_for_data(run: Run, contract_file: ContractFile,
     live = contract_file(lanes="live")
     code, out, err = run("check", live, "--data", data_file("a.parquet"))
     assert (code, out) == (2, "")
-    assert "asks the cluster" in err
+    assert "leaves the lane count to the cluster" in err
     assert checked(run, live, "--data", data_file("a.parquet"), "-n", 15)[0] == 0
 
 

@@ -348,7 +348,7 @@ def test_what_is_possible_is_printed_explained_and_on_the_page(run: Run, pings: 
     assert says in out
     assert says in " ".join(reasons.split())
     assert says in page.read_text()
-    assert "no places: 3 place-zero" in out
+    assert "not locations: 3 place-zero" in out
     _, few, _ = run("plan", pings, "--lanes", 6)
     assert "can fill at most" not in few
 

@@ -444,7 +444,7 @@ ORDER: Final = (
         "batch_router",
         "matching",
     ),
-    *("profile", "measure", "plan", "budget", "history", "documents", "testing", "spark", "systems", "pipelines"),
+    *("history", "documents", "profile", "measure", "plan", "budget", "testing", "spark", "systems", "pipelines"),
     *("report", "cli"),
 )
 

@@ -6,17 +6,17 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
     errors, records       values that everything uses: the error root, Placement, Reason, Finding
     geo                   locations as H3 cells, and tables of cells; the only package that imports H3
     contract              the promise: model, parser, validation, fingerprint, evolution
-    documents             what commands print with `-o json`, as models; the JSON Schemas come from them
     keys                  record -> routing key: fields, encodings, windows
     hashing               routing key -> number: one algorithm a file, for one key and for a batch
     placement             number -> lane: folds, ranges, keyless rules, tables, hot keys, the named partitioners
     router, batch_router  the four steps on one page, for a record; the same over an Arrow batch
     matching              which drivers are near which riders, exactly
+    history               the history checker: the rules that `verify` judges by
+    documents             what commands print with `-o json`, as models; the JSON Schemas come from them
     profile               every key of a stream with its records by window, as values
     measure               what data shows: its writers, conformance, co-partitioning, balance, hot lanes
     plan                  strategies compared and a change priced, from a profile alone
     budget                what the brokers of a cluster carry, and the least that has to move
-    history               the history checker: the rules that `verify` judges by
     testing               the test kit that ships: history checker, auditor of folders, golden vectors
     spark                 the same decision as columns of a frame; session, readers, writers, counters
     systems               files, folders, Kafka, Kinesis behind one endpoint; the only package that imports SDKs

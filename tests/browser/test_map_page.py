@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.browser.planted_faults import broken
-from tests.unit.report.geo_documents import city_places, geo_table_document, match_document
+from tests.unit.report.geo_documents import city_places, geo_table_document, match_document, match_picture_document
 
 from keylane.documents.geo_table import GeoLeaf, GeoTableDocument
 from keylane.geo.bits import cell_name
@@ -101,8 +101,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     makers: dict[str, Callable[[], str]] = {
         "table": lambda: geo_table_page(geo_table_document()),
         "city": lambda: geo_table_page(geo_table_document(city(40.71, -74.0), most=60)),
-        "match": lambda: match_page(match_document()),
-        "nobody": lambda: match_page(match_document(picture=False)),
+        "match": lambda: match_page(match_document(), match_picture_document()),
+        "nobody": lambda: match_page(match_document()),
         "many": lambda: geo_table_page(many()),
         "ends": lambda: geo_table_page(ends()),
     }

@@ -188,7 +188,7 @@ def match(
     if report is not None:
         from keylane.report.geo_pages import write_match
 
-        write_match({**document.as_json(), "picture": picture.as_json() if picture else None}, report)
+        write_match(document, report, picture)
     return as_result(document), output
 
 

@@ -127,7 +127,7 @@ def _window(made: Profile) -> Window | None:
     """The window that a key may have: the longest usual size that is no longer than the profile's own windows."""
     from keylane.contract.model import Window
 
-    told = dict(made.facts)
+    told = made.known
     field, unit = told.get("time"), told.get("unit")
     if made.windows.kind != "time" or not field:
         return None

@@ -201,7 +201,7 @@ def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str 
 
 def _hot(made: Profile, contract: str | None) -> Hot | None:
     """Why lanes are hot, by the contract; without one, by Java's hash, where the source has lanes."""
-    if contract is None and (made.lanes is None or "place" in dict(made.facts)):
+    if contract is None and (made.lanes is None or "place" in made.known):
         return None
     from keylane.contract.parse import load_contract
     from keylane.plan.planner import assumed, heat_of

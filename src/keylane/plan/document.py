@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from keylane.documents.plan import (
     PlanSizing,
     SizingLimit,
     SizingReason,
+    StrategyRow,
     TodayRow,
     UsefulLanes,
     WaitsFor,
@@ -38,6 +39,7 @@ from keylane.plan.lane_tables import leaves_of
 
 if TYPE_CHECKING:
     from keylane.contract.evolve import Change
+    from keylane.documents.plan import StrategyName
     from keylane.documents.profile import Edge, ProfileDocument
     from keylane.plan.candidates import Candidate
     from keylane.plan.choose import Judged
@@ -137,7 +139,7 @@ def geo_notes(plan: Plan) -> list[str]:
     if places is None:
         return []
     out = says(possible_of(plan, places))
-    dead = dict(profile.facts).get("no_place") or {}
+    dead = profile.known.get("no_place") or {}
     if dead:
         out.append("not locations: " + ", ".join(f"{count:,} {reason}" for reason, count in dead.items()))
     strangers = int(plan.stream.records[places.row < 0].sum())
@@ -208,7 +210,7 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
             keep_order=asked.keep_order, max_over_mean=asked.max_over_mean, lanes=list(plan.question.counts)
         ),
         today=_today(plan),
-        chosen=ChosenRow(**_row(chosen), met=plan.choice.met, why=why(plan)),
+        chosen=ChosenRow(**dict(_row(chosen)), met=plan.choice.met, why=why(plan)),
         verdict=verdict(plan),
         candidates=_candidates(plan),
         floor=_floors(plan),
@@ -228,32 +230,31 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
     )
 
 
-def _row(one: Judged) -> dict[str, Any]:
-    """The fields of a `StrategyRow`."""
+def _row(one: Judged) -> StrategyRow:
     candidate, score = one.candidate, one.candidate.score
-    return {
-        "strategy": candidate.strategy,
-        "title": candidate.title,
-        "partitioner": candidate.partitioner,
-        "lanes": candidate.lanes,
-        "tier_lanes": candidate.fitted.tier_lanes,
-        "resolution": candidate.by_place.resolution if candidate.by_place else None,
-        "order_scope": one.order_scope,
-        "lanes_per_key": one.lanes_per_key,
-        "readers_merge": one.readers_merge,
-        "overrides": candidate.listed,
-        "max_over_mean": _figure(candidate.max_over_mean),
-        "fitted": _figure(score.max_over_mean),
-        "cv": _figure(score.cv),
-        "p99": _figure(score.p99),
-        "worst_window": _figure(score.worst_window),
-        "idle_lanes": score.idle_lanes,
-        "hottest_key_share": _figure(candidate.hottest_key_share),
-        "moved_keys": _figure(one.moved.keys) if one.moved else None,
-        "moved_traffic": _figure(one.moved.traffic) if one.moved else None,
-        "allowed": one.because is None,
-        "because": one.because,
-    }
+    return StrategyRow(
+        strategy=cast("StrategyName", candidate.strategy),
+        title=candidate.title,
+        partitioner=candidate.partitioner,
+        lanes=candidate.lanes,
+        tier_lanes=candidate.fitted.tier_lanes,
+        resolution=candidate.by_place.resolution if candidate.by_place else None,
+        order_scope=one.order_scope,
+        lanes_per_key=one.lanes_per_key,
+        readers_merge=one.readers_merge,
+        overrides=candidate.listed,
+        max_over_mean=_figure(candidate.max_over_mean),
+        fitted=_figure(score.max_over_mean),
+        cv=_figure(score.cv),
+        p99=_figure(score.p99),
+        worst_window=_figure(score.worst_window),
+        idle_lanes=score.idle_lanes,
+        hottest_key_share=_figure(candidate.hottest_key_share),
+        moved_keys=_figure(one.moved.keys) if one.moved else None,
+        moved_traffic=_figure(one.moved.traffic) if one.moved else None,
+        allowed=one.because is None,
+        because=one.because,
+    )
 
 
 def _figure(value: float) -> float:
@@ -266,7 +267,7 @@ def _candidates(plan: Plan) -> list[CandidateRow]:
     all_of_them = [*([plan.standing] if plan.standing else []), *plan.judged]
     ranked = sorted(all_of_them, key=lambda one: (one is not chosen, one.because is not None, -one.carries))
     return [
-        CandidateRow(**_row(one), rank=rank if one is chosen or one.because is None else None)
+        CandidateRow(**dict(_row(one)), rank=rank if one is chosen or one.because is None else None)
         for rank, one in enumerate(ranked, 1)
     ]
 
@@ -276,7 +277,7 @@ def _today(plan: Plan) -> TodayRow | None:
         return None
     contract = plan.today.contract
     name, epoch = contract.metadata.name, contract.metadata.epoch
-    return TodayRow(name=name, epoch=epoch, fingerprint=contract.fingerprint, **_row(plan.standing))
+    return TodayRow(name=name, epoch=epoch, fingerprint=contract.fingerprint, **dict(_row(plan.standing)))
 
 
 def _floors(plan: Plan) -> dict[str, PlanFloor]:
@@ -307,7 +308,7 @@ def _geo(plan: Plan) -> PlanGeo | None:
     found = possible_of(plan, places)
     return PlanGeo(
         place=None if fields is None else list(fields),
-        no_place=dict(dict(plan.stream.profile.facts).get("no_place") or {}),
+        no_place=dict(plan.stream.profile.known.get("no_place") or {}),
         home_resolution=places.resolution,
         home_cells=len(places.cells),
         possible=CellsPossible(

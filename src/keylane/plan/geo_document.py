@@ -5,7 +5,7 @@ How the table is made: `lane_tables`. As a contract: `contract_text`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def geo_document(
         epoch=epoch,
         checksum=leaves_checksum(text_of(table)),
         balance=GeoBalance(
-            **_figures(own), held_out=GeoFigures(**_figures(held)) if held else None, least_cv=round(least, _PLACES)
+            **dict(_figures(own)), held_out=_figures(held) if held else None, least_cv=round(least, _PLACES)
         ),
         beside=list(_beside(counted if held else Counted(counted.cells, total, total), table)),
         copies_per_rider=copies,
@@ -116,11 +116,15 @@ def _finest(lanes: CellLanes) -> int:
     return 15 - int(np.round(np.log2(max(1, int(widths.min(initial=1 << 45)))) / 3))
 
 
-def _figures(score: TableScore) -> dict[str, Any]:
-    """The fields of `GeoFigures`."""
-    names = ("cv", "worst_hour_cv", "max_over_mean", "noise_floor", "hour_noise_floor")
-    found = {name: getattr(score, name) for name in names}
-    return {name: None if value is None else round(value, _PLACES) for name, value in found.items()}
+def _figures(score: TableScore) -> GeoFigures:
+    hour, floor = score.worst_hour_cv, score.hour_noise_floor
+    return GeoFigures(
+        cv=round(score.cv, _PLACES),
+        worst_hour_cv=None if hour is None else round(hour, _PLACES),
+        max_over_mean=round(score.max_over_mean, _PLACES),
+        noise_floor=round(score.noise_floor, _PLACES),
+        hour_noise_floor=None if floor is None else round(floor, _PLACES),
+    )
 
 
 def _beside(counted: Counted, table: FittedTable) -> Iterator[GeoBeside]:
@@ -137,7 +141,7 @@ def _beside(counted: Counted, table: FittedTable) -> Iterator[GeoBeside]:
 
 def _named(strategy: str, score: TableScore) -> GeoBeside:
     figures = _figures(score)
-    return GeoBeside(strategy=strategy, cv=figures["cv"], worst_hour_cv=figures["worst_hour_cv"])
+    return GeoBeside(strategy=strategy, cv=figures.cv, worst_hour_cv=figures.worst_hour_cv)
 
 
 def _cells(table: FittedTable, *, timed: bool) -> Iterator[GeoLeaf]:

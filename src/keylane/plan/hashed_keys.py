@@ -187,7 +187,7 @@ def may_be_places(profile: Profile) -> bool:
 
 def fields_of_place(profile: Profile) -> tuple[str, ...] | None:
     """The latitude and longitude that the cells were made from, where they were."""
-    told = dict(profile.facts).get("place")
+    told = profile.known.get("place")
     return tuple(told) if told else profile.key.fields if profile.key.is_place else None
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from keylane.documents.profile import Edge, Hot
     from keylane.profile.lookalikes import Lookalikes
-    from keylane.profile.model import Profile, Windows
+    from keylane.profile.model import Profile, ProfileFacts, Windows
 
     Show = Callable[[int], str]
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 def how_obtained(profile: Profile) -> dict[str, str]:
     """A sentence for each figure that a reader may ask about."""
-    return {name: text for name, text in _sentences(profile, dict(profile.facts)) if text}
+    return {name: text for name, text in _sentences(profile, profile.known) if text}
 
 
-def _sentences(profile: Profile, facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _sentences(profile: Profile, facts: ProfileFacts) -> Iterator[tuple[str, str]]:
     sketched = profile.approximate
     if sketched is None:
         yield "records", "Every record was counted once, by the bytes of its key: the figures are exact."
@@ -64,7 +64,7 @@ def _sentences(profile: Profile, facts: dict[str, Any]) -> Iterator[tuple[str, s
         yield "lanes", _lanes(profile)
 
 
-def _places(facts: dict[str, Any]) -> str:
+def _places(facts: ProfileFacts) -> str:
     lost = ", ".join(f"{count:,} {reason}" for reason, count in facts.get("no_place", {}).items())
     fields = " and ".join(facts["place"])
     return f"The key is the home cell of {fields}, an H3 cell of resolution 9. Malformed, by reason: {lost or 'none'}."
@@ -77,7 +77,7 @@ def _bounds(profile: Profile) -> str:
     return f"{over}; keys with fewer than that may be missing, and have {found.untold:,} records in all."
 
 
-def _source(facts: dict[str, Any]) -> str:
+def _source(facts: ProfileFacts) -> str:
     if facts.get("seconds"):
         arrived = f"Records that arrived within {facts['seconds']:g} s were read, committed ones only"
         return f"{arrived}: from {_offsets(facts)}."
@@ -86,12 +86,12 @@ def _source(facts: dict[str, Any]) -> str:
     return f"{facts.get('files', 0):,} file(s) were read, in the order of their names." if "files" in facts else ""
 
 
-def _offsets(facts: dict[str, Any]) -> str:
+def _offsets(facts: ProfileFacts) -> str:
     ranges = facts["offsets"]
     return f"{len(ranges):,} lane(s), {sum(end - start for start, end in ranges):,} offsets"
 
 
-def _windows_text(profile: Profile, facts: dict[str, Any]) -> str:
+def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
     count = len(profile.windows)
     if profile.windows.kind == "position":
         return f"{count} windows of equal numbers of records, in the order of the source: no time field was given."
@@ -104,7 +104,7 @@ def _windows_text(profile: Profile, facts: dict[str, Any]) -> str:
     return text
 
 
-def _bytes(profile: Profile, facts: dict[str, Any]) -> str:
+def _bytes(profile: Profile, facts: ProfileFacts) -> str:
     if profile.size is not None and "offsets" in facts:
         return "Key and value of each record; headers and the overhead of the log are not counted."
     if facts.get("bytes"):
@@ -207,7 +207,7 @@ def shown_keys(profile: Profile, salt: bytes | None) -> Show:
 
 def _windows(profile: Profile) -> ProfileWindows:
     seen = profile.by_window > 0
-    told = dict(profile.facts)
+    told = profile.known
     first = np.bincount(seen.argmax(axis=1), minlength=len(profile.windows)) if len(seen) else np.zeros(0, np.int64)
     return ProfileWindows(
         kind=profile.windows.kind,

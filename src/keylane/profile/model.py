@@ -7,7 +7,7 @@ Making one from a stream: `pipelines.profile`. As a folder on the disk: `systems
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast
 
 import numpy as np
 
@@ -71,6 +71,24 @@ class ObservedLanes:
     misplaced: int | None = None
 
 
+class ProfileFacts(TypedDict, total=False):
+    """What else is known of how a profile was made; each source has some of it."""
+
+    kind: str
+    files: int
+    offsets: list[tuple[int, int]]
+    seconds: float
+    time: str
+    unit: str
+    without_time: int
+    bytes: str
+    place: list[str]
+    no_place: dict[str, int]
+    window_records: list[int]
+    window_keys: list[int]
+    window_new_keys: list[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Every key of a stream with its records, heaviest first: a key's row is its rank.
@@ -103,6 +121,11 @@ class Profile:
         """The records of each key."""
         total: NDArray[np.int64] = self.by_window.sum(axis=1, dtype=np.int64)
         return total
+
+    @property
+    def known(self) -> ProfileFacts:
+        """The facts, by name."""
+        return cast("ProfileFacts", dict(self.facts))
 
     @property
     def total(self) -> int:

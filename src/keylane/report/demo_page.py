@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from keylane.profile.document import masked
 from keylane.report.html import Markup, join, page, said, tag
@@ -211,7 +211,7 @@ def demo_page(document: DemoFigures, salt: bytes | None = None) -> str:
     return page(words["title"], body, _drawn(document), "demo")
 
 
-def _drawn(document: DemoFigures) -> dict[str, Any]:
+def _drawn(document: DemoFigures) -> dict[str, object]:
     """What the script draws: cells, and the words around them. Keys stay out."""
     return {
         "power": POWER,

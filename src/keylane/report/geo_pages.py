@@ -6,7 +6,7 @@ From a document of schema keylane.geo-table/1. The map: `map`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from keylane.documents.geo_table import GeoBeside
 from keylane.documents.plan import LanesOverTime
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from keylane.documents.geo_table import GeoBalance, GeoFigures, GeoTableDocument
+    from keylane.documents.match import (
+        DeadLetters,
+        LaneLag,
+        MatchDocument,
+        MatchLatency,
+        MatchMetrics,
+        MatchPicture,
+        Offers,
+    )
     from keylane.documents.profile import Edge
     from keylane.report.map import Picture
 
@@ -79,7 +88,7 @@ def hours_section(hours: Hours | None) -> Markup | None:
     return lanes_section(_sides(hours), _windows(hours), "hours") if hours and _timed(hours) else None
 
 
-def _hours_data(hours: Hours | None) -> dict[str, Any]:
+def _hours_data(hours: Hours | None) -> dict[str, object]:
     if hours and _timed(hours):
         return maps_data(_sides(hours), _windows(hours))
     return {"maps": {}, "windows": [], "power": 1}
@@ -131,7 +140,6 @@ def notes_section(notes: list[str], prints: list[tuple[str, str | None]]) -> Mar
     return section("how", None, listed, tag("dl", *rows, class_="how prints") if rows else None)
 
 
-Document = dict[str, Any]
 #: Metres around a record in which its copies are looked for, where the document says nothing.
 RADIUS = 1000.0
 
@@ -237,125 +245,116 @@ def _strategy(one: GeoBeside, most: float, *, chosen: bool) -> Markup:
 LAGGING = 8
 
 
-def write_match(document: Document, path: str | PathLike[str]) -> None:
+def write_match(document: MatchDocument, path: str | PathLike[str], drawn: MatchPicture | None = None) -> None:
     """Write the page to a file; what is there is replaced."""
-    Path(path).write_text(match_page(document), encoding="utf-8")
+    Path(path).write_text(match_page(document, drawn), encoding="utf-8")
 
 
-def match_page(document: Document) -> str:
-    """The whole file."""
-    drawn = document.get("picture") or {}
-    hours = drawn.get("hours")
+def match_page(document: MatchDocument, drawn: MatchPicture | None = None) -> str:
+    """The whole file; `drawn` is what the map shows, of a match that was asked for it."""
+    hours = drawn.hours if drawn else None
     sections = {
         "hours": hours_section(hours),
-        "loads": loads_section(document["lane_loads"] or []),
-        "lag": _lag(document["metrics"]["lag"]),
-        "dead": _dead(document["dead"]),
-        "how": notes_section(document["notes"], [("Contract", document["fingerprint"])]),
+        "loads": loads_section(document.lane_loads),
+        "lag": _lag(document.metrics.lag),
+        "dead": _dead(document.dead),
+        "how": notes_section(document.notes, [("Contract", document.fingerprint)]),
     }
-    found = match_picture(drawn.get("cells", []), document["radius_m"])
-    where = f"{document['drivers']} and {document['riders_source']}"
-    return map_page("match", where, _match_top(document), found, document["lanes"], sections, hours)
+    found = match_picture(drawn.cells if drawn else [], document.radius_m)
+    where = f"{document.drivers} and {document.riders_source}"
+    return map_page("match", where, _match_top(document), found, document.lanes, sections, hours)
 
 
-def _match_top(document: Document) -> Markup:
-    metrics = document["metrics"]
+def _match_top(document: MatchDocument) -> Markup:
+    metrics = document.metrics
     return join(
         tag("h1", *_match_headline(document)),
         tag("p", _match_sub(document), class_="sub"),
         facts(
             fact("Recall", *_recall(document), kind="after"),
-            fact("Copies per rider", f"{document['copies_per_rider']:.2f}", *_at_borders(metrics)),
-            fact("Time to a match", *_latency(metrics["match_latency_ms"])) if metrics["match_latency_ms"] else None,
-            fact("Ghosts dropped", count(metrics["ghosts_dropped"] or 0), *_tombstones(metrics)),
-            fact("CV of the lanes", spread(metrics["lane_cv"]), *_match_floor(metrics))
-            if metrics["lane_cv"] is not None
-            else None,
-            fact("Offers", *_offers(document["offers"])) if document["offers"] else None,
+            fact("Copies per rider", f"{document.copies_per_rider:.2f}", _at_borders(metrics)),
+            fact("Time to a match", *_latency(metrics.match_latency_ms)) if metrics.match_latency_ms else None,
+            fact("Ghosts dropped", count(metrics.ghosts_dropped), *_tombstones(metrics)),
+            fact("CV of the lanes", spread(metrics.lane_cv), f"noise floor {spread(metrics.noise_floor)}"),
+            fact("Offers", *_offers(document.offers)) if document.offers else None,
         ),
     )
 
 
-def _match_headline(document: Document) -> list[str | Markup]:
-    if not document["riders"]:
+def _match_headline(document: MatchDocument) -> list[str | Markup]:
+    if not document.riders:
         return ["No request was found, so nobody was matched."]
-    served = tag("em", count(document["riders_with_a_match"]), class_="after")
-    found = f" of {count(document['riders'])} requests have a driver within {_metres(document['radius_m'])}: "
-    return [served, found, f"{count(document['pairs'])} pairs."]
+    served = tag("em", count(document.riders_with_a_match), class_="after")
+    found = f" of {count(document.riders)} requests have a driver within {_metres(document.radius_m)}: "
+    return [served, found, f"{count(document.pairs)} pairs."]
 
 
 def _metres(radius: float) -> str:
     return f"{radius / 1000:g} km" if radius >= 1000 else f"{radius:g} m"
 
 
-def _match_sub(document: Document) -> str:
-    nearest = f", the {count(document['nearest'])} nearest of each" if document["nearest"] else ""
-    expire = f", no ping older than {document['expire_s']:g} s" if document["expire_s"] else ""
-    return f"From {count(document['pings'])} pings on {count(document['lanes'])} lanes{nearest}{expire}."
+def _match_sub(document: MatchDocument) -> str:
+    nearest = f", the {count(document.nearest)} nearest of each" if document.nearest else ""
+    expire = f", no ping older than {document.expire_s:g} s" if document.expire_s else ""
+    return f"From {count(document.pings)} pings on {count(document.lanes)} lanes{nearest}{expire}."
 
 
-def _recall(document: Document) -> list[str]:
-    checked = document["verified"]
-    if document["recall"] is None or not checked:
+def _recall(document: MatchDocument) -> list[str]:
+    checked = document.verified
+    if document.recall is None or not checked:
         return ["not checked", "--verify compares with brute force"]
-    wrong = f"{count(checked['missing'])} missing, {count(checked['extra'])} too many"
-    return [percent(document["recall"], 2), f"of {count(checked['pairs'])} pairs by brute force", wrong]
+    wrong = f"{count(checked.missing)} missing, {count(checked.extra)} too many"
+    return [percent(document.recall, 2), f"of {count(checked.pairs)} pairs by brute force", wrong]
 
 
-def _at_borders(metrics: Document) -> list[str]:
-    border = metrics["border_share"]
-    return [f"{share(border)} of the requests are near a border"] if border is not None else []
+def _at_borders(metrics: MatchMetrics) -> str:
+    return f"{share(metrics.border_share)} of the requests are near a border"
 
 
-def _latency(found: Document) -> list[str]:
-    return [f"{found['p50']:,.0f} ms", f"half of them; 99 % within {found['p99']:,.0f} ms"]
+def _latency(found: MatchLatency) -> list[str]:
+    return [f"{found.p50:,.0f} ms", f"half of them; 99 % within {found.p99:,.0f} ms"]
 
 
-def _tombstones(metrics: Document) -> list[str]:
+def _tombstones(metrics: MatchMetrics) -> list[str]:
     said = (
-        (metrics["tombstones"], "tombstones"),
-        (metrics["late_pings"], "late pings"),
-        (metrics["pending"], "waiting"),
+        (metrics.tombstones, "tombstones"),
+        (metrics.late_pings, "late pings"),
+        (metrics.pending, "waiting"),
     )
     return [", ".join(f"{count(number)} {name}" for number, name in said if number is not None)]
 
 
-def _match_floor(metrics: Document) -> list[str]:
-    floor = metrics["noise_floor"]
-    return [f"noise floor {spread(floor)}"] if floor is not None else []
-
-
-def _offers(offers: Document) -> list[str]:
-    mean = offers["mean_distance_m"]
+def _offers(offers: Offers) -> list[str]:
+    mean = offers.mean_distance_m
     far = [f"{mean:,.0f} m apart in the mean"] if mean is not None else []
-    return [count(offers["granted"]), f"granted, {count(offers['refused'])} refused", *far]
+    return [count(offers.granted), f"granted, {count(offers.refused)} refused", *far]
 
 
-def _lag(lag: list[Document] | None) -> Markup | None:
+def _lag(lag: list[LaneLag] | None) -> Markup | None:
     if not lag:
         return None
-    order = sorted(lag, key=lambda one: (-one["records"], one["lane"]))
-    most = order[0]["records"] or 1
+    order = sorted(lag, key=lambda one: (-one.records, one.lane))
+    most = order[0].records or 1
     heads = ("Lane", tag("th", "Records", scope="col", class_="n"), "")
     first, rest = ([_waiting(one, most) for one in part] for part in (order[:LAGGING], order[LAGGING:]))
     more = tag("details", tag("summary", "All other lanes"), table(heads, rest, "Lag of the other lanes", "small"))
     return section("lag", intro_of("lag"), table(heads, first, "Lanes that lag most", "small"), more if rest else None)
 
 
-def _waiting(one: Document, most: int) -> Markup:
-    drawn = bar(one["records"] / most, f"{count(one['records'])} records", kind="heat")
-    number = tag("td", count(one["records"]), class_="n")
-    return tag("tr", tag("th", f"lane {one['lane']}", scope="row"), number, tag("td", drawn, class_="wide"))
+def _waiting(one: LaneLag, most: int) -> Markup:
+    drawn = bar(one.records / most, f"{count(one.records)} records", kind="heat")
+    number = tag("td", count(one.records), class_="n")
+    return tag("tr", tag("th", f"lane {one.lane}", scope="row"), number, tag("td", drawn, class_="wide"))
 
 
 def _pair(name: str | int, number: int) -> Markup:
     return tag("tr", tag("th", name, scope="row"), tag("td", count(number), class_="n"))
 
 
-def _dead(dead: Document) -> Markup | None:
+def _dead(dead: DeadLetters) -> Markup | None:
     rows = [
         _pair(f"{side}: {reason}", number)
-        for side, reasons in dead.items()
+        for side, reasons in (("drivers", dead.drivers), ("riders", dead.riders))
         for reason, number in sorted(reasons.items(), key=lambda item: -item[1])
         if number
     ]

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import product
 from math import cos, radians
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from keylane.errors import DataError
 from keylane.geo.bits import ancestor, cell_name, cell_named, resolution
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from keylane.documents.geo_table import GeoLeaf
+    from keylane.documents.match import PictureCell
     from keylane.geo.shapes import Border
 
 __all__ = [
@@ -141,7 +142,6 @@ def _near(one: Place, other: Place, height: float) -> bool:
     return abs(one[0] - other[0]) < height and beside < 2 * height
 
 
-Document = dict[str, Any]
 #: Cities whose coast is there at the finest scale, and the degrees around each.
 CITIES, AROUND_CITY = 16, 1.2
 #: The page opens with the closest view that holds this share of the records.
@@ -192,17 +192,17 @@ def picture(cells: Iterable[GeoLeaf], radius_m: float) -> Picture:
     return Picture(leaves, shown, borders(leaves, radius_m), radius_m)
 
 
-def match_picture(cells: list[Document], radius_m: float) -> Picture:
-    """From the cells of a match: each with `cell`, `lane`, `pings`, `requests`, guest `copies`, and its `hour`.
+def match_picture(cells: Iterable[PictureCell], radius_m: float) -> Picture:
+    """From the cells of a match.
 
     A cell may come with several lanes, where the lane table is finer: it has the colour of the one with the most.
     """
     shown: dict[int, Node] = {}
     for one in cells:
-        node = shown.setdefault(_named(one["cell"]), Node(hour=one.get("hour")))
-        node.lanes[one["lane"]] += one["pings"]
-        node.requests += one["requests"]
-        node.copies += one["copies"]
+        node = shown.setdefault(_named(one.cell), Node(hour=one.hour))
+        node.lanes[one.lane] += one.pings
+        node.requests += one.requests
+        node.copies += one.copies
     leaves = _leaves(shown)
     found = counted(borders(leaves, radius_m), {cell: node.copies for cell, node in shown.items()})
     return Picture(leaves, shown, found, radius_m, counted=True)
@@ -224,7 +224,29 @@ def _top(node: Node) -> tuple[int, int]:
     return max(node.lanes.items(), key=lambda item: (item[1], -item[0]))
 
 
-def map_data(found: Picture, lanes: int) -> Document:
+class View(TypedDict):
+    """Where a reader can go at once."""
+
+    name: str
+    box: Box
+
+
+class MapData(TypedDict):
+    """What `assets/map.js` draws."""
+
+    lanes: int
+    counted: bool
+    unit: str
+    cells: dict[str, object]
+    parts: dict[str, str]
+    borders: str
+    copies: float
+    land: list[dict[str, object]]
+    views: list[View]
+    open: str
+
+
+def map_data(found: Picture, lanes: int) -> MapData:
     """What the script finds under `map`."""
     nodes = _nodes(found)
     order = sorted(nodes, key=lambda cell: (resolution(cell), cell))
@@ -263,7 +285,9 @@ def _add(node: Node, shown: Node) -> None:
     node.copies += shown.copies
 
 
-def _cells(order: list[int], nodes: dict[int, Node], outlines: dict[int, list[tuple[float, float]]]) -> Document:
+def _cells(
+    order: list[int], nodes: dict[int, Node], outlines: dict[int, list[tuple[float, float]]]
+) -> dict[str, object]:
     """Columns: what can be said of each cell in a few characters."""
     shown = [nodes[cell] for cell in order]
     top = [_top(node) for node in shown]
@@ -290,7 +314,7 @@ def _units() -> list[float]:
     return [round(UNIT * LARGER ** (9 - at), 7) for at in range(16)]
 
 
-def _parts(found: Picture, index: dict[int, int]) -> Document:
+def _parts(found: Picture, index: dict[int, int]) -> dict[str, str]:
     """What leaves beside finer ones really cover: between two resolutions hexagons leave gaps, their parts do not."""
     units = _units()
     made = [
@@ -329,23 +353,23 @@ def _spot(outline: list[tuple[float, float]], records: int) -> Spot:
     return Spot(lat, (lng + 180) % 360 - 180, records)
 
 
-def _views(spots: list[Spot]) -> list[Document]:
+def _views(spots: list[Spot]) -> list[View]:
     """The three that a reader can go to at once."""
     country, city = heaviest(spots, COUNTRY), heaviest(spots, CITY)
     named = [("World", [WORLD]), ("Country", country), ("City", city)]
     return [{"name": name, "box": boxes[0]} for name, boxes in named if boxes]
 
 
-def _opens_with(views: list[Document], spots: list[Spot]) -> str:
+def _opens_with(views: list[View], spots: list[Spot]) -> str:
     """The closest view that holds most of what there is."""
     total = sum(spot.records for spot in spots)
     for one in reversed(views):
         if sum(spot.records for spot in spots if one["box"].holds(spot.lat, spot.lng)) >= MOST * total:
-            return str(one["name"])
+            return one["name"]
     return "World"
 
 
-def _land(spots: list[Spot]) -> list[Document]:
+def _land(spots: list[Spot]) -> list[dict[str, object]]:
     """Layers, the finest first: each is good inside of its box, the last everywhere."""
     extent = around(spots)
     if extent is None:
@@ -370,14 +394,14 @@ def _city_boxes(spots: list[Spot]) -> list[Box]:
 MOST_ROWS = 50
 
 
-def map_section(found: Picture, data: Document) -> Markup:
+def map_section(found: Picture, data: MapData) -> Markup:
     """The map with all around it; without a cell, one sentence."""
     if not found.leaves:
         return section("map", intro_of("map", "intro_none"))
     return section("map", intro_of("map"), _tools(data), _stage(data, found), _legends(found), _tables(found))
 
 
-def _tools(data: Document) -> Markup:
+def _tools(data: MapData) -> Markup:
     colours = [_radio("lane", "lane", checked=True), _radio("load", "load", checked=False)]
     views = [tag("button", one["name"], type="button", data_view=one["name"]) for one in data["views"]]
     lanes = [tag("option", "all", value=""), *(tag("option", lane, value=lane) for lane in range(data["lanes"]))]
@@ -396,7 +420,7 @@ def _radio(value: str, text: str, *, checked: bool) -> Markup:
     return tag("label", tag("input", type="radio", name="colour", value=value, checked=checked), tag("span", text))
 
 
-def _stage(data: Document, found: Picture) -> Markup:
+def _stage(data: MapData, found: Picture) -> Markup:
     zooms = (("+", "1.8", "Zoom in"), ("−", "0.5556", "Zoom out"))
     buttons = [tag("button", sign, type="button", data_zoom=by, aria_label=label) for sign, by, label in zooms]
     return tag(

@@ -7,7 +7,7 @@ The verdict comes first, then what it rests on. A section whose part of the docu
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from keylane.documents.plan import LanesOverTime
 from keylane.report.charts import lane_counts
@@ -246,7 +246,7 @@ def _observed(lanes: LanesSeen) -> LanesOverTime:
 
 
 def _page(
-    kind: str, profile: ProfileDocument, top: Markup, sections: dict[str, Markup | None], data: dict[str, Any]
+    kind: str, profile: ProfileDocument, top: Markup, sections: dict[str, Markup | None], data: dict[str, object]
 ) -> str:
     found = {name: made for name, made in sections.items() if made is not None}
     links = [tag("a", heading_of(name), href=f"#{name}") for name in found]

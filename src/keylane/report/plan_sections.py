@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from keylane.measure.balance import max_over_mean
 from keylane.report.heatmap import scale_ticks, waits_for
@@ -95,7 +95,7 @@ def lanes_section(sides: Sides, windows: ProfileWindows, name: str = "lanes") ->
     )
 
 
-def maps_data(sides: Sides, windows: ProfileWindows) -> dict[str, Any]:
+def maps_data(sides: Sides, windows: ProfileWindows) -> dict[str, object]:
     """What the script draws from."""
     return {
         "power": POWER,

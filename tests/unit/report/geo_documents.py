@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from math import cos, radians
-from typing import Any
 
 import numpy as np
 
 from keylane.documents.geo_table import GeoLeaf, GeoTableDocument
+from keylane.documents.match import MatchDocument, MatchPicture, PictureCell
 from keylane.geo.bits import ancestor, cell_name
 from keylane.geo.cells import cells_of
 
-__all__ = ["CITIES", "city_places", "geo_table_document", "leaves_of", "match_document"]
+__all__ = ["CITIES", "city_places", "geo_table_document", "leaves_of", "match_document", "match_picture_document"]
 
 #: Latitude, longitude, millions of people.
 CITIES = (
@@ -126,10 +126,10 @@ def geo_table_document(
     return GeoTableDocument.model_validate(made)
 
 
-def match_document(table: GeoTableDocument | None = None, *, picture: bool = True) -> dict[str, Any]:
+def match_document() -> MatchDocument:
     """A document of schema keylane.match/1."""
-    made = table or geo_table_document()
-    return {
+    made = geo_table_document()
+    plain = {
         "schema": "keylane.match/1",
         "drivers": "drivers/",
         "riders_source": "riders/",
@@ -163,13 +163,25 @@ def match_document(table: GeoTableDocument | None = None, *, picture: bool = Tru
         "lane_loads": made.lane_loads,
         "seconds": 12.5,
         "notes": [],
-        "picture": {"cells": [_met(one) for one in made.cells], "hours": made.hours, "resolution": 5}
-        if picture
-        else None,
     }
+    return MatchDocument.model_validate(plain)
 
 
-def _met(one: GeoLeaf) -> dict[str, Any]:
+def match_picture_document() -> MatchPicture:
+    """What the page of a match shows beside its document."""
+    made = geo_table_document()
+    hours = [[round(records) for records in lane] for lane in made.hours or []]
+    return MatchPicture(cells=[_met(one) for one in made.cells], hours=hours, resolution=5)
+
+
+def _met(one: GeoLeaf) -> PictureCell:
     requests = one.records // 4
-    counts = {"pings": one.records, "requests": requests, "copies": requests // 12}
-    return {"cell": one.cell, "lane": one.lane, **counts}
+    return PictureCell(
+        cell=one.cell,
+        lane=one.lane,
+        pings=one.records,
+        requests=requests,
+        copies=requests // 12,
+        hour=None,
+        records=one.records + requests,
+    )

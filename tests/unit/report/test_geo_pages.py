@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.unit.report.geo_documents import city_places, geo_table_document, match_document
+from tests.unit.report.geo_documents import city_places, geo_table_document, match_document, match_picture_document
 from tests.unit.report.html_reader import read
+from tests.unit.report.plan_documents import changed
 from tests.unit.report.schema_problems import problems
 
 from keylane.documents.geo_table import GeoLeaf
+from keylane.documents.match import PictureCell
 from keylane.errors import DataError
 from keylane.report.geo_pages import geo_table_page, match_page, write_geo_table, write_match
 from keylane.report.map import map_data, match_picture, picture
@@ -28,8 +30,8 @@ def pages() -> dict[str, str]:
         "table": geo_table_page(geo_table_document()),
         "no time": geo_table_page(geo_table_document(timed=False)),
         "hostile": geo_table_page(geo_table_document(source=HOSTILE)),
-        "match": match_page(match_document()),
-        "no picture": match_page(match_document(picture=False)),
+        "match": match_page(match_document(), match_picture_document()),
+        "no picture": match_page(match_document()),
     }
 
 
@@ -41,7 +43,7 @@ def made() -> dict[str, str]:
 def test_the_made_up_documents_are_what_the_commands_print() -> None:
     assert problems(geo_table_document().as_json()) == []
     assert problems(geo_table_document(timed=False).as_json()) == []
-    printed = {name: value for name, value in match_document().items() if name != "picture"}
+    printed = match_document().as_json()
     assert problems(printed) == []
     assert problems({**printed, "pairs": "many"}), "the twin: a document that no command prints"
 
@@ -90,16 +92,17 @@ def test_a_match_says_who_was_served_and_what_brute_force_found(made: dict[str, 
     text = re.sub(r"<.*?>", "", made["match"])
     assert "1,874 of 2,000 requests" in text
     assert "0 missing, 0 too many" in text
-    unchecked = {**match_document(), "recall": None, "verified": None}
+    unchecked = match_document().model_copy(update={"recall": None, "verified": None})
     assert "not checked" in match_page(unchecked)
 
 
 def test_a_match_without_what_only_streams_have_is_a_page_too() -> None:
-    document = match_document()
-    document["metrics"] |= {"match_latency_ms": None, "lag": None, "tombstones": None, "late_pings": None}
-    document["metrics"] |= {"pending": None, "lane_cv": None, "border_share": None, "noise_floor": None}
-    document |= {"offers": None, "expire_s": None, "riders": 0}
-    text = match_page(document)
+    def of_a_batch(plain: dict[str, Any]) -> None:
+        unknown = ("match_latency_ms", "lag", "tombstones", "late_pings", "pending")
+        plain["metrics"].update(dict.fromkeys(unknown))
+        plain.update(offers=None, expire_s=None, riders=0)
+
+    text = match_page(changed(match_document(), of_a_batch), match_picture_document())
     assert read(text).problems == []
     assert sections(text) == ["map", "hours", "loads", "dead", "how"]
     assert "No request was found" in text
@@ -107,7 +110,7 @@ def test_a_match_without_what_only_streams_have_is_a_page_too() -> None:
 
 def test_files_are_written_whole(tmp_path: Path) -> None:
     write_geo_table(geo_table_document(), tmp_path / "table.html")
-    write_match(match_document(), tmp_path / "match.html")
+    write_match(match_document(), tmp_path / "match.html", match_picture_document())
     for name in ("table", "match"):
         assert (tmp_path / f"{name}.html").read_text(encoding="utf-8").endswith("</html>\n")
 
@@ -115,7 +118,7 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
 def test_every_leaf_is_on_the_map_and_its_ancestors_hold_what_it_holds() -> None:
     document = geo_table_document()
     data = map_data(picture(document.cells, 1000.0), document.lanes)
-    names = data["cells"]["names"].split(" ")
+    names = str(data["cells"]["names"]).split(" ")
     assert {one.cell.rstrip("f") for one in document.cells} <= set(names)
     coarse = sum(name[1] == "3" for name in names)
     assert coarse < len(document.cells) < len(names)
@@ -123,8 +126,8 @@ def test_every_leaf_is_on_the_map_and_its_ancestors_hold_what_it_holds() -> None
 
 def test_a_cell_of_a_match_may_have_several_lanes() -> None:
     cell = geo_table_document().cells[0].cell
-    one = {"cell": cell, "lane": 3, "pings": 10, "requests": 2, "copies": 1}
-    found = match_picture([one, {**one, "lane": 5, "pings": 4}], 1000.0)
+    one = PictureCell(cell=cell, lane=3, pings=10, requests=2, copies=1, hour=None, records=12)
+    found = match_picture([one, one.model_copy(update={"lane": 5, "pings": 4})], 1000.0)
     (leaf,) = found.leaves.values()
     assert (leaf.lane, leaf.records) == (3, 14)
     (node,) = found.shown.values()

@@ -225,7 +225,7 @@ def test_a_cluster_with_tls_is_reached_by_certificate_and_not_by_another_passwor
     wrong = {**login(cluster), "sasl.password": f"${{file:{tmp_path / 'wrong'}}}"}
     for place, settings, code, word in (
         (str(cluster.mtls_bootstrap), certified, 0, ""),
-        (cluster.bootstrap, wrong, 1, "refuses the login"),
+        (cluster.bootstrap, wrong, 1, "rejected the login"),
     ):
         pairs = [part for name, text in {**trust, **settings}.items() for part in ("--kafka", f"{name}={text}")]
         done = subprocess.run(

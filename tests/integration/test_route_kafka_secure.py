@@ -85,7 +85,7 @@ def test_a_route_that_logs_in_leaves_no_trace_of_its_password(guarded: Cluster, 
     told = verified(tmp_path, guarded, KAFKA_PASSWORD=secret)
     assert (json.loads(told.stdout)["ok"], json.loads(told.stdout)["records"]) == (True, 300)
     assert traces(secret, tmp_path, told.stdout, told.stderr) == []
-    assert "refuses the login" in verified(tmp_path, guarded, KAFKA_PASSWORD="wrong").stderr
+    assert "rejected the login" in verified(tmp_path, guarded, KAFKA_PASSWORD="wrong").stderr
     assert any((tmp_path / "events").rglob("*")), "Spark's own log of what it did was not looked at"
     assert traces(secret, tmp_path, out, err, arguments) == []
     assert [path.name for path in Path(gettempdir()).glob("keylane-login-*")] == []
@@ -101,7 +101,7 @@ def test_a_wrong_password_is_said_and_not_shown(guarded: Cluster, tmp_path: Path
     process = keylane(tmp_path, guarded, KAFKA_PASSWORD="canary-4711")
     out, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "refuses the login" in err
+    assert "rejected the login" in err
     assert traces("canary-4711", tmp_path, out, err) == []
 
 

@@ -321,5 +321,5 @@ def test_lanes_and_stream_by_option(spark: SparkSession, tmp_path: Path) -> None
     router = Router(several, lanes=5, stream="refunds")
     assert all(router.lane(row) == row["lane"] for row in records(tmp_path / "out"))
     other = Options(lanes=6, stream="refunds")
-    with pytest.raises(TargetError, match="belongs to another contract"):
+    with pytest.raises(TargetError, match="was made with another contract"):
         route(several, str(tmp_path / "in.jsonl"), str(tmp_path / "out"), options=other, spark=spark)

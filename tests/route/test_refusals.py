@@ -86,7 +86,7 @@ def test_a_target_of_another_contract(routed: tuple[Path, Path]) -> None:
 def test_a_target_of_another_source(routed: tuple[Path, Path], tmp_path: Path) -> None:
     _, target = routed
     write_files(tmp_path / "in", range(1))
-    refused(TargetError, "takes from another source", target, contract(), str(tmp_path / "in"), str(target))
+    refused(TargetError, "was made from another source", target, contract(), str(tmp_path / "in"), str(target))
 
 
 def test_a_target_in_use(routed: tuple[Path, Path]) -> None:

@@ -15,7 +15,7 @@ import pytest
 from keylane.errors import MissingExtraError
 from keylane.spark import local_session, session
 from keylane.spark.hashes import arrow_udf
-from keylane.spark.jvm import Java, _asked, archive_options, cache_folder, find_java
+from keylane.spark.jvm import Java, _reported_version, archive_options, cache_folder, find_java
 from keylane.spark.session import missing_in
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def test_without_a_java_the_error_says_what_to_do(tmp_path: Path, monkeypatch: p
 
 def test_a_java_that_says_nothing_in_a_file_is_asked() -> None:
     java = find_java()
-    assert _asked(java.home) == java.version
+    assert _reported_version(java.home) == java.version
 
 
 # The archive

@@ -2,14 +2,14 @@
 
     place_columns       latitude and longitude -> the home cell, or the number of the reason why there is none
     ancestor_column     a cell -> its ancestor, by its bits alone
-    cell_lane_column    a cell -> its lane: the leaf it is in, else the hash of its ancestor
+    cell_lane_column    a cell -> its lane: the leaf it is in, otherwise the hash of its ancestor
 
 The cell is H3's own Java library inside Spark's tasks where the session has it, otherwise H3 in the Python
 workers, over Arrow. Both are the same function and give the same cells; the first is about twice as fast. No value can
-stop a query: what is no place gets a number and no cell.
+stop a query: an invalid location gets the number of its reason and no cell.
 
-The lane comes from ancestors of the home cell. H3 asked for the cell of the place at a coarse resolution would give
-another one for about one place in fifteen.
+The lane comes from ancestors of the home cell. H3 asked for the cell of the location at a coarse resolution would give
+another one for about one location in fifteen.
 """
 
 from __future__ import annotations
@@ -46,51 +46,51 @@ if TYPE_CHECKING:
     from keylane.router import Router
 
 
-# Cells and leaves as Java functions of a session: what `cells` takes where it can, and which sessions have it.
+# Cells and leaves as Java functions: used where the session has them.
 
 #: As `systems/jars.lock` pins it.
 H3_JAR: Final = "h3-4.5.0.jar"
-#: How a session's own copy of it is called, whatever its version.
+#: The start of the file name of a session's own copy of it, of any version.
 GIVEN: Final = "/h3-4."
 SOURCES: Final = Path(__file__).parent / "jvm"
-#: A place and its home cell: what a library must give before it is trusted with lanes.
+#: A location and its home cell: what a library must return before it is trusted with lanes.
 PROBE: Final = ((33.4484, -112.0740), 0x8929B6D357BFFFF)
 
 
 def java_cell(spark: SparkSession, latitude: Column, longitude: Column) -> Column | None:
-    """The home cell of two columns of doubles, null where one is; None when this classic session has none."""
-    found = _cell_of(spark, _archives(spark))
-    return None if found is None else _column(found, latitude, longitude)
+    """The home cell of two columns of doubles, null where one is; None when this classic session has no H3."""
+    function = _cell_of(spark, _archives(spark))
+    return None if function is None else _column(function, latitude, longitude)
 
 
 def _archives(spark: SparkSession) -> tuple[Path, ...] | None:
-    """What the function leans on, besides what the session has; None when the library is nowhere."""
+    """Archives the function needs that the session does not have; None when H3 is not available."""
     folder = cache_folder()
     kept = folder / "jars" / H3_JAR if folder else None
     if kept and kept.exists():
         return (kept,)
-    given: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
-    return () if GIVEN in given.listJars().mkString(" ") else None
+    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
+    return () if GIVEN in context.listJars().mkString(" ") else None
 
 
 @lru_cache(maxsize=8)
 def _cell_of(spark: SparkSession, archives: tuple[Path, ...] | None) -> Any:
-    """The function, tried on one known place; asked once for each session and place of the library."""
+    """The function, tried on one known location; once for each session and path of the library."""
     if archives is None:
         return None
     (latitude, longitude), known = PROBE
     try:
-        found = java_class(spark, SOURCES / "cells", "keylane.CellOf", archives).newInstance().at(HOME_RESOLUTION)
-        return found if found.of(latitude, longitude) == known else None
+        function = java_class(spark, SOURCES / "cells", "keylane.CellOf", archives).newInstance().at(HOME_RESOLUTION)
+        return function if function.of(latitude, longitude) == known else None
     except (Py4JError, PySparkException):
         return None
 
 
 def java_leaf_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:
-    """The lane of the leaf that each cell is in, null where it is in none. Classic sessions only."""
+    """The lane of the leaf that each cell is in, null outside all leaves. Classic sessions only."""
     numbers = lanes.starts.astype(">i8"), lanes.ends.astype(">i8"), lanes.leaf_lane.astype(">i4")
-    told = (bytearray(column.tobytes()) for column in numbers)
-    return _column(_leaf_lane(spark).newInstance().of(*told), cell)
+    arrays = (bytearray(column.tobytes()) for column in numbers)
+    return _column(_leaf_lane(spark).newInstance().of(*arrays), cell)
 
 
 @lru_cache(maxsize=8)
@@ -111,7 +111,7 @@ GOOD: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The home cell of each row, null where there is no place; and -1, or the number of its reason."""
+    """The home cell of each row, null where the location is invalid; and -1, or the number of its reason."""
 
     cell: Column
     problem: Column
@@ -120,24 +120,24 @@ class Place:
 def place_columns(
     latitude: Column, longitude: Column, region: Region = EARTH, backend: CellBackend | None = None
 ) -> Place:
-    """Cell and problem of every row; columns of numbers. `backend`, when it is not to be the session's fastest.
+    """Cell and problem of every row; columns of numbers. `backend`, to use another one than the session's fastest.
 
     Both columns are computed once for each expression that holds them: give them names before they are used again.
     """
     lat, lng = latitude.cast("double"), longitude.cast("double")
     problem = _problem(lat, lng, region)
-    # What is no place goes in as null: Python functions are computed for every row, whatever stands around them, and a
-    # Java one that stands in no branch is computed once where several columns need it.
+    # Invalid locations go in as null: Python functions are computed for every row, whatever the branch, and a Java
+    # one outside all branches is computed once where several columns need it.
     good = problem == GOOD
     lat, lng = F.when(good, lat), F.when(good, lng)
-    found = None if backend == "arrow" or is_remote() else java_cell(SparkSession.active(), lat, lng)
-    assert backend != "java" or found is not None
-    cell = _arrow_cell(lat, lng) if found is None else found
+    native = None if backend == "arrow" or is_remote() else java_cell(SparkSession.active(), lat, lng)
+    assert backend != "java" or native is not None
+    cell = _arrow_cell(lat, lng) if native is None else native
     return Place(cell.alias("cell"), problem.alias("problem"))
 
 
 def cell_backend(spark: SparkSession) -> CellBackend:
-    """How `place_columns` finds cells in this session."""
+    """The backend of `place_columns` in this session."""
     return "arrow" if is_remote() or java_cell(spark, F.lit(0.0), F.lit(0.0)) is None else "java"
 
 
@@ -156,13 +156,13 @@ def _problem(lat: Column, lng: Column, region: Region) -> Column:
             (~region.holds(lat, lng) & region.holds(lng, lat), Reason.PLACE_SWAPPED),
             (~region.holds(lat, lng), Reason.PLACE_OUT_OF_RANGE),
         ]
-    # Spark asks one condition after the other, and not those after the first that holds.
+    # Spark evaluates the conditions in order, up to the first that holds.
     cases = reduce(lambda out, rule: out.when(rule[0], PLACE_REASONS.index(rule[1])), rules, cast("Any", F))
     return cast("Column", cases.otherwise(GOOD))
 
 
 def _arrow_cell(lat: Column, lng: Column) -> Column:
-    """In the workers; both are null where there is no place."""
+    """In the workers; both are null where the location is invalid."""
 
     def cells(lats: pa.Array, lngs: pa.Array) -> pa.Array:
         import numpy as np
@@ -170,9 +170,9 @@ def _arrow_cell(lat: Column, lng: Column) -> Column:
         from keylane.geo.cells import cells_of
 
         null = lats.is_null().to_numpy(zero_copy_only=False)
-        found = np.zeros(len(lats), np.int64)
-        found[~null] = cells_of(lats.drop_null(), lngs.drop_null())
-        return pa.array(found, mask=null)
+        out = np.zeros(len(lats), np.int64)
+        out[~null] = cells_of(lats.drop_null(), lngs.drop_null())
+        return pa.array(out, mask=null)
 
     return arrow_udf(cells, "bigint")(lat, lng)
 
@@ -191,7 +191,7 @@ def cell_lane_column(spark: SparkSession, lanes: CellLanes, cell: Column) -> Col
     hashed = _hashed_lane(spark, lanes, cell)
     if not len(lanes.starts):
         return hashed
-    # Asked in order, so that only a cell in no leaf is hashed.
+    # Evaluated in order, so that only a cell outside all leaves is hashed.
     return F.coalesce(java_leaf_lane(spark, lanes, cell), hashed)
 
 
@@ -200,7 +200,7 @@ def _hashed_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:
     assert rule.hash is not None
     number = ancestor_column(cell, lanes.resolution)
     key = Bytes(big_endian(number, 8, backend), number=number, width=8)
-    # The short form of the usual hash: this stands in a branch, where Spark shares nothing.
+    # The short form of the usual hash: this is in a branch, where Spark shares nothing.
     is_usual = rule.hash.name == "murmur2"
     hash_ = murmur2_of_long(number, backend) if is_usual else hash_column(rule.hash.name, key, backend)
     if rule.facts.fold == "ranges":
@@ -209,8 +209,8 @@ def _hashed_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:
 
 
 def _arrow_lane(lanes: CellLanes, cell: Column) -> Column:
-    """All of it in the workers, where there is no Java to reach. What is sent: arrays and a name."""
-    told: dict[str, Any] = {
+    """All of it in the workers, without Java. What is sent: arrays and a name."""
+    table: dict[str, Any] = {
         name: getattr(lanes, name) for name in ("starts", "ends", "leaf_lane", "resolution", "count")
     }
     rule = lanes.hashed_by.name
@@ -222,22 +222,22 @@ def _arrow_lane(lanes: CellLanes, cell: Column) -> Column:
         from keylane.placement.partitioners import partitioner
 
         null = cells.is_null().to_numpy(zero_copy_only=False)
-        found = np.zeros(len(cells), np.int32)
-        there = cells.drop_null().to_numpy(zero_copy_only=False)
-        found[~null] = CellLanes(**told, hashed_by=partitioner(rule, "h3")).of(there)
-        return pa.array(found, mask=null)
+        out = np.zeros(len(cells), np.int32)
+        known = cells.drop_null().to_numpy(zero_copy_only=False)
+        out[~null] = CellLanes(**table, hashed_by=partitioner(rule, "h3")).of(known)
+        return pa.array(out, mask=null)
 
     return arrow_udf(find, "int")(cell)
 
 
-# `route` for a key that is a place, as columns: the decision of `keylane.router`, row for row.
+# `route` for a key that is a location, as columns: the decision of `keylane.router`, row for row.
 
 _FRACTIONS: Final = (FloatType, DoubleType, DecimalType)
 CELL, PROBLEM = f"{PREFIX}cell", f"{PREFIX}problem"
 
 
 def placed_natively(router: Router) -> bool:
-    """Whether a route by place needs no Python workers beside those that may find the cells."""
+    """Whether a route by location needs no Python workers but those that may compute the cells."""
     return router.contract.spec.key.is_place and not is_remote()
 
 
@@ -256,14 +256,16 @@ def routed_places(df: DataFrame, router: Router) -> tuple[DataFrame, tuple[Colum
 
 
 def _coordinate(df: DataFrame, name: str) -> Column:
-    """A column of numbers: text that looks like one is none, as everywhere."""
+    """A column of numbers; text that looks like a number is refused, as everywhere."""
     field = field_of(name, df.schema)
     if field.kind not in ("integer", "void") and not isinstance(df.schema[name].dataType, _FRACTIONS):
-        raise DataError.of(f"column {name!r} holds no places", got=field.written, allowed="integer, floating, decimal")
+        raise DataError.of(
+            f"column {name!r} holds no coordinates", got=field.written, allowed="integer, floating, decimal"
+        )
     return field.column
 
 
 def _reason(problem: Column) -> Column:
-    """The words of a problem's number; null for a place."""
+    """The reason of a problem's number; null for a valid location."""
     words = F.array(*(F.lit(str(reason)) for reason in PLACE_REASONS))
     return F.when(problem >= 0, F.get(words, problem))

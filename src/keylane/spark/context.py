@@ -1,12 +1,12 @@
-"""How a pipeline is run: with which Spark, until when, whom to report to, and how its failures read.
+"""How a pipeline runs: its Spark session, when it stops, where it reports, and how failures are worded.
 
     RunContext       the one argument of every pipeline's steps; made once by the command or the caller
     session_beside   a session with what the records need, beside the caller's or on a new one
-    translated       an error of Spark, Java or the disk, in keylane's words
+    translated       an error of Spark, Java or the disk as one of keylane's
 
 A session that the caller made keeps its settings. The pipeline works in a session beside it, on the same cluster, so
 that what the records need is set for them alone; what cannot be set there is reported (`say`), and so is every option
-that comes too late. How a new session is made, and what is looked for in others: `spark.session`.
+that comes too late. How a new session is made, and what is checked in others: `spark.session`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    #: Reports something that is no error and should be known.
+    #: Reports something that is not an error but should be known.
     Say = Callable[[str], None]
     #: Called at the named steps of a batch. Tests use it to stop a process, or to look, at an exact step.
     Probe = Callable[[str, int], None]
 
 ZONE: Final = "spark.sql.session.timeZone"
-#: What the records need. Each of these would else change records, lose them, or split a lane's file.
+#: Settings that routing depends on: any other value would change records, lose them, or split a lane's file.
 NEEDED: Final = {
     "spark.sql.adaptive.enabled": "false",  # one task for each lane, whatever their sizes
     "spark.sql.ansi.enabled": "true",  # as the columns were tried
@@ -50,17 +50,17 @@ NEEDED: Final = {
 
 
 def warn(text: str) -> None:
-    """Say it as Python does."""
-    warnings.warn(f"keylane: {text}", stacklevel=4)  # whoever called the pipeline
+    """Report as a Python warning."""
+    warnings.warn(f"keylane: {text}", stacklevel=4)  # the caller of the pipeline
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """A run of a pipeline.
 
-    `spark` is a session of the caller's, used as it is; without one, a session is found or made with `master` and
-    `conf`. With `follow` the run goes on until `stop_asked` is set; otherwise it ends with what there is. `ready` is
-    called once Spark is up, `progress` after each batch, `say` with what is no error and should be known.
+    `spark` is a session of the caller's, used as it is; without one, the existing session is used, or one is made with
+    `master` and `conf`. With `follow` the run continues until `stop_asked` is set; otherwise it ends with the
+    records there are. `ready` is called once Spark is up, `progress` after each batch, `say` with warnings.
     """
 
     spark: SparkSession | None = None
@@ -83,7 +83,7 @@ class RunContext:
 def session_beside(
     spark: SparkSession | None, master: str | None, conf: Mapping[str, str], say: Say = warn
 ) -> SparkSession:
-    """A session with what the records need, beside the given one; or beside the one there is; or on a new one."""
+    """A session with what the records need, beside the given one, the existing one, or a new one."""
     if is_remote():
         raise UsageError.of("route needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
     theirs = spark or existing_session()
@@ -99,12 +99,12 @@ def session_beside(
 
 
 def java_process(spark: SparkSession) -> int:
-    """The number of Spark's Java process."""
+    """The process id of Spark's JVM."""
     return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
 
 
 def _set(own: SparkSession, conf: Mapping[str, str]) -> None:
-    """Set what is needed, after what was given and can be set."""
+    """Apply `conf` and then what routing needs, as far as a session can be changed."""
     cores = str(own.sparkContext.defaultParallelism)
     # Lines are counted and numbered in the same splits, whatever becomes of the cluster meanwhile.
     sizes = {"spark.sql.files.minPartitionNum": cores, "spark.sql.shuffle.partitions": cores}
@@ -116,55 +116,55 @@ def _set(own: SparkSession, conf: Mapping[str, str]) -> None:
 def _overruled(conf: Mapping[str, str]) -> Iterator[str]:
     for name, value in conf.items():
         if NEEDED.get(name, value).lower() != value.lower():
-            yield f"{name}={value} is not used: route needs {NEEDED[name]}"
+            yield f"{name}={value} is ignored: route needs {NEEDED[name]}"
 
 
 def _too_late(spark: SparkSession, master: str | None, conf: Mapping[str, str]) -> Iterator[str]:
-    """Options that only a new session could have taken."""
+    """Options that only a new session could apply."""
     context = spark.sparkContext
     if master not in {None, context.master}:
-        yield f"master {master} is not used: this session is there already, on {context.master}"
+        yield f"master {master} is ignored: the session already runs on {context.master}"
     for name, value in conf.items():
         if not spark.conf.isModifiable(name) and context.getConf().get(name) != value:
-            yield f"{name}={value} is not used: it is set when a session is made, and this one is there already"
+            yield f"{name}={value} is ignored: only a new session can apply it, and this one already exists"
 
 
 def _missing(theirs: SparkSession, own: SparkSession) -> Iterator[str]:
-    """What the session lacks, and what of that the one beside it makes good."""
+    """What the caller's session lacks that this one does not fix."""
     zone = theirs.conf.get(ZONE)
     if zone != own.conf.get(ZONE):
-        yield f"time zone is {zone}; route reads and writes times in UTC all the same"
+        yield f"time zone is {zone}; route reads and writes times in UTC anyway"
     yield from missing_in(own)
 
 
-# Errors of Spark, of Java and of the disk in keylane's words: what failed, at the bottom of it, and what to do.
+# Errors of Spark, Java and the disk, translated: what failed, the root cause, and what to do.
 
-#: The work whose failures are most of these.
+#: The default for `work`.
 ROUTE: Final = "the route"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file://)?(.+?)\. +SQLSTATE")
-_MENDED: Final = "put a readable file in its place: the route has seen this name already, and goes on from it"
+_FIX: Final = "replace it with a readable file of the same name: the route continues from there"
 
 
 def translated(error: Exception, batch: int | None = None, work: str = ROUTE) -> Exception:
-    """An error of Spark or of the disk in keylane's words; its own errors as they are. `work` is what has failed."""
+    """An error of Spark or of the disk as one of keylane's; its own errors as they are. `work` is what failed."""
     if isinstance(error, KeylaneError):
         return error
     text = str(error)
     what = work if batch is None else f"batch {batch}"
     if (isinstance(error, OSError) and error.errno in _FULL) or any(words in text for words in _FULL_WORDS):
-        hint = "make room and run again" + (
-            ": it goes on from the last batch that is complete" if work == ROUTE else ""
+        hint = "free some space and run again" + (
+            ": it continues after the last committed batch" if work == ROUTE else ""
         )
-        return TargetError.of(f"the disk is full; {what} has not happened, and nothing is harmed", hint=hint)
+        return TargetError.of(f"disk full: {what} was not committed; the target is unchanged", hint=hint)
     unread = _UNREAD.search(text)
     if unread is not None:
-        return DataError.of(f"{unread[1]} cannot be read", got=cause(text), hint=_MENDED if work == ROUTE else "")
+        return DataError.of(f"{unread[1]} cannot be read", got=cause(text), hint=_FIX if work == ROUTE else "")
     if isinstance(error, AnalysisException):
         return DataError.of(f"Spark cannot read the records of {what}", got=first_line(text))
     if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
-        return SparkError.of(f"Spark failed in {what}, which has not happened", got=cause(text), hint=_hint(text))
+        return SparkError.of(f"Spark failed in {what}, which was not committed", got=cause(text), hint=_hint(text))
     return error
 
 

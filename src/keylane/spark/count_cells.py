@@ -1,7 +1,7 @@
-"""Locations of a frame -> records of each home cell by hour, in two halves, and reasons for those without one.
+"""Locations of a frame -> records of each home cell by hour, in two halves, and reasons for those without a cell.
 
 One aggregation: a row for each cell, and one for each reason. An hour's sum holds both halves, the second in its upper
-32 bits. The half of a record is a hash of its place and its time (or position): the same source, the same halves.
+32 bits. The half of a record is a hash of its location and its time (or position): the same source, the same halves.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PlaceCounts:
 def count_places(
     frame: DataFrame, lat: str, lng: str, *, timed: bool, text: bool = False, region: Region = EARTH
 ) -> PlaceCounts:
-    """Count a frame of places with their time or position in `keylane_at`; `text` where numbers may come as text."""
+    """Count locations, with their time or position in `keylane_at`; `text` where numbers may come as text."""
     code, cell = coded_cells(frame, lat, lng, text=text, region=region)
     place = [_number(frame, name, text=text)[0] for name in (lat, lng)]
     hour = F.pmod(F.call_function("div", F.col(AT) - F.pmod(F.col(AT), F.lit(_HOUR)), F.lit(_HOUR)), F.lit(HOURS))
@@ -64,18 +64,18 @@ def count_places(
 
 
 def coded_cells(frame: DataFrame, lat: str, lng: str, *, text: bool, region: Region = EARTH) -> tuple[Column, Column]:
-    """The number of the reason in `REASONS`, -1 for a place; and its home cell."""
+    """The index of the reason in `REASONS`, -1 for a valid location; and its home cell."""
     places = [_number(frame, name, text=text) for name in (lat, lng)]
-    found = place_columns(places[0][0], places[1][0], region)
+    located = place_columns(places[0][0], places[1][0], region)
     misfit = places[0][1] | places[1][1]
-    code = F.when(misfit, F.lit(REASONS.index(Reason.MALFORMED_KEY))).otherwise(found.problem)
+    code = F.when(misfit, F.lit(REASONS.index(Reason.MALFORMED_KEY))).otherwise(located.problem)
     if MALFORMED in frame.columns:
         code = F.when(F.col(MALFORMED), F.lit(REASONS.index(Reason.MALFORMED_RECORD))).otherwise(code)
-    return code, found.cell
+    return code, located.cell
 
 
 def _number(frame: DataFrame, name: str, *, text: bool) -> tuple[Column, Column]:
-    """A column as numbers, and which rows hold something that is none."""
+    """A column as numbers, and which rows hold something else."""
     field = field_of(name, frame.schema)
     if field.kind == "string" and text:
         number = F.trim(field.column).try_cast("double")
@@ -114,14 +114,14 @@ def _mask(good: NDArray[np.bool_]) -> Any:
     return pa.array(good)
 
 
-# Latitude and longitude -> the home cell as the key of a profile, with the reasons of what is no place.
+# Latitude and longitude -> the home cell as the key of a profile, with the reasons of invalid locations.
 
 #: The column of the home cells.
 CELL: Final = "cell"
 
 
 def home_cell_keys(frame: DataFrame, place: Sequence[str], *, text: bool, region: Region = EARTH) -> DataFrame:
-    """The frame with the home cell, or the number of a reason, in the place of latitude and longitude."""
+    """The frame with the home cell, or the index of a reason, instead of latitude and longitude."""
     lat, lng = place
     code, cell = coded_cells(frame, lat, lng, text=text, region=region)
     key = F.when(code < 0, cell).otherwise(code.cast("bigint"))
@@ -130,10 +130,10 @@ def home_cell_keys(frame: DataFrame, place: Sequence[str], *, text: bool, region
 
 
 def reasons_of(rows: pa.Table, windows: int, packing: int) -> dict[str, int]:
-    """Records that are no place, by reason, from the counted rows of such a frame."""
+    """Records with an invalid location, by reason, from the counted rows of such a frame."""
     few = rows.filter(pc.less(rows.column(CELL), len(REASONS)))
     records = unpacked(few, windows, packing).sum(axis=1, dtype="int64").tolist()
-    found: dict[str, int] = {}
+    reasons: dict[str, int] = {}
     for code, count in zip(few.column(CELL).to_pylist(), records, strict=True):
-        found[REASONS[code].value] = found.get(REASONS[code].value, 0) + count
-    return dict(sorted(found.items()))
+        reasons[REASONS[code].value] = reasons.get(REASONS[code].value, 0) + count
+    return dict(sorted(reasons.items()))

@@ -53,10 +53,10 @@ def packing_for(records: int | None) -> int:
 def counted(frame: DataFrame, how: Counting) -> DataFrame:
     """One row for each key, and for each lane it was seen in where the frame has lanes.
 
-    The frame has the fields of the key, `keylane_at`, and of `keylane_bytes`, `keylane_lane`, `keylane_malformed` those
-    that can be told. Unreadable records have a null key, and are counted once more in `keylane_malformed`.
+    The frame has the fields of the key, `keylane_at`, and `keylane_bytes`, `keylane_lane`, `keylane_malformed` as far
+    as they are known. Unreadable records have a null key, and are counted once more in `keylane_malformed`.
     """
-    read_keys(how.key, frame.schema, java_backend(frame.sparkSession))  # refuses columns that can hold no such key
+    read_keys(how.key, frame.schema, java_backend(frame.sparkSession))  # refuses columns that cannot hold such a key
     fields = canonical(frame, how.key)
     has = set(frame.columns)
     if MALFORMED in has:
@@ -87,8 +87,8 @@ def window_of(at: Column, windows: Windows) -> Column:
 def canonical(frame: DataFrame, key: Key) -> list[Column]:
     """The fields of the key, with values that are the same bytes made the same value.
 
-    A UUID and a cell may be written in capitals, and a registry's header is no part of a key that strips it: left as
-    they are, one key would be two rows.
+    A UUID and a cell may be written in capitals, and a registry's header is not part of a key that strips it: otherwise
+    one key would be two rows.
     """
     fields = [field_of(name, frame.schema) for name in key.fields]
     out = []
@@ -137,13 +137,13 @@ _STAMPS: Final = ("timestamp", "timestamp_ntz", "void")
 
 
 def micros_of(field: Field, unit: str | None) -> Column:
-    """The times of a column; a column that can hold none is refused."""
+    """The times of a column; a column that cannot hold times is refused."""
     if field.kind in _STAMPS or field.written == "date":
         return F.unix_micros(field.column.cast("timestamp"))
     if field.kind == "integer":
         return _counted(field.column.cast("bigint"), _named(field, unit))
     if field.kind != "string":
-        allowed = "timestamp, date, whole numbers, text"
+        allowed = "timestamp, date, integers, text"
         raise DataError.of(f"column {field.name!r} holds no times", got=field.written, allowed=allowed)
     text = F.when(field.column.rlike(_ISO), F.unix_micros(field.column.try_cast("timestamp")))
     if unit is None:
@@ -159,7 +159,7 @@ def tick_of(field: Field) -> int:
 
 def _named(field: Field, unit: str | None) -> str:
     if unit is None:
-        what = f"column {field.name!r} holds whole numbers, and nothing says what they count"
+        what = f"column {field.name!r} holds integers, and their unit is not known"
         raise UsageError.of(what, allowed=", ".join(TICKS), hint="--time-unit ms")
     return unit
 
@@ -180,7 +180,7 @@ _KEYED: Final = f"{_WORD} is not null and keylane_state = 0"
 def sketched(frame: DataFrame, key: Key, windows: Windows, tracked: int, precision: int) -> list[dict[str, Any]]:
     """One row for each window that has records: its sketches, and what is counted exactly.
 
-    `heavy` are pairs of a key and its records: the key itself where it is one text or number, else the JSON of its
+    `heavy` are pairs of a key and its records: the key itself where it is one text or number, otherwise the JSON of its
     fields, bytes in hex.
     """
     keys = read_keys(key, frame.schema, java_backend(frame.sparkSession))
@@ -224,7 +224,7 @@ def _word(frame: DataFrame, key: Key) -> Column:
 
 def distinct_keys(spark: SparkSession, sketches: list[bytes | None]) -> tuple[list[int], list[int]]:
     """Distinct keys of each sketch, and of each with all before it."""
-    rows = [(n, bytes(one)) for n, one in enumerate(sketches) if one is not None]
+    rows = [(n, bytes(sketch)) for n, sketch in enumerate(sketches) if sketch is not None]
     if not rows:
         return [0] * len(sketches), [0] * len(sketches)
     frame = spark.createDataFrame(rows, "n int, sketch binary")

@@ -17,7 +17,7 @@ from keylane.contract.fields import fields_of
 from keylane.errors import UsageError
 from keylane.router import Router
 from keylane.spark.cells import placed_natively, routed_places
-from keylane.spark.decide import Given, SubKey, decide, divided_by, sub_keys
+from keylane.spark.decide import Inputs, SubKey, decide, divided_by, sub_keys
 from keylane.spark.hashes import hash_column, placed
 from keylane.spark.java_calls import java_backend
 from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, read_keys
@@ -49,10 +49,10 @@ def lane(contract: Contract | Router, *, lanes: int | None = None, position: str
         return placed(router, fields, [column_named(name) for name in fields], at)["lane"].alias("lane")
     backend = java_backend(SparkSession.active())
     keys = read_keys(router.contract.spec.key, None, backend)
-    found = by_literals(router.overrides, keys.base)
+    look_ups = by_literals(router.overrides, keys.base)
     subs = sub_keys(router.overrides, None, backend)
-    given = Given(router, keys, _hash(router, keys, backend), found, subs, at, backend, written_out=False)
-    return decide(given).lane_column().alias("lane")
+    inputs = Inputs(router, keys, _hash(router, keys, backend), look_ups, subs, at, backend, written_out=False)
+    return decide(inputs).lane_column().alias("lane")
 
 
 def route(
@@ -66,8 +66,8 @@ def route(
     """The frame with `stream`, `lane`, `routing_key` and `reason`; no row more or less, and in the same order.
 
     Takes a contract, with `lanes` and `stream` as in `Router`, or a router: for many frames, or for a key space.
-    `reason` is null where there is a lane, else one of `keylane.Reason`. `position` names an integer column with the
-    record's place in the source; rows that need it and have none get the reason `no-position`.
+    `reason` is null where there is a lane, otherwise one of `keylane.Reason`. `position` names an integer column with
+    the record's position in the source; rows that need it and have none get the reason `no-position`.
     """
     router = _router(contract, lanes, stream)
     check_frame(df, router.contract, position)
@@ -79,21 +79,21 @@ def route(
     backend, schema = java_backend(df.sparkSession), df.schema
     keys = read_keys(router.contract.spec.key, schema, backend)
     frame, keys = _staged(df, keys)
-    frame, found = by_joins(frame, router.overrides, keys.base)
+    frame, look_ups = by_joins(frame, router.overrides, keys.base)
     frame, hashed = _hash_staged(frame, _hash(router, keys, backend))
-    frame, subs = _subs_staged(frame, router, found, sub_keys(router.overrides, schema, backend))
+    frame, subs = _subs_staged(frame, router, look_ups, sub_keys(router.overrides, schema, backend))
     few = backend == "static" and divided_lanes(router.overrides) <= WRITTEN_OUT
-    decision = decide(Given(router, keys, hashed, found, subs, at, backend, written_out=few))
+    decision = decide(Inputs(router, keys, hashed, look_ups, subs, at, backend, written_out=few))
     added = (decision.stream_column(), decision.lane_column(), keys.routing.binary, decision.reason_column())
     return _with_added(frame, added)
 
 
-def _router(given: Contract | Router, lanes: int | None, stream: str | None = None) -> Router:
-    if not isinstance(given, Router):
-        return Router(given, lanes=lanes, stream=stream)
+def _router(contract: Contract | Router, lanes: int | None, stream: str | None = None) -> Router:
+    if not isinstance(contract, Router):
+        return Router(contract, lanes=lanes, stream=stream)
     if lanes is not None or stream is not None:
-        raise UsageError.of("a router has its lanes and its stream", hint="give them to Router, or give the contract")
-    return given
+        raise UsageError.of("a router has its own lanes and stream", hint="give them to Router, or give the contract")
+    return contract
 
 
 def _hash(router: Router, keys: Keys, backend: JavaBackend) -> Column | None:
@@ -104,9 +104,9 @@ def _hash(router: Router, keys: Keys, backend: JavaBackend) -> Column | None:
 
 
 def _without_empty(keys: Keys) -> Bytes:
-    """Null where the key is empty: then the hash is null there, and a lane needs no branch to be so.
+    """Null where the key is empty: then the hash is null there, and so is the lane, without a branch.
 
-    Inside a branch Spark works out a digest again for each place that reads it, and MD5 ranges read it five times.
+    Inside a branch Spark computes a digest again for each expression that reads it, and MD5 ranges read it five times.
     """
     there = F.octet_length(keys.base.binary) > 0
 
@@ -116,26 +116,27 @@ def _without_empty(keys: Keys) -> Bytes:
 
 
 def _hash_staged(frame: DataFrame, hashed: Column | None) -> tuple[DataFrame, Column | None]:
-    """A column of its own for the hash: tiers and spreads look at it too, and Spark shares nothing between branches."""
+    """A column of its own for the hash: tiers and spreads read it too, and Spark shares nothing between branches."""
     if hashed is None:
         return frame, None
     return frame.select("*", hashed.alias(f"{PREFIX}hash")), F.col(f"{PREFIX}hash")
 
 
 def _subs_staged(
-    frame: DataFrame, router: Router, found: LookedUp, subs: Mapping[str, SubKey]
+    frame: DataFrame, router: Router, look_ups: LookedUp, subs: Mapping[str, SubKey]
 ) -> tuple[DataFrame, dict[str, SubKey]]:
-    """The same for the hashes of sub-keys: each lane of a spread looks at it."""
+    """The same for the hashes of sub-keys: each lane of a spread reads it."""
     names = {field: f"{PREFIX}sub_{number}" for number, field in enumerate(subs)}
     made = [
-        F.when(divided_by(field, router.overrides, found), sub.hash).alias(names[field]) for field, sub in subs.items()
+        F.when(divided_by(field, router.overrides, look_ups), sub.hash).alias(names[field])
+        for field, sub in subs.items()
     ]
     staged = {field: SubKey(F.col(names[field]), sub.misfit) for field, sub in subs.items()}
     return frame.select("*", *made), staged
 
 
 def _staged(df: DataFrame, keys: Keys) -> tuple[DataFrame, Keys]:
-    """Give the keys columns of their own, so that each is made once for all that look at it."""
+    """Give the keys columns of their own, so that each is computed once."""
     made: dict[str, Column] = {}
 
     def stage(name: str, column: Column | None) -> Column | None:

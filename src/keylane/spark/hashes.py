@@ -1,4 +1,4 @@
-"""Routing key -> number, as a column: natively where Spark or a jar of its own has the hash, over Arrow where not.
+"""Routing key -> number, as a column: natively where Spark or a jar of its own has the hash, over Arrow otherwise.
 
 A hash column is an integer whose low 32 bits are the hash (Spark and Java show them signed, CRC32 unsigned), null where
 the key is; `lanes` folds it. MD5 is 128 bits, which fit no number of Spark's: it is a digest that `ranges` reads.
@@ -52,7 +52,7 @@ def digest(key: Column, backend: JavaBackend) -> Column:
 
 
 def range_lane(digest: Column, lanes: Lanes, backend: JavaBackend) -> Column:
-    """The range that a digest lies in. Equal ranges are reckoned, others are searched for."""
+    """The range that a digest lies in: computed for equal ranges, searched for in others."""
     space = key_space(lanes)
     if len(space) == 1:
         return F.when(digest.isNotNull(), F.lit(0))
@@ -117,9 +117,9 @@ def constant_texts(values: Iterable[str]) -> Column:
     return F.split(F.lit(",".join(values)), ",")
 
 
-# What has no native form, over Arrow: keylane's own batch code in Spark's Python workers, never row by row.
+# Hashes without a native form, over Arrow: keylane's batch code in Spark's Python workers, never row by row.
 
-#: Its stubs ask for a kind of function that it works out by itself.
+#: Its stubs ask for a kind of function that it derives itself.
 arrow_udf: Final[Any] = python.arrow_udf
 PLACEMENT: Final = "struct<stream string, lane int, routing_key binary, reason string>"
 
@@ -142,15 +142,15 @@ def placed(router: Router, fields: Sequence[str], columns: Sequence[Column], pos
     """The placement of every row as one struct; `columns` are the fields of these names."""
     contract, stream, space, names = router.contract, router.stream, router.key_space, list(fields)
     # One for all batches of a task: a lane table takes a while to read.
-    at_work: list[Router] = []
+    routers: list[Router] = []
 
-    def place(*given: pa.Array) -> pa.Array:
+    def place(*arrays: pa.Array) -> pa.Array:
         from keylane.router import Router
 
-        if not at_work:
-            at_work.append(Router(contract, stream=stream, key_space=space))
-        batch = pa.RecordBatch.from_arrays(list(given[: len(names)]), names=names)
-        return placements(at_work[0], batch, given[len(names)] if len(given) > len(names) else None)
+        if not routers:
+            routers.append(Router(contract, stream=stream, key_space=space))
+        batch = pa.RecordBatch.from_arrays(list(arrays[: len(names)]), names=names)
+        return placements(routers[0], batch, arrays[len(names)] if len(arrays) > len(names) else None)
 
     return arrow_udf(place, PLACEMENT)(*columns, *([] if position is None else [position]))
 
@@ -190,7 +190,7 @@ def murmur2(key: Bytes, backend: JavaBackend) -> Column:
 
 
 def murmur2_of_long(number: Column, backend: JavaBackend) -> Column:
-    """murmur2 of a number's eight big-endian bytes, short enough to stand in one branch of many."""
+    """murmur2 of a number's eight big-endian bytes, short enough to be one branch of many."""
     if backend == "static":
         return static_call(MURMUR2, "hash32", "integer", big_endian(number, 8, backend), F.lit(8))
     return _closed_form(number, bound)
@@ -199,7 +199,7 @@ def murmur2_of_long(number: Column, backend: JavaBackend) -> Column:
 def _closed_form(number: Column, let: Callable[[Column, Callable[[Column], Column]], Column]) -> Column:
     """The hash of eight bytes as bit operations. M is below 2**31, so that no product leaves 63 bits.
 
-    Each step needs its number twice, and written out that doubles six times over. `let` says what to do about it.
+    Each step needs its number twice, which would double the expression six times over. `let` avoids that.
     """
 
     def folded(word: Column, by: int) -> Column:
@@ -214,17 +214,17 @@ def _closed_form(number: Column, let: Callable[[Column, Callable[[Column], Colum
 
 
 def _in_place(value: Column, body: Callable[[Column], Column]) -> Column:
-    """Written out: quick where nothing stands around it, because Spark then finds what is the same by itself."""
+    """Inlined: fast outside a branch, because there Spark eliminates common subexpressions by itself."""
     return body(value)
 
 
 def bound(value: Column, body: Callable[[Column], Column]) -> Column:
-    """Bound to a name by way of an array of one: slower, and short. Spark shares nothing between branches."""
+    """Bound to a name through an array of one element: slower, but short. Spark shares nothing between branches."""
     return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
 def _swapped(word: Column) -> Column:
-    """The four bytes in the other order."""
+    """The four bytes in reverse order."""
     lower = F.shiftleft(word.bitwiseAND(F.lit(0xFF)), 24).bitwiseOR(F.shiftleft(word.bitwiseAND(F.lit(0xFF00)), 8))
     return lower.bitwiseOR(F.shiftright(word, 8).bitwiseAND(F.lit(0xFF00))).bitwiseOR(F.shiftright(word, 24))
 

@@ -1,4 +1,4 @@
-"""The history checker over a cluster: rows are dealt to buckets by a shuffle, and judged by the same functions.
+"""The history checker over a cluster: rows are distributed to buckets by a shuffle, and judged by the same functions.
 
 The rules, the dealing and the verdict are `keylane.testing.history`'s; nothing is decided here. A frame of rows has the
 columns of a history, as described in `keylane.history.rows`.
@@ -31,7 +31,7 @@ AT_ONCE: Final = 250_000
 
 
 def bits_for(records: int | None) -> int:
-    """How many buckets, as a power of two, for that many records; a middling number where it is not known."""
+    """How many buckets, as a power of two, for that many records; a medium number where it is not known."""
     return 8 if records is None else max(1, min(12, ceil(log2(max(1, records / AT_ONCE)))))
 
 
@@ -56,7 +56,7 @@ def _dealer(bits: int) -> Any:
 
 
 def _wide(batch: pa.RecordBatch, number: int, bucket: Any) -> pa.RecordBatch:
-    """With every column, null where the judgement does not look at it: one shuffle for all judgements."""
+    """With every column, null where the judgement does not read it: one shuffle for all judgements."""
     there = batch.schema.names
     columns = [batch.column(f.name) if f.name in there else pa.nulls(len(batch), f.type) for f in SCHEMA]
     which = pa.repeat(pa.scalar(number, pa.int32()), len(batch))

@@ -35,29 +35,29 @@ USUAL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java on this machine: its folder, and its version as it calls itself."""
+    """A Java on this machine: its folder, and its version as it reports it."""
 
     home: Path
     version: str
 
     @property
     def major(self) -> int:
-        """17 of `17.0.15`; 8 of `1.8.0_412`; 0 when nobody can tell."""
+        """17 of `17.0.15`; 8 of `1.8.0_412`; 0 when it is unknown."""
         numbers = [int(number) for number in re.findall(r"\d+", self.version)[:2]]
         return numbers[1] if numbers[:1] == [1] and len(numbers) > 1 else (numbers or [0])[0]
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """JAVA_HOME if it will do, then the `java` of the path, then the newest in the system's folders."""
-    found = []
+    """JAVA_HOME if it is new enough, then the `java` of the path, then the newest in the system's folders."""
+    rejected = []
     for home in _homes(environ):
         java = Java(home, _version(home))
         if java.major >= OLDEST:
             return java
-        found.append(f"{java.version or 'unknown'} in {home}")
+        rejected.append(f"{java.version or 'unknown'} in {home}")
     raise MissingExtraError.of(
         f"Spark needs Java {OLDEST} or later",
-        got=", ".join(found) or "none",
+        got=", ".join(rejected) or None,
         hint="apt-get install openjdk-17-jre-headless, or set JAVA_HOME",
     )
 
@@ -72,36 +72,36 @@ def _homes(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _by_version(home: Path) -> tuple[bool, int, str]:
-    """What Spark was tried on before what is newer."""
+    """Versions that Spark was tried on before newer ones."""
     major = Java(home, _version(home)).major
     return major < OLDEST, major, str(home)
 
 
 def _version(home: Path) -> str:
-    """From the file beside the binary, because asking the binary takes as long as starting it."""
+    """From the file beside the binary where there is one, because running the binary takes a JVM start."""
     try:
-        told = re.search(r'JAVA_VERSION="([^"]+)"', (home / "release").read_text(encoding="utf-8"))
+        version = re.search(r'JAVA_VERSION="([^"]+)"', (home / "release").read_text(encoding="utf-8"))
     except OSError:
-        told = None
-    return told[1] if told else _asked(home)
+        version = None
+    return version[1] if version else _reported_version(home)
 
 
-def _asked(home: Path) -> str:
+def _reported_version(home: Path) -> str:
     try:
         done = subprocess.run(  # noqa: S603 - the user's own Java
             [str(home / "bin" / "java"), "-version"], capture_output=True, text=True, check=True, timeout=60
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    told = re.search(r'version "([^"]+)"', done.stderr)
-    return told[1] if told else ""
+    version = re.search(r'version "([^"]+)"', done.stderr)
+    return version[1] if version else ""
 
 
-# The folder for what is costly to have and can be had again: the start-up archive, and the jars that were fetched.
+# The cache folder: the start-up archive, and the jars that were fetched.
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The user's cache folder for keylane; None when the user wants none."""
+    """The user's cache folder for keylane; None when caching is off."""
     own = environ.get("KEYLANE_CACHE")
     if own is not None:
         return Path(own) if own else None
@@ -112,14 +112,14 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
 # The start-up archive: Java's own class-data sharing, which lets the second session start in about half the time.
 
 
-#: Java warns of every class it leaves out; nobody can act on that. Errors are still said.
+#: Java warns about every class it leaves out, which a user cannot fix. Errors are still printed.
 QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
-#: A part that is this old was left by a Java that died while writing it.
+#: A partial archive this old was left by a Java that died while writing it.
 STALE: Final = 3600.0
 
 
 def archive_options(java: Java, class_path: str = "", environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The Java options that use the archive, or make it when there is none yet; none where it cannot be."""
+    """The Java options that use the archive, or create it when it is missing; empty where neither is possible."""
     folder = cache_folder(environ)
     if folder is None or _has_conf_folder(environ):
         return ()
@@ -135,7 +135,7 @@ def archive_options(java: Java, class_path: str = "", environ: Mapping[str, str]
 
 
 def _has_conf_folder(environ: Mapping[str, str]) -> bool:
-    """Java archives no class path with a folder of files on it, and complains at length."""
+    """Java cannot archive a class path that has a folder of files on it, and warns at length."""
     home = environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
     folder = Path(environ.get("SPARK_CONF_DIR") or Path(home) / "conf")
     return folder.is_dir() and any(folder.iterdir())
@@ -143,12 +143,12 @@ def _has_conf_folder(environ: Mapping[str, str]) -> bool:
 
 def _digest(java: Java, class_path: str) -> str:
     """An archive fits one Java and one class path."""
-    told = "\n".join((str(java.home), str(Path(pyspark.__file__).parent), class_path))
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    content = "\n".join((str(java.home), str(Path(pyspark.__file__).parent), class_path))
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def _adopt(path: Path) -> None:
-    """Give a finished part its name; remove what is left of others."""
+    """Rename a finished archive to its final name; remove stale partial ones."""
     for part in path.parent.glob(f"{path.name}.*.part"):
         if _finished(part) and not path.exists():
             part.replace(path)
@@ -165,25 +165,25 @@ def _finished(part: Path) -> bool:
 # Java sources of keylane -> a jar, made once by the compiler that Spark brings along, and given to a session.
 
 
-def java_class(spark: SparkSession, folder: Path, name: str, leans_on: Sequence[Path] = ()) -> Any:
+def java_class(spark: SparkSession, folder: Path, name: str, dependencies: Sequence[Path] = ()) -> Any:
     """The Java class of that name, out of the sources in a folder; the session's executors know it too.
 
-    `leans_on` are archives that the sources need and Spark does not bring along: the executors get them as well.
+    `dependencies` are archives that the sources need and Spark does not have: the executors get them as well.
     """
-    loader, jar = _loaded(spark.sparkContext._gateway, folder, tuple(leans_on))  # noqa: SLF001
+    loader, jar = _loaded(spark.sparkContext._gateway, folder, tuple(dependencies))  # noqa: SLF001
     context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
     known = context.listJars().mkString(" ")
-    for one in (*leans_on, jar):
-        if one.name not in known:
-            context.addJar(str(one))
+    for archive in (*dependencies, jar):
+        if archive.name not in known:
+            context.addJar(str(archive))
     return loader.loadClass(name)
 
 
 @lru_cache(maxsize=16)
-def _loaded(gateway: Any, folder: Path, leans_on: tuple[Path, ...]) -> tuple[Any, Path]:
-    """Loader and jar, one for each Java: Py4J finds methods by the name of a class, and takes two for the same."""
+def _loaded(gateway: Any, folder: Path, dependencies: tuple[Path, ...]) -> tuple[Any, Path]:
+    """Loader and jar, one for each JVM: Py4J looks methods up by class name, and confuses two classes of one name."""
     own = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    others = _loader_of(gateway, leans_on, own) if leans_on else own
+    others = _loader_of(gateway, dependencies, own) if dependencies else own
     jar = _jar(gateway, folder, others)
     return _loader_of(gateway, [jar], others), jar
 
@@ -195,8 +195,8 @@ def _loader_of(gateway: Any, jars: Sequence[Path], parent: Any) -> Any:
 
 def _jar(gateway: Any, folder: Path, others: Any) -> Path:
     sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.java"))}
-    told = "\0".join((pyspark.__version__, *sources, *sources.values()))
-    name = f"keylane-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jar"
+    content = "\0".join((pyspark.__version__, *sources, *sources.values()))
+    name = f"keylane-{hashlib.sha256(content.encode()).hexdigest()[:16]}.jar"
     jar = _folder() / name
     if not jar.exists():
         jar.parent.mkdir(parents=True, exist_ok=True)
@@ -207,16 +207,16 @@ def _jar(gateway: Any, folder: Path, others: Any) -> Path:
 @cache
 def _folder() -> Path:
     """The cache folder; without one a folder of this process: in one that others can write, code could be planted."""
-    place = cache_folder()
-    if place is not None:
-        return place / "java"
+    folder = cache_folder()
+    if folder is not None:
+        return folder / "java"
     own = tempfile.mkdtemp(prefix="keylane-java-")
     atexit.register(shutil.rmtree, own, ignore_errors=True)
     return Path(own)
 
 
 def _write(jar: Path, classes: dict[str, bytes]) -> None:
-    """Under its name only when it is whole: another process may look for it at the same time."""
+    """Renamed to its final name when complete: another process may look for it at the same time."""
     part = jar.with_name(f"{jar.name}.{os.getpid()}.part")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as file:
         for name, code in classes.items():
@@ -233,9 +233,9 @@ def _classes(gateway: Any, sources: dict[str, str], others: Any) -> dict[str, by
     compiler.setSourceVersion(8)
     compiler.setTargetVersion(8)
     compiler.setClassFileCreator(tools.MapResourceCreator(out))
-    given = [tools.StringResource(name, text) for name, text in sources.items()]
+    resources = [tools.StringResource(name, text) for name, text in sources.items()]
     compiler.setIClassLoader(java.org.codehaus.janino.ClassLoaderIClassLoader(others))
-    compiler.compile(_array(gateway, tools.Resource, given))
+    compiler.compile(_array(gateway, tools.Resource, resources))
     return {str(name): bytes(code) for name, code in out.items()}
 
 

@@ -1,10 +1,10 @@
 """The writers of a batch: tasks that bring its records into their lanes, in Java, beside Kafka's own client.
 
     by part    a writer has a partition of the source topic: transaction and group `keylane-ROUTE-pN`
-    by lane    a writer has some lanes: transaction `keylane-ROUTE-W` for writer W of so many, one group `keylane-ROUTE`
+    by lane    a writer has some lanes: transaction `keylane-ROUTE-W` for writer W, one group `keylane-ROUTE`
 
 By part nothing is shuffled, and every writer may write every lane: records of one partition stay in order, those of two
-interleave as they come. By lane a lane has one writer, and its records stand sorted by partition and offset; a batch
+interleave as they come. By lane a lane has one writer, and its records are sorted by partition and offset; a batch
 costs each lane one transaction marker, by part one for each partition that has records for it. A topic is divided by
 part unless a number of writers is given; files, which are in one order, are divided by lane.
 
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
 
 SOURCES: Final = Path(__file__).parent / "jvm" / "writer"
-#: What a writer says of each lane, as Spark spells it.
+#: What a writer reports of each lane, as a schema of Spark.
 WRITTEN: Final = "slot int, records bigint, repeated boolean"
-#: How the text of a writer's error begins, and of one that would come again. Said in `WriteError.java`.
+#: How the text of a writer's error begins, and of one that would recur. Defined in `WriteError.java`.
 WRITE_ERROR: Final = "keylane.WriteError: "
 PERMANENT: Final = "not to be tried again: "
-#: Well above what a batch takes; a broker allows 15 minutes unless it is told otherwise.
+#: Well above what a batch takes; a broker allows 15 minutes by default.
 TRANSACTION_MS: Final = "300000"
 _CODER: Final = "org.apache.kafka.common.serialization.ByteArray"
-#: Larger than Kafka's own: a writer has all its records at hand.
+#: Larger than Kafka's defaults: a writer has all its records at hand.
 PRODUCER: Final = {
     "key.serializer": f"{_CODER}Serializer",
     "value.serializer": f"{_CODER}Serializer",
@@ -74,7 +74,7 @@ class Division:
 
     `producer` and `client` are properties of Java's clients beside those that are set here, without a secret.
     `headers` are those that every record of the batch gets beside its own. `source` is the topic that the records came
-    from; none when their positions are spelled already. `held` is a folder in which tests hold a writer at its steps.
+    from; empty when their positions are spelled already. `held` is a folder in which tests hold a writer at its steps.
     """
 
     producer: Mapping[str, str]
@@ -111,16 +111,16 @@ class Division:
 
 
 def write(rows: DataFrame, division: Division) -> dict[int, tuple[int, int]]:
-    """The job: what each slot got, and how much of that was there before. Several writers may have written to one."""
-    spark, given = rows.sparkSession, cast("ClassicFrame", rows)._jdf  # noqa: SLF001
+    """The job: records of each slot, and how many of them were there before. Several writers may write to one."""
+    spark, frame = rows.sparkSession, cast("ClassicFrame", rows)._jdf  # noqa: SLF001
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
     writer = java_class(spark, SOURCES, "keylane.LaneWriter").newInstance().of(division.settings())
     form = java.org.apache.spark.sql.Encoders.row(java.org.apache.spark.sql.types.StructType.fromDDL(WRITTEN))
-    found: dict[int, tuple[int, int]] = {}
-    for slot, records, repeated in ClassicFrame(given.mapPartitions(writer, form), spark).collect():
-        before, again = found.get(slot, (0, 0))
-        found[slot] = before + records, again + (records if repeated else 0)
-    return found
+    written: dict[int, tuple[int, int]] = {}
+    for slot, records, repeated in ClassicFrame(frame.mapPartitions(writer, form), spark).collect():
+        before, again = written.get(slot, (0, 0))
+        written[slot] = before + records, again + (records if repeated else 0)
+    return written
 
 
 # A step that is tried again while its error may pass: a broker that is away, a worker that died, a fence.
@@ -131,7 +131,7 @@ PAUSE_SECONDS: Final = (0.25, 8.0)
 
 
 def retried(step: Callable[[], T], batch: int, seconds: float, run: RunContext) -> T:
-    """What the step returns; its error, in keylane's words, when it would come again or time is up."""
+    """What the step returns; its error, translated, when it would recur or time is up."""
     until, pause = time.monotonic() + seconds, PAUSE_SECONDS[0]
     while True:
         try:
@@ -143,7 +143,7 @@ def retried(step: Callable[[], T], batch: int, seconds: float, run: RunContext) 
             shown = reported or translated(error, batch)
             if not _passes(error, reported) or run.stopping or time.monotonic() + pause > until:
                 raise shown from error
-            run.say(f"batch {batch} is tried again: {shown}")
+            run.say(f"retrying batch {batch}: {shown}")
         run.probe("again", batch)
         time.sleep(pause)
         pause = min(pause * 2, PAUSE_SECONDS[1])
@@ -152,7 +152,7 @@ def retried(step: Callable[[], T], batch: int, seconds: float, run: RunContext) 
 def _passes(error: Exception, reported: BrokerError | None) -> bool:
     """Whether another try may do better: after what a writer reported of its broker, or when a job broke from outside.
 
-    What Python raised in a worker for another reason comes again, and so does what never became a job.
+    What Python raised in a worker for another reason recurs, and so does what never became a job.
     """
     if reported is not None:
         return PERMANENT not in str(error)
@@ -162,7 +162,7 @@ def _passes(error: Exception, reported: BrokerError | None) -> bool:
 def error_of_writer(text: str) -> BrokerError | None:
     """The error that a writer reported, out of the text that Spark makes of it."""
     for line in text.splitlines():
-        _, sign, words = line.partition(WRITE_ERROR)
-        if sign:
-            return BrokerError(words.removeprefix(PERMANENT))
+        _, prefix, message = line.partition(WRITE_ERROR)
+        if prefix:
+            return BrokerError(message.removeprefix(PERMANENT))
     return None

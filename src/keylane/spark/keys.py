@@ -1,7 +1,7 @@
 """The key fields of a contract as columns: base key and routing key, value for value those of `keylane.keys`.
 
-No value can stop a query: one that does not fit its encoding gives null bytes, and a column that says so. A column
-whose type can hold no such key at all is a wrong contract or a wrong frame, and raises. Windows are here, too.
+No value can stop a query: one that does not fit its encoding gives null bytes, and a column that marks it. A column
+whose type cannot hold such a key at all is a wrong contract or a wrong frame, and raises. Windows are here, too.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _WRITTEN: Final[dict[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that a contract names, its kind (None while only Spark can tell), and its type as Spark writes it."""
+    """A column that a contract names, its kind (None while only Spark knows it), and its type as Spark writes it."""
 
     name: str
     column: Column
@@ -98,16 +98,18 @@ def _kind(data_type: DataType) -> Kind:
 
 
 def choose(field: Field, wanted: str, choices: Mapping[Kind, Column]) -> Column:
-    """The choice for the field's kind. `wanted` is what an error says it does not hold.
+    """The choice for the field's kind. `wanted` is for the error: what the column does not hold.
 
-    A column of nothing but nulls fits every choice: each of its values is null.
+    A column of nulls only fits every choice.
     """
     if field.kind is None:
         return _chosen_by_spark(field, wanted, choices)
     if field.kind == "void":
         return next(iter(choices.values()))
     if field.kind not in choices:
-        raise DataError.of(f"column {field.name!r} holds no {wanted}", got=field.written, allowed=", ".join(choices))
+        raise DataError.of(
+            f"column {field.name!r} holds no {wanted}", got=field.written, allowed=", ".join(choices)
+        )
     return choices[field.kind]
 
 
@@ -127,7 +129,7 @@ DAY: Final = 86_400 * SECOND
 
 
 def window_number(time: Field, window: Window) -> tuple[Column, Column]:
-    """The number that stands for the window in the key, and which rows hold something that is no time."""
+    """The number of the window in the key, and which rows hold something that is not a time."""
     micros, size = _micros(time, window), window.micros // 1000
     index = floor_divided(floor_divided(micros, 1000), size)
     number = {"index": index, "start_ms": index * size, "start_s": floor_divided(index * size, 1000)}[window.as_]
@@ -141,7 +143,7 @@ def floor_divided(number: Column, by: int) -> Column:
 
 
 def _micros(time: Field, window: Window) -> Column:
-    """Microseconds since 1970-01-01 UTC; null where there is no time, or none that counts."""
+    """Microseconds since 1970-01-01 UTC; null where there is no time, or one out of range."""
     ticks = TICKS[window.unit]
     choices: dict[Kind, Column] = {
         "integer": _within(time.column.cast("bigint"), FURTHEST // ticks) * ticks,
@@ -208,7 +210,7 @@ def read_keys(key: Key, schema: StructType | None, backend: JavaBackend) -> Keys
         return Keys(base, base, _any(misfits))
     time = field_of(key.window.field, schema)
     number, misfit = window_number(time, key.window)
-    # A record whose key is null is a null key, whatever its time holds: the order the router asks in.
+    # A record whose key is null has a null key, whatever its time holds: the order of checks in the router.
     misfits.append(misfit & base.binary.isNotNull())
     part = _window_part(number, key, backend)
     return Keys(base, _joined([base, part], key.joined_by), _any(misfits))
@@ -231,7 +233,7 @@ def _encoded(field: Field, encoding: Encoding, backend: JavaBackend) -> Bytes:
 
 
 def _misfit(field: Field, encoding: Encoding, part: Bytes) -> Column | None:
-    """Where a value is there and its bytes are not."""
+    """Where there is a value but no bytes."""
     if (encoding, field.kind) in ALWAYS_FIT:
         return None
     return field.column.isNotNull() & part.binary.isNull()
@@ -281,7 +283,7 @@ _BYTES: Final[dict[Encoding, Callable[[Field], Bytes]]] = {"uuid": _uuid, "raw":
 
 
 def big_endian(number: Column, width: int, backend: JavaBackend) -> Column:
-    """A number's bytes. ANSI mode has no cast for it, and hex digits are the public way round that."""
+    """A number's bytes. ANSI mode has no cast for it; hex digits are the public alternative."""
     if backend == "static":
         return static_call(GUAVA[width], "toByteArray", "binary", number.cast("int") if width == 4 else number)
     digits = F.hex(number if width == 8 else number.bitwiseAND(F.lit(0xFFFFFFFF)))
@@ -307,7 +309,7 @@ def _window_part(number: Column, key: Key, backend: JavaBackend) -> Bytes:
     return Bytes(number.cast("string").cast("binary"))
 
 
-# What a frame must be before it can be routed, said before anything runs and all at once. The routing is in `frames`.
+# What a frame must have before it can be routed, reported before anything runs. The routing is in `frames`.
 
 #: The columns that `route` adds, in this order.
 ADDED: Final = ("stream", "lane", "routing_key", "reason")
@@ -326,7 +328,7 @@ def check_frame(df: DataFrame, contract: Contract, position: str | None) -> None
     places = [position] if position else []
     _all_there(df, [*_key_fields(contract), *places])
     _each_once(df, [*fields_of(contract), *places])
-    # Spark tells names apart by more than their case only when it is told to.
+    # Column names are case-insensitive in Spark by default.
     taken = [name for name in df.columns if name.lower() in ADDED or name.startswith(PREFIX)]
     if taken:
         hint = "rename or drop them first"
@@ -349,24 +351,21 @@ def _all_there(df: DataFrame, names: Sequence[str]) -> None:
 
 
 def _hint(df: DataFrame, name: str) -> str:
-    """A field of a struct is no column: a name with dots in it is a name with dots in it."""
+    """A field of a struct is not a column: dots in a name mean nothing."""
     outer = name.partition(".")[0]
     if outer in df.columns and isinstance(df.schema[outer].dataType, StructType):
         return f"make it one: withColumn({name!r}, col({name!r}))"
-    otherwise_written = [one for one in df.columns if one.lower() == name.lower()]
-    return f"did you mean {otherwise_written[0]!r}?" if otherwise_written else did_you_mean(name, df.columns)
+    same_letters = [column for column in df.columns if column.lower() == name.lower()]
+    return f"did you mean {same_letters[0]!r}?" if same_letters else did_you_mean(name, df.columns)
 
 
 def _each_once(df: DataFrame, names: Sequence[str]) -> None:
-    twins = {name: [one for one in df.columns if one.lower() == name.lower()] for name in names}
-    twice = {name: found for name, found in twins.items() if len(found) > 1}
-    if any(found.count(name) > 1 for name, found in twice.items()) or (twice and not _tells_cases_apart(df)):
-        got = ", ".join(dict.fromkeys(one for found in twice.values() for one in found))
+    twins = {name: [column for column in df.columns if column.lower() == name.lower()] for name in names}
+    twice = {name: columns for name, columns in twins.items() if len(columns) > 1}
+    case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    if any(columns.count(name) > 1 for name, columns in twice.items()) or (twice and not case_sensitive):
+        got = ", ".join(dict.fromkeys(column for columns in twice.values() for column in columns))
         raise DataError.of("the frame has a column more than once", got=got, hint="rename or drop the others first")
-
-
-def _tells_cases_apart(df: DataFrame) -> bool:
-    return df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
 #: What a field holds, where its source has no types of its own.

@@ -1,6 +1,6 @@
 """Number -> lane, as columns: the rules of `keylane.placement`, each equal to its Python form.
 
-Folds of a hash, and lanes by position. Ranges of the 128-bit key space: `ranges`. One key over several lanes: `spread`.
+Folds of a hash, lanes by position, one key over several lanes. Ranges of the 128-bit key space: `hashes`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _FOLDS: Final[dict[str, Callable[[Column, int], Column]]] = {
 
 
 def keyless_lane(rule: str, position: Column, lanes: int, backend: JavaBackend) -> Column:
-    """Round robin, random or sticky, from the record's place in the source alone."""
+    """Round robin, random or sticky, from the record's position in the source alone."""
     if rule == "round_robin":
         return F.pmod(position, F.lit(lanes))
     number = floor_divided(position, STICKY_RUN) if rule == "sticky" else position
@@ -65,11 +65,11 @@ def keyless_lane(rule: str, position: Column, lanes: int, backend: JavaBackend) 
 
 # One key over several lanes, as columns: what `placement.spread` does, by sub-key or by position.
 
-#: Lanes that all spreads of a contract may have together to be written out: Java leaves a method of more than 8,000
-#: bytes to its interpreter, and each of these takes more than 500.
+#: Lanes that all spreads of a contract may have together to be expanded in the expression: Java interprets
+#: methods of more than 8,000 bytes, and each of these takes more than 500.
 WRITTEN_OUT: Final = 10
-#: 17 bits hold every lane number there can be; 8 bits, every place in a set.
-LANE, PLACE = 17, 8
+#: 17 bits hold every lane number; 8 bits, every index into a set.
+LANE, INDEX = 17, 8
 
 
 def divided_lanes(overrides: Overrides) -> int:
@@ -79,7 +79,7 @@ def divided_lanes(overrides: Overrides) -> int:
 
 
 def most_lanes(overrides: Overrides) -> int:
-    """The most lanes that one key of the table has; 0 if none has several."""
+    """The most lanes that one key of the table has; 0 if no key has several."""
     sets = overrides.table.values.values() if overrides.table else ()
     return max((len(lanes) for lanes in sets if len(lanes) > 1), default=0)
 
@@ -89,11 +89,11 @@ def _count(spread: Spread) -> int:
 
 
 def by_position(position: Column, spread: Spread, home: Column, lanes: int) -> Column:
-    """Round robin over the set by place in the source."""
+    """Round robin over the set by position in the source."""
     turn = F.pmod(position, F.lit(_count(spread)))
     if spread.lanes is not None:
         return F.get(_listed(spread.lanes), turn.cast("int"))
-    # Counted upwards from home, the set goes past the last lane; in ascending order what went past it stands first.
+    # Counted upwards from home, the set goes past the last lane; in ascending order what went past it comes first.
     past = F.greatest(home + (_count(spread) - lanes), F.lit(0))
     return F.when(turn < past, turn).otherwise(home + turn - past)
 
@@ -106,29 +106,29 @@ def by_sub_key(
         return by_sub_key_among(sub_hash, _listed(spread.lanes), len(spread.lanes), backend, written_out=written_out)
     over, home = _count(spread), home.cast("int")
     if written_out:
-        return _of_few(sub_hash, over, lambda place: (home + place) % lanes)
+        return _of_few(sub_hash, over, lambda index: (home + index) % lanes)
     steps = F.sequence(F.lit(0), F.lit(over - 1))
     among = bound(home, lambda first: F.transform(steps, lambda step: (first + step) % lanes))
     return _of_many(sub_hash, among, backend)
 
 
 def by_sub_key_among(sub_hash: Column, among: Column, most: int, backend: JavaBackend, *, written_out: bool) -> Column:
-    """The same for arrays of lanes, none of which has more than so many."""
-    # Past the end of an array `get` is null, and the greatest of several numbers is that of those there are.
+    """The same for arrays of at most `most` lanes."""
+    # Past the end of an array `get` is null, and the greatest of several numbers ignores nulls.
     if written_out:
-        return _of_few(sub_hash, most, lambda place: F.get(among, place))
+        return _of_few(sub_hash, most, lambda index: F.get(among, index))
     return _of_many(sub_hash, among, backend)
 
 
 def _of_few(sub_hash: Column, count: int, lane_at: Callable[[Column], Column]) -> Column:
     number = low32(sub_hash)
-    places = [F.lit(place) for place in range(count)]
-    best = F.greatest(*(_packed(_score(_marked(number, lane_at(place))), place, PLACE) for place in places))
-    return lane_at(best.bitwiseAND(F.lit(2**PLACE - 1)).cast("int"))
+    indexes = [F.lit(index) for index in range(count)]
+    best = F.greatest(*(_packed(_score(_marked(number, lane_at(index))), index, INDEX) for index in indexes))
+    return lane_at(best.bitwiseAND(F.lit(2**INDEX - 1)).cast("int"))
 
 
 def _of_many(sub_hash: Column, among: Column, backend: JavaBackend) -> Column:
-    # A hash over Arrow may be in both, and Spark takes no such thing inside a function over an array.
+    # A hash over Arrow may be in both, and Spark does not allow that inside a function over an array.
     marked = F.zip_with(F.array_repeat(low32(sub_hash), F.size(among)), among, _marked)
     scored = F.transform(marked, _score) if backend == "static" else scores(marked)
     best = F.array_max(F.zip_with(scored, among, lambda score, lane: _packed(score, lane, LANE)))
@@ -150,7 +150,7 @@ def _marked(number: Column, lane: Column) -> Column:
 def _score(number: Column) -> Column:
     """murmur3's finaliser of a marked number: what murmur3 makes of no bytes at all, begun at that number.
 
-    Java's own conversions from and to 32 bits, because Spark's casts look at the value first.
+    Java's own conversions from and to 32 bits, because Spark's casts check the value first.
     """
     begun = static_call("java.lang.Long", "hashCode", "integer", number)
     score = static_call(MURMUR3, "hash32x86", "integer", F.lit(b""), F.lit(0), F.lit(0), begun)
@@ -158,7 +158,7 @@ def _score(number: Column) -> Column:
 
 
 def scores(numbers: Column) -> Column:
-    """The finaliser of every 32-bit number in an array, in steps that each have the number before them by name."""
+    """The finaliser of every 32-bit number in an array, in steps, each with the previous number bound to a name."""
     numbers = F.transform(numbers, lambda number: _times(_folded(number, 16), 0x85EBCA6B))
     numbers = F.transform(numbers, lambda number: _times(_folded(number, 13), 0xC2B2AE35))
     return F.transform(numbers, lambda number: _folded(number, 16))

@@ -4,7 +4,7 @@ A frame of messages has the contract's fields under their own names, and beside 
 
     keylane_key, keylane_value     bytes as they are, null as null
     keylane_time                   milliseconds, or null
-    keylane_headers                the headers that the record brought along
+    keylane_headers                the headers that the record had
     keylane_source                 its position as people read it: `topic/partition/offset`, `file/row`
     keylane_part, keylane_place    the same as numbers: the order that is kept
     keylane_position               what keyless rules read
@@ -103,7 +103,7 @@ def slotted(frame: DataFrame, streams: Sequence[tuple[str, int]], dead_lanes: in
 
 
 def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
-    """Give each dead letter the headers that say why it is one, after those it brought along."""
+    """Give each dead letter headers with the reason, after its own."""
     own = [
         F.struct(F.lit(f"{DEAD_PREFIX}{name}").alias("key"), value.cast("string").cast("binary").alias("value"))
         for name, value in about.items()
@@ -114,7 +114,7 @@ def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
 
 
 def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataFrame:
-    """What `spark.kafka_writer` is mapped over: by part (0 writers) as the source reads them, else by lane.
+    """What `spark.kafka_writer` is mapped over: by part (0 writers) as the source reads them, otherwise by lane.
 
     By lane, every slot's messages are in one task, in the order of the source. A position that is not `spelled` is
     left to the writer, who has its numbers: spelling takes Spark several times as long.
@@ -122,13 +122,11 @@ def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataF
     columns = {name: F.col(f"keylane_{name}") for name in WRITER_COLUMNS}
     if not spelled:
         columns["source"] = F.lit(None).cast("binary")
-    given = [column.alias(name) for name, column in columns.items()]
+    rows = frame.select(*(column.alias(name) for name, column in columns.items()))
     if not writers:
-        return frame.select(*given)
-    return (
-        frame.select(*given)
-        .repartitionById(writers, F.pmod("slot", F.lit(writers)).cast("int"))
-        .sortWithinPartitions("part", "place")
+        return rows
+    return rows.repartitionById(writers, F.pmod("slot", F.lit(writers)).cast("int")).sortWithinPartitions(
+        "part", "place"
     )
 
 
@@ -259,7 +257,7 @@ def offset_ranges(frame: DataFrame, topic: str) -> list[SourceFile]:
     ]
 
 
-#: Where a partition's offsets have to stay, for a place to hold them beside the partition.
+#: Offsets must be lower than this, so that a position can hold them beside the partition.
 MOST_OFFSETS: Final = 1 << 40
 
 
@@ -280,7 +278,7 @@ def rows_of_topic(
 
 
 def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
-    """The frame, and the number of its records, counted on the way once a job has run over it."""
+    """The frame, and the number of its records, counted by the job that runs over it."""
     seen = Observation()
     return frame.observe(seen, F.count(F.lit(1)).alias("records")), lambda: int(seen.get["records"])
 
@@ -291,7 +289,7 @@ def keyed_by_routing_key(frame: DataFrame) -> DataFrame:
 
 
 def about_dead_letters(contract: Contract, position: Mapping[str, Column]) -> dict[str, Column]:
-    """What a dead letter says of itself: the same columns for every batch, and slow to spell out in Python."""
+    """The headers of a dead letter: the same columns for every batch, and slow to build in Python."""
     whole = F.left(F.make_valid_utf8(F.col("keylane_value").cast("string")), F.lit(MESSAGE_LENGTH))
     why = {"reason": F.col("reason"), "message": explained(contract.spec.key.fields, whole)}
     by = {"contract": contract.metadata.name, "fingerprint": contract.fingerprint}

@@ -1,7 +1,7 @@
 """Hot keys and tables of a contract as look-ups by base key: literals while they are few, broadcast joins when many.
 
-A join here adds columns and nothing else: its keys are unique and every row of the frame stays, in its place. A column
-alone (`lane`) cannot join; `few_enough` says whether it can do without. What a rule then does: `decide`.
+A join here adds columns and nothing else: its keys are unique and every row of the frame stays, in order. A column
+alone (`lane`) cannot join; `few_enough` tells whether it needs to. What a rule then does: `decide`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def behaviours(overrides: Overrides) -> list[HotRule]:
 
 
 def few_enough(overrides: Overrides, *, joins: bool) -> bool:
-    """Whether the overrides fit into expressions, with or without the help of joins."""
+    """Whether the overrides fit into expressions, with or without joins."""
     if len(behaviours(overrides)) > FEW_BEHAVIOURS:
         return False
     return joins or all(len(look_up.values) <= FEW for look_up in _look_ups(overrides))
@@ -65,13 +65,13 @@ def few_enough(overrides: Overrides, *, joins: bool) -> bool:
 def _look_ups(overrides: Overrides) -> list[_LookUp]:
     order = {rule.where: i for i, rule in enumerate(behaviours(overrides))}
     listed = overrides.table.values if overrides.table else {}
-    found = [
+    look_ups = [
         _LookUp("pin", pa.int32(), {key: rule.pin for key, rule in overrides.hot.items() if rule.pin is not None}),
         _LookUp("behaviour", pa.int32(), {k: order[r.where] for k, r in overrides.hot.items() if r.pin is None}),
         _LookUp("table_lane", pa.int32(), {key: lanes[0] for key, lanes in listed.items() if len(lanes) == 1}),
         _LookUp("table_lanes", pa.list_(pa.int32()), {key: lanes for key, lanes in listed.items() if len(lanes) > 1}),
     ]
-    return [look_up for look_up in found if look_up.values]
+    return [look_up for look_up in look_ups if look_up.values]
 
 
 def by_literals(overrides: Overrides, base: Bytes) -> LookedUp:
@@ -83,7 +83,7 @@ def by_literals(overrides: Overrides, base: Bytes) -> LookedUp:
 def by_joins(frame: DataFrame, overrides: Overrides, base: Bytes) -> tuple[DataFrame, LookedUp]:
     """Few keys inside the expression, many by a join of the frame with a small table that every worker holds.
 
-    Each is a column of its own either way: every branch asks, and Spark shares nothing between branches.
+    Each is a column of its own either way: every branch reads it, and Spark shares nothing between branches.
     """
     look_ups = _look_ups(overrides)
     made = {look_up.name: _literal(look_up, base.binary) for look_up in look_ups if len(look_up.values) <= FEW}

@@ -1,12 +1,12 @@
 """Records without a lane: a dead letter each, or with the rest of their key, or the end of the route.
 
     dlq                a dead letter, and on with the next record: the key has a gap in its order
-    stop               nothing of the batch is written, and the route ends with the record's place and reason
-    dlq-and-park-key   a dead letter, and every later record of the same key one too, until somebody looks: no gap
+    stop               nothing of the batch is written, and the route ends with the record's position and reason
+    dlq-and-park-key   a dead letter, and every later record of the same key one too, until it is released: no gap
 
 The key of a record without a lane is its routing key, or the record's own key where there is none; a record with
-neither parks nothing. Which keys a batch parks, and from which place on, is found before it is written and goes into
-its plan, so that a batch that is made again parks the same. Both looks ahead read the batch once more; `dlq` does not.
+neither parks nothing. Which keys a batch parks, and from which position on, is determined before it is written and
+goes into its plan, so that a repeated batch parks the same keys. Only `dlq` does not read the batch once more for this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-#: Parked keys are broadcast to every task of every batch, and somebody is meant to look at each.
+#: Parked keys are broadcast to every task of every batch, and each needs a person's attention.
 MOST_PARKED: Final = 100_000
 _KEYS: Final = {"routing": "routing_key", "record": "keylane_key"}
 
@@ -42,16 +42,16 @@ def refuse_any(frame: DataFrame, batch: int) -> None:
     )
     if first:
         raise DataError.of(
-            f"a record of batch {batch} has no lane, which ends this route; nothing of the batch is written",
+            f"a record of batch {batch} has no lane, which ends this route; nothing of the batch was written",
             got=f"{first[0]['source']}: {first[0]['reason']}",
-            hint="--on-poison dlq writes it as a dead letter and goes on",
+            hint="--on-poison dlq writes it as a dead letter and continues",
         )
 
 
 def newly_parked(frame: DataFrame, before: Sequence[Parked]) -> tuple[Parked, ...]:
     """The keys that this batch parks, each from its first record without a lane on."""
     kind = F.when(F.col("routing_key").isNotNull(), F.lit("routing")).otherwise(F.lit("record"))
-    found = (
+    poisoned = (
         frame.where(F.col("reason").isNotNull())
         .select(
             kind.alias("kind"),
@@ -65,19 +65,19 @@ def newly_parked(frame: DataFrame, before: Sequence[Parked]) -> tuple[Parked, ..
         .limit(MOST_PARKED + 1)
         .collect()
     )
-    known = {(one.kind, one.key) for one in before}
-    rows = [(row["kind"], base64.b64encode(row["key"]).decode(), *row["at"]) for row in found]
+    known = {(key.kind, key.key) for key in before}
+    rows = [(row["kind"], base64.b64encode(row["key"]).decode(), *row["at"]) for row in poisoned]
     new = tuple(Parked(*row) for row in rows if row[:2] not in known)
     if len(known) + len(new) > MOST_PARKED:
-        got, hint = f"{len(known) + len(new)} keys", "this is no poison but a wrong contract: --on-poison dlq or stop"
-        raise DataError.of("more keys to park than anybody can look at", got=got, allowed=str(MOST_PARKED), hint=hint)
+        got, hint = f"{len(known) + len(new)} keys", "the contract is probably wrong; otherwise --on-poison dlq or stop"
+        raise DataError.of("too many keys to park", got=got, allowed=str(MOST_PARKED), hint=hint)
     return new
 
 
 def parked_away(frame: DataFrame, parked: Sequence[Parked]) -> DataFrame:
     """Give records of parked keys a reason, where they come after the record that parked it."""
     for kind in _KEYS:
-        own = [one for one in parked if one.kind == kind]
+        own = [key for key in parked if key.kind == kind]
         frame = _marked(frame, own, _KEYS[kind]) if own else frame
     return frame
 
@@ -85,9 +85,9 @@ def parked_away(frame: DataFrame, parked: Sequence[Parked]) -> DataFrame:
 def _marked(frame: DataFrame, parked: Sequence[Parked], column: str) -> DataFrame:
     table = pa.table(
         {
-            "parked_key": [base64.b64decode(one.key) for one in parked],
-            "parked_part": pa.array([one.part for one in parked], pa.int32()),
-            "parked_place": pa.array([one.place for one in parked], pa.int64()),
+            "parked_key": [base64.b64decode(entry.key) for entry in parked],
+            "parked_part": pa.array([entry.part for entry in parked], pa.int32()),
+            "parked_place": pa.array([entry.place for entry in parked], pa.int64()),
         }
     )
     look_up = frame.sparkSession.createDataFrame(table)
@@ -97,7 +97,7 @@ def _marked(frame: DataFrame, parked: Sequence[Parked], column: str) -> DataFram
 
 
 def _after() -> Column:
-    """Whether a record stands behind the one that parked its key, in the order of the source."""
+    """Whether a record comes after the one that parked its key, in the order of the source."""
     later = (F.col("keylane_part") > F.col("parked_part")) | (
         (F.col("keylane_part") == F.col("parked_part")) & (F.col("keylane_place") > F.col("parked_place"))
     )

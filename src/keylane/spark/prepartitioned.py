@@ -1,10 +1,10 @@
 """A frame of records that lie in lanes already, declared to Spark as such: a join by lane then moves none of them.
 
 Rule: lane i is read by one task, and all its rows carry the lane key of i, whose hash is i (`placement.lane_keys`). So
-the frame is what Spark would have made by an exchange by lane key, and it is claimed to be: its partitioning is
+the frame is what an exchange by lane key would give, and it is declared as such: its partitioning is
 `hashpartitioning(lane_key, n)`. The claim is true by construction, for a key that the rows themselves do not decide.
 
-Only the tried versions of Spark, in the driver's own process, have a way to say so. Elsewhere `claimed` gives the same
+Only the tried versions of Spark, in the driver's own process, can be given this. Elsewhere `claimed` gives the same
 rows without the claim: the same results, after an exchange.
 """
 
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 
 def can_claim() -> bool:
-    """Whether this Spark is one that can be told."""
+    """Whether this Spark accepts the claim."""
     return not is_remote() and pyspark.__version__.startswith(TRIED)
 
 
 def claimed(spark: SparkSession, lanes: Sequence[DataFrame], key: str) -> DataFrame:
     """The frames of lanes 0 to n-1, all of one schema, as one; `key` names the column that gets the lane key."""
     keys = lane_keys(len(lanes))
-    keyed = [one.withColumn(key, F.lit(number).cast("int")) for one, number in zip(lanes, keys, strict=True)]
+    keyed = [lane.withColumn(key, F.lit(number).cast("int")) for lane, number in zip(lanes, keys, strict=True)]
     if not can_claim():
-        return reduce(lambda one, other: one.unionAll(other), keyed)
-    return _told(spark, [one.coalesce(1) for one in keyed], key)
+        return reduce(lambda left, right: left.unionAll(right), keyed)
+    return _partitioned_by(spark, [lane.coalesce(1) for lane in keyed], key)
 
 
-def _told(spark: SparkSession, parts: Sequence[DataFrame], key: str) -> DataFrame:
+def _partitioned_by(spark: SparkSession, parts: Sequence[DataFrame], key: str) -> DataFrame:
     from pyspark.sql.classic.column import _to_seq
     from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
     context: Any = spark.sparkContext
     java, session = context._jvm, spark._jsparkSession
-    rows = [one._jdf.queryExecution().toRdd() for one in parts]
-    if any(one.getNumPartitions() != 1 for one in rows):
-        raise SparkError.of("a lane is not read by one task", hint="an error in keylane, please report")
+    rows = [part._jdf.queryExecution().toRdd() for part in parts]
+    if any(rdd.getNumPartitions() != 1 for rdd in rows):
+        raise SparkError.of("a lane is not read by one task", hint="a bug in keylane; please report it")
     # Within a lane the key is one value, so the rows are in its order too: no sort is needed either.
     plan = parts[0].sort(key)._jdf.queryExecution().analyzed()
     attributes = plan.output()
@@ -75,4 +75,4 @@ def _told(spark: SparkSession, parts: Sequence[DataFrame], key: str) -> DataFram
     try:
         return ClassicFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(session, relation), spark)
     except PySparkException as error:
-        raise SparkError.of("Spark cannot be told how the lanes lie", got=str(error)) from error
+        raise SparkError.of("Spark does not accept the partitioning of the lanes", got=str(error)) from error

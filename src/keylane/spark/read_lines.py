@@ -3,7 +3,7 @@
 Spark's own readers of these formats give a record neither a row number nor its bytes, drop what they cannot use, and
 take a line with two objects for one. So lines are read as text, numbered, and parsed by expressions that have to
 account for the whole line; what they cannot account for is marked, and becomes a dead letter. A record that runs over
-several lines is not one. Parquet is read in `files`.
+several lines is not one. Parquet: `read_parquet`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import csv
 import json
 import re
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from keylane.spark.read_parquet import SourceFile
 
-#: An escape of half a character: Spark would put a question mark in its place, and the key would be another.
+#: An escape of half a character: Spark would replace it by a question mark, and the key would be another.
 _HIGH, _LOW = r"\\u[dD][89aAbB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _HALF_CHARACTER: Final = rf"(?<!\\)(?:\\\\)*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
 _CORRUPT: Final = "keylane_corrupt"
@@ -52,7 +53,7 @@ _HEADER_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Lines with their places; and how many each file has: of all, and of blank ones."""
+    """Lines with their positions; how many each file has, and how many are blank in all."""
 
     frame: DataFrame
     rows: tuple[int, ...]
@@ -127,10 +128,10 @@ def _fields(kinds: Mapping[str, DataType]) -> StructType:
 def _json_schema(
     spark: SparkSession, files: Sequence[SourceFile], known: StructType | None, needed: Mapping[str, DataType]
 ) -> StructType:
-    found = _inferred(spark, [address(file) for file in files])
-    found = checked_columns(StructType([f for f in found.fields if f.name != _CORRUPT]), files[0].name)
-    found = StructType([StructField(f.name, _key_type(f.dataType, needed.get(f.name))) for f in found.fields])
-    schema = widened(known or found, found)
+    new = _inferred(spark, [address(file) for file in files])
+    new = checked_columns(StructType([f for f in new.fields if f.name != _CORRUPT]), files[0].name)
+    new = StructType([StructField(f.name, _key_type(f.dataType, needed.get(f.name))) for f in new.fields])
+    schema = widened(known or new, new)
     assert isinstance(schema, StructType)
     return StructType(schema.fields + [f for f in _fields(needed).fields if f.name not in schema.names])
 
@@ -138,13 +139,13 @@ def _json_schema(
 def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
     """The columns that Spark finds in JSON lines. Given lines, not files, it does not mind a name that is there twice.
 
-    One such record would else stop all others. Of two values under one name the last one counts, as in most parsers.
+    One such record would otherwise stop all others. Of two values of one name the last counts, as in most parsers.
     """
     reader: Any = spark.read.option("columnNameOfCorruptRecord", _CORRUPT)
     lines: Any = spark.read.text(addresses)
     strings = getattr(lines._jdf, "as")(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
-    found = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001
-    single = _single_names(StructType.fromJson(found))
+    inferred = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001
+    single = _single_names(StructType.fromJson(inferred))
     assert isinstance(single, StructType)
     return single
 
@@ -162,17 +163,17 @@ def _single_names(kind: DataType) -> DataType:
     return StructType([StructField(name, mine) for name, mine in kinds.items()])
 
 
-def _key_type(found: DataType, needed: DataType | None) -> DataType:
-    """The type of a field that a key is made of: one odd record must not give all others a type that is no key's."""
-    if needed is None or (isinstance(needed, StringType) and isinstance(found, StringType | LongType)):
-        return found
+def _key_type(inferred: DataType, needed: DataType | None) -> DataType:
+    """The type of a field of the key: one odd record must not give all others a type that a key cannot have."""
+    if needed is None or (isinstance(needed, StringType) and isinstance(inferred, StringType | LongType)):
+        return inferred
     return needed
 
 
 def _numbered(spark: SparkSession, files: Sequence[SourceFile], *, header: bool) -> _Lines:
-    """Every line with its place. Two passes: a line's number is known only when those before it are counted.
+    """Every line with its position. Two passes: a line's number is known only when those before it are counted.
 
-    Spark reads a file in splits, and tells for each line in which split it stands. The first pass counts the lines of
+    Spark reads a file in splits, and reports for each line in which split it is. The first pass counts the lines of
     the splits; the second numbers them. Both see the same splits: the session fixes what they depend on.
     """
     meta = F.col("_metadata")
@@ -190,14 +191,14 @@ def _numbered(spark: SparkSession, files: Sequence[SourceFile], *, header: bool)
         .collect()
     )
     table, rows = _split_table([tuple(split) for split in splits], files)
-    if not table:  # files without a line: a frame of lines there is, but nothing to join it with
+    if not table:  # files without a line: there is nothing to join the frame with
         return _Lines(text.select(LINE, F.lit(0).cast("bigint").alias(PLACE)), rows, 0)
     numbers = local(spark, **{name: [row[n] for row in table] for n, name in enumerate(_SPLIT_COLUMNS)})
     nth = F.col("keylane_at") - F.col("keylane_first_at")
     row = F.col("keylane_first_row") + nth
     frame = (
         text.join(F.broadcast(numbers), ["keylane_url", "keylane_start"])
-        # A split that was cut otherwise in the second pass loses its lines here, and the records do not add up.
+        # A split with other bounds in the second pass loses its lines here, and the records do not add up.
         .where((nth >= 0) & (nth < F.col("keylane_lines")))
         .where(~blank & (row >= int(header)))
         .select(LINE, place_of(F.col("keylane_file"), row).alias(PLACE))
@@ -236,7 +237,7 @@ def _header(file: SourceFile) -> tuple[str, ...]:
             head = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError.of(f"{file.path} cannot be read as CSV", got=str(error).splitlines()[0]) from error
-    # The line ends that Spark knows: `splitlines` would cut a name at other signs.
+    # The line ends that Spark knows: `splitlines` would cut a name at other characters.
     line = re.split(r"\r\n|\r|\n", head, maxsplit=1)[0]
     names = tuple(next(csv.reader([line]), []))
     if head.strip() and (not names or len(set(names)) < len(names) or not all(names) or line.count('"') % 2):
@@ -276,7 +277,4 @@ def _csv_column(field: StructField, records: Sequence[Column], shapes: Sequence[
 
 
 def _any(conditions: Sequence[Column]) -> Column:
-    found = F.lit(False)
-    for condition in conditions:
-        found = found | condition
-    return found
+    return reduce(lambda a, b: a | b, conditions, F.lit(False))

@@ -2,7 +2,7 @@
 
 The position is one integer, `file << 40 | row`: it sorts as the source does, and survives a shuffle in eight bytes.
 Parquet is read here; JSON lines and CSV, which are lines before they are records, in `read_lines`. Which files make a
-batch is Spark's file source's to say (`pipelines.route`); where the records go is `frames.route`'s.
+batch is decided by Spark's file source (`pipelines.route`); where the records go is `frames.route`'s.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-# How the columns of a stream may change from batch to batch: they may become more, and none ever changes its type.
+# How the columns of a stream may change from batch to batch: columns may be added, and none changes its type.
 
-#: Columns that keylane gives a record. A source that keylane wrote has them from its last hop: they are made anew.
+#: Columns that keylane adds to a record. A source that keylane wrote already has them: they are replaced.
 GIVEN: Final = ("keylane_offset", "keylane_source")
-#: Columns that are folders in the target, so no record may have them inside.
+#: Columns that are folders in the target, so a record may not have them.
 FOLDERS: Final = ("stream", "lane")
 
 _WIDTHS: Final[dict[type[DataType], int]] = {ByteType: 1, ShortType: 2, IntegerType: 4, LongType: 8}
@@ -62,13 +62,13 @@ def checked_columns(schema: StructType, where: str) -> StructType:
 
 def merged(known: StructType, new: StructType, where: str) -> StructType:
     """The known columns and the new ones; a known column of another type is an error that names the file."""
-    given = checked_columns(new, where)
-    for column in given.fields:
+    checked = checked_columns(new, where)
+    for column in checked.fields:
         before = _field(known, column.name)
         if before is not None and not _reads_as(column.dataType, before.dataType):
             got, allowed = column.dataType.simpleString(), before.dataType.simpleString()
             raise DataError.of(f"{where}: column {column.name!r} has changed its type", got=got, allowed=allowed)
-    return StructType(known.fields + [field for field in given.fields if _field(known, field.name) is None])
+    return StructType(known.fields + [field for field in checked.fields if _field(known, field.name) is None])
 
 
 def widened(known: DataType, new: DataType) -> DataType:
@@ -99,7 +99,7 @@ def _reads_as(new: DataType, known: DataType) -> bool:
 
 
 def _bare(kind: DataType) -> DataType:
-    """The type without its promises about nulls."""
+    """The type without nullability."""
     if isinstance(kind, StructType):
         return StructType([StructField(f.name, _bare(f.dataType)) for f in kind.fields])
     if isinstance(kind, ArrayType):
@@ -110,11 +110,11 @@ def _bare(kind: DataType) -> DataType:
 
 
 def _known_type(kind: DataType) -> DataType:
-    """A column without a type, because it holds nothing but nulls, is text: the type that can take whatever comes."""
+    """A column of nulls only has no type, and becomes text: the type that can hold anything."""
     return StringType() if isinstance(kind, NullType) else _bare(kind)
 
 
-#: Columns that a frame of records has while it is on its way. The source's own columns may not be called so.
+#: Temporary columns of a frame of records. A column of the source may not have such a name.
 PLACE: Final = "keylane_place"
 POSITION: Final = "keylane_position"
 LINE: Final = "keylane_line"
@@ -129,7 +129,7 @@ _ROW_BITS: Final = 40
 class SourceFile:
     """A file of a batch: its path, that path as Spark's metadata spells it, and its name in the source.
 
-    `values` are the columns that are written in its path, as in `day=2026-11-15/`: text, for a path has no types.
+    `values` are the columns in its path, as in `day=2026-11-15/`: text, because a path has no types.
     """
 
     path: str
@@ -168,12 +168,12 @@ def place_of(file: Column, row: Column) -> Column:
 
 
 def picked(values: Sequence[Any], kind: str, index: Column) -> Column:
-    """The value of a Python list at an index. One constant, however long the list: no join, no chain of cases."""
+    """The value of a Python list at an index. One constant, without a join or a chain of cases."""
     return F.get(F.from_json(F.lit(json.dumps(list(values))), f"array<{kind}>"), index)
 
 
 def local(spark: SparkSession, **columns: list[Any]) -> DataFrame:
-    """A small frame of values at hand, for a broadcast; handed over as Arrow, so that no job is run for it."""
+    """A small frame of local values, for a broadcast; passed as Arrow, which runs no job."""
     return spark.createDataFrame(pa.table({name: _typed(values) for name, values in columns.items()}))
 
 
@@ -183,7 +183,7 @@ def _typed(values: list[Any]) -> pa.Array:
 
 
 def address(file: SourceFile) -> str:
-    """A path as Spark's readers take it: on this file system, and `[1]` in it no pattern."""
+    """A path for Spark's readers: on the local file system, with the characters of patterns escaped."""
     return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", file.path)
 
 
@@ -215,9 +215,9 @@ def _columns(spark: SparkSession, file: SourceFile) -> StructType:
     try:
         return spark.read.parquet(address(file)).schema
     except AnalysisException as error:
-        nanos = "Spark's times are microseconds: write them so, as pyarrow does with coerce_timestamps='us'"
+        nanos = "Spark has microseconds: write the file with them, in pyarrow by coerce_timestamps='us'"
         hint = nanos if "NANOS" in str(error) else ""
-        what = f"Spark does not know the columns of {file.path}"
+        what = f"Spark cannot read the columns of {file.path}"
         raise DataError.of(what, got=first_line(str(error)), hint=hint) from error
 
 
@@ -247,27 +247,27 @@ def _positions(rows: Sequence[int], before: int) -> Column:
 def _footer(file: SourceFile) -> tuple[int, str]:
     """How many rows a Parquet file has, and the shape of its columns as one text."""
     try:
-        found = pq.read_metadata(file.path)
-        return found.num_rows, str(found.schema.to_arrow_schema().remove_metadata())
+        footer = pq.read_metadata(file.path)
+        return footer.num_rows, str(footer.schema.to_arrow_schema().remove_metadata())
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError.of(
             f"{file.path} cannot be read as Parquet",
             got=str(error).splitlines()[0],
-            hint="put a readable file in its place: the route has seen this name already, and goes on from it",
+            hint="replace it with a readable file of the same name: the route continues from there",
         ) from error
 
 
 def schema_of(text: str | None) -> StructType | None:
-    """Columns and types as given. Spark reads them, so it has to be up."""
+    """Columns and types of a DDL text. Spark parses it, so it has to be up."""
     try:
-        given = None if text is None else DataType.fromDDL(text)
+        schema = None if text is None else DataType.fromDDL(text)
     except PySparkException:
-        given = NullType()
-    if given is None or isinstance(given, StructType):
-        return given
+        schema = NullType()
+    if schema is None or isinstance(schema, StructType):
+        return schema
     raise UsageError.of("not a list of columns and types", got=text, allowed="'id bigint, at timestamp'")
 
 
 def schema_from_json(text: str) -> StructType | None:
-    """Columns as a target has written them down; None before its first batch."""
+    """Columns as a target recorded them; None before its first batch."""
     return StructType.fromJson(json.loads(text)) if text else None

@@ -6,7 +6,7 @@
     scan_messages  messages of a lane each -> Scan
     read_columns, read_line_columns   some columns of many files as rows, each with its position among all
 
-Only the columns that are asked for are read. Positions run over the files in the order of their names. What the records
+Only the requested columns are read. Positions run over the files in the order of their names. What the records
 of a route need beyond that, whole and marked: `read_parquet`, `read_lines`. Who scans: `systems.endpoint.Endpoint`.
 """
 
@@ -127,9 +127,9 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The frame; how many positions there are, and how many records, where that is known without the frame.
+    """The frame; how many positions there are, and how many records, where that is known without running a job.
 
-    The frame has the columns that were asked for, `keylane_position` where it was, `keylane_lane` where files lie in
+    The frame has the requested columns, `keylane_position` where requested, `keylane_lane` where files lie in
     lanes, and `keylane_malformed` where a record may be unreadable.
     """
 
@@ -259,7 +259,7 @@ def read_columns(
     *,
     positions: bool,
 ) -> Rows:
-    """These columns of Parquet files; `rows` and `shapes` are what their footers say."""
+    """These columns of Parquet files; `rows` and `shapes` are what their footers hold."""
     schema = _common(spark, files, shapes, wanted)
     read = spark.read.schema(schema).parquet(*map(address, files))
     in_paths = [name for name in wanted if name not in schema.names]
@@ -306,7 +306,7 @@ def _numbered(spark: SparkSession, read: DataFrame, files: Sequence[SourceFile])
 
 
 def _from_paths(files: Sequence[SourceFile], names: Sequence[str], file: Column) -> list[Column]:
-    return [picked([one.values.get(name) for one in files], "string", file).alias(name) for name in names]
+    return [picked([source.values.get(name) for source in files], "string", file).alias(name) for name in names]
 
 
 def _lanes(lanes: Sequence[int] | None, file: Column) -> list[Column]:
@@ -316,7 +316,7 @@ def _lanes(lanes: Sequence[int] | None, file: Column) -> list[Column]:
 def _common(
     spark: SparkSession, files: Sequence[SourceFile], shapes: Sequence[str], wanted: Sequence[str]
 ) -> StructType:
-    """The wanted columns as all files have them: of one type, or of the widest whole number among them."""
+    """The wanted columns as all files have them: of one type, or of the widest integer type among them."""
     found: dict[str, DataType] = {}
     seen: dict[str, None] = {}
     for shape, file in dict(zip(shapes, files, strict=True)).items():

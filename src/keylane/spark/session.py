@@ -1,8 +1,7 @@
 """A local session that is right by itself, and what a session of the user's own lacks.
 
 `local_session()` is what every command uses when it is given no session. One that a user brings is used as it is:
-`missing_in` says what is missing in it, and nothing is changed. Which Java: `java`. Why the second start is
-quick: `jvm`.
+`missing_in` reports what it lacks, and nothing is changed. Which Java, and why the second start is quick: `jvm`.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ GIB: Final = 2**30
 QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
 CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 OPTIONS: Final = "spark.driver.extraJavaOptions"
-#: What Java says of a module that Spark asks for, at every start; and what Spark's sketches say of Java.
+#: Warnings of Java about a module that Spark loads, at every start; and of Spark's sketches about Java.
 NOISE: Final = (b"WARNING: Using incubator modules", b"Warning: Java versions > Java 11 can only operate")
-#: These print the Java stack of every error, also of one that is caught.
+#: These print the Java stack trace of every error, even of one that is caught.
 CHATTY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _ON_EVERY_MACHINE: Final = "to a Python that has keylane on every machine"
 
@@ -45,8 +44,8 @@ def local_session(
 ) -> SparkSession:
     """The session of this process: the one it has, or a new one on this machine (or on `master`).
 
-    Under `spark-submit` the new one is as that was told. Else `conf` goes before everything that is set here, except
-    Java options, which are added to.
+    Under `spark-submit` the new one has the settings of that. Otherwise `conf` overrides everything that is set here,
+    except Java options, which are appended.
     """
     existing = existing_session()
     if existing is not None:
@@ -54,8 +53,8 @@ def local_session(
     try:
         return _submitted_session(master, conf or {}) if is_submitted() else _new_session(master, conf or {}, app)
     except (PySparkException, Py4JError) as error:
-        hint = "look at the master and the settings; Java's own words are above"
-        raise SparkError.of("Spark does not start", got=cause(str(error)), hint=hint) from error
+        hint = "check the master and the settings; the messages of Java are above"
+        raise SparkError.of("Spark did not start", got=cause(str(error)), hint=hint) from error
 
 
 def is_submitted() -> bool:
@@ -64,7 +63,7 @@ def is_submitted() -> bool:
 
 
 def _submitted_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """As `spark-submit` was told, and nothing else."""
+    """With the settings of `spark-submit`, and nothing else."""
     builder = SparkSession.builder.config(map=dict(conf))
     return (builder.master(master) if master else builder).getOrCreate()
 
@@ -92,18 +91,18 @@ def existing_session() -> SparkSession | None:
 
 
 def tasks_running() -> tuple[int, int]:
-    """Of the stages that Spark is at: how many tasks are done, and how many there are. None where there is no Spark."""
+    """Tasks done and tasks in all of the active stages; zero without a Spark context."""
     context = SparkContext._active_spark_context  # noqa: SLF001
     if context is None:
         return 0, 0
     tracker = context.statusTracker()
-    stages = [found for stage in tracker.getActiveStageIds() if (found := tracker.getStageInfo(stage)) is not None]
+    stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
     return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
 
 @contextmanager
 def active_session_kept() -> Iterator[None]:
-    """Leave the session that is active in Python as it was: PySpark lets each one that makes a frame take its place."""
+    """Leave the session that is active in Python as it was: PySpark activates each one that makes a frame."""
     before = SparkSession._activeSession  # noqa: SLF001
     try:
         yield
@@ -112,7 +111,7 @@ def active_session_kept() -> Iterator[None]:
 
 
 def missing_in(spark: SparkSession) -> list[str]:
-    """What a session lacks that keylane's own would have, each with what to do about it. Nothing is changed."""
+    """What a session lacks that keylane's own would have, each with a fix. Nothing is changed."""
     return [*_missing_anywhere(spark), *([] if is_remote() else _missing_in_classic(spark))]
 
 
@@ -122,7 +121,7 @@ def _missing_anywhere(spark: SparkSession) -> list[str]:
     if zone not in {"UTC", "Etc/UTC", "Z", "GMT"}:
         out.append(f"time zone is {zone}: times in files are read in it; set spark.sql.session.timeZone=UTC")
     if not spark.version.startswith(TRIED):
-        out.append(f"Spark is {spark.version}: keylane was tried on {TRIED[0]}x, and takes slower ways elsewhere")
+        out.append(f"Spark is {spark.version}: keylane was tried on {TRIED[0]}x, and is slower elsewhere")
     return out
 
 
@@ -136,16 +135,14 @@ def _missing_in_classic(spark: SparkSession) -> list[str]:
 
 
 def _other_python(workers: str, *, on_this_machine: bool) -> list[str]:
-    """Python workers that are not this Python. On a cluster a path that somebody has set is theirs to know."""
-    found = Path(shutil.which(workers) or workers)
+    """Python workers that are not this Python. On a cluster a path that was set explicitly is trusted."""
+    python = Path(shutil.which(workers) or workers)
     # `python` and `python3` of one environment are one Python; of two they may be links to one, and yet differ.
-    is_this = (found.parent, found.resolve()) == (Path(sys.executable).parent, Path(sys.executable).resolve())
+    is_this = (python.parent, python.resolve()) == (Path(sys.executable).parent, Path(sys.executable).resolve())
     if is_this or (not on_this_machine and os.environ.get("PYSPARK_PYTHON")):
         return []
     which = f"={sys.executable}" if on_this_machine else f" {_ON_EVERY_MACHINE}"
-    return [
-        f"Python workers run {workers!r}, and not this Python; set PYSPARK_PYTHON{which} before the session is made"
-    ]
+    return [f"Python workers run {workers!r}, not this Python; set PYSPARK_PYTHON{which} before the session is created"]
 
 
 def _settings(target: str, given: dict[str, str]) -> dict[str, str]:
@@ -185,10 +182,10 @@ def _is_near(target: str) -> bool:
 
 
 def _launch(conf: SparkConf) -> None:
-    """Start Java as PySpark does, with what it prints led past one line of noise.
+    """Start Java as PySpark does, and filter known noise from its output.
 
-    Led through pipes of our own, it also cannot hold those of our caller open while it writes its archive: whoever
-    reads our output sees its end when we end.
+    Pipes of our own also keep Java from holding the caller's open while it writes its archive: a reader of our
+    output sees its end when we exit.
     """
     launch: Any = java_gateway.launch_gateway
     pipes = {name: _passed_on_to(name) for name in ("stdout", "stderr")}
@@ -210,7 +207,7 @@ def _pass_on(reader: int, name: str) -> None:
     with os.fdopen(reader, "rb") as lines:
         for line in lines:
             if not line.startswith(NOISE):
-                # Looked up for each line: a program may have put something else in its place.
+                # Looked up for each line: a program may have replaced the stream.
                 getattr(sys, name).write(line.decode(errors="replace"))
                 getattr(sys, name).flush()
 
@@ -220,9 +217,9 @@ def _cores() -> int:
 
 
 def _memory() -> int:
-    """Half of what there is, from 1 to 8 GiB."""
-    there_is = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 * GIB
-    return max(GIB, min(8 * GIB, min(there_is, _container_limit()) // 2))
+    """Half of the memory, from 1 to 8 GiB."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 * GIB
+    return max(GIB, min(8 * GIB, min(physical, _container_limit()) // 2))
 
 
 def _container_limit() -> int:

@@ -1,10 +1,10 @@
-"""A streaming query, run to its end or stopped between two batches, so that nothing has to be made twice.
+"""A streaming query, run to its end or stopped between two batches, so that no batch has to be repeated.
 
     run_query          a stream and the body of its batches, until it ends, fails or is asked to stop
     file_names         files as they appear, as a stream of names: their contents are not read
     check_checkpoint   whether a checkpoint is the one that a target was written with
 
-`query.stop()` cuts the batch that is running, and one that has just ended is then not committed: both are made again at
+`query.stop()` interrupts the running batch, and one that has just ended is then not committed: both are repeated at
 the next start. The gate lets a running batch end and holds the next one back. Knows nothing of what a batch does.
 """
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS: Final = 0.02
 _EVERY: Final = re.compile(r"\d{1,9} (milli)?seconds?|\d{1,9} (minute|hour|day)s?")
-#: Spark never reads a file that is older than this, counted from the newest it has seen. No file is.
+#: Spark ignores files older than this, relative to the newest it has seen: far enough for any file.
 _ANY_AGE: Final = "36500d"
 _FILE_COLUMNS: Final = "path string, modificationTime timestamp, length bigint, content binary"
 
 
 class StopRequestedError(Exception):
-    """Raised in a batch that came after the stop was asked for. It has done nothing; the next start begins with it."""
+    """Raised in a batch that begins after a stop was requested. It did nothing; the next start begins with it."""
 
 
 @dataclass(slots=True)
 class Gate:
-    """The body of `foreachBatch`, with a door before it."""
+    """The body of `foreachBatch`, which can be closed between two batches."""
 
     body: Callable[[DataFrame, int], None]
     closed: threading.Event = field(default_factory=threading.Event)
@@ -54,7 +54,7 @@ class Gate:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run the body, unless the gate is closed."""
-        self.busy = True  # before the question, so that `stop` cannot miss it
+        self.busy = True  # before the check, so that `stop` cannot miss it
         try:
             if self.closed.is_set():
                 raise StopRequestedError(batch)  # noqa: TRY301  as every other end of a batch
@@ -116,13 +116,13 @@ def run_query(frame: DataFrame, body: Callable[[DataFrame, int], None], checkpoi
 
 
 def check_every(text: str) -> None:
-    """Refuse what is no interval between two batches."""
+    """Refuse a text that is not an interval."""
     if not _EVERY.fullmatch(text):
         raise UsageError.of("not a length of time", got=text, allowed="a number and a unit: 500 milliseconds, 1 minute")
 
 
 def file_names(spark: SparkSession, folder: str, pattern: str, most: int) -> DataFrame:
-    """Files as they appear: names, ages and sizes, at most so many a batch. Their contents are not even asked for.
+    """Files as they appear: names, ages and sizes, at most `most` a batch. Their contents are not even asked for.
 
     Letters of the pattern are of either case, as for whoever lists the same files without Spark.
     """
@@ -140,7 +140,7 @@ def file_names(spark: SparkSession, folder: str, pattern: str, most: int) -> Dat
 
 
 def query_id(checkpoint: Path) -> str:
-    """The identity that Spark gave the query when its checkpoint was made; nothing when there is none."""
+    """The id that Spark gave the query when its checkpoint was created; empty when there is no checkpoint."""
     try:
         return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError):
@@ -148,14 +148,14 @@ def query_id(checkpoint: Path) -> str:
 
 
 def check_checkpoint(checkpoint: Path, batch: int, query: str) -> None:
-    """A target that has records needs the checkpoint that says which; `batch` and `query` are of its last batch."""
+    """Refuse a checkpoint that the target was not written with; `batch` and `query` are of its last batch."""
     known = query_id(checkpoint)
     if batch >= 0 and known != query:
         raise TargetError.of(
-            "the target has records, but not the Spark checkpoint that says which they are",
+            "the target has records, but the Spark checkpoint is not the one they were written with",
             got=known or f"no checkpoint in {checkpoint}",
             allowed=query,
-            hint="restore the checkpoint folder, or begin a new route into a new target",
+            hint="restore the checkpoint folder, or start a new route into a new target",
         )
     if not known and (checkpoint / "offsets").exists():
-        raise TargetError.of("the Spark checkpoint is damaged: its metadata is gone", got=str(checkpoint))
+        raise TargetError.of("the Spark checkpoint is damaged: its metadata is missing", got=str(checkpoint))

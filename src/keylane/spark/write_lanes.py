@@ -1,8 +1,8 @@
 """Records of a batch -> one staged Parquet file for each lane, sorted by source and numbered; and the dead letters.
 
-One task writes one lane: the rows are shuffled by lane, sorted by their place in the source, and numbered as they pass,
-all in Spark's own code. What the files hold is then read from their footers, not from what the tasks say of themselves.
-Letting a staged batch happen is in `systems.folders.folder`.
+One task writes one lane: the rows are shuffled by lane, sorted by their position in the source, and numbered on the
+way, all in Spark's own code. What the files hold is then read from their footers, not from what the tasks report.
+Committing a staged batch is in `systems.folders.folder`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: The last 33 bits of Spark's increasing id count the rows of a task.
 _ROW_IN_TASK: Final = (1 << 33) - 1
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
-#: Delta encodings: the numbers that keylane adds cost next to nothing. Every reader of this decade knows them.
+#: Delta encodings: the numbers that keylane adds cost next to nothing. Every current reader supports them.
 _PARQUET: Final = {"parquet.writer.version": "v2", "compression": "snappy"}
 MESSAGE_LENGTH: Final = 512
 
@@ -41,7 +41,7 @@ _MESSAGES: Final = {
     Reason.EMPTY_KEY: "the key is empty, and the contract rejects empty keys",
     Reason.MALFORMED_KEY: "a field of the key does not fit its encoding",
     Reason.MISSING_FIELD: "a field that the lane depends on is missing",
-    Reason.NOT_IN_TABLE: "the contract's table does not know this key",
+    Reason.NOT_IN_TABLE: "the key is not in the contract's table",
     Reason.NO_POSITION: "the lane depends on the source position, and there is none",
     Reason.MALFORMED_RECORD: "the record cannot be read as one of this source",
     Reason.PARKED_KEY: "an earlier record of this key is a dead letter, and the route parks such keys",
@@ -50,7 +50,7 @@ _MESSAGES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LaneFile:
-    """A staged file: whose lane it is, how many records it has."""
+    """A staged file: its stream and lane, and how many records it has."""
 
     stream: str
     lane: int
@@ -69,7 +69,7 @@ def decided(batch: Batch, router: Router) -> DataFrame:
 
 
 def _aside(name: str) -> str:
-    """The name of a source's column on its way: one that is called as routing's own steps aside until it is written."""
+    """The temporary name of a source's column: one with a name that routing adds is renamed until it is written."""
     return f"keylane_its_{name}" if name.lower() in ADDED else name
 
 
@@ -96,8 +96,7 @@ def write_lanes(
         *map(column_named, batch.columns), offset.alias("keylane_offset"), _source(names).alias("keylane_source")
     )
     records.write.options(**_PARQUET).parquet(f"file://{folder}")
-    found = [(slots[number], path) for number, path in _parts(folder)]
-    files = [LaneFile(stream, lane, path, pq.read_metadata(path).num_rows) for (stream, lane), path in found]
+    files = [LaneFile(*slots[number], path, pq.read_metadata(path).num_rows) for number, path in _parts(folder)]
     return [_checked(file, starts) for file in files if file.records]
 
 
@@ -154,13 +153,13 @@ def _as_json(columns: Sequence[str]) -> Column:
 
 
 def _message(batch: Batch, router: Router) -> Column:
-    """What is wrong, with the key that was got; without control characters, and never long."""
+    """What is wrong, with the key; without control characters, and shortened."""
     keys = [name for name in router.contract.spec.key.fields if name in batch.columns]
     return explained(keys, _line_shown(batch))
 
 
 def explained(keys: Sequence[str], whole: Column) -> Column:
-    """Why a record has no lane, with what was got: the fields of its key, or the whole of one that cannot be read."""
+    """Why a record has no lane, with the fields of its key, or the whole of one that cannot be read."""
     text = F.col("reason")
     for reason, words in _MESSAGES.items():
         text = F.when(F.col("reason") == str(reason), F.lit(words)).otherwise(text)
@@ -174,12 +173,12 @@ def _line_shown(batch: Batch) -> Column:
 
 
 def _parts(folder: Path) -> list[tuple[int, Path]]:
-    found = [(_PART.fullmatch(path.name), path) for path in sorted(folder.iterdir())]
-    return [(int(name[1]), path) for name, path in found if name]
+    matches = [(_PART.fullmatch(path.name), path) for path in sorted(folder.iterdir())]
+    return [(int(name[1]), path) for name, path in matches if name]
 
 
 def _checked(file: LaneFile, starts: Mapping[str, Sequence[int]]) -> LaneFile:
-    """The file, when its offsets are the ones it should have by its own footer."""
+    """The file, if the offsets in its footer are the expected ones."""
     first, (low, high) = starts[file.stream][file.lane], _offsets(file.path)
     if (low, high) != (first, first + file.records - 1):
         raise CountError.of(
@@ -194,5 +193,5 @@ def _offsets(path: Path) -> tuple[int, int]:
     footer = pq.read_metadata(path)
     columns = {footer.schema.column(n).path: n for n in range(footer.num_columns)}
     number = columns["keylane_offset"]
-    found = [footer.row_group(n).column(number).statistics for n in range(footer.num_row_groups)]
-    return min(one.min for one in found), max(one.max for one in found)
+    groups = [footer.row_group(n).column(number).statistics for n in range(footer.num_row_groups)]
+    return min(group.min for group in groups), max(group.max for group in groups)

@@ -1,7 +1,7 @@
 """Atomic writes, locks, and which process a pid is: what journals and folders are built on. POSIX file systems only.
 
 A file is written under another name, forced to the disk and renamed; a rename within one file system is one step for
-everybody who looks. Which files there are, and why in that order: `folders`.
+every reader. Which files there are, and why in that order: `folders`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Swap two folders in one step: whoever looks sees one or the other under a name, never neither or both."""
+    """Swap two folders in one step: a reader sees one or the other under a name, never neither or both."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:
         raise _cannot_exchange(one)
@@ -69,20 +69,20 @@ def exchange(one: Path, other: Path) -> None:
 
 def _cannot_exchange(path: Path) -> TargetError:
     return TargetError.of(
-        "this file system cannot exchange two folders in one step, and nothing less is safe for readers",
+        "this file system cannot exchange two folders in one step, which readers depend on",
         got=str(path),
         allowed="ext4, XFS, Btrfs, tmpfs on Linux",
         hint="larger batches make fewer files: --max-files",
     )
 
 
-# Which process has a number: its start time tells it from a later one with the same number.
+# Which process has a pid: its start time distinguishes it from a later one with the same pid.
 
 PROC = Path("/proc")
 
 
 def started(pid: int) -> str | None:
-    """When a process started, in the system's own count; None when it is gone, a zombie, or not to be seen."""
+    """When a process started, in the units of the system; None when it is gone, a zombie, or not visible."""
     return _from_proc(pid) if PROC.is_dir() else _from_ps(pid)
 
 
@@ -96,13 +96,13 @@ def _from_proc(pid: int) -> str | None:
 
 
 def _from_ps(pid: int) -> str | None:
-    """For systems without /proc, as macOS is."""
+    """For systems without /proc, such as macOS."""
     done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
     state, _, start = done.stdout.strip().partition(" ")
     return start.strip() or None if not state.startswith("Z") else None
 
 
-# One writer to a target at a time: a lock that ends with its process, however that ends.
+# One writer to a target at a time: a lock that ends with its process, however it ends.
 
 #: Spark gives up within about 4 s when its Python driver is gone.
 ORPHAN_SECONDS: Final = 30.0
@@ -110,18 +110,18 @@ ORPHAN_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A lock that is held. Who holds it is written into it, for the message that the second comer gets."""
+    """A lock that is held. Its holder is written into it, for the error that a second process gets."""
 
     handle: int
 
     def note(self, **what: Any) -> None:
-        """Write down who holds it."""
+        """Record the holder."""
         text = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), **what}).encode()
         os.ftruncate(self.handle, 0)
         os.pwrite(self.handle, text, 0)
 
     def note_java(self, pid: int) -> None:
-        """Write down the Java process too, so that a later route can wait for its end."""
+        """Record the Java process too, so that a later route can wait for its end."""
         self.note(java=pid, java_started=started(pid))
 
 
@@ -137,7 +137,7 @@ def locked(path: Path, orphan_seconds: float = ORPHAN_SECONDS) -> Iterator[Lock]
         try:
             yield lock
         finally:
-            # A note that outlives its process tells of a kill; every other end clears it.
+            # A note that outlives its process is a sign of a kill; every other end clears it.
             os.ftruncate(handle, 0)
     finally:
         os.close(handle)
@@ -151,7 +151,7 @@ def _take(handle: int, path: Path) -> None:
         raise TargetError.of(
             "another keylane is writing to this target",
             got=f"{path.parent.parent}, held by process {holder.get('pid', '?')} on {holder.get('host', '?')}",
-            hint="wait for it or stop it; the lock goes with its process",
+            hint="wait for it or stop it; the lock is released when its process ends",
         ) from None
 
 
@@ -163,7 +163,7 @@ def _noted(handle: int) -> dict[str, Any]:
 
 
 def _wait_for_orphan(holder: dict[str, Any], seconds: float) -> None:
-    """Wait for the Java process of a killed route; its number alone proves nothing, so its start time is compared."""
+    """Wait for the Java process of a killed route; its pid alone proves nothing, so its start time is compared."""
     java = holder.get("java")
     if java is None or holder.get("host") != socket.gethostname():
         return

@@ -1,7 +1,7 @@
 """What keylane can use on this machine, what is missing, and the one line that fixes it. Changes nothing.
 
-Each part is looked at by using it: a library is imported, Java is run, a jar is hashed, a broker is asked. What is
-needed is what every verb that runs on Spark needs; with a broker named, what Kafka needs too.
+Each part is checked by using it: a library is imported, Java is run, a jar is hashed, a broker is contacted. Needed is
+what every command on Spark needs; with a broker named, what Kafka needs too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KAFKA: Final = "Kafka"
 BUDGET: Final = "budget"
 GEO: Final = "places"
 CELLS: Final = "quick cells"
-#: Asked twice, this far apart, a wall clock that somebody is setting differs from the clock that only counts.
+#: Read twice, this far apart, a wall clock that is being set differs from the monotonic clock.
 CLOCK_SECONDS: Final = 0.2
 CLOCK_SLACK: Final = 0.05
 DAY: Final = 86_400
@@ -42,7 +42,7 @@ BROKER_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """One thing that was looked at: how it is, what was found, what for, and what to do about it."""
+    """One part that was checked: its state, what was found, what it is used for, and the fix."""
 
     part: str
     state: State
@@ -53,7 +53,7 @@ class Inspection:
 
 
 class Library(NamedTuple):
-    """A library as pyproject.toml asks for it; one without an extra comes with keylane itself."""
+    """A library as pyproject.toml requires it; one without an extra is installed with keylane itself."""
 
     name: str
     module: str
@@ -75,7 +75,7 @@ LIBRARIES: Final = (
 
 
 class Problem(Exception):  # noqa: N818 - a finding of this module's own; it never leaves it
-    """A part that is not as it should be."""
+    """A part that is missing or wrong, and the fix."""
 
     def __init__(self, state: State, found: str, fix: str) -> None:
         super().__init__(found)
@@ -88,7 +88,7 @@ def is_well(parts: list[Inspection]) -> bool:
 
 
 def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterator[Inspection]:
-    """Every part, one after the other; a broker that is named makes what Kafka needs needed."""
+    """Every part in turn; with a broker named, what Kafka needs is needed."""
     kafka = broker is not None
     yield _part("Python", "all", _python)
     yield _part("Java", SPARK, _java)
@@ -110,7 +110,9 @@ def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = T
     except KeylaneError as error:
         found, _, hint = str(error).rpartition(" hint: ")
         state: State = "missing" if isinstance(error, MissingExtraError) else "wrong"
-        return Inspection(name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "as it says")
+        return Inspection(
+            name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "see the message"
+        )
 
 
 def _python() -> str:
@@ -124,20 +126,20 @@ def _java() -> str:
         subprocess.run(command, capture_output=True, check=True, timeout=60)  # noqa: S603 - the user's own Java
     except (OSError, subprocess.SubprocessError) as error:
         raise Problem("wrong", f"{java.home} does not run: {error}", "set JAVA_HOME to one that does") from None
-    return f"{java.version} in {java.home} (wants {OLDEST} or later)"
+    return f"{java.version} in {java.home} (requires {OLDEST} or later)"
 
 
 def _library(library: Library) -> str:
     fix = f"pip install 'keylane[{library.extra}]'" if library.extra else "pip install --force-reinstall keylane"
-    wants = f"wants {library.least} or later" + (f", below {library.below}" if library.below else "")
+    wants = f"requires {library.least} or later" + (f", below {library.below}" if library.below else "")
     try:
         found = version(library.name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import_module(library.module)
     except PackageNotFoundError:
-        raise Problem("missing", f"nothing ({wants})", fix) from None
-    except Exception as error:  # noqa: BLE001 - whatever keeps a library from loading is the finding
+        raise Problem("missing", f"not installed ({wants})", fix) from None
+    except Exception as error:  # noqa: BLE001 - any error on import is the finding
         raise Problem("wrong", f"{found} does not load: {error!r:.120}", fix) from None
     is_old = _numbers(found) < _numbers(library.least)
     if is_old or (library.below and _numbers(found) >= _numbers(library.below)):
@@ -156,7 +158,7 @@ def _connector(given: str | None) -> str:
 
 
 def _kit(name: jars.Kit, fix: str) -> str:
-    """That a kit is there and is what was pinned; nothing is fetched."""
+    """Whether a kit is present with the pinned checksums; nothing is fetched."""
     wanted, folder = jars.kit(name), jars.jar_folder()
     away = jars.lacking(wanted, folder)
     if away:
@@ -175,34 +177,34 @@ def _broker(address: str | None) -> str:
     settings = librdkafka_settings(own) if own else {"bootstrap.servers": address or ""}
     there = settings["bootstrap.servers"]
     if not there:
-        raise Problem("missing", "none was named, and none was started here", "keylane dev kafka up")
+        raise Problem("missing", "no address given, and no `dev kafka` broker is running", "keylane dev kafka up")
     count = brokers_at(settings, BROKER_SECONDS)
     if count is None:
-        fix = "check the address; a broker that wants TLS or a password is not asked here"
-        raise Problem("missing", f"{there} does not answer in {BROKER_SECONDS:.0f} s", fix)
+        fix = "check the address; brokers with TLS or passwords cannot be checked here"
+        raise Problem("missing", f"{there} did not answer within {BROKER_SECONDS:.0f} s", fix)
     return f"{there} answers and lists {count} broker(s)"
 
 
 def _clock() -> str:
-    """Checked against two things at hand: the clock that only counts, and the date of keylane's own files."""
+    """Checked against the monotonic clock, and the date of keylane's own files."""
     first = _both_clocks()
     time.sleep(CLOCK_SECONDS)
     return clock_finding(first, _both_clocks(), Path(__file__).stat().st_mtime)
 
 
 def _both_clocks() -> tuple[float, float]:
-    """Wall and counting clock, read closest together of some tries: a busy machine may pause us between the two."""
+    """Wall and monotonic clock, the closest pair of several readings: a busy machine may pause in between."""
     tries = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(20)]
-    before, wall, after = min(tries, key=lambda one: one[2] - one[0])
+    before, wall, after = min(tries, key=lambda reading: reading[2] - reading[0])
     return wall, (before + after) / 2
 
 
 def clock_finding(first: tuple[float, float], second: tuple[float, float], installed: float) -> str:
-    """A clock that jumps while it is watched, or that is behind the day keylane was installed, ails."""
+    """A clock that jumps while it is watched, or that is behind the day keylane was installed, is wrong."""
     now, counted = second[0], second[1] - first[1]
     shown, jump = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S} UTC", now - first[0] - counted
     if abs(jump) > CLOCK_SLACK:
-        raise Problem("wrong", f"{shown}, jumped by {jump:+.3f} s while it was watched", "timedatectl set-ntp true")
+        raise Problem("wrong", f"{shown}, jumped by {jump:+.3f} s while it was observed", "timedatectl set-ntp true")
     if now < installed - DAY:
         raise Problem("wrong", f"{shown}, earlier than keylane's own files", "timedatectl set-ntp true")
     return f"{shown}, steady over {counted:.1f} s, later than keylane's own files"

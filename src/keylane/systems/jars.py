@@ -1,4 +1,4 @@
-"""Java archives that are pinned: which ones, where they are, and whether they are what they should be.
+"""Pinned Java archives: which ones, where they are, and whether their checksums match.
 
 `jars.lock` names every one with its SHA-256. They are found in the cache folder, or fetched into it once by Ivy, or
 taken from a folder that the user names (`--spark-jars`). They come in kits:
@@ -6,10 +6,10 @@ taken from a folder that the user names (`--spark-jars`). They come in kits:
     connector   Spark's Kafka connector, four jars, for the pyspark that is installed
     broker      Kafka as a server, for `keylane dev kafka` and the tests
     tools       the broker's jars and Kafka's own command-line tools, for the benchmarks
-    geo         H3 for Java, one jar: with it cells are found inside Spark's own tasks
+    geo         H3 for Java, one jar: with it cells are computed inside Spark's own tasks
 
-Who uses them: `connector_settings` gives a Spark session the connector; `broker` starts Kafka; `has_geo` is asked
-before cells are found on Spark.
+Who uses them: `connector_settings` gives a Spark session the connector; `broker` starts Kafka; `has_geo` is called
+before cells are computed on Spark.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Tell = Callable[[str], None]
 
 
-# Jars from wherever Java programs get them, by the Ivy that PySpark ships: no Maven, and no address stands here.
+# Jars from the usual repositories, by the Ivy that PySpark ships: no Maven, and no address is hard-coded here.
 
 
 FETCH_SECONDS: Final = 900
@@ -53,9 +53,9 @@ SCRATCH: Final = ".fetch-"
 def retrieve(
     jars: Sequence[Jar], folder: Path, check: Callable[[Jar, Path], None], seconds: float | None = None
 ) -> None:
-    """Fetch these jars, and nothing they lean on, into a folder: every one checked before the first is put there.
+    """Fetch these jars, without their dependencies, into a folder: all are checked before the first is put there.
 
-    `seconds` is how long they are waited for; default: FETCH_SECONDS.
+    `seconds` is the time limit; default: FETCH_SECONDS.
     """
     _sweep(folder)
     with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as name:
@@ -80,31 +80,31 @@ def _ask(jars: Sequence[Jar], scratch: Path, seconds: float) -> None:
             _command(scratch), capture_output=True, text=True, check=False, timeout=seconds
         )
     except subprocess.TimeoutExpired:
-        raise _failed(jars, f"no end after {seconds:g} s") from None
+        raise _failed(jars, f"timed out after {seconds:g} s") from None
     away = [jar for jar in jars if not (scratch / jar.file).exists()]
     if done.returncode or away:
         raise _failed(away or jars, _complaint(done.stdout + done.stderr))
 
 
-def _failed(jars: Sequence[Jar], told: str) -> JarError:
+def _failed(jars: Sequence[Jar], cause: str) -> JarError:
     names = ", ".join(jar.file for jar in jars[:3]) + (f" and {len(jars) - 3} more" if len(jars) > 3 else "")
     return JarError.of(
         f"{names} could not be fetched; nothing was changed",
-        got=told,
+        got=cause,
         hint="is there a network? KEYLANE_IVY_SETTINGS names a mirror; --spark-jars DIR needs neither",
     )
 
 
-def _complaint(told: str) -> str:
-    """Why, in Ivy's words: what it could not reach, then what it did not find; it says a great deal else."""
-    reached = re.findall(r"[\w.]+(?:Exception|Error): [^)\n]+", told)
-    found = re.findall(r"(?:module not found|not found|download failed): *(\S+)", told)
-    why = [*dict.fromkeys(reached)][:1] + [f"not found: {name}" for name in [*dict.fromkeys(found)][:1]]
-    return "; ".join(why) or told.strip()[-200:]
+def _complaint(output: str) -> str:
+    """The cause in the output of Ivy: what it could not reach, then what it did not find."""
+    reached = re.findall(r"[\w.]+(?:Exception|Error): [^)\n]+", output)
+    absent = re.findall(r"(?:module not found|not found|download failed): *(\S+)", output)
+    why = [*dict.fromkeys(reached)][:1] + [f"not found: {name}" for name in [*dict.fromkeys(absent)][:1]]
+    return "; ".join(why) or output.strip()[-200:]
 
 
 def _wanted(jars: Sequence[Jar]) -> str:
-    """A module that leans on each jar by its exact version, and on nothing through them."""
+    """A module that depends on each jar by its exact version, without transitive dependencies."""
     lines = [
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
         ' conf="default" transitive="false"/>'
@@ -124,7 +124,7 @@ def _command(scratch: Path) -> list[str]:
 
 
 def _ivy() -> Path:
-    """Found without importing pyspark, which takes its time."""
+    """Located without importing pyspark, which is slow."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise MissingExtraError.named("spark", "pyspark")
@@ -135,13 +135,13 @@ Kit: TypeAlias = Literal["connector", "broker", "tools", "geo"]
 
 KITS: Final[tuple[Kit, ...]] = get_args(Kit)
 CONNECTOR: Final = "spark-sql-kafka-0-10_2.13"
-#: How long a jar is waited for that nothing fails without.
+#: Time limit for an optional jar.
 PATIENCE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One archive as the world names it, what it must be, and the kits it is part of."""
+    """One archive: its coordinates, its checksum, and the kits it is part of."""
 
     group: str
     artifact: str
@@ -161,11 +161,11 @@ class Jar:
 
 
 def untold(_text: str) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 def kit(name: Kit) -> tuple[Jar, ...]:
-    """The jars of a kit. The connector's are those for the pyspark that is installed, or there are none."""
+    """The jars of a kit. The connector's are those for the pyspark that is installed, or an error."""
     if name == "connector":
         _check_pyspark()
     return tuple(jar for jar in _pinned() if name in jar.kits)
@@ -183,7 +183,7 @@ def _jar(coordinate: str, sha256: str, kits: str) -> Jar:
 
 
 def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold, seconds: float | None = None) -> list[Path]:
-    """The paths of a kit's jars in `folder` (default: the cache); those that are not there are fetched first."""
+    """The paths of a kit's jars in `folder` (default: the cache); missing ones are fetched first."""
     wanted, folder = kit(name), folder or jar_folder()
     _copy_from_cache(lacking(wanted, folder), folder)
     if away := lacking(wanted, folder):
@@ -196,17 +196,17 @@ def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold, seconds:
 
 
 def has_geo(tell: Tell = untold) -> bool:
-    """Whether H3 for Java is in the cache now; fetched if it can be. Without it cells are found too, more slowly."""
+    """Whether H3 for Java is in the cache now; fetched if possible. Without it cells are computed more slowly."""
     try:
         fetched("geo", tell=tell, seconds=PATIENCE_SECONDS)
     except (JarError, MissingExtraError, OSError) as error:
-        tell(f"cells are found in Python workers, at half the speed: {error}")
+        tell(f"cells are computed in Python workers, at half the speed: {error}")
         return False
     return True
 
 
 def _copy_from_cache(jars: Sequence[Jar], folder: Path) -> None:
-    """What was fetched before need not be fetched for another folder."""
+    """Jars in the cache need not be fetched again for another folder."""
     kept = (cache_folder() or folder.parent) / "jars"
     for jar in jars:
         if kept != folder and (kept / jar.file).exists():
@@ -223,11 +223,11 @@ def lacking(jars: Iterable[Jar], folder: Path) -> list[Jar]:
 
 def check(jar: Jar, path: Path) -> None:
     """Refuse a file that is not the pinned archive."""
-    found = _digest(path)
-    if found != jar.sha256:
+    digest = _digest(path)
+    if digest != jar.sha256:
         raise JarError.of(
-            f"{path.name} is not the pinned one",
-            got=f"SHA-256 {found}",
+            f"{path.name} does not match its pinned checksum",
+            got=f"SHA-256 {digest}",
             allowed=jar.sha256,
             hint=f"remove {path}",
         )
@@ -243,16 +243,14 @@ def jar_folder() -> Path:
     folder = cache_folder()
     if folder is None:
         hint = "unset KEYLANE_CACHE, or give a folder of jars: --spark-jars DIR"
-        raise JarError.of(
-            "fetched jars are kept in the cache folder, and there is none", got="KEYLANE_CACHE=''", hint=hint
-        )
+        raise JarError.of("fetched jars need a cache folder, and caching is off", got="KEYLANE_CACHE=''", hint=hint)
     return folder / "jars"
 
 
 def connector_settings(jars: str | None = None, packages: str | None = None, tell: Tell = untold) -> dict[str, str]:
     """Settings that give a Spark session the Kafka connector: from a folder, by coordinates, or the pinned jars."""
     if jars and packages:
-        raise UsageError.of("two ways to the same jars", got="--spark-jars and --spark-packages", allowed="one of them")
+        raise UsageError.of("--spark-jars and --spark-packages exclude each other", allowed="one of them")
     if packages:
         return {"spark.jars.packages": packages}
     paths = connector_in(Path(jars), tell) if jars else fetched("connector", tell=tell)
@@ -262,18 +260,18 @@ def connector_settings(jars: str | None = None, packages: str | None = None, tel
 def connector_in(folder: Path, tell: Tell = untold) -> list[Path]:
     """The connector's four jars in a folder of the user's own; nothing is fetched.
 
-    A file that has a pinned name must be the pinned archive. Of the three that the connector leans on another version
-    will do, because a site may have later ones; the connector itself must be that of the installed pyspark.
+    A file that has a pinned name must be the pinned archive. Of its three dependencies another version
+    is accepted, because a site may have later ones; the connector itself must be that of the installed pyspark.
     """
     if not folder.is_dir():
         raise JarError.of("--spark-jars is not a folder", got=str(folder))
     wanted = {jar.artifact: jar for jar in _pinned() if "connector" in jar.kits}
-    found = {name: _versions(folder, name) for name in wanted}
-    missing = [f"{name}-{_wanted_version(jar)}.jar" for name, jar in wanted.items() if not found[name]]
+    present = {name: _versions(folder, name) for name in wanted}
+    missing = [f"{name}-{_wanted_version(jar)}.jar" for name, jar in wanted.items() if not present[name]]
     if missing:
         hint = "keylane dev jars --to DIR, on a machine with a network"
         raise JarError.of(f"{folder} lacks {', '.join(missing)}", hint=hint)
-    return [_chosen(jar, found[name], tell) for name, jar in wanted.items()]
+    return [_chosen(jar, present[name], tell) for name, jar in wanted.items()]
 
 
 def _wanted_version(jar: Jar) -> str:
@@ -286,18 +284,18 @@ def _versions(folder: Path, artifact: str) -> dict[str, Path]:
     return {number: path for path, number in named if path.name == f"{artifact}-{number}.jar" and number[:1].isdigit()}
 
 
-def _chosen(jar: Jar, found: dict[str, Path], tell: Tell) -> Path:
+def _chosen(jar: Jar, versions: dict[str, Path], tell: Tell) -> Path:
     wanted = _wanted_version(jar)
-    if len(found) > 1 and wanted not in found:
-        raise JarError.of(f"several versions of {jar.artifact}", got=", ".join(sorted(found)), allowed=wanted)
-    number = wanted if wanted in found else next(iter(found))
+    if len(versions) > 1 and wanted not in versions:
+        raise JarError.of(f"several versions of {jar.artifact}", got=", ".join(sorted(versions)), allowed=wanted)
+    number = wanted if wanted in versions else next(iter(versions))
     if jar.artifact == CONNECTOR and number != wanted:
         raise JarError.of("the connector is not that of the installed pyspark", got=number, allowed=wanted)
     if number == jar.version:
-        check(jar, found[number])
+        check(jar, versions[number])
     else:
-        tell(f"{found[number].name} is used as it is: keylane has pinned {jar.version}")
-    return found[number]
+        tell(f"{versions[number].name} is used unchecked: keylane pins {jar.version}")
+    return versions[number]
 
 
 def pyspark_version() -> str:
@@ -320,7 +318,7 @@ def _check_pyspark() -> None:
 
 
 def fetch_cells(spark: SparkSession, say: Callable[[str], None]) -> None:
-    """Have H3 for Java fetched, once, where this session would compute cells in Python; without a network it does."""
+    """Fetch H3 for Java, once, if this session would otherwise compute cells in Python workers."""
     from keylane.spark.cells import cell_backend
 
     if cell_backend(spark) == "arrow":

@@ -1,13 +1,13 @@
-"""What a long-running pipeline writes down, in a folder of its own: `FOLDER/_keylane/`.
+"""What a long-running pipeline records, in a folder of its own: `FOLDER/_keylane/`.
 
     KIND/0000000012.json   a numbered document of one kind: a manifest, a plan, the counts of a batch
     staging/12-…/          files of a batch that is not committed yet
     checkpoint/            Spark's own: which records make a batch
     lock                   one writer at a time
 
-Every document is written whole or not at all, and outlives a power cut once `write` returns (`systems.atomic`). What
-the documents mean, and which of them commits a batch, is for those who keep the journal: `systems.folders.folder` and
-`systems.kafka.state`. Names that begin with `_` are passed over by Spark, Arrow and pandas.
+Every document is written whole or not at all, and survives power failure once `write` returns (`systems.atomic`). What
+the documents mean, and which of them commits a batch, is defined by `systems.folders.folder` and
+`systems.kafka.state`. Spark, Arrow and pandas ignore names that begin with `_`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OWN: Final = "_keylane"
 
 
 def no_probe(_step: str, _batch: int) -> None:
-    """Watch nothing."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Journal:
         return read_document(_file(self.path, kind, number))
 
     def write(self, kind: str, number: int, document: Any, keep: int | None = None) -> None:
-        """Write a numbered document; with `keep`, forget all but the last so many of its kind."""
+        """Write a numbered document; with `keep`, remove all but the last `keep` of its kind."""
         write_json(_file(self.path, kind, number), document)
         if keep is not None:
             self.forget(kind, keep)
 
     def forget(self, kind: str, keep: int) -> None:
-        """Remove all but the last so many documents of a kind."""
+        """Remove all but the last `keep` documents of a kind."""
         for old in self.numbers(kind)[:-keep]:
             _file(self.path, kind, old).unlink(missing_ok=True)
 
@@ -75,20 +75,20 @@ class Journal:
         return _numbers(self.path, kind)
 
     def staging(self, batch: int) -> Path:
-        """A new folder for the files of a batch. No two attempts share one, so a straggler of the last does no harm."""
+        """A new folder for the files of a batch. No two attempts share one, so a late task of the last does no harm."""
         folder = self.own / "staging" / f"{batch:010d}-{uuid4().hex[:12]}"
         folder.mkdir()
         return folder
 
     def clear_staging(self) -> None:
-        """Throw away the files of batches that were not committed."""
+        """Remove the files of batches that were not committed."""
         shutil.rmtree(self.own / "staging", ignore_errors=True)
         (self.own / "staging").mkdir(exist_ok=True)
 
 
 @contextmanager
 def hold_journal(path: Path, *kinds: str) -> Iterator[Journal]:
-    """The journal of a folder, made where there is none, and locked."""
+    """The journal of a folder, created if missing, and locked."""
     for folder in (path / OWN, *(path / OWN / kind for kind in kinds)):
         folder.mkdir(parents=True, exist_ok=True)
     with locked(path / OWN / "lock") as lock:

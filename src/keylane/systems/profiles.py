@@ -2,7 +2,7 @@
 
     NAME.profile/profile.json         source, key, windows, totals, and the fingerprint over all of it
     NAME.profile/keys/part-0.parquet  one row for each key, heaviest first: its fields by value, `keylane_records`,
-                                      `keylane_bytes` where it was measured, and packed counts `keylane_w0`, …
+                                      `keylane_bytes` where measured, and packed counts `keylane_w0`, …
 
 The folder appears in one step, and is for its owner alone: keys are personal data. How rows become a profile:
 `profile.build`.
@@ -44,7 +44,7 @@ def is_profile(path: Path) -> bool:
 
 @contextmanager
 def staged(out: Path | None, *, replace: bool = False) -> Iterator[Path]:
-    """A folder for a profile in the making: it becomes `out` when all went well, and is gone otherwise."""
+    """A folder for a profile in the making: it becomes `out` on success, and is removed otherwise."""
     if out is None:
         with tempfile.TemporaryDirectory(prefix="keylane-profile-") as name:
             yield Path(name)
@@ -65,14 +65,16 @@ def _check_free(out: Path, *, replace: bool) -> None:
         return
     if not is_profile(out):
         raise TargetError.of(
-            "something else is there; nothing was touched", got=str(out), allowed="a new name, or a profile"
+            "the target is not a profile; nothing was changed",
+            got=str(out),
+            allowed="a new name, or a profile",
         )
     if not replace:
-        raise TargetError.of("a profile is there already", got=str(out), hint="another name, or --force to replace it")
+        raise TargetError.of("the profile exists already", got=str(out), hint="another name, or --force to replace it")
 
 
 def _put(waiting: Path, out: Path) -> None:
-    """In one step; where a profile is replaced, the two change places, and the old one goes."""
+    """In one step; a profile that is replaced is exchanged with the new one, and then removed."""
     if out.exists():
         exchange(waiting, out)
     else:
@@ -85,12 +87,14 @@ def read_rows(folder: Path) -> pa.Table:
     files = sorted(str(file) for file in folder.glob("*.parquet"))
     if not files:
         hint = "on a cluster: --out on a file system that all machines share"
-        raise TargetError.of("what Spark's workers have written is not to be seen here", got=str(folder), hint=hint)
+        raise TargetError.of(
+            "the files written by Spark's workers are not visible on the driver", got=str(folder), hint=hint
+        )
     return pa.concat_tables([pq.read_table(file) for file in files])
 
 
 def write_profile(profile: Profile, folder: Path) -> None:
-    """Write a profile into a folder that is nobody else's yet."""
+    """Write a profile into a new folder."""
     keys = folder / KEYS
     keys.mkdir(mode=0o700)
     file = keys / "part-0.parquet"
@@ -135,28 +139,28 @@ def _document(profile: Profile) -> dict[str, Any]:
 
 
 def read_profile(path: Path) -> Profile:
-    """Read a profile, and hold it against its fingerprint."""
+    """Read a profile, and check its fingerprint."""
     document = _read_document(path)
     try:
-        found = _profile(path, document)
+        profile = _profile(path, document)
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException, OSError) as error:
         raise _damaged(path, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
-    if fingerprint_of(found) != document.get("fingerprint"):
-        raise _damaged(path, "its content is not what its fingerprint says")
-    return found
+    if fingerprint_of(profile) != document.get("fingerprint"):
+        raise _damaged(path, "its content does not match its fingerprint")
+    return profile
 
 
 def _read_document(path: Path) -> dict[str, Any]:
     if not (path / DOCUMENT).is_file():
-        raise DataError.of("not a profile", got=str(path), allowed="a folder that `keylane profile --out` has written")
+        raise DataError.of("not a profile", got=str(path), allowed="a folder written by `keylane profile --out`")
     try:
-        found = json.loads((path / DOCUMENT).read_text(encoding="utf-8"))
+        document = json.loads((path / DOCUMENT).read_text(encoding="utf-8"))
     except ValueError as error:
         raise _damaged(path, str(error)) from error
-    given = found.get("format") if isinstance(found, dict) else None
-    if given != FORMAT:
-        raise DataError.of(f"{path} is not a profile that this version reads", got=given, allowed=FORMAT)
-    return dict(found)
+    form = document.get("format") if isinstance(document, dict) else None
+    if form != FORMAT:
+        raise DataError.of(f"{path} is not a profile that this version reads", got=form, allowed=FORMAT)
+    return dict(document)
 
 
 def _profile(path: Path, document: dict[str, Any]) -> Profile:
@@ -182,4 +186,4 @@ def _profile(path: Path, document: dict[str, Any]) -> Profile:
 
 
 def _damaged(path: Path, what: str) -> DataError:
-    return DataError.of(f"the profile {path} is damaged, or somebody has changed it", got=what, hint="make it again")
+    return DataError.of(f"the profile {path} is damaged or was changed", got=what, hint="create it again")

@@ -162,7 +162,7 @@ def test_a_mirror_is_ivys_own_settings_file(world: Path, monkeypatch: pytest.Mon
 def test_a_fetch_without_an_end_has_one(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (world.parent / "java" / "bin" / "java").write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(ivy, "FETCH_SECONDS", 0.2)
-    with pytest.raises(JarError, match=r"no end after 0\.2 s"):
+    with pytest.raises(JarError, match=r"timed out after 0\.2 s"):
         jars.fetched("broker")
 
 

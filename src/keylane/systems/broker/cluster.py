@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-# Which cluster a folder holds, and whose folder it is: nothing that is not ours is touched or removed.
+# Which cluster a folder holds: a folder that keylane did not make is never touched.
 
-#: Says that a folder is ours, and is locked while a cluster is started or stopped there.
+#: Marks a folder as ours, and is locked while a cluster is started or stopped there.
 MARK: Final = ".keylane-kafka"
 STATE: Final = "cluster.json"
 
 
 def default_folder() -> Path:
-    """Where `keylane dev kafka` has its cluster when it is given no folder."""
+    """The default folder of `keylane dev kafka`."""
     folder = cache_folder()
     if folder is None:
-        raise BrokerError.of("no folder for the cluster", got="KEYLANE_CACHE=''", hint="--dir DIR")
+        raise BrokerError.of("the cluster needs a folder, and caching is off", got="KEYLANE_CACHE=''", hint="--dir DIR")
     return folder / "kafka"
 
 
@@ -49,12 +49,12 @@ def find(folder: Path) -> Cluster | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        got, hint = f"{folder / STATE}: {error!r}", "end its Java processes, then remove the folder"
+        got, hint = f"{folder / STATE}: {error!r}", "stop its Java processes, then remove the folder"
         raise BrokerError.of("the state of this cluster cannot be read", got=got, hint=hint) from None
 
 
 def write(cluster: Cluster) -> None:
-    """Note that there is a cluster."""
+    """Record the cluster in its folder."""
     write_json(cluster.folder / STATE, cluster.as_json())
 
 
@@ -80,10 +80,10 @@ def held(folder: Path) -> Iterator[None]:
 
 def _check_ours(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise BrokerError.of("the folder for the cluster is a file", got=str(folder))
+        raise BrokerError.of("the cluster folder is a file", got=str(folder))
     if folder.exists() and not (folder / MARK).exists() and any(folder.iterdir()):
         raise BrokerError.of(
-            "this folder holds something else; nothing in it was touched",
+            "the folder is not a cluster of keylane; nothing in it was changed",
             got=str(folder),
             allowed="a new or empty folder, or one that `keylane dev kafka` made",
         )
@@ -93,21 +93,17 @@ def _check_ours(folder: Path) -> None:
 
 
 def admin_client(settings: dict[str, str]) -> Any:
-    """confluent-kafka's, which says nothing on stderr while nobody answers yet."""
+    """confluent-kafka's, silenced on stderr while no broker answers yet."""
     try:
         from confluent_kafka.admin import AdminClient
     except ImportError:
         raise MissingExtraError.named("kafka", "confluent-kafka") from None
-    quiet: dict[str, Any] = {"log_level": 0, "error_cb": _unheard}
+    quiet: dict[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
     return AdminClient({"reconnect.backoff.max.ms": "200", **settings, **quiet})
 
 
-def _unheard(_error: object) -> None:
-    """Whoever asked sees that there is no answer."""
-
-
 def brokers_at(settings: dict[str, str], seconds: float) -> int | None:
-    """How many brokers are listed there; None when nobody answers in time."""
+    """How many brokers are listed there; None without an answer in time."""
     client = admin_client(settings)
     from confluent_kafka import KafkaException
 
@@ -118,7 +114,7 @@ def brokers_at(settings: dict[str, str], seconds: float) -> int | None:
 
 
 def answers(cluster: Cluster, number: int, seconds: float = 2.0) -> bool:
-    """Whether a node answers at all."""
+    """Whether a node answers."""
     return bool(brokers_at(_own_settings(cluster, number), seconds))
 
 
@@ -127,21 +123,21 @@ def _own_settings(cluster: Cluster, number: int) -> dict[str, str]:
 
 
 def wait_until_ready(cluster: Cluster, numbers: Sequence[int], seconds: float) -> None:
-    """Return when each of these nodes lists them all; an error when one ends before, or the time does."""
+    """Return when each of these nodes lists them all; an error when one exits, or after `seconds`."""
     until = time.monotonic() + seconds
     for number in numbers:
         settings = _own_settings(cluster, number)
         while (brokers_at(settings, 1.0) or 0) < len(numbers):
             _check_alive(cluster, numbers)
             if time.monotonic() > until:
-                raise BrokerError(f"node {number} gave no answer in {seconds:.0f} s: {last_words(cluster, number)}")
+                raise BrokerError(f"node {number} did not answer within {seconds:.0f} s: {last_words(cluster, number)}")
             time.sleep(0.1)
 
 
 def _check_alive(cluster: Cluster, numbers: Sequence[int]) -> None:
     for number in numbers:
         if process_of(cluster, number) is None:
-            raise BrokerError(f"node {number} ended while it started: {last_words(cluster, number)}")
+            raise BrokerError(f"node {number} exited during start-up: {last_words(cluster, number)}")
 
 
 HEAP: Final = "256m"
@@ -161,11 +157,11 @@ def up(
 ) -> tuple[Cluster, bool]:
     """A cluster that answers, in this folder, and whether it is new; one that runs there already is returned as it is.
 
-    It outlives this process: `down` ends it. `extra` are settings for every broker.
+    It outlives this process: `down` stops it. `extra` are settings for every broker.
     """
     if brokers not in SIZES:
         raise UsageError.of("a cluster has one broker or three", got=brokers, allowed="1, 3")
-    admin_client({"bootstrap.servers": "127.0.0.1:1"})  # says what to install before anything is started
+    admin_client({"bootstrap.servers": "127.0.0.1:1"})  # raises MissingExtraError before anything is started
     paths = jars.fetched("broker", tell=tell)
     folder = folder.absolute()
     with held(folder):
@@ -180,7 +176,7 @@ def up(
 
 
 def down(folder: Path) -> Cluster | None:
-    """End the cluster of this folder and remove its data; the logs stay. None when there was none."""
+    """Stop the cluster of this folder and remove its data; the logs stay. None when there was none."""
     folder = folder.absolute()
     if not folder.exists():
         return None
@@ -200,7 +196,7 @@ def running(
     heap: str = HEAP,
     extra: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
-    """A cluster of this process, in a folder of its own or a temporary one. It ends with the process, killed or not."""
+    """A cluster of this process, in its own folder or a temporary one. It ends with the process, also if killed."""
     with tempfile.TemporaryDirectory(prefix="keylane-kafka-", ignore_cleanup_errors=True) as temporary:
         own = folder or Path(temporary)
         with _watched(own):
@@ -212,7 +208,7 @@ def running(
 
 @contextmanager
 def _watched(folder: Path) -> Iterator[None]:
-    """A process beside this one that ends the cluster when this one is gone: it sees its pipe close."""
+    """A second process that stops the cluster when this one is gone: its pipe is closed then."""
     command = [sys.executable, "-m", "keylane.systems.broker.cluster", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # noqa: S603
         yield
@@ -252,20 +248,19 @@ def _end(cluster: Cluster | None) -> None:
 def _same(there: Cluster, brokers: int, *, tls: bool) -> Cluster:
     if (len(there.nodes), there.tls) != (brokers, tls):
         raise BrokerError.of(
-            "another cluster runs in this folder",
+            "another cluster is running in this folder",
             got=f"{len(there.nodes)} broker(s) at {there.bootstrap}{', TLS' if there.tls else ''}",
             hint="keylane dev kafka down, or another --dir",
         )
     return there
 
 
-# Ends the cluster of a folder when whoever started this has gone. Run by `cluster.running`, by nobody else.
+# Stops the cluster of a folder when the parent process is gone. Run by `running` only.
 
 
 def main() -> None:
-    """Wait for the end of standard input, which is the end of its writer, then end the cluster."""
+    """Wait for the end of standard input, which is the end of the parent, then stop the cluster."""
     sys.stdin.read()
-
     down(Path(sys.argv[1]))
 
 

@@ -1,4 +1,4 @@
-"""Faults for a cluster that a test has started: a node killed, started again, stopped in its tracks and let go.
+"""Faults for a cluster that a test has started: a node killed, restarted, paused and resumed.
 
 The cluster itself comes from `keylane.systems.broker.running`. Each function takes the cluster and a
 node's number, from 1.
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 def kill9(cluster: Cluster, number: int = 1) -> None:
-    """End a node as a crash of it does, and wait until it is gone."""
+    """Kill a node, and wait until it is gone."""
     if not nodes.end(cluster, number):
-        raise BrokerError.of("this node does not run", got=number)
+        raise BrokerError.of("this node is not running", got=number)
 
 
 def restart(cluster: Cluster, number: int = 1, *, ready: bool = True, seconds: float = 120.0) -> None:
-    """Start a node that has ended, on its own ports and data; return when it lists every node that runs."""
+    """Start a stopped node on its own ports and data; return when it lists every running node."""
     if nodes.process_of(cluster, number) is not None:
-        raise BrokerError.of("this node runs", got=number, hint="kill9 it first")
+        raise BrokerError.of("this node is running", got=number, hint="kill9 it first")
     nodes.launch(cluster, number, fetched("broker"))
     if ready:
         alive = [node.number for node in cluster.nodes if nodes.process_of(cluster, node.number) is not None]
@@ -38,18 +38,18 @@ def restart(cluster: Cluster, number: int = 1, *, ready: bool = True, seconds: f
 
 
 def pause(cluster: Cluster, number: int = 1) -> None:
-    """Stop a node in its tracks (SIGSTOP): its connections stay open, and nobody answers."""
+    """Pause a node (SIGSTOP): its connections stay open, without answers."""
     nodes.send(cluster, number, signal.SIGSTOP)
 
 
 def resume(cluster: Cluster, number: int = 1) -> None:
-    """Let a paused node go on (SIGCONT), unaware that time has passed."""
+    """Resume a paused node (SIGCONT)."""
     nodes.send(cluster, number, signal.SIGCONT)
 
 
 @contextmanager
 def paused(cluster: Cluster, number: int = 1) -> Iterator[None]:
-    """A node that is paused inside the block, and let go whatever happens there."""
+    """A node that is paused inside the block, and always resumed."""
     pause(cluster, number)
     try:
         yield

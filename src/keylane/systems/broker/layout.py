@@ -1,9 +1,9 @@
 """What a cluster is: its nodes, ports and folders, and the settings each node starts with. Starts nothing.
 
 FOLDER/cluster.json              this value, while there is a cluster
-FOLDER/node-1/server.properties  what the node is told; data/ beside it, process.json while it runs
-FOLDER/logs/node-1.log           what it said; stays when the cluster goes
-FOLDER/tls/                      certificates and passwords, where asked for
+FOLDER/node-1/server.properties  the settings of the node; data/ beside it, process.json while it runs
+FOLDER/logs/node-1.log           its output; stays when the cluster is removed
+FOLDER/tls/                      certificates and passwords, with TLS
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST: Final = "127.0.0.1"
-#: Below the ports that the system gives to connections, so that none is in the way when a node starts again.
+#: Below the ephemeral ports of the system, so that they stay free while a node restarts.
 PORTS: Final = range(12_000, 32_000)
-#: Who the brokers are to each other where there are passwords.
+#: The user of the brokers among each other where there are passwords.
 ADMIN: Final = "admin"
 SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -41,7 +41,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What was made in a folder. Whether it runs is for `nodes` to see."""
+    """What was created in a folder. Whether it is running: `nodes`."""
 
     folder: Path
     cluster_id: str
@@ -51,31 +51,31 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given; with TLS, the listener that wants a password."""
+        """The address for clients; with TLS, the listener that requires a password."""
         return ",".join(f"{HOST}:{node.port}" for node in self.nodes)
 
     @property
     def mtls_bootstrap(self) -> str | None:
-        """The listener that wants a certificate, where there is one."""
+        """The listener that requires a certificate, where there is one."""
         return ",".join(f"{HOST}:{node.mtls}" for node in self.nodes) if self.tls else None
 
     def node(self, number: int) -> Node:
         """A node by its number, from 1."""
-        found = next((node for node in self.nodes if node.number == number), None)
-        if found is None:
-            raise BrokerError.of("no such node", got=number, allowed=", ".join(str(n.number) for n in self.nodes))
-        return found
+        for node in self.nodes:
+            if node.number == number:
+                return node
+        raise BrokerError.of("no such node", got=number, allowed=", ".join(str(n.number) for n in self.nodes))
 
     def home(self, number: int) -> Path:
         """A node's folder."""
         return self.folder / f"node-{number}"
 
     def log(self, number: int) -> Path:
-        """What a node has said."""
+        """The log of a node."""
         return self.folder / "logs" / f"node-{number}.log"
 
     def as_json(self) -> dict[str, Any]:
-        """As `cluster.json` has it; the folder is where that lies."""
+        """As in `cluster.json`; the folder is its own."""
         document = asdict(self)
         del document["folder"]
         return document
@@ -105,19 +105,21 @@ def new_id() -> str:
 
 
 def _free_ports(count: int) -> list[int]:
-    found: list[int] = []
+    free: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         if _is_free(port):
-            found.append(port)
-        if len(found) == count:
-            return found
-    raise BrokerError.of("no free ports", got=len(found), allowed=f"{count} between {PORTS.start} and {PORTS.stop}")
+            free.append(port)
+        if len(free) == count:
+            return free
+    raise BrokerError.of(
+        "not enough free ports", got=len(free), allowed=f"{count} between {PORTS.start} and {PORTS.stop}"
+    )
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as one:
+    with socket.socket() as probe:
         try:
-            one.bind((HOST, port))
+            probe.bind((HOST, port))
         except OSError:
             return False
     return True
@@ -148,13 +150,13 @@ def _common(cluster: Cluster) -> dict[str, object]:
         "transaction.state.log.num.partitions": 4,
         "share.coordinator.state.topic.replication.factor": copies,
         "share.coordinator.state.topic.min.isr": max(1, copies - 1),
-        # A group of one waits for nobody, and a topic with the wrong lane count is worse than none.
+        # A group of one needs no rebalance delay, and a topic with the wrong lane count is worse than none.
         "group.initial.rebalance.delay.ms": 0,
         "auto.create.topics.enable": "false",
         # A dead node is noticed in 3 s instead of 9.
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 750,
-        # The default takes 128 MB of a heap that is hardly larger.
+        # The default is 128 MB, about half of the heap.
         "log.cleaner.dedupe.buffer.size": 4_194_304,
     }
 

@@ -1,7 +1,7 @@
 """One process a node: its folder formatted, the process started, signalled, seen. Which nodes: `layout`.
 
-A node's process is in a session of its own and outlives whoever started it. `process.json` says which it is, by number
-and start: a number alone may be another process by now, and that one is never touched.
+A node's process is in a session of its own and outlives its parent. `process.json` has its pid and
+start time: a pid alone may belong to another process by now, which is never touched.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 #: A broker for tests: little memory, and compiled quickly rather than well.
 SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError")
 LOG: Final = "-Dorg.slf4j.simpleLogger."
-SAID: Final = (f"{LOG}defaultLogLevel=warn", f"{LOG}showDateTime=true", f"{LOG}dateTimeFormat=HH:mm:ss.SSS")
+LOGGING: Final = (f"{LOG}defaultLogLevel=warn", f"{LOG}showDateTime=true", f"{LOG}dateTimeFormat=HH:mm:ss.SSS")
 FORMAT_SECONDS: Final = 120
 END_SECONDS: Final = 30.0
 
 
 def format_nodes(cluster: Cluster, jars: Sequence[Path]) -> None:
-    """Format the first node by Kafka's own tool, and the others after it: the tool is a Java start for each."""
+    """Format the first node with Kafka's own tool and copy it to the others: the tool takes a JVM start each."""
     first = cluster.nodes[0].number
     users = [part for user in (scram_users(cluster) if cluster.tls else []) for part in ("--add-scram", user)]
     own = ["format", "-t", cluster.cluster_id, "-c", str(cluster.home(first) / "server.properties"), *users]
     arguments = cluster.home(first) / "format.args"
-    # Passwords go by a file: whoever may list processes can read their arguments.
+    # Passwords go through a file: arguments are visible to everyone who may list processes.
     write_private(arguments, _lines(["-Xmx64m", *SMALL[:2], *_main(jars, "kafka.tools.StorageTool"), *own]))
     done = subprocess.run(  # noqa: S603 - the user's own Java
         [_java(), f"@{arguments}"], capture_output=True, text=True, check=False, timeout=FORMAT_SECONDS
@@ -62,25 +62,26 @@ def _format_after(cluster: Cluster, first: int, number: int) -> None:
 
 
 def launch(cluster: Cluster, number: int, jars: Sequence[Path]) -> int:
-    """Start a node's process, detached, and note which it is."""
+    """Start a node's process, detached, and record its pid."""
     home = cluster.home(number)
     heap = [f"-Xms{cluster.heap}", f"-Xmx{cluster.heap}"]
     write_private(
-        home / "java.args", _lines([*heap, *SMALL, *SAID, *_main(jars, "kafka.Kafka"), str(home / "server.properties")])
+        home / "java.args",
+        _lines([*heap, *SMALL, *LOGGING, *_main(jars, "kafka.Kafka"), str(home / "server.properties")]),
     )
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    said = [
+    streams = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, str(cluster.log(number)), append, 0o600),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    pid = os.posix_spawn(_java(), [_java(), f"@{home / 'java.args'}"], os.environ, file_actions=said, setsid=True)
+    pid = os.posix_spawn(_java(), [_java(), f"@{home / 'java.args'}"], os.environ, file_actions=streams, setsid=True)
     write_json(home / "process.json", {"pid": pid, "started": started(pid)})
     return pid
 
 
 def process_of(cluster: Cluster, number: int) -> int | None:
-    """The number of a node's process; None when it does not run, also when another process has its number by now."""
+    """The pid of a node's process; None when it is not running, also when another process has its pid by now."""
     try:
         noted = json.loads((cluster.home(number) / "process.json").read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -91,15 +92,15 @@ def process_of(cluster: Cluster, number: int) -> int | None:
 
 
 def send(cluster: Cluster, number: int, what: signal.Signals) -> None:
-    """Send a signal to a node that runs."""
+    """Send a signal to a running node."""
     pid = process_of(cluster, number)
     if pid is None:
-        raise BrokerError.of("this node does not run", got=number)
+        raise BrokerError.of("this node is not running", got=number)
     os.kill(pid, what)
 
 
 def end(cluster: Cluster, number: int, seconds: float = END_SECONDS) -> bool:
-    """Kill a node and wait for its end; False when it did not run. Its data stays whole: Kafka recovers by its log."""
+    """Kill a node and wait for its end; False when it was not running. Kafka recovers its data from its log."""
     pid = process_of(cluster, number)
     if pid is None:
         return False
@@ -108,25 +109,25 @@ def end(cluster: Cluster, number: int, seconds: float = END_SECONDS) -> bool:
     until = time.monotonic() + seconds
     while process_of(cluster, number) is not None:
         if time.monotonic() > until:
-            raise BrokerError.of("a node does not end", got=pid, hint=f"kill -9 {pid}")
+            raise BrokerError.of("a node does not exit", got=pid, hint=f"kill -9 {pid}")
         time.sleep(0.02)
     return True
 
 
 def last_words(cluster: Cluster, number: int) -> str:
-    """Why a node does not do what it should, as far as its log tells, and where that is."""
+    """The last error in a node's log, and where the log is."""
     log = cluster.log(number)
-    told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return f"{complaint(told) or 'it says nothing'}; its log is {log}"
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return f"{complaint(text) or 'no error logged'}; log: {log}"
 
 
-def complaint(told: str) -> str:
-    r"""What a Java program says went wrong: the last line that names an error, and the next, without the stack.
+def complaint(output: str) -> str:
+    r"""The error in the output of a Java program: the last line that names one, and the next, without the stack trace.
 
     >>> complaint("fine\nError occurred\nToo small a heap\n\tat a.B.c(B.java:1)\nbye\n")
     'Error occurred: Too small a heap'
     """
-    lines = [line.strip() for line in told.splitlines() if line.strip() and not line.startswith("\t")]
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("\t")]
     named = [
         i for i, line in enumerate(lines) if any(word in line for word in ("Exception", "Error", "ERROR", "FATAL"))
     ]
@@ -135,7 +136,7 @@ def complaint(told: str) -> str:
 
 
 def _reap(pid: int) -> None:
-    """Take leave of a child that has ended; others' children are theirs."""
+    """Collect a child that has exited; other processes are left alone."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 

@@ -1,8 +1,8 @@
 """Certificates and passwords of a cluster that asks for them, and the settings of clients that have them.
 
-Everything is made anew for each cluster by the `openssl` command, lives for 30 days, and is readable by its owner
-alone. `ca.pem` is what clients trust, `client.pem` is the certificate of one, `other-ca.pem` is what nobody here
-trusts: tests need a wrong one. Passwords are in files of their own and are in nobody's arguments.
+Everything is created for each cluster by the `openssl` command, lives for 30 days, and is readable by its owner
+alone. `ca.pem` is what clients trust, `client.pem` is the certificate of one, `other-ca.pem` is trusted by
+no client: tests need a wrong one. Passwords are in files of their own and never in arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker.layout import Cluster
 
-#: Who clients are.
+#: The user of clients.
 USER: Final = "app"
 MECHANISM: Final = "SCRAM-SHA-512"
 KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
@@ -41,7 +41,7 @@ extendedKeyUsage = clientAuth
 
 
 def password_file(cluster: Cluster, user: str = USER) -> Path:
-    """Where a user's password is."""
+    """The file of a user's password."""
     return cluster.folder / "tls" / f"{user}.password"
 
 
@@ -52,7 +52,7 @@ def scram_users(cluster: Cluster) -> list[str]:
 
 
 def librdkafka_settings(cluster: Cluster, *, mtls: bool = False) -> dict[str, str]:
-    """What confluent-kafka needs to reach a cluster: its address, and whatever it asks of clients."""
+    """Settings of confluent-kafka for a cluster: its address, and TLS or login."""
     if not cluster.tls:
         return {"bootstrap.servers": cluster.bootstrap}
     ca = {"ssl.ca.location": str(cluster.folder / "tls" / "ca.pem")}
@@ -127,7 +127,7 @@ def _openssl(folder: Path, *arguments: str) -> None:
         )
     except FileNotFoundError:
         raise MissingExtraError.of(
-            "certificates are made by openssl", got="none", hint="apt-get install openssl"
+            "certificates are created by openssl, which is not installed", hint="apt-get install openssl"
         ) from None
     if done.returncode:
-        raise BrokerError.of("openssl made no certificate", got=done.stderr.strip()[-300:])
+        raise BrokerError.of("openssl failed to create a certificate", got=done.stderr.strip()[-300:])

@@ -2,11 +2,11 @@
 
 A lane is compacted beside its folder: a new folder gets the merged files, and links to those that stay; then the two
 folders are exchanged in one step. A reader that lists a lane sees all of its old files or all of its new ones, never a
-record twice and never one missing. One that lists and opens later may find a listed file gone, and has to list again. A
-process that is killed leaves the lane as it was or as it should be, and a folder to throw away.
+record twice and never one missing. One that lists and opens later may miss a listed file, and has to list again. A
+process that is killed leaves the old lane or the new one, and a folder to remove.
 
 The target must not be written meanwhile, which its lock holds. A reader that remembers file names, as Spark's streaming
-file source does, takes a merged file for a new one: see docs/stream-folders.md.
+file source does, treats a merged file as a new one: see docs/stream-folders.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GROWING: Final = ("keylane_offset", "keylane_source.row")
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What became of one lane's folder."""
+    """The result for one lane's folder."""
 
     folder: str
     files_before: int
@@ -53,7 +53,7 @@ def compact(path: Path, *, size: int = 128 * MIB, probe: Probe = no_probe) -> li
     with hold(path) as target:
         target.recover()
         done = [_compact_lane(target, folder, size, probe) for folder in _folders(path)]
-    return [one for one in done if one is not None]
+    return [lane for lane in done if lane is not None]
 
 
 def _folders(path: Path) -> list[Path]:
@@ -81,7 +81,7 @@ def _compact_lane(target: Target, folder: Path, size: int, probe: Probe) -> Comp
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of a lane in the order of their batches. A file that keylane did not make is not moved about."""
+    """The files of a lane in the order of their batches. Files that keylane did not write are refused."""
     foreign = [entry.name for entry in folder.iterdir() if not _NAME.fullmatch(entry.name)]
     if foreign:
         hint = "move it elsewhere, and compact again"
@@ -90,7 +90,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def grouped(files: Sequence[tuple[Path, int]], size: int) -> list[list[Path]]:
-    """Neighbours together until they reach the size; a file that has it already stays alone."""
+    """Neighbours together up to the size; a file of that size stays alone."""
     groups: list[list[Path]] = []
     filled = size
     for file, own in files:
@@ -109,7 +109,7 @@ def _keep(file: Path, folder: Path) -> int:
 
 
 def _merge(files: Sequence[Path], folder: Path) -> int:
-    """One file with the records of several, in their order; its name says which batches are in it."""
+    """One file with the records of several, in their order; its name has the first and the last batch."""
     first, last = _NAME.fullmatch(files[0].name), _NAME.fullmatch(files[-1].name)
     assert first is not None
     assert last is not None
@@ -124,7 +124,7 @@ def _merge(files: Sequence[Path], folder: Path) -> int:
 
 
 def _options(files: Sequence[Path]) -> dict[str, Any]:
-    """As Spark wrote them: numbers that only grow as their differences, everything else by dictionary."""
+    """As Spark wrote them: increasing numbers as deltas, everything else by dictionary."""
     shapes = [pq.read_metadata(file).schema for file in files]
     leaves = dict.fromkeys(shape.column(n).path for shape in shapes for n in range(len(shape)))
     return {
@@ -136,7 +136,7 @@ def _options(files: Sequence[Path]) -> dict[str, Any]:
 
 
 def _row_groups(files: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The records of all files in pieces that are worth a row group."""
+    """The records of all files in chunks large enough for a row group."""
     waiting: list[pa.RecordBatch] = []
     for file in files:
         for batch in pq.ParquetFile(file).iter_batches(_ROWS):

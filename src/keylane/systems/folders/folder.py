@@ -1,17 +1,17 @@
-"""A stream on disk: `TARGET/stream=payments/lane=7/part-0000000012.parquet`, exactly once for all who list files.
+"""A stream on disk: `TARGET/stream=payments/lane=7/part-0000000012.parquet`, exactly once for every reader.
 
     TARGET/stream=S/lane=N/part-B.parquet   records of batch B in lane N of stream S; part-B-C after compaction
     TARGET/_dead/part-B.dead                dead letters of batch B: Parquet that no pattern for data files matches
-    TARGET/_keylane/target.json             the head: contract, streams, source
+    TARGET/_keylane/target.json             the metadata: contract, streams, source
     TARGET/_keylane/batches/B.json          the manifest of batch B
-    TARGET/_keylane/staging/B-…/            files of a batch that has not happened yet
+    TARGET/_keylane/staging/B-…/            files of a batch that is not committed yet
     TARGET/_keylane/checkpoint/             Spark's own
     TARGET/_keylane/lock                    one writer at a time
 
-Names that begin with `_` are passed over by Spark, Arrow and pandas. A batch is staged, forced to the disk, and then
-happens in one step: its manifest appears. Only after that are its files renamed into their lanes, each once, and a
-process that finds a manifest whose files still wait moves them first of all. So a kill at any point leaves a batch that
-either never happened, and is made again from the start, or has happened, and is only moved.
+Spark, Arrow and pandas ignore names that begin with `_`. A batch is staged, forced to the disk, and then committed in
+one step: its manifest appears. Only after that are its files renamed into their lanes, each once, and a process that
+finds a manifest whose files are still staged moves them first of all. So a kill at any point leaves a batch that is
+either not committed, and is repeated from the start, or is committed, and is only moved.
 
 Reading sources is in `files` and `keylane.spark`; merging small files is in `compaction`.
 """
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from keylane.systems.journal import Journal, Probe
 
 
-# What is written down about a stream folder: its head, and one manifest for each batch. Values and their JSON only.
+# What is recorded about a stream folder: its metadata, and one manifest for each batch. Values and their JSON only.
 
 FORMAT: Final = "keylane.folder/1"
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records by what became of them."""
+    """Records by outcome."""
 
     in_: int = 0
     out: int = 0
@@ -56,7 +56,7 @@ class Counts:
         return Counts(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
 
     def checked(self, where: str, hint: str = "") -> Counts:
-        """The counts themselves when they add up; else the error that says how they do not."""
+        """The counts themselves if they add up; otherwise an error."""
         if self.in_ != self.out + self.dead + self.filtered:
             got = f"in {self.in_}, out {self.out}, dead {self.dead}, filtered {self.filtered}"
             raise CountError.of(
@@ -65,13 +65,13 @@ class Counts:
         return self
 
     def as_json(self) -> dict[str, int]:
-        """With `in`, which is no name in Python."""
+        """With `in`, a reserved word of Python."""
         return {"in": self.in_, "out": self.out, "dead": self.dead, "filtered": self.filtered}
 
     @classmethod
-    def from_json(cls, given: dict[str, int]) -> Self:
+    def from_json(cls, document: dict[str, int]) -> Self:
         """The inverse of `as_json`."""
-        return cls(given["in"], given["out"], given["dead"], given["filtered"])
+        return cls(document["in"], document["out"], document["dead"], document["filtered"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +91,18 @@ class Head:
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> Self:
-        """Read it; a later form than this version knows is refused."""
-        if given.get("format") != FORMAT:
-            raise TargetError.of("a target of another form", got=given.get("format"), allowed=FORMAT)
-        return cls(**{f.name: given[f.name] for f in fields(cls)})
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """Read it; a later format than this version knows is refused."""
+        if document.get("format") != FORMAT:
+            raise TargetError.of("the target has another format", got=document.get("format"), allowed=FORMAT)
+        return cls(**{f.name: document[f.name] for f in fields(cls)})
 
     def at(self, source: str) -> Self:
         """The same for another source."""
         return replace(self, source=source)
 
     def differences(self, other: Head) -> list[str]:
-        """What differs, in words: this one's value, then the other's."""
+        """What differs: this one's value, then the other's."""
         return [
             f"{f.name}: {getattr(self, f.name)} here, {getattr(other, f.name)} given"
             for f in fields(self)
@@ -112,7 +112,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One file of a batch: where it waits in the batch's staging folder, where it belongs, what it holds."""
+    """One file of a batch: its path in the staging folder, its final path, and its records."""
 
     staged: str
     final: str
@@ -131,7 +131,7 @@ class TakenFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that a batch changes. Once it is written the batch has happened, whatever happens to the process."""
+    """All that a batch changes. Once it is written the batch is committed, even if the process is killed."""
 
     batch: int
     query: str
@@ -153,23 +153,23 @@ class Manifest:
         return {**asdict(self), "counts": self.counts.as_json(), "total": self.total.as_json()}
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> Self:
+    def from_json(cls, document: dict[str, Any]) -> Self:
         """The inverse of `as_json`."""
-        values = {f.name: given[f.name] for f in fields(cls)}
-        values["counts"], values["total"] = Counts.from_json(given["counts"]), Counts.from_json(given["total"])
-        values["placed"] = tuple(Placed(**one) for one in given["placed"])
-        values["taken"] = tuple(TakenFile(**one) for one in given["taken"])
+        values = {f.name: document[f.name] for f in fields(cls)}
+        values |= {name: Counts.from_json(document[name]) for name in ("counts", "total")}
+        values["placed"] = tuple(Placed(**file) for file in document["placed"])
+        values["taken"] = tuple(TakenFile(**file) for file in document["taken"])
         return cls(**values)
 
     @classmethod
     def before_all(cls, head: Head) -> Self:
-        """The state of a target that has taken nothing."""
+        """The state of an empty target."""
         nothing = {stream: [0] * lanes for stream, lanes in head.streams.items()}
         return cls(-1, "", head.fingerprint, "", Counts(), Counts(), nothing, 0, (), (), 0, 0, 0, "")
 
 
 DEAD: Final = "_dead"
-#: Manifests are cumulative: only the last one is needed. The others are kept for people.
+#: Manifests are cumulative: only the last one is needed. The others are kept for inspection.
 KEPT_MANIFESTS: Final = 100
 
 
@@ -190,7 +190,7 @@ def dead_file(batch: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A folder that is keylane's, and whose lock is held."""
+    """A target folder whose lock is held."""
 
     journal: Journal
 
@@ -210,17 +210,17 @@ class Target:
         return self.journal.checkpoint
 
     def head(self) -> Head | None:
-        """The head, when there is one."""
+        """The metadata, if there is any."""
         return read_head(self.path)
 
     def begin(self, head: Head) -> None:
-        """Write the head of a new target."""
+        """Write the metadata of a new target."""
         for folder in ("batches", "staging"):
             (self.journal.own / folder).mkdir(exist_ok=True)
         write_json(self.journal.own / "target.json", head.as_json())
 
     def manifest(self, batch: int) -> Manifest | None:
-        """The manifest of a batch, when it is committed and still kept."""
+        """The manifest of a batch, if it is committed and still kept."""
         manifest = self.journal.document("batches", batch)
         return None if manifest is None else Manifest.from_json(manifest)
 
@@ -238,7 +238,7 @@ class Target:
         return self.journal.staging(batch)
 
     def recover(self) -> Manifest | None:
-        """Finish the last batch that is committed, throw away what is not, and return where the target stands."""
+        """Finish the last batch that is committed, remove what is not, and return the last manifest."""
         last = self.latest()
         if last is not None:
             self._move(last, no_probe)
@@ -248,9 +248,9 @@ class Target:
     def commit(self, manifest: Manifest, probe: Probe = no_probe) -> None:
         """Commit a staged batch, then move its files to their lanes."""
         staging = self.journal.own / "staging" / manifest.staging
-        for one in manifest.placed:
-            force(staging / one.staged)
-        force_all([(staging / one.staged).parent for one in manifest.placed] + [staging, staging.parent])
+        for file in manifest.placed:
+            force(staging / file.staged)
+        force_all([(staging / file.staged).parent for file in manifest.placed] + [staging, staging.parent])
         probe("forced", manifest.batch)
         self.journal.write("batches", manifest.batch, manifest.as_json())
         probe("happened", manifest.batch)
@@ -259,22 +259,22 @@ class Target:
         probe("moved", manifest.batch)
 
     def _move(self, manifest: Manifest, probe: Probe) -> None:
-        """Rename what still waits. The staging folder goes last: while it is there, the move is not over."""
+        """Rename staged files. The staging folder is removed last: while it exists, the move is not complete."""
         staging = self.journal.own / "staging" / manifest.staging
         if not manifest.staging or not staging.exists():
             return
         folders = set()
-        for one in manifest.placed:
-            final = self.path / one.final
+        for file in manifest.placed:
+            final = self.path / file.final
             self._make(final.parent)
-            _rename(staging / one.staged, final)
+            _rename(staging / file.staged, final)
             folders.add(final.parent)
             probe("renamed", manifest.batch)
         force_all(sorted(folders))
         shutil.rmtree(staging)
 
     def _make(self, folder: Path) -> None:
-        """Make a lane's folder, and its name last through a power cut."""
+        """Create a lane's folder so that it survives a power failure."""
         if not folder.exists():
             self._make(folder.parent)
             folder.mkdir(exist_ok=True)
@@ -283,7 +283,7 @@ class Target:
 
 @contextmanager
 def hold(path: Path) -> Iterator[Target]:
-    """A target that exists, locked. What a killed process left is still there: `recover` is the caller's to ask for."""
+    """A target that exists, locked. What a killed process left is still there: call `recover`."""
     if not (path / OWN / "target.json").exists():
         raise _foreign(path)
     with hold_journal(path) as journal:
@@ -292,20 +292,20 @@ def hold(path: Path) -> Iterator[Target]:
 
 @contextmanager
 def open_target(path: Path, head: Head) -> Iterator[Target]:
-    """The target for this head, made when there is none: locked, of the same contract and source, and recovered."""
+    """The target for this metadata, created if missing: locked, and of the same contract and source."""
     _check_free(path)
     with hold_journal(path) as journal:
         target = Target(journal)
-        found = target.head()
-        if found is None:
+        known = target.head()
+        if known is None:
             target.begin(head)
-        elif found != head:
-            raise _other(path, found, head)
+        elif known != head:
+            raise _other(path, known, head)
         yield target
 
 
 def read_head(path: Path) -> Head | None:
-    """The head of a target, without its lock; None when there is no such target."""
+    """The metadata of a target, without its lock; None when there is no such target."""
     head = read_document(path / OWN / "target.json")
     return None if head is None else Head.from_json(head)
 
@@ -316,7 +316,7 @@ def read_manifests(path: Path) -> list[Manifest]:
 
 
 def _check_free(path: Path) -> None:
-    """Refuse a folder that holds anything and is not keylane's; touch nothing in it."""
+    """Refuse a folder with anything in it that is not a target; change nothing in it."""
     if path.exists() and not path.is_dir():
         raise TargetError.of("the target is not a folder", got=str(path))
     if path.exists() and not (path / OWN / "target.json").exists():
@@ -329,23 +329,23 @@ def _check_free(path: Path) -> None:
 
 def _foreign(path: Path) -> TargetError:
     return TargetError.of(
-        "the target is not a keylane folder; nothing in it was touched",
+        "the target is not a keylane folder; nothing in it was changed",
         got=str(path),
         allowed="a new or empty folder, or one that keylane made",
     )
 
 
-def _other(path: Path, found: Head, given: Head) -> TargetError:
+def _other(path: Path, known: Head, new: Head) -> TargetError:
     hint = "another target, or the contract and source that this one was made with"
-    if found.fingerprint == given.fingerprint and found.streams == given.streams:
-        return TargetError.of(f"{path} takes from another source", got="; ".join(found.differences(given)), hint=hint)
-    return TargetError.of(f"{path} belongs to another contract", got="; ".join(found.differences(given)), hint=hint)
+    same_contract = known.fingerprint == new.fingerprint and known.streams == new.streams
+    what = f"target {path} was made {'from another source' if same_contract else 'with another contract'}"
+    return TargetError.of(what, got="; ".join(known.differences(new)), hint=hint)
 
 
 def _rename(staged: Path, final: Path) -> None:
     if not staged.exists():
         if not final.exists():
-            raise TargetError.of("the target is damaged: a file of its last batch is gone", got=str(final))
+            raise TargetError.of("the target is damaged: a file of its last batch is missing", got=str(final))
         return
     if final.exists():
         raise TargetError.of("the target is damaged: a file is in the way of the last batch", got=str(final))

@@ -1,6 +1,6 @@
 """A folder as the target of a route: the records of a batch -> staged files -> a batch that is committed.
 
-A batch is written once: one that is committed is known by its manifest, and is not made again. What becomes of a batch
+A batch is written once: one that is committed has a manifest, and is not repeated. What becomes of a batch
 when the process is killed at any step is in `folder`. Which records make a batch is the source's (`systems.flow`).
 """
 
@@ -42,14 +42,14 @@ _SHARED: Final = "on a cluster, source and target have to be on a file system th
 
 
 def known_origin(path: Path) -> Origin | None:
-    """The source that a folder was routed from, as it remembers it; None where there is no such target."""
+    """The source that a folder was routed from, by its metadata; None where there is no such target."""
     head = read_head(path)
     return None if head is None else Origin(head.source, head.kind, head.pattern)
 
 
 @contextmanager
 def open_folder(path: Path, router: Router, origin: Origin, run: RunContext) -> Iterator[FolderTarget]:
-    """The folder as a target for this contract and source, made where there is none; locked and recovered."""
+    """The folder as a target for this contract and source, created if missing; locked and recovered."""
     contract, meta = router.contract, router.contract.metadata
     streams = {router.stream: router.lane_count, **contract.tiers}
     head = Head(meta.name, meta.epoch, contract.fingerprint, streams, origin.address, origin.kind, origin.pattern)
@@ -79,7 +79,7 @@ class FolderTarget(RouteTarget):
         return self.last.batch, self.last.query
 
     def taken(self) -> Iterator[TakenFile]:
-        """What the kept manifests say was taken, oldest first."""
+        """The source files of the kept manifests, oldest first."""
         for manifest in self.folder.manifests():
             yield from manifest.taken
 
@@ -110,7 +110,7 @@ class FolderTarget(RouteTarget):
             self.run.progress(BatchReport(batch, manifest.counts, seconds, size, *sums, source.counted))
 
     def result(self, source: str, *, stopped: bool) -> Routed:
-        """What this run came to."""
+        """The result of this run."""
         lanes = {
             stream: [now - then for now, then in zip(offsets, self.before.next[stream], strict=True)]
             for stream, offsets in self.last.next.items()
@@ -120,13 +120,13 @@ class FolderTarget(RouteTarget):
         return Routed(source, str(self.folder.path), counts, self.last.total, lanes, batches, stopped)
 
     def _is_committed(self, batch: int, taken: Sequence[SourceFile]) -> bool:
-        """Whether a batch is in the target already. If so it has to be the same, or the checkpoint is another's."""
+        """Whether a batch is in the target already. If so, it must have the same files."""
         if batch > self.last.batch:
             return False
         before = self.folder.manifest(batch)
-        if before is None or sorted(one.name for one in before.taken) != sorted(file.name for file in taken):
+        if before is None or sorted(file.name for file in before.taken) != sorted(file.name for file in taken):
             raise TargetError.of(
-                "Spark's checkpoint does not belong to this target: it would repeat or leave out records",
+                "Spark's checkpoint does not belong to this target: it would repeat or lose records",
                 got=f"batch {batch} with {len(taken)} files, after batch {self.last.batch}",
                 hint="restore the checkpoint folder, or route into a new target",
             )
@@ -134,11 +134,11 @@ class FolderTarget(RouteTarget):
 
     def _report_unordered(self, taken: Sequence[SourceFile]) -> None:
         """Spark takes files by age. Those of one age that it has cut into two batches may not be in order by name."""
-        before = {one.name for one in self.last.taken if taken and one.modified == taken[0].modified}
+        before = {file.name for file in self.last.taken if taken and file.modified == taken[0].modified}
         if before and taken[0].name < max(before) and not self._unordered:
             self._unordered = True
             self.run.say(
-                f"{taken[0].name} and {max(before)} are of one age, and were not taken in order of their names"
+                f"{taken[0].name} and {max(before)} have the same age, and were not read in the order of their names"
             )
 
     def _staged(self, frame: DataFrame, batch: int, taken: Sequence[SourceFile], staging: Path) -> Manifest:
@@ -147,7 +147,7 @@ class FolderTarget(RouteTarget):
 
         query = query_id(self.checkpoint)
         if not taken:
-            # Files without a byte: Spark counts them, and passes them over.
+            # Empty files: Spark lists them, and skips them.
             same = replace(self.last, counts=Counts(), placed=(), taken=())
             return replace(same, batch=batch, query=query, staging=staging.name)
         rows, names = self.source.rows(frame, taken, self.last), self.source.names(taken)

@@ -1,11 +1,11 @@
 """How a Kafka cluster is reached: an allow-list of client properties, for Java's client, librdkafka and kafka-python.
 
 A client's properties are code: some load classes or libraries, some dial addresses of their own. So only what is in
-`ALLOWED` passes; what is refused is refused with its reason (`REFUSED`), before anything is contacted. A password is
-given as a reference, and is read where a client of librdkafka is made, and for the file that Java's login
-reads. It is in no option of Spark's, so in no plan, log, page or checkpoint, and is sent to no writer.
+`ALLOWED` passes; others are refused with a reason (`REFUSED`), before anything is contacted. A password is given as a
+reference, and is read where a client of librdkafka is made, and for the file that Java's login reads. It is never an
+option of Spark, so in no plan, log, page or checkpoint, and is sent to no writer.
 
-What a cluster answers, and its errors in words: `cluster`.
+What a cluster reports, and its errors: `cluster`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-# Values that nobody may see: given as a reference, read at the last moment, and never shown.
+# Secrets: given as a reference, read at the last moment, and never shown.
 
 HIDDEN: Final = "[hidden]"
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}\s]+)\}")
@@ -30,7 +30,7 @@ FORMS: Final = "${env:NAME}, ${file:/path}"
 
 
 class Secret:
-    """A text that shows itself as `[hidden]` in every way there is, also when it is pickled.
+    """A text that is always shown as `[hidden]`, also when it is pickled.
 
     >>> f"{Secret('pw')} {Secret('pw')!r}"
     '[hidden] [hidden]'
@@ -51,21 +51,21 @@ class Secret:
         return Secret, (HIDDEN,)
 
     def reveal(self) -> str:
-        """The text itself: for the one call that needs it."""
+        """The text itself, for the one call that needs it."""
         return self._text
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text says where a secret is, and not what it is."""
+    """Whether a text is a reference to a secret, not the secret."""
     return _REFERENCE.fullmatch(text) is not None
 
 
 def reveal(reference: str) -> Secret:
-    """Read what a reference stands for."""
-    found = _REFERENCE.fullmatch(reference)
-    if found is None:
-        raise UsageError.of("a secret stands in the open", got=HIDDEN, allowed=FORMS)
-    kind, name = found.groups()
+    """Read the secret of a reference."""
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
+        raise UsageError.of("a secret must not be given in plain text", allowed=FORMS)
+    kind, name = match.groups()
     return Secret(_from_environment(name) if kind == "env" else _from_file(name))
 
 
@@ -84,7 +84,7 @@ def _from_file(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property by the name that keylane takes: its name in each client (none: not said to it) and what it may be."""
+    """A property by the name that keylane takes: its name in each client (empty: none) and its values."""
 
     java: str = ""
     librdkafka: str = ""
@@ -92,7 +92,7 @@ class Property:
     secret: bool = False
 
 
-#: Records are read and written by Java's clients; what a cluster has is asked through librdkafka.
+#: Records are read and written by Java's clients; metadata is read through librdkafka.
 ALLOWED: Final[dict[str, Property]] = {
     "security.protocol": Property(
         "security.protocol", "security.protocol", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -117,7 +117,7 @@ ALLOWED: Final[dict[str, Property]] = {
     "message.max.bytes": Property("max.request.size", "message.max.bytes"),
     "transaction.timeout.ms": Property("transaction.timeout.ms"),
 }
-#: What kafka-python calls those that say how a cluster is reached.
+#: The names in kafka-python of those that are about the connection.
 KAFKA_PYTHON: Final = {
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
@@ -129,12 +129,12 @@ KAFKA_PYTHON: Final = {
     "client.id": "client_id",
     "socket.timeout.ms": "request_timeout_ms",
 }
-#: Properties that only one side knows.
+#: Properties of producers only, and of consumers only.
 OF_WRITERS: Final = frozenset(
     {"compression.type", "linger.ms", "batch.size", "message.max.bytes", "transaction.timeout.ms"}
 )
 OF_READERS: Final = frozenset({"isolation.level", "fetch.max.bytes", "max.partition.fetch.bytes", "client.rack"})
-#: What people know under another name.
+#: Other names in common use.
 ALIASES: Final = {
     "sasl.mechanisms": "sasl.mechanism",
     "ssl.truststore.location": "ssl.ca.location",
@@ -144,9 +144,9 @@ ALIASES: Final = {
 }
 _LOADS: Final = "it loads code into the process"
 _DIALS: Final = "it makes the client dial an address of its own, or run a command"
-_OWN: Final = "delivery depends on it: keylane sets it"
+_OWN: Final = "keylane sets it, because delivery depends on it"
 _TWO_READERS: Final = "several tasks would read one partition at once, and the order of its keys would be lost"
-#: A part of a name, and why a property with it is refused. The first that fits is said.
+#: A part of a name, and why a property with it is refused. The first match counts.
 REFUSED: Final[tuple[tuple[str, str], ...]] = (
     ("minPartitions", _TWO_READERS),
     ("maxRecordsPerPartition", _TWO_READERS),
@@ -162,9 +162,12 @@ REFUSED: Final[tuple[tuple[str, str], ...]] = (
     ("oauthbearer", _DIALS),
     ("url", _DIALS),
     ("kinit", _DIALS),
-    ("bootstrap", "the address says it"),
-    ("metadata.broker.list", "the address says it"),
-    ("key.password", "it would stand in Spark's options; give a key without one, in a file that only you can read"),
+    ("bootstrap", "it is part of the address"),
+    ("metadata.broker.list", "it is part of the address"),
+    (
+        "key.password",
+        "Spark's options would show it; use a key without one, in a file that only you can read",
+    ),
     ("keystore.password", "give a PEM file, which has none"),
     ("truststore.password", "give a PEM file, which has none"),
     ("acks", _OWN),
@@ -179,7 +182,7 @@ REFUSED: Final[tuple[tuple[str, str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class KafkaAccess:
-    """Brokers and properties, with references for secrets: it may be shown, written down and sent anywhere."""
+    """Brokers and properties, with references for secrets: safe to show, to store and to send."""
 
     brokers: str
     properties: tuple[tuple[str, str], ...] = ()
@@ -189,55 +192,54 @@ class KafkaAccess:
         return KafkaAccess(brokers, self.properties)
 
     def librdkafka(self, **more: Any) -> dict[str, Any]:
-        """Settings of a librdkafka client, secrets revealed: for the call that makes the client, and nobody else."""
-        told = {ALLOWED[name].librdkafka: self._value(name, text) for name, text in self.properties}
-        if "ssl.certificate.location" in told:
-            told["ssl.key.location"] = told["ssl.certificate.location"]
-        told.pop("", None)
-        return {"bootstrap.servers": self.brokers, "log_level": 0, **told, **more}
+        """Settings of a librdkafka client, secrets revealed: only for the call that makes the client."""
+        settings = {ALLOWED[name].librdkafka: self._value(name, text) for name, text in self.properties}
+        if "ssl.certificate.location" in settings:
+            settings["ssl.key.location"] = settings["ssl.certificate.location"]
+        settings.pop("", None)
+        return {"bootstrap.servers": self.brokers, "log_level": 0, **settings, **more}
 
     def kafka_python(self) -> dict[str, Any]:
-        """Settings of kafka-python's admin client, secrets revealed: for the call that makes it, and nobody else."""
-        told: dict[str, Any] = {
+        """Settings of kafka-python's admin client, secrets revealed: only for the call that makes it."""
+        settings: dict[str, Any] = {
             KAFKA_PYTHON[name]: self._value(name, text) for name, text in self.properties if name in KAFKA_PYTHON
         }
-        if "ssl_certfile" in told:
-            told["ssl_keyfile"] = told["ssl_certfile"]
-        if "ssl_check_hostname" in told:
-            told["ssl_check_hostname"] = told["ssl_check_hostname"] != "none"
-        if "request_timeout_ms" in told:
-            told["request_timeout_ms"] = int(told["request_timeout_ms"])
-        return {"bootstrap_servers": self.brokers.split(","), **told}
+        if "ssl_certfile" in settings:
+            settings["ssl_keyfile"] = settings["ssl_certfile"]
+        if "ssl_check_hostname" in settings:
+            settings["ssl_check_hostname"] = settings["ssl_check_hostname"] != "none"
+        if "request_timeout_ms" in settings:
+            settings["request_timeout_ms"] = int(settings["request_timeout_ms"])
+        return {"bootstrap_servers": self.brokers.split(","), **settings}
 
     def java(self) -> dict[str, str]:
-        """Options of Spark's connector, which reads. No secret is among them: see `jaas`."""
-        told = self._java(OF_WRITERS)
-        return {f"kafka.{name}": text for name, text in told.items()}
+        """Options of Spark's connector, which reads. Without secrets: see `jaas`."""
+        return {f"kafka.{name}": text for name, text in self._java(OF_WRITERS).items()}
 
     def java_producer(self) -> dict[str, str]:
         """Settings of Java's producer, without secrets too."""
         return self._java(OF_READERS)
 
     def java_client(self) -> dict[str, str]:
-        """Settings of any client of Java's: how to reach the cluster, and nothing else."""
+        """Settings of any Java client: how to reach the cluster, and nothing else."""
         return self._java(OF_READERS | OF_WRITERS)
 
     def _java(self, without: frozenset[str]) -> dict[str, str]:
         known = {name: ALLOWED[name].java for name, _ in self.properties if name not in without}
-        told = {known[name]: text for name, text in self.properties if known.get(name)}
-        stores = [name for name in ("truststore", "keystore") if f"ssl.{name}.location" in told]
-        if told.get("ssl.endpoint.identification.algorithm") == "none":
-            told["ssl.endpoint.identification.algorithm"] = ""
-        return {"bootstrap.servers": self.brokers, **told, **{f"ssl.{name}.type": "PEM" for name in stores}}
+        settings = {known[name]: text for name, text in self.properties if known.get(name)}
+        stores = [name for name in ("truststore", "keystore") if f"ssl.{name}.location" in settings]
+        if settings.get("ssl.endpoint.identification.algorithm") == "none":
+            settings["ssl.endpoint.identification.algorithm"] = ""
+        return {"bootstrap.servers": self.brokers, **settings, **{f"ssl.{name}.type": "PEM" for name in stores}}
 
     def jaas(self) -> str | None:
-        """What Java's login reads, secrets revealed; None when nobody logs in."""
-        given = dict(self.properties)
-        if "sasl.username" not in given:
+        """The JAAS configuration, secrets revealed; None without a login."""
+        properties = dict(self.properties)
+        if "sasl.username" not in properties:
             return None
-        scram = given.get("sasl.mechanism", "").startswith("SCRAM")
+        scram = properties.get("sasl.mechanism", "").startswith("SCRAM")
         module = "scram.ScramLoginModule" if scram else "plain.PlainLoginModule"
-        user, password = (_quoted(self._value(name, given[name])) for name in ("sasl.username", "sasl.password"))
+        user, password = (_quoted(self._value(name, properties[name])) for name in ("sasl.username", "sasl.password"))
         login = f"org.apache.kafka.common.security.{module} required username={user} password={password};"
         return f"KafkaClient {{ {login} }};"
 
@@ -245,9 +247,9 @@ class KafkaAccess:
         return reveal(text).reveal() if is_reference(text) and name.startswith("sasl.") else text
 
 
-def kafka_access(brokers: str, given: Iterable[tuple[str, str]] = ()) -> KafkaAccess:
-    """Check properties against the list. A value is shown in no error, for it may be a secret in the wrong place."""
-    checked = dict(_checked(name, text) for name, text in given)
+def kafka_access(brokers: str, properties: Iterable[tuple[str, str]] = ()) -> KafkaAccess:
+    """Check properties against the list. Errors show no values: one may be a secret under a wrong name."""
+    checked = dict(_checked(name, text) for name, text in properties)
     _check_login(checked)
     for name in ("ssl.ca.location", "ssl.keystore.location"):
         if name in checked and not Path(checked[name]).is_file():
@@ -264,15 +266,15 @@ def _checked(given: str, text: str) -> tuple[str, str]:
         raise UsageError.of(f"the Kafka property {given} is refused", hint=reason)
     known = ALLOWED[name]
     if known.secret and not is_reference(text):
-        hint = "on a command line or in a file of settings everybody can read it"
-        raise UsageError.of(f"{name} stands in the open", got=HIDDEN, allowed=FORMS, hint=hint)
+        hint = "command lines and settings files can be read by others"
+        raise UsageError.of(f"{name} must not be given in plain text", allowed=FORMS, hint=hint)
     if known.choices and _cased(text, known.choices) not in known.choices:
-        raise UsageError.of(f"no such {name}", allowed=", ".join(known.choices))
+        raise UsageError.of(f"invalid {name}", allowed=", ".join(known.choices))
     return name, _cased(text, known.choices)
 
 
 def _cased(text: str, choices: Sequence[str]) -> str:
-    """The choice that differs at most in its case; the text itself where there is none."""
+    """The choice that differs at most in case; otherwise the text itself."""
     return next((choice for choice in choices if choice.lower() == text.lower()), text)
 
 
@@ -281,10 +283,10 @@ def _check_login(given: dict[str, str]) -> None:
     wanted = ("sasl.mechanism", "sasl.username", "sasl.password")
     missing = [name for name in wanted if name not in given]
     if logs_in and missing:
-        raise UsageError.of("a login needs more properties", got=given["security.protocol"], allowed=", ".join(missing))
+        raise UsageError.of(f"{given['security.protocol']} needs more properties", allowed=", ".join(missing))
     if not logs_in and len(missing) < len(wanted):
         allowed = "security.protocol=SASL_SSL, or SASL_PLAINTEXT"
-        raise UsageError.of("properties of a login, and none is asked for", allowed=allowed)
+        raise UsageError.of("sasl.* given, but security.protocol is not SASL_*", allowed=allowed)
 
 
 def read_properties(path: str) -> list[tuple[str, str]]:
@@ -298,8 +300,8 @@ def read_properties(path: str) -> list[tuple[str, str]]:
 
 
 def _pair(text: str, where: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign:
+    name, equals, value = text.partition("=")
+    if not equals:
         raise UsageError.of(f"{where}: not a property", allowed="NAME=VALUE")
     return name.strip(), value.strip()
 

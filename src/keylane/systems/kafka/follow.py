@@ -1,8 +1,8 @@
-"""A topic as the source of a route, through Spark's connector: which records make a batch is Spark's to remember.
+"""A topic as the source of a route, through Spark's connector: which records make a batch is in Spark's checkpoint.
 
 Its records are read as committed transactions left them, and are never skipped when they are gone. Into a folder, key,
-value, timestamp and headers are columns of the lanes, and each batch is read twice: once to count what it has, without
-which nobody could show that it is all there, and once to write it.
+value, timestamp and headers are columns of the lanes, and each batch is read twice: once to count its
+records, so that the counts can be checked, and once to write it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The names that a route into Kafka gives: the headers of its records, and the topic of its dead letters.
+"""The names that a route into Kafka uses: the headers of its records, and the topic of its dead letters.
 
 `Delivery.java` spells the first header for itself, and `spark.messages`, which is below this package, the prefix of a
 dead letter's. Who writes them: `pipelines.route`. Who reads them: `reader`. What they mean: docs/kafka.md.
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
     from keylane.systems.kafka.reader import Writer
 
-#: Of every record, in this order, behind those that it brought along.
+#: Of every record, in this order, after its own.
 SOURCE: Final = "keylane.source"
 CONTRACT: Final = "keylane.contract"
 EPOCH: Final = "keylane.epoch"
-#: Of every record of a batch that is written again, at least once; behind the others.
+#: Of every record of a batch that is written again, at least once; after the others.
 ATTEMPT: Final = "keylane.attempt"
 #: Of a dead letter: why it is one.
 REASON: Final = "__keylane.errors.reason"
 
 
 def dead_topic(target: str) -> str:
-    """Where dead letters of a route into this topic go, unless another topic was named."""
+    """Where dead letters of a route into this topic go, by default."""
     return f"{target}.dlq"
 
 
-# What the headers of a target's records say, as columns: where each came from, and who wrote it.
+# The headers of a target's records as columns: the source of each, and its writer.
 
 
-def origin(told: list[bytes | None]) -> tuple[pa.Array, pa.Array]:
-    """`topic/partition/offset` or `file/row`, taken apart at the last stroke; null where it is not of that form."""
-    texts = texts_of(told)
+def origin(values: list[bytes | None]) -> tuple[pa.Array, pa.Array]:
+    """`topic/partition/offset` or `file/row`, split at the last slash; null where it is not of that form."""
+    texts = texts_of(values)
     pieces = pc.split_pattern(texts, "/", max_splits=1, reverse=True)
     whole = pc.equal(pc.list_value_length(pieces), 2).fill_null(False)
     if not pc.all(whole).as_py():
@@ -47,12 +47,12 @@ def origin(told: list[bytes | None]) -> tuple[pa.Array, pa.Array]:
     return source, _whole_numbers(number)
 
 
-def texts_of(told: list[bytes | None]) -> pa.Array:
-    """Bytes as text; what is none, with signs in place of what cannot be read."""
+def texts_of(values: list[bytes | None]) -> pa.Array:
+    """Bytes as text; invalid UTF-8 with replacement characters."""
     try:
-        return pa.array(told, pa.binary()).cast(pa.string())
+        return pa.array(values, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([one and one.decode("utf-8", "replace") for one in told], pa.string())
+        return pa.array([value and value.decode("utf-8", "replace") for value in values], pa.string())
 
 
 def _every_other(rows: int, first: int) -> pa.Array:
@@ -68,7 +68,7 @@ def _whole_numbers(texts: pa.Array) -> pa.Array:
 
 
 def written_by(numbers: list[int], writers: Iterable[Writer]) -> dict[str, pa.Array]:
-    """Contract, epoch and mark of every record. There are few different ones."""
+    """Contract, epoch and mark of every record. There are few distinct ones."""
     number = pa.array(numbers, pa.int32())
     contracts, epochs, marks = zip(*writers, strict=True)
     return {

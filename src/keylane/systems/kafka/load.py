@@ -5,8 +5,8 @@ consumer group that reads along from before the first record. What is measured, 
 
 errors    delivery reports: one for each record
 batches   librdkafka's statistics: bytes of each batch as it goes to the broker, and how many records were in it
-lag       what the broker holds of a lane, less what the group has read of it. The group is looked at first and the
-          broker then, so a peak is rather shown too high than too low
+lag       the end offset of a lane, minus the position of the group. The group is read first and the broker then, so
+          that a peak is rather too high than too low
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     Row = tuple[Mapping[str, Any], bytes]
 
 WAIT_SECONDS: Final = 60.0
-#: When a record that nobody took has failed: well before anybody stops waiting.
+#: When an undelivered record has failed: well before the wait for it ends.
 FATE_MS: Final = 30_000
 #: Windows of librdkafka's statistics; the last one is waited for.
 WINDOW_MS: Final = 100
-#: How often lag is looked at.
+#: How often lag is sampled.
 SAMPLE_SECONDS: Final = 0.01
 
 
@@ -58,7 +58,7 @@ class Sent:
     is_ready: bool = False
 
     def reported(self, error: Any, _message: Any) -> None:
-        """Hear of one record's fate."""
+        """Count one delivery report."""
         if error is None:
             self.delivered += 1
             return
@@ -67,9 +67,9 @@ class Sent:
 
     def counted(self, statistics: str) -> None:
         """Add one window of librdkafka's statistics: each batch is in exactly one."""
-        told = json.loads(statistics)
-        self.is_ready = told.get("eos", {}).get("idemp_state") == "Assigned"
-        topic = told.get("topics", {}).get(self.topic)
+        values = json.loads(statistics)
+        self.is_ready = values.get("eos", {}).get("idemp_state") == "Assigned"
+        topic = values.get("topics", {}).get(self.topic)
         if topic:
             self.batches += topic["batchsize"]["cnt"]
             self.batch_bytes += topic["batchsize"]["sum"]
@@ -79,11 +79,11 @@ class Sent:
 def send(
     access: KafkaAccess, router: Router, rounds: Sequence[Sequence[Row]], every: float = 0.0, **settings: Any
 ) -> Sent:
-    """Send rounds of (record, value), in one go or one every so many seconds; return when all fates are told."""
+    """Send rounds of (record, value), one every `every` seconds; return when each is delivered or failed."""
     sent = Sent(router.stream)
     windows = {"statistics.interval.ms": WINDOW_MS, "stats_cb": sent.counted, "message.timeout.ms": FATE_MS}
     keyed = KeyedProducer(router, access.brokers, start=0, **access.librdkafka(**windows, **settings))
-    with _told(access):
+    with _explained(access):
         _make_ready(keyed.producer, sent)
     began = time.monotonic()
     for number, rows in enumerate(rounds):
@@ -98,8 +98,8 @@ def send(
 
 
 @contextmanager
-def _told(access: KafkaAccess) -> Iterator[None]:
-    """Errors of the client in keylane's words."""
+def _explained(access: KafkaAccess) -> Iterator[None]:
+    """Errors of the client, translated."""
     from confluent_kafka import KafkaException
 
     try:
@@ -109,16 +109,16 @@ def _told(access: KafkaAccess) -> Iterator[None]:
 
 
 def _make_ready(producer: Any, sent: Sent) -> None:
-    """Wait for lanes and for the producer's number: records that wait for those would make batches look large."""
+    """Wait for lanes and for the producer id: records that wait for those would make batches look large."""
     producer.list_topics(sent.topic, WAIT_SECONDS)
     if not _served(producer, WAIT_SECONDS, lambda: sent.is_ready):
-        raise BrokerError.of("the broker gives the producer no number", got=sent.topic)
+        raise BrokerError.of(f"timed out waiting for a producer id for {sent.topic}")
 
 
 def _served(producer: Any, seconds: float, is_done: Callable[[], bool] = lambda: False) -> bool:
-    """Hear the producer's callbacks until something is so, or for so long; whether it became so.
+    """Serve the producer's callbacks until `is_done`, or for `seconds`; whether it was done.
 
-    In short turns with a pause of Python's own: an interrupt in a long `poll` or `flush` ends in a SystemError.
+    In short turns with a pause in Python: an interrupt in a long `poll` or `flush` ends in a SystemError.
     """
     until = time.monotonic() + seconds
     while not is_done():
@@ -130,13 +130,13 @@ def _served(producer: Any, seconds: float, is_done: Callable[[], bool] = lambda:
 
 
 def _last_window(producer: Any, sent: Sent) -> None:
-    """Wait for the statistics that have the last batch; not for ever, for a batch that failed is in none."""
+    """Wait for the statistics that have the last batch; not for ever: a failed batch is in none."""
     _served(producer, 10 * WINDOW_MS / 1000, lambda: sent.batch_records >= sent.delivered)
 
 
 @dataclass(slots=True)
 class MeasuredGroup:
-    """A consumer group of one member that reads a topic, and what was seen of its lag."""
+    """A consumer group of one member that reads a topic, and its lag."""
 
     topic: str
     lanes: int
@@ -153,13 +153,13 @@ class MeasuredGroup:
         self.read, self.position, self.peak, self.end = (np.zeros(self.lanes, np.int64) for _ in range(4))
 
     def wait_for(self, records: int) -> None:
-        """Return when so many records were read."""
+        """Return when this many records were read."""
         until = time.monotonic() + WAIT_SECONDS
         while self.read.sum() < records:
             self.check()
             if time.monotonic() > until:
                 got = f"{self.read.sum():,} of {records:,} records"
-                raise BrokerError.of(f"the group reads nothing more of {self.topic}", got=got)
+                raise BrokerError.of(f"the group stopped reading {self.topic}", got=got)
             time.sleep(SAMPLE_SECONDS)
 
     def check(self) -> None:
@@ -178,88 +178,91 @@ class MeasuredGroup:
 
 @contextmanager
 def following(access: KafkaAccess, topic: str, lanes: int, group: str) -> Iterator[MeasuredGroup]:
-    """A group that reads a topic from its beginning, and lag that is looked at, for as long as this is open.
+    """A group that reads a topic from its beginning, and its lag, for as long as this is open.
 
-    `end` is known when it is closed: what the broker says the group has committed, against what it holds.
+    `end` is known when it is closed: the end offsets minus the offsets that the group has committed.
     """
-    found = MeasuredGroup(topic, lanes)
-    _asker(access, found)()  # answers once every lane is led by somebody
-    threads = [_thread(found, work, access, group) for work in (_read, _sample)]
+    measured = MeasuredGroup(topic, lanes)
+    _asker(access, measured)()  # answers once every lane has a leader
+    threads = [_thread(measured, work, access, group) for work in (_read, _sample)]
     try:
-        _wait_until_following(found, group)
-        yield found
+        _wait_until_following(measured, group)
+        yield measured
     finally:
-        found.stopping.set()
+        measured.stopping.set()
         for thread in threads:
             thread.join(WAIT_SECONDS)
-    found.check()
+    measured.check()
 
 
-def _wait_until_following(found: MeasuredGroup, group: str) -> None:
-    """The group has its lanes, and lag has been looked at: a peak before that would go unseen."""
+def _wait_until_following(measured: MeasuredGroup, group: str) -> None:
+    """The group has its lanes, and lag was sampled: a peak before that would be missed."""
     until = time.monotonic() + WAIT_SECONDS
-    while not (found.assigned.is_set() and found.samples):
-        found.check()
+    while not (measured.assigned.is_set() and measured.samples):
+        measured.check()
         if time.monotonic() > until:
-            raise BrokerError.of(f"no lane of {found.topic} was given to the group", got=group)
+            raise BrokerError.of(f"no lane of {measured.topic} was assigned to the group", got=group)
         time.sleep(SAMPLE_SECONDS)
 
 
-def _thread(found: MeasuredGroup, work: Callable[..., None], access: KafkaAccess, group: str) -> threading.Thread:
+def _thread(measured: MeasuredGroup, work: Callable[..., None], access: KafkaAccess, group: str) -> threading.Thread:
     def run() -> None:
         try:
-            with _told(access):
-                work(found, access, group)
-        except BaseException as error:  # noqa: BLE001  it is raised where somebody waits
-            found.failed.append(error)
+            with _explained(access):
+                work(measured, access, group)
+        except BaseException as error:  # noqa: BLE001  it is raised in the waiting thread
+            measured.failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread
 
 
-def _read(found: MeasuredGroup, access: KafkaAccess, group: str) -> None:
+def _read(measured: MeasuredGroup, access: KafkaAccess, group: str) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
     own = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
     reader = Consumer(access.librdkafka(**own))
     try:
-        reader.subscribe([found.topic], on_assign=lambda *_: found.assigned.set())
-        while not found.stopping.is_set():
-            found.take(reader.consume(500, 0.02))
-        places = [TopicPartition(found.topic, lane, int(at)) for lane, at in enumerate(found.position) if at]
-        if places:
-            reader.commit(offsets=places, asynchronous=False)
-        committed = reader.committed([TopicPartition(found.topic, lane) for lane in range(found.lanes)], WAIT_SECONDS)
-        found.end[:] = _asker(access, found)() - [max(0, place.offset) for place in committed]
+        reader.subscribe([measured.topic], on_assign=lambda *_: measured.assigned.set())
+        while not measured.stopping.is_set():
+            measured.take(reader.consume(500, 0.02))
+        read = enumerate(measured.position)
+        offsets = [TopicPartition(measured.topic, lane, int(at)) for lane, at in read if at]
+        if offsets:
+            reader.commit(offsets=offsets, asynchronous=False)
+        committed = reader.committed(
+            [TopicPartition(measured.topic, lane) for lane in range(measured.lanes)], WAIT_SECONDS
+        )
+        measured.end[:] = _asker(access, measured)() - [max(0, lane.offset) for lane in committed]
     finally:
         reader.close()
 
 
-def _sample(found: MeasuredGroup, access: KafkaAccess, _group: str) -> None:
-    ask = _asker(access, found)
-    while not found.stopping.wait(SAMPLE_SECONDS):
-        position = found.position.copy()
-        np.maximum(found.peak, ask() - position, out=found.peak)
-        found.samples += 1
+def _sample(measured: MeasuredGroup, access: KafkaAccess, _group: str) -> None:
+    ask = _asker(access, measured)
+    while not measured.stopping.wait(SAMPLE_SECONDS):
+        position = measured.position.copy()
+        np.maximum(measured.peak, ask() - position, out=measured.peak)
+        measured.samples += 1
 
 
-def _asker(access: KafkaAccess, found: MeasuredGroup) -> Callable[[], NDArray[np.int64]]:
-    """Ask the broker where each lane ends, as often as one likes."""
+def _asker(access: KafkaAccess, measured: MeasuredGroup) -> Callable[[], NDArray[np.int64]]:
+    """A function that asks the broker for the end offset of each lane."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
     admin, latest = AdminClient(access.librdkafka()), OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    places = {TopicPartition(found.topic, lane): latest for lane in range(found.lanes)}
+    lanes = {TopicPartition(measured.topic, lane): latest for lane in range(measured.lanes)}
 
     def ask() -> NDArray[np.int64]:
         until = time.monotonic() + WAIT_SECONDS
         while True:
             try:
-                told = admin.list_offsets(places)
-                return np.array([told[place].result(WAIT_SECONDS).offset for place in places], np.int64)
+                answers = admin.list_offsets(lanes)
+                return np.array([answers[lane].result(WAIT_SECONDS).offset for lane in lanes], np.int64)
             except KafkaException as error:
-                # A topic that was made just now has lanes that nobody leads yet.
+                # A new topic has lanes without a leader.
                 if time.monotonic() > until:
                     raise explained(error, access.brokers) from None
                 time.sleep(0.1)

@@ -1,6 +1,6 @@
 """An offset range of a topic's partition -> columns of its records, in chunks of bounded size, through librdkafka.
 
-A stretch ends at an offset that was asked for once, so that what is read does not depend on who writes meanwhile. Its
+A stretch ends at an offset that was determined once, so that what is read does not depend on concurrent writers. Its
 offsets have gaps, at its end too: markers of transactions, what was aborted, what was compacted. So a stretch is over
 when the reader has come to a record, or to the end of the partition, at or beyond its end; never by counting.
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     #: Fingerprint, epoch, and whether the record is marked as written again.
     Writer = tuple[bytes | None, bytes | None, bool]
 
-#: No group is joined and no offset committed; it has a name because librdkafka wants one, and rights go by it.
+#: No group is joined and no offset committed; librdkafka requires a group id, and ACLs refer to it.
 SETTINGS: Final = {
     "group.id": "keylane-verify",
     "enable.auto.commit": False,
@@ -38,7 +38,7 @@ SETTINGS: Final = {
     "queued.max.messages.kbytes": 32 << 10,
     "allow.auto.create.topics": False,
 }
-#: What is of writers, and makes a reader complain.
+#: Properties of writers, about which a reader warns.
 _OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size", "message.max.bytes")
 #: The end of no record's headers.
 _NEVER: Final = [("", b"")]
@@ -48,15 +48,15 @@ AT_ONCE: Final = 500
 TURN_SECONDS: Final = 0.02
 #: Records and bytes that are held before they are handed on.
 ROWS, BYTES = 65_536, 64 << 20
-#: A broker that is started anew is waited for.
+#: A broker may take this long to restart.
 SILENT_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
 class RecordChunk:
-    """Columns of records that stand together; those from `values` on only where they were asked for.
+    """Columns of consecutive records; those from `values` on only where requested.
 
-    `sources` is where each record says that it came from, `writers` the number of its writer among the reader's,
+    `sources` is the source header of each record, `writers` the index of its writer among the reader's,
     `reasons` why it is a dead letter.
     """
 
@@ -75,7 +75,7 @@ class RecordChunk:
 
 @dataclass(slots=True)
 class TopicReader:
-    """Reads partitions one after the other over one connection, which stays behind when the reader is sent away."""
+    """Reads partitions one after the other over one connection, which is not pickled with the reader."""
 
     access: KafkaAccess
     values: bool = False
@@ -101,7 +101,7 @@ class TopicReader:
         for messages in self._turns(consumer, f"{topic}/{lane}", start, end):
             self._add(chunk, messages)
             if dead:
-                chunk.reasons += [dict(one.headers() or []).get(REASON) for one in messages]
+                chunk.reasons += [dict(message.headers() or []).get(REASON) for message in messages]
             if len(chunk) >= ROWS or chunk.weight >= BYTES:
                 yield chunk
                 chunk = RecordChunk()
@@ -147,8 +147,8 @@ class TopicReader:
             error = message.error()
             if error is not None and not _is_end(message):
                 if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
-                    hint = "the topic's retention took them; run it again, on what is left"
-                    raise DataError.of(f"records of {where} went while it was read", got=error.str(), hint=hint)
+                    hint = "by the topic's retention; run again, on what is left"
+                    raise DataError.of(f"records of {where} were deleted while it was read", got=error.str(), hint=hint)
                 if is_permanent(error) or error.fatal():
                     raise explained(error, self.access.brokers, self._listener)
         return [message for message in chunk if message.error() is None]
@@ -156,10 +156,9 @@ class TopicReader:
     def _check_heard(self, heard: float) -> None:
         silent = time.monotonic() - heard
         if silent > SILENT_SECONDS:
-            said = self._listener.said[-1:] or [f"nothing for {silent:.0f} s"]
-            if hasattr(said[0], "name"):
-                raise explained(said[0], self.access.brokers, self._listener)
-            raise BrokerError.of(f"no broker answers at {self.access.brokers}", got=said[0])
+            if errors := self._listener.errors:
+                raise explained(errors[-1], self.access.brokers, self._listener)
+            raise BrokerError.of(f"no broker answers at {self.access.brokers}", got=f"nothing for {silent:.0f} s")
 
     def _add(self, chunk: RecordChunk, messages: list[Any]) -> None:
         """The hot part: a call for each column that is wanted, and nothing else for each record."""
@@ -171,35 +170,35 @@ class TopicReader:
             chunk.weight += sum(len(value) for value in values if value is not None)
             chunk.values += values
         if self.times:
-            chunk.times += [one.timestamp()[1] for one in messages]
+            chunk.times += [record.timestamp()[1] for record in messages]
         if self.headers:
             self._add_headers(chunk, map(message.headers, messages))
 
     def _add_headers(self, chunk: RecordChunk, several: Iterable[list[tuple[str, bytes]] | None]) -> None:
-        """The short way for records whose headers end as those of the record before: nearly all."""
+        """The fast path for records whose headers end as those of the previous record: nearly all."""
         source, writer, number = chunk.sources.append, chunk.writers.append, self._writer
         for headers in several:
             if headers and headers[-2:] == self._tail and headers[-3:][0][0] == SOURCE:
                 source(headers[-3][1])
             else:
-                source(self._told(headers or []))
+                source(self._source_of(headers or []))
                 number = self._writer
             writer(number)
 
-    def _told(self, headers: list[tuple[str, bytes]]) -> bytes | None:
-        """The long way. Of two headers of one name the last counts: it is what the last route wrote.
+    def _source_of(self, headers: list[tuple[str, bytes]]) -> bytes | None:
+        """The slow path. Of two headers of one name the last counts: it is what the last route wrote.
 
-        An attempt is the last route's only behind its source: else it is of a route that the record passed before.
+        An attempt is the last route's only behind its source: otherwise it is of an earlier route of the record.
         """
-        told, names = dict(headers), [name for name, _ in headers]
+        values, names = dict(headers), [name for name, _ in headers]
         again = ATTEMPT in names and SOURCE not in names[_last(names, ATTEMPT) :]
-        self._writer = self.writers.setdefault((told.get(CONTRACT), told.get(EPOCH), again), len(self.writers))
+        self._writer = self.writers.setdefault((values.get(CONTRACT), values.get(EPOCH), again), len(self.writers))
         self._tail = headers[-2:] if names[-3:] == [SOURCE, CONTRACT, EPOCH] else _NEVER
-        return told.get(SOURCE)
+        return values.get(SOURCE)
 
 
 def level_of(access: KafkaAccess) -> str:
-    """What a reader sees of transactions: those that were committed, unless it was told otherwise."""
+    """What a reader sees of transactions: committed ones, unless isolation.level is set."""
     return dict(access.properties).get("isolation.level", "read_committed")
 
 

@@ -1,7 +1,7 @@
 """What a Kafka cluster reports of its brokers and lanes for its partition budget, and reassignments carried out.
 
 librdkafka has no calls for reassignments and sizes on disk, so kafka-python is asked. Whether a cluster can be reached
-at all is asked through librdkafka first: `cluster` has its errors in plain words.
+at all is asked through librdkafka first: `cluster` translates its errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ANSWER_MS: Final = 30_000
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 COPIES: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 UNREACHED: Final = ("a broker does not answer", "is each reachable from here, under the name that it advertises?")
-#: The name of an error of kafka-python's, what it means, and what mends it.
+#: The name of an error of kafka-python's, what it means, and how to fix it.
 WORDS: Final[dict[str, tuple[str, str]]] = {
     "ClusterAuthorizationFailedError": (
         "the user may not do this on the cluster",
@@ -62,17 +62,17 @@ def cluster_access(address: str, properties: Iterable[tuple[str, str]] = ()) -> 
     if "/" in address.removeprefix("kafka://").rstrip("/"):
         raise UsageError.of("not the address of a cluster", got=address, allowed=allowed, hint="--topic names a topic")
     try:
-        found = parse_address(f"{address.rstrip('/')}/topic")
+        parsed = parse_address(f"{address.rstrip('/')}/topic")
     except UsageError:
         raise UsageError.of("not the address of a cluster", got=address, allowed=allowed) from None
-    if found.system != "kafka":
+    if parsed.system != "kafka":
         raise UsageError.of("not the address of a cluster", got=address, allowed=allowed)
-    return kafka_access(found.authority, properties)
+    return kafka_access(parsed.authority, properties)
 
 
 @contextmanager
 def open_admin(access: KafkaAccess) -> Iterator[Any]:
-    """A client that may ask and change what this room knows, for as long as this is open."""
+    """An admin client for as long as this is open."""
     client_class = _client_class()
     with open_cluster(access) as cluster:
         cluster.reached()
@@ -85,7 +85,7 @@ def open_admin(access: KafkaAccess) -> Iterator[Any]:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """It logs its settings, the password among them, where somebody asks for all there is."""
+    """At level DEBUG it logs its settings, the password among them."""
     log = logging.getLogger("kafka")
     before = log.level
     log.setLevel(logging.CRITICAL)
@@ -111,25 +111,21 @@ def _client_class() -> Any:
 def _errors() -> type[Exception]:
     from kafka.errors import KafkaError
 
-    found: type[Exception] = KafkaError
-    return found
+    error: type[Exception] = KafkaError
+    return error
 
 
 def explained(error: Exception, who: str) -> BrokerError:
-    """An error of kafka-python's in keylane's words."""
-    words, hint = WORDS.get(type(error).__name__, (f"{who} refused", ""))
-    return BrokerError.of(words, got=_told(error), hint=hint)
-
-
-def _told(error: Exception) -> str:
+    """An error of kafka-python's, translated."""
     name, text = type(error).__name__, str(error)
-    return text if text.startswith(name) else f"{name}: {text}"
+    what, hint = WORDS.get(name, (f"{who} refused", ""))
+    return BrokerError.of(what, got=text if text.startswith(name) else f"{name}: {text}", hint=hint)
 
 
 def observed(client: Any) -> Layout:
     """The cluster as it is now: brokers by id, lanes by topic and number."""
-    told = [one for one in client.describe_cluster()["brokers"] if not one.get("is_fenced")]
-    brokers = tuple(sorted((Broker(one["broker_id"], one["rack"]) for one in told), key=lambda broker: broker.id))
+    active = [node for node in client.describe_cluster()["brokers"] if not node.get("is_fenced")]
+    brokers = tuple(sorted((Broker(node["broker_id"], node["rack"]) for node in active), key=lambda broker: broker.id))
     topics = [topic for topic in client.describe_topics() if topic["name"]]
     sizes, least = _sizes(client, brokers, topics), _min_isr(client, [topic["name"] for topic in topics])
     lanes = [
@@ -143,84 +139,84 @@ def _lane(topic: str, one: Mapping[str, Any], sizes: Mapping[tuple[str, int, int
     known = {broker: sizes.get((topic, partition, broker)) for broker in one["replica_nodes"]}
     size = known.get(leader)
     if size is None:
-        size = max((found for found in known.values() if found is not None), default=None)
+        size = max((bytes_ for bytes_ in known.values() if bytes_ is not None), default=None)
     return Lane(topic, partition, tuple(one["replica_nodes"]), leader, tuple(one["isr_nodes"]), size, least)
 
 
 def _sizes(
     client: Any, brokers: Iterable[Broker], topics: Iterable[Mapping[str, Any]]
 ) -> dict[tuple[str, int, int], int]:
-    """Bytes on disk by topic, partition and broker; nothing of brokers that do not say."""
-    found: dict[tuple[str, int, int], int] = {}
+    """Bytes on disk by topic, partition and broker; nothing of brokers that do not report them."""
+    sizes: dict[tuple[str, int, int], int] = {}
     asked = {topic["name"]: [one["partition_index"] for one in topic["partitions"]] for topic in topics}
     for broker in brokers:
         try:
-            told = client.describe_log_dirs(asked, brokers=[broker.id])
+            answers = client.describe_log_dirs(asked, brokers=[broker.id])
         except _errors():
             continue
-        for folder in (folder for one in told for folder in one["log_dirs"] if not folder["error_code"]):
+        for folder in (folder for answer in answers for folder in answer["log_dirs"] if not folder["error_code"]):
             for topic in folder["topics"]:
                 for lane in topic["partitions"]:
                     if not lane["is_future_key"]:
-                        found[topic["name"], lane["partition_index"], broker.id] = lane["partition_size"]
-    return found
+                        sizes[topic["name"], lane["partition_index"], broker.id] = lane["partition_size"]
+    return sizes
 
 
 def _min_isr(client: Any, topics: Iterable[str]) -> dict[str, int]:
-    """The least copies that must keep up, by topic; nothing where the cluster does not say."""
+    """min.insync.replicas by topic; nothing where the cluster does not report it."""
     name = "min.insync.replicas"
-    told = settings_of(client, "topic", topics, (name,), config_filter="all")
-    return {topic: int(found[name]) for topic, found in told.items() if found.get(name)}
+    settings = settings_of(client, "topic", topics, (name,), config_filter="all")
+    return {topic: int(values[name]) for topic, values in settings.items() if values.get(name)}
 
 
 def settings_of(
     client: Any, kind: str, names: Iterable[str], settings: Iterable[str], config_filter: str = "modified"
 ) -> dict[str, dict[str, str]]:
-    """Some settings of topics or brokers, those that somebody has set; nothing where the cluster does not say."""
+    """Some settings of topics or brokers, those that are set; nothing where the cluster does not report them."""
     from kafka.admin import ConfigResource
 
     asked = [ConfigResource(kind, name, list(settings)) for name in names]
     try:
-        told = client.describe_configs(asked, config_filter=config_filter) if asked else {}
+        answer = client.describe_configs(asked, config_filter=config_filter) if asked else {}
     except _errors():
         return {}
-    found = told.get(kind, {}).items()
-    return {name: {key: one["value"] for key, one in values.items() if one["value"]} for name, values in found}
+    configs = answer.get(kind, {}).items()
+    return {name: {key: at["value"] for key, at in values.items() if at["value"]} for name, values in configs}
 
 
 def under_way(client: Any) -> dict[tuple[str, int], UnderWay]:
-    """Reassignments that the cluster is busy with."""
+    """Reassignments in progress."""
     return {
-        (place.topic, place.partition): UnderWay(
-            frozenset(told["replicas"]) - frozenset(told["removing_replicas"]),
-            tuple(told["adding_replicas"]),
-            tuple(told["removing_replicas"]),
+        (lane.topic, lane.partition): UnderWay(
+            frozenset(now["replicas"]) - frozenset(now["removing_replicas"]),
+            tuple(now["adding_replicas"]),
+            tuple(now["removing_replicas"]),
         )
-        for place, told in client.list_partition_reassignments().items()
+        for lane, now in client.list_partition_reassignments().items()
     }
 
 
 def throttles(client: Any, layout: Layout) -> dict[str, dict[str, dict[str, str]]]:
     """Throttles of replication that are set now: by kind (`broker`, `topic`), by name, by setting."""
     topics = sorted({lane.topic for lane in layout.lanes})
-    found = {
+    settings = {
         "broker": settings_of(client, "broker", [str(broker.id) for broker in layout.brokers], RATES),
         "topic": settings_of(client, "topic", topics, COPIES),
     }
-    return {kind: {name: values for name, values in told.items() if values} for kind, told in found.items()}
+    return {kind: {name: values for name, values in of.items() if values} for kind, of in settings.items()}
 
 
-# A reassignment carried out on a real cluster: throttled, waited for, leaders elected, and the throttle gone again.
+# A reassignment carried out on a real cluster: throttled, awaited, leaders elected, and the throttle removed.
 
 POLL_SECONDS: Final = 0.5
-#: How long leaders may take to change once their copies are there.
+#: How long leaders may take to change once their replicas are in sync.
 ELECTION_SECONDS: Final = 20.0
 PREFERRED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What was done: lanes whose replica list is another now, leaders that changed, and leaders that did not."""
+    """What was done: lanes whose replica list changed, leaders that changed, and leaders that did not."""
 
     lanes: int
     elected: int
@@ -232,7 +228,7 @@ def applied(client: Any, change: Reassignment, rate: int | None, tell: Tell, *, 
     """Carry a change out and wait until it is done. `rate`: bytes a second that a broker sends or receives for it."""
     began, layout, busy = time.monotonic(), observed(client), under_way(client)
     if reason := obstacle(change, layout, busy):
-        hint = "make the plan anew; Kafka's own tool can cancel what is under way"
+        hint = "make a new plan; Kafka's own tool can cancel a reassignment in progress"
         raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
     with _throttled(client, throttle_of(change.moves, rate)):
         _start(client, still_to_start(change, layout, busy))
@@ -267,17 +263,17 @@ def _throttled(client: Any, wanted: Settings) -> Iterator[None]:
 
 
 def _present(client: Any, wanted: Settings) -> Settings:
-    """What was there before. Nothing, when it is our own, left by a run that was killed: the copies it names say so."""
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    """The settings before. Empty if they are our own, left by a killed run: recognised by the replicas they name."""
+    before: dict[tuple[str, str], dict[str, str]] = {}
     for kind, settings in (("broker", RATES), ("topic", COPIES)):
         names = [name for of, name in wanted if of == kind]
-        found |= {(kind, name): told for name, told in settings_of(client, kind, names, settings).items()}
-    is_ours = any(found.get(who) == settings for who, settings in wanted.items() if who[0] == "topic")
-    return {} if is_ours else found
+        before |= {(kind, name): values for name, values in settings_of(client, kind, names, settings).items()}
+    is_ours = any(before.get(who) == settings for who, settings in wanted.items() if who[0] == "topic")
+    return {} if is_ours else before
 
 
 def _set(client: Any, settings: Mapping[tuple[str, str], Mapping[str, str | None]]) -> None:
-    """Set settings, or remove those without a value. All are tried before a failure is told."""
+    """Set settings, or remove those without a value. All are tried before a failure is raised."""
     from kafka.admin import ConfigResource
     from kafka.errors import KafkaError
 
@@ -285,14 +281,14 @@ def _set(client: Any, settings: Mapping[tuple[str, str], Mapping[str, str | None
     for (kind, name), values in settings.items():
         operations = {key: ("DELETE", None) if value is None else ("SET", value) for key, value in values.items()}
         try:
-            told = client.alter_configs(
+            answer = client.alter_configs(
                 [ConfigResource(kind, name, operations)], raise_on_unknown=False, incremental=True
             )
-            failed += [f"{kind} {name}: {said}" for said in told.get(kind, {}).values() if said != "OK"]
+            failed += [f"{kind} {name}: {result}" for result in answer.get(kind, {}).values() if result != "OK"]
         except KafkaError as error:
             failed.append(f"{kind} {name}: {type(error).__name__}")
     if failed:
-        hint = "keylane budget ADDRESS --status says which are set"
+        hint = "keylane budget ADDRESS --status shows which are set"
         raise BrokerError.of("a throttle cannot be set or removed", got="; ".join(failed), hint=hint)
 
 
@@ -301,15 +297,15 @@ def _start(client: Any, moves: list[Move]) -> None:
 
     if not moves:
         return
-    told = client.alter_partition_reassignments({TopicPartition(*move.place): list(move.replicas) for move in moves})
-    failed = [f"{place.topic}-{place.partition}: {error.__name__}" for place, error in told.items() if error]
+    answer = client.alter_partition_reassignments({TopicPartition(*move.place): list(move.replicas) for move in moves})
+    failed = [f"{lane.topic}-{lane.partition}: {error.__name__}" for lane, error in answer.items() if error]
     if failed:
-        hint = "the others are under way: keylane budget ADDRESS --status"
+        hint = "the others are in progress: keylane budget ADDRESS --status"
         raise BrokerError.of("the cluster refused to move lanes", got="; ".join(failed), hint=hint)
 
 
 def _wait(client: Any, change: Reassignment, tell: Tell, poll: float) -> None:
-    """Until no lane of the change is under way, with a word on how far it is."""
+    """Until no lane of the change is in progress; reports how far it is."""
     ours = {move.place: move for move in change.moves}
     while left := [ours[place] for place in under_way(client) if place in ours]:
         tell(_progress(change, left))
@@ -325,7 +321,7 @@ def _progress(change: Reassignment, left: list[Move]) -> str:
 
 
 def _elect(client: Any, change: Reassignment, poll: float) -> tuple[int, int]:
-    """Have the preferred leaders lead; how many do now, and how many do not. A copy that is new may need a while."""
+    """Have the preferred leaders lead; how many do now, and how many do not. A new replica may take a while."""
     until, first = time.monotonic() + ELECTION_SECONDS, len(wrong := _wrongly_led(client, change))
     while wrong and time.monotonic() < until:
         asked: dict[str, list[int]] = {}

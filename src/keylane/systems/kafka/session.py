@@ -1,7 +1,7 @@
-"""A session with Spark's Kafka connector, whose Java can log in to a cluster without an option that says how.
+"""A session with Spark's Kafka connector, whose Java can log in to a cluster without the password in an option.
 
 Options of Spark are shown in plans, logs and pages. A login's password is therefore in none of them: Java reads it from
-a file, which only this user can read and which is gone afterwards. What may be set about a cluster: `access`.
+a file, which only this user can read and which is removed afterwards. What may be set about a cluster: `access`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,6 @@ def kafka_session(run: RunContext, options: StreamOptions, access: KafkaAccess) 
         yield session
     finally:
         Path(name).unlink(missing_ok=True)
-        # Java keeps what it has read until it is made to read anew: the user's own login, or none.
+        # Java keeps what it has read until it reloads: the user's own login, or none.
         system.clearProperty(LOGIN) if before is None else system.setProperty(LOGIN, before)
         logins.setConfiguration(None)

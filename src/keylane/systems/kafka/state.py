@@ -1,14 +1,14 @@
 """The state of a route into Kafka, in a folder of its own: `STATE/_keylane/`.
 
-    head.json          the route: its name, contract, source, topics and their lane counts when it began
+    head.json          the metadata of the route: its name, contract, source, topics and their lane counts when it began
     plans/B.json       the plan of batch B, written before anything of it is sent
-    done/B.json        what batch B came to, written after all of it was committed
+    done/B.json        the result of batch B, written after all of it was committed
     checkpoint/        Spark's own: which records make a batch
     lock               one route at a time
 
-The records and the numbers of their batches are in Kafka, together (`spark.kafka_writer`); this folder says
-what a batch is. One that has a plan and is not done is made again by that plan: the same records, lanes and writers,
-whatever has changed since. One that is done is not made again. So a kill between any two of these files changes
+The records and the numbers of their batches are in Kafka, together (`spark.kafka_writer`); this folder defines
+what a batch is. One that has a plan and is not done is repeated by that plan: the same records, lanes and writers,
+whatever has changed since. One that is done is not repeated. So a kill between any two of these files changes
 nothing.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from keylane.systems.journal import Journal
 
 FORMAT: Final = "keylane.kafka-route/1"
-#: Each is cumulative or needed only until its batch is done; the others are kept for people.
+#: Each is cumulative or needed only until its batch is done; the others are kept for inspection.
 KEPT: Final = 100
 
 
@@ -54,12 +54,12 @@ class RouteHead:
     value: str = ""
     route: str = ""
 
-    def differences(self, given: RouteHead) -> list[str]:
-        """What differs, in words: this one's value, then the other's. Lane counts are not compared here."""
+    def differences(self, other: RouteHead) -> list[str]:
+        """What differs: this one's value, then the other's. Lane counts are not compared here."""
         return [
-            f"{f.name}: {getattr(self, f.name)} here, {getattr(given, f.name)} given"
+            f"{f.name}: {getattr(self, f.name)} here, {getattr(other, f.name)} given"
             for f in fields(self)
-            if f.name not in {"route", "topics"} and getattr(self, f.name) != getattr(given, f.name)
+            if f.name not in {"route", "topics"} and getattr(self, f.name) != getattr(other, f.name)
         ]
 
 
@@ -67,8 +67,8 @@ class RouteHead:
 class BatchPlan:
     """What a batch is, beside its records: lane counts, writers (0: one for each source partition), keys it sets aside.
 
-    `dead` is the topic of its dead letters, and `offsets` are those that Spark wrote down for it. `attempt` counts the
-    tries of a batch that is written at least once; the others do not differ.
+    `dead` is the topic of its dead letters, and `offsets` are those in Spark's checkpoint. `attempt` counts the
+    attempts of a batch that is written at least once; those of the others do not differ.
     """
 
     batch: int
@@ -82,14 +82,14 @@ class BatchPlan:
     attempt: int = 0
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> Self:
+    def from_json(cls, document: dict[str, Any]) -> Self:
         """Read it."""
-        return cls(**{**given, "parked": tuple(Parked(**one) for one in given["parked"])})
+        return cls(**{**document, "parked": tuple(Parked(**key) for key in document["parked"])})
 
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """What a batch came to, and all batches up to it. `lanes` are records by topic and lane, of all batches."""
+    """The result of a batch, and of all batches up to it. `lanes` are records by topic and lane, of all batches."""
 
     batch: int
     query: str
@@ -108,14 +108,13 @@ class BatchDone:
         return {**asdict(self), "counts": self.counts.as_json(), "total": self.total.as_json()}
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> Self:
+    def from_json(cls, document: dict[str, Any]) -> Self:
         """The inverse of `as_json`."""
-        counts, total = Counts.from_json(given["counts"]), Counts.from_json(given["total"])
-        return cls(**{**given, "counts": counts, "total": total})
+        return cls(**{**document, **{name: Counts.from_json(document[name]) for name in ("counts", "total")}})
 
     @classmethod
     def before_all(cls, head: RouteHead) -> Self:
-        """The state of a route that has taken nothing."""
+        """The state of a route before its first batch."""
         return cls(-1, "", Counts(), Counts(), {topic: [0] * lanes for topic, lanes in head.topics.items()})
 
 
@@ -147,7 +146,7 @@ class RouteState:
         return None if plan is None else BatchPlan.from_json(plan)
 
     def write_plan(self, plan: BatchPlan) -> None:
-        """Write a plan; when this returns it outlives a power cut."""
+        """Write a plan; it survives a power failure once this returns."""
         self.journal.write("plans", plan.batch, asdict(plan))
 
     def last(self) -> BatchDone:
@@ -155,70 +154,69 @@ class RouteState:
         return read_last(self.path, self.head)
 
     def write_done(self, done: BatchDone) -> None:
-        """Write what a batch came to, and forget what nobody needs."""
+        """Write the result of a batch, and remove what is not needed any more."""
         self.journal.write("done", done.batch, done.as_json(), keep=KEPT)
         self.journal.forget("plans", KEPT)
 
     def offsets(self, batch: int) -> str:
-        """Which records make a batch, as Spark wrote it down before it began: without its time and its settings."""
+        """Which records make a batch, by Spark's checkpoint, without its time and its settings."""
         lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
         return "\n".join(f"{line}{self._files(line)}" for line in lines[2:])
 
     def _files(self, line: str) -> str:
         """Files have a number for an offset, and their names in a log of their own: a digest of those."""
-        found = re.fullmatch(r'\{"logOffset":(\d+)\}', line)
-        if found is None:
+        match = re.fullmatch(r'\{"logOffset":(\d+)\}', line)
+        if match is None:
             return ""
-        logs = (self.checkpoint / "sources" / "0" / f"{found[1]}{end}" for end in ("", ".compact"))
+        logs = (self.checkpoint / "sources" / "0" / f"{match[1]}{end}" for end in ("", ".compact"))
         return "".join(f" {hashlib.sha256(log.read_bytes()).hexdigest()}" for log in logs if log.exists())
 
     def check_same(self, batch: int, offsets: str) -> None:
-        """Refuse a batch that has the number of an earlier one and other records: passed over, they would be lost."""
+        """Refuse a batch that has the number of an earlier one but other records: skipped, they would be lost."""
         written = self.journal.document("done", batch) or self.journal.document("plans", batch)
         if written is None or written["offsets"] != offsets:
             raise TargetError.of(
                 f"batch {batch} was written before, with other records: the Spark checkpoint is older than the route",
                 got=offsets,
                 allowed=written["offsets"] if written else "a checkpoint as new as the route",
-                hint="restore the newest checkpoint; or begin a new route with --start and another --state",
+                hint="restore the newest checkpoint; or start a new route with --start and another --state",
             )
 
     def parked(self) -> list[Parked]:
         """The keys that are set aside by batches that are done."""
-        return [Parked(**one) for one in read_document(self.journal.own / "parked.json") or []]
+        return [Parked(**key) for key in read_document(self.journal.own / "parked.json") or []]
 
     def write_parked(self, parked: list[Parked]) -> None:
         """Write all keys that are set aside; written before the batch that adds to them is done."""
-        write_json(self.journal.own / "parked.json", [asdict(one) for one in parked])
+        write_json(self.journal.own / "parked.json", [asdict(key) for key in parked])
 
 
 @contextmanager
-def open_state(path: Path, given: RouteHead) -> Iterator[RouteState]:
-    """The state of this route, made when there is none; locked. Another route's is refused."""
+def open_state(path: Path, head: RouteHead) -> Iterator[RouteState]:
+    """The state of this route, created if missing; locked. That of another route is refused."""
     if path.exists() and not (path / OWN).exists() and any(path.iterdir()):
-        raise TargetError.of("not a state folder of keylane; nothing in it was touched", got=str(path), hint="--state")
+        raise TargetError.of("not a state folder of keylane; nothing in it was changed", got=str(path), hint="--state")
     with hold_journal(path, "plans", "done") as journal:
-        yield RouteState(journal, _agreed(journal.own / "head.json", given))
+        yield RouteState(journal, _agreed(journal.own / "head.json", head))
 
 
-def _agreed(path: Path, given: RouteHead) -> RouteHead:
-    found = read_document(path)
-    if found is None:
-        head = RouteHead(**{**asdict(given), "route": uuid4().hex[:16]})
+def _agreed(path: Path, new: RouteHead) -> RouteHead:
+    document = read_document(path)
+    if document is None:
+        head = RouteHead(**{**asdict(new), "route": uuid4().hex[:16]})
         write_json(path, {"format": FORMAT, **asdict(head)})
         return head
-    if found.pop("format", None) != FORMAT:
-        raise TargetError.of("a state folder of another form", got=str(path), allowed=FORMAT)
-    head = RouteHead(**found)
-    differences = head.differences(given)
-    if differences:
+    if document.pop("format", None) != FORMAT:
+        raise TargetError.of("the state folder has another format", got=str(path), allowed=FORMAT)
+    head = RouteHead(**document)
+    if differences := head.differences(new):
         hint = "another --state, or the contract and addresses that this one was made with"
         raise TargetError.of(f"{path.parent.parent} belongs to another route", got="; ".join(differences), hint=hint)
     return head
 
 
 def read_head(path: Path) -> RouteHead | None:
-    """The head of a route, without its lock; None when there is no such route."""
+    """The metadata of a route, without its lock; None when there is no such route."""
     head = read_document(path / OWN / "head.json")
     return None if head is None else RouteHead(**{f.name: head[f.name] for f in fields(RouteHead)})
 
@@ -235,7 +233,7 @@ def last_planned(path: Path) -> int:
 
 
 def state_name(contract: str, target: str) -> str:
-    """The folder's name when none is given: of the contract and the target, in characters that every file system takes.
+    """The folder's name when none is given: contract and target, in characters that every file system allows.
 
     >>> state_name("payments", "kafka://b1:9092,b2:9092/payments.tx")
     'payments-b1_9092_b2_9092_payments.tx'

@@ -1,4 +1,4 @@
-"""Kafka as the target of a route: a plan that is written down, a job of writers, and what the batch came to.
+"""Kafka as the target of a route: a recorded plan, a job of writers, and the result of the batch.
 
 Why a batch that is run again changes nothing: `spark.kafka_writer` for the records, `state` for everything else.
 Lane counts and topics: `topics`. Records without a lane: `spark.poison`.
@@ -93,7 +93,7 @@ class KafkaTarget(RouteTarget):
         return self.last.batch, self.last.query
 
     def begin(self, spark: SparkSession, source: Followed) -> None:
-        """Take the source, and settle how many writers there are.
+        """Take the source, and determine the number of writers.
 
         As given; otherwise none for a topic, which is divided by its own partitions, and some for files.
         """
@@ -114,7 +114,7 @@ class KafkaTarget(RouteTarget):
         self.source = source
 
     def write(self, frame: DataFrame, batch: int) -> None:
-        """Write one batch, unless it is done: this very one, by the offsets that Spark wrote down for it."""
+        """Write one batch, unless it is done: the same one, by the offsets in Spark's checkpoint."""
         from keylane.spark.kafka_writer import retried
         from keylane.spark.session import active_session_kept
 
@@ -137,7 +137,7 @@ class KafkaTarget(RouteTarget):
             self._finish(self._done(plan, messages, written), plan, began)
 
     def result(self, source: str, *, stopped: bool) -> Routed:
-        """What this run came to."""
+        """The result of this run."""
         before, after = self.before, self.last
         lanes = {
             topic: [now - then for now, then in zip(records, before.lanes[topic], strict=True)]
@@ -179,8 +179,8 @@ class KafkaTarget(RouteTarget):
     def _finish(self, done: BatchDone, plan: BatchPlan, began: float) -> None:
         if plan.parked:
             # Every key once, also when a batch is finished twice: from here on it is parked from its first record.
-            known = {(one.kind, one.key): one for one in self.parked}
-            known |= {(one.kind, one.key): replace(one, part=-1, place=-1) for one in plan.parked}
+            known = {(key.kind, key.key): key for key in self.parked}
+            known |= {(key.kind, key.key): replace(key, part=-1, place=-1) for key in plan.parked}
             self.parked = list(known.values())
             self.state.write_parked(self.parked)
             self.run.probe("parked", plan.batch)
@@ -191,7 +191,7 @@ class KafkaTarget(RouteTarget):
         self.run.progress(BatchReport(plan.batch, done.counts, seconds, size, done.taken_files, done.taken_bytes, None))
 
     def _written(self, plan: BatchPlan, messages: Messages) -> Written:
-        """The job. What it has written is held against what it has read, counted before they were divided."""
+        """The job. The records written are compared with the records read, counted before they were divided."""
         from keylane.spark.kafka_writer import write
         from keylane.spark.messages import counted, to_writers
 
@@ -201,10 +201,10 @@ class KafkaTarget(RouteTarget):
             to_writers(rows, plan.writers, spelled=not messages.topic), self._division(plan, messages.topic)
         )
         seen, in_lanes = records(), sum(records for records, _ in written.values())
-        # A stage that Spark ran twice counts twice: then they are counted anew.
+        # A stage that Spark ran twice counts twice: then they are counted again.
         if seen != in_lanes and messages.frame.count() != in_lanes:
             got = f"{seen} read, {in_lanes} in lanes or dead letters"
-            raise CountError.of("the records of a batch do not add up", got=got, allowed="as many as were read")
+            raise CountError.of("the records of a batch do not add up", got=got, allowed="equal")
         return written
 
     def _slotted(self, frame: DataFrame, plan: BatchPlan, *, keyed: bool) -> DataFrame:
@@ -215,7 +215,7 @@ class KafkaTarget(RouteTarget):
         if not keyed:
             routed = keyed_by_routing_key(routed)
         # A key that this very batch parks is parked from the position of its plan, also when noted before a kill.
-        parked = {(one.kind, one.key): one for one in [*self.parked, *plan.parked]}
+        parked = {(key.kind, key.key): key for key in [*self.parked, *plan.parked]}
         routed = parked_away(routed, list(parked.values()))
         lanes = [(stream, plan.topics[topic]) for stream, topic in self.topics.streams.items()]
         self.about = self.about or about_dead_letters(self.router.contract, self.source.where())
@@ -228,7 +228,7 @@ class KafkaTarget(RouteTarget):
         contract, access = self.router.contract, self.cluster.access
         headers = [(CONTRACT, abbreviated(contract.fingerprint).encode()), (EPOCH, b"%d" % contract.metadata.epoch)]
         if not plan.exactly_once:
-            # Which try this is has to be known after a kill too, so it is written down first.
+            # The attempt has to be known after a kill too, so it is recorded first.
             attempt = (self.state.plan(plan.batch) or plan).attempt + 1
             self.state.write_plan(replace(plan, attempt=attempt))
             headers += [(ATTEMPT, b"%d" % attempt)] if attempt > 1 else []

@@ -1,8 +1,8 @@
-"""The topics of a route: which there are, how many lanes each has, and what happens when that changes.
+"""The topics of a route: which there are, how many lanes each has, and what a change of that means.
 
-A route goes by the lane counts it began with. At the start of each new batch they are held against the topics as they
+A route keeps the lane counts it began with. At the start of each new batch they are compared with the topics as they
 are: fewer lanes are an error, more lanes end the route between two batches, or, with `--on-growth keep`, are left
-empty. Never does a route change its count by itself: that would part a key from its order.
+empty. A route never changes its count by itself: that would break the order of keys.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ class Topics:
             if now[topic] < began or (now[topic] > began and self.on_growth == "stop"):
                 raise _changed(topic, began, now[topic], self.promised)
             if now[topic] > began:
-                say(f"{topic} has {now[topic]} lanes now; the route keeps to the {began} it began with")
+                say(f"{topic} has {now[topic]} lanes now; the route keeps the {began} it began with")
         return {**self.began, **{topic: now[topic] for topic in self.for_dead}}
 
     @property
     def for_dead(self) -> list[str]:
-        """The topic of the dead letters, when there may be any."""
+        """The topic of the dead letters, if there may be any."""
         return [] if self.on_poison == "stop" else [self.dead]
 
     def check_memory(self, plan: BatchPlan) -> None:
-        """A batch that may be half there needs the numbers that say so, and a cluster forgets them after some days."""
+        """A batch that may be half written needs its committed offsets, which a cluster deletes after some days."""
         kept = self.cluster.offsets_kept_seconds() if plan.exactly_once else None
         age = time.time() - plan.made
         if kept is not None and age > kept * 0.9:
             raise BrokerError.of(
-                f"batch {plan.batch} was begun longer ago than the cluster remembers what was committed",
+                f"batch {plan.batch} is older than the retention of committed offsets",
                 got=f"begun {age / 3600:.0f} h ago; offsets.retention.minutes={kept / 60:.0f}",
-                hint="look in the target for records of this batch, and begin a new route after them",
+                hint="look in the target for records of this batch, and start a new route after them",
             )
 
 
@@ -82,7 +82,7 @@ def agreed_lanes(
     lanes: int | None,
     known: RouteHead | None,
 ) -> dict[str, int]:
-    """The lane count of each topic that a route goes by: as it began, as the contract says, or as the topic has it."""
+    """The lane count of each topic of a route: as it began, as in the contract, or as the topic has it."""
     promised = contract.spec.lanes if contract.spec.lanes != "live" else lanes
     wanted: dict[str, int | None] = {target.name: promised, **contract.tiers}
     if known is not None:
@@ -90,7 +90,7 @@ def agreed_lanes(
     dead = options.dead_letters or dead_topic(target.name)
     there = cluster.lanes([*wanted, dead])
     if options.on_poison != "stop" and not there[dead]:
-        # No key's order is kept there, so one lane will do.
+        # No order is kept there, so one lane is enough.
         _created(cluster, dead, 1, options)
     return {topic: _agreed(cluster, topic, lanes, there[topic], options) for topic, lanes in wanted.items()}
 
@@ -107,17 +107,19 @@ def _agreed(cluster: KafkaCluster, topic: str, wanted: int | None, there: int, o
 
 def _created(cluster: KafkaCluster, topic: str, lanes: int | None, options: StreamOptions) -> int:
     if not options.create or lanes is None:
-        way = "--create" if lanes is not None else "--create --lanes N"
-        raise TargetError.of(f"no such topic at {cluster.access.brokers}", got=topic, hint=f"make it first, or {way}")
+        flags = "--create" if lanes is not None else "--create --lanes N"
+        raise TargetError.of(
+            f"no such topic at {cluster.access.brokers}", got=topic, hint=f"create it first, or {flags}"
+        )
     cluster.create(topic, lanes)
     return lanes
 
 
 def _changed(topic: str, began: int, now: int, promised: Any) -> LaneCountError:
     rule = "the topic's own when the route began" if promised == "live" else "the contract's"
-    more = "; or --on-growth keep, to go on with the lanes it began with" if now > began else ""
+    more = "; or --on-growth keep, to continue with the lanes it began with" if now > began else ""
     return LaneCountError.of(
-        f"the lanes of {topic} have changed while the route ran; nothing of the next batch is written",
+        f"the lanes of {topic} changed while the route ran; nothing of the next batch was written",
         got=now,
         allowed=f"{began}, {rule}",
         hint=f"plan the change as a new epoch of the contract{more}",

@@ -45,7 +45,7 @@ def _password(monkeypatch: pytest.MonkeyPatch) -> None:
         ("sasl.oauthbearer.token.endpoint.url", "dial"),
         ("sasl.oauthbearer.jwks.endpoint.url", "dial"),
         ("sasl.kerberos.kinit.cmd", "dial"),
-        ("bootstrap.servers", "the address says it"),
+        ("bootstrap.servers", "it is part of the address"),
         ("transactional.id", "keylane sets it"),
         ("enable.idempotence", "keylane sets it"),
         ("acks", "keylane sets it"),
@@ -107,7 +107,7 @@ def test_an_access_can_be_shown_and_sent_because_it_holds_the_reference_only() -
 
 @pytest.mark.parametrize("text", ["canary", "${env:}", "x${env:A}", "${url:http://a}", "${file:/a}b"])
 def test_a_password_in_the_open_is_refused_and_not_shown(text: str) -> None:
-    with pytest.raises(UsageError, match="stands in the open") as caught:
+    with pytest.raises(UsageError, match="must not be given in plain text") as caught:
         kafka_access("b:9092", [*LOGIN[:3], ("sasl.password", text)])
     assert "canary" not in str(caught.value)
 
@@ -115,7 +115,7 @@ def test_a_password_in_the_open_is_refused_and_not_shown(text: str) -> None:
 def test_half_a_login_is_refused() -> None:
     with pytest.raises(UsageError, match=r"needs more properties.*sasl\.password"):
         kafka_access("b:9092", LOGIN[:3])
-    with pytest.raises(UsageError, match="none is asked for"):
+    with pytest.raises(UsageError, match="is not SASL_"):
         kafka_access("b:9092", LOGIN[1:])
 
 

@@ -107,9 +107,7 @@ def choose(field: Field, wanted: str, choices: Mapping[Kind, Column]) -> Column:
     if field.kind == "void":
         return next(iter(choices.values()))
     if field.kind not in choices:
-        raise DataError.of(
-            f"column {field.name!r} holds no {wanted}", got=field.written, allowed=", ".join(choices)
-        )
+        raise DataError.of(f"column {field.name!r} holds no {wanted}", got=field.written, allowed=", ".join(choices))
     return choices[field.kind]
 
 

@@ -62,7 +62,7 @@ def test_a_folder_that_is_not_keylanes(tmp_path: Path) -> None:
     write_files(tmp_path / "in", range(1))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious.txt").write_text("mine")
-    words = "touched: got '.*out'"
+    words = "changed: got '.*out'"
     refused(TargetError, words, tmp_path / "out", contract(), str(tmp_path / "in"), str(tmp_path / "out"))
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["precious.txt"]
     with pytest.raises(TargetError, match="not a keylane folder"):

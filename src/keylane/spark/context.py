@@ -90,8 +90,9 @@ def session_beside(
     base = theirs or local_session(master, conf)
     own = base.newSession()
     _set(own, conf)
-    for text in _overruled(conf):
-        say(text)
+    for name, value in conf.items():
+        if NEEDED.get(name, value).lower() != value.lower():
+            say(f"{name}={value} is ignored: route needs {NEEDED[name]}")
     if theirs or is_submitted():
         for text in (*_too_late(base, master, conf if theirs else {}), *_missing(base, own)):
             say(text)
@@ -111,12 +112,6 @@ def _set(own: SparkSession, conf: Mapping[str, str]) -> None:
     for name, value in {**sizes, **conf, **NEEDED}.items():
         if own.conf.isModifiable(name):
             own.conf.set(name, value)
-
-
-def _overruled(conf: Mapping[str, str]) -> Iterator[str]:
-    for name, value in conf.items():
-        if NEEDED.get(name, value).lower() != value.lower():
-            yield f"{name}={value} is ignored: route needs {NEEDED[name]}"
 
 
 def _too_late(spark: SparkSession, master: str | None, conf: Mapping[str, str]) -> Iterator[str]:

@@ -7,9 +7,10 @@ One aggregation: a row for each cell, and one for each reason. An hour's sum hol
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
@@ -26,7 +27,6 @@ from keylane.spark.read_parquet import MALFORMED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
@@ -103,15 +103,9 @@ def _counts(table: pa.Table, *, timed: bool) -> PlaceCounts:
     dead: dict[str, int] = {}
     for code, records in zip(table.column("code").to_numpy()[~good], (first + second)[~good].sum(1), strict=True):
         dead[REASONS[code].value] = dead.get(REASONS[code].value, 0) + int(records)
-    cells = np.asarray(table.column("cell").filter(_mask(good)).to_numpy(), np.int64)
+    cells = np.asarray(table.column("cell").filter(pa.array(good)).to_numpy(), np.int64)
     order = np.argsort(curve_end(cells))
     return PlaceCounts(cells[order], (first[good][order], second[good][order]), dict(sorted(dead.items())))
-
-
-def _mask(good: NDArray[np.bool_]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(good)
 
 
 # Latitude and longitude -> the home cell as the key of a profile, with the reasons of invalid locations.

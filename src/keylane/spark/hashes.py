@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from keylane.placement.ranges import KeySpace, Lanes
+    from keylane.placement.ranges import Lanes
     from keylane.router import Router
     from keylane.spark.java_calls import JavaBackend
     from keylane.spark.keys import Bytes
@@ -57,14 +57,11 @@ def range_lane(digest: Column, lanes: Lanes, backend: JavaBackend) -> Column:
     if len(space) == 1:
         return F.when(digest.isNotNull(), F.lit(0))
     if not space.is_equal:
-        return _searched(F.lower(F.hex(digest)) if backend == "static" else digest, space)
+        # By bisection over constant texts, whose order is that of the numbers: 4,096 ranges are 13 steps.
+        starts = constant_texts(f"{start:032x}" for start in space.starts)
+        digits = F.lower(F.hex(digest)) if backend == "static" else digest
+        return bound(digits, lambda text: F.when(text.isNotNull(), bisected(text, starts, len(space)) - 1))
     return (_by_halves if backend == "static" else _by_text)(digest, list(space.starts[1:]), len(space))
-
-
-def _searched(digest: Column, space: KeySpace) -> Column:
-    """By bisection over constant texts, whose order is that of the numbers: 4,096 ranges are 13 steps."""
-    starts = constant_texts(f"{start:032x}" for start in space.starts)
-    return bound(digest, lambda text: F.when(text.isNotNull(), bisected(text, starts, len(space)) - 1))
 
 
 def bisected(key: Column, starts: Column, count: int) -> Column:
@@ -238,37 +235,16 @@ def low32(number: Column) -> Column:
     return number.cast("bigint").bitwiseAND(F.lit(U32))
 
 
-def _crc32(key: Bytes, _backend: JavaBackend) -> Column:
-    return F.crc32(key.binary)
-
-
-def _md5(key: Bytes, backend: JavaBackend) -> Column:
-    return digest(key.binary, backend)
-
-
 def _murmur3(key: Bytes, backend: JavaBackend) -> Column:
     if backend == "static":
         return static_call(MURMUR3, "hash32x86", "integer", key.binary)
     return hashed("murmur3-32", key.binary)
 
 
-def _spark(key: Bytes, _backend: JavaBackend) -> Column:
-    return _unless_null(key.binary, F.hash(key.binary))
-
-
-def _spark_int(key: Bytes, _backend: JavaBackend) -> Column:
-    assert key.number is not None
-    return _unless_null(key.number, F.hash(key.number.cast("int")))
-
-
-def _spark_long(key: Bytes, _backend: JavaBackend) -> Column:
-    assert key.number is not None
-    return _unless_null(key.number, F.hash(key.number))
-
-
-def _unless_null(value: Column, hash_: Column) -> Column:
-    """Spark's own hash gives null a number: the seed."""
-    return F.when(value.isNotNull(), hash_)
+def _spark(value: Column | None) -> Column:
+    """Spark's own hash gives null a number, the seed: here it is null."""
+    assert value is not None
+    return F.when(value.isNotNull(), F.hash(value))
 
 
 def _java_long(key: Bytes, _backend: JavaBackend) -> Column:
@@ -278,11 +254,11 @@ def _java_long(key: Bytes, _backend: JavaBackend) -> Column:
 
 _NATIVE: Final[dict[str, Callable[[Bytes, JavaBackend], Column]]] = {
     "murmur2": murmur2,
-    "crc32": _crc32,
-    "md5-128": _md5,
+    "crc32": lambda key, _: F.crc32(key.binary),
+    "md5-128": lambda key, backend: digest(key.binary, backend),
     "murmur3-32": _murmur3,
-    "spark-murmur3": _spark,
-    "spark-int": _spark_int,
-    "spark-long": _spark_long,
+    "spark-murmur3": lambda key, _: _spark(key.binary),
+    "spark-int": lambda key, _: _spark(None if key.number is None else key.number.cast("int")),
+    "spark-long": lambda key, _: _spark(key.number),
     "java-long": _java_long,
 }

@@ -201,9 +201,10 @@ def read_keys(key: Key, schema: StructType | None, backend: JavaBackend) -> Keys
     misfits = [_misfit(*each) for each in zip(fields, key.encodings, parts, strict=True)]
     base = _joined(parts, key.joined_by)
     if key.registry_header == "strip":
-        headed = base.binary
-        base = Bytes(_stripped(headed))
-        misfits.append(headed.isNotNull() & base.binary.isNull())
+        full = base.binary
+        headed = (F.octet_length(full) >= REGISTRY_HEADER) & (F.substring(full, 1, 1) == F.lit(b"\x00"))
+        base = Bytes(F.when(headed, F.substring(full, REGISTRY_HEADER + 1, 2**31 - 1)))
+        misfits.append(full.isNotNull() & base.binary.isNull())
     if key.window is None:
         return Keys(base, base, _any(misfits))
     time = field_of(key.window.field, schema)
@@ -227,7 +228,9 @@ def _encoded(field: Field, encoding: Encoding, backend: JavaBackend) -> Bytes:
     if encoding in ("int32be", "int64be", "h3"):
         number, width = _NUMBERS[encoding](field), FIXED_WIDTH[encoding]
         return Bytes(big_endian(number, width, backend), number=number, width=width)
-    return _BYTES[encoding](field)
+    if encoding == "uuid":
+        return _uuid(field)
+    return Bytes(choose(field, "raw keys", {"binary": field.column.cast("string").cast("binary")}))
 
 
 def _misfit(field: Field, encoding: Encoding, part: Bytes) -> Column | None:
@@ -256,10 +259,6 @@ def _uuid(field: Field) -> Bytes:
     return Bytes(choose(field, "uuid keys", {"string": digits, "binary": binary}))
 
 
-def _raw(field: Field) -> Bytes:
-    return Bytes(choose(field, "raw keys", {"binary": field.column.cast("string").cast("binary")}))
-
-
 def _int32(field: Field) -> Column:
     number = field.column.try_cast("bigint")
     return choose(field, "int32be keys", {"integer": F.when(number.between(-(2**31), 2**31 - 1), number)})
@@ -277,7 +276,6 @@ def _h3(field: Field) -> Column:
 
 
 _NUMBERS: Final[dict[Encoding, Callable[[Field], Column]]] = {"int32be": _int32, "int64be": _int64, "h3": _h3}
-_BYTES: Final[dict[Encoding, Callable[[Field], Bytes]]] = {"uuid": _uuid, "raw": _raw}
 
 
 def big_endian(number: Column, width: int, backend: JavaBackend) -> Column:
@@ -286,11 +284,6 @@ def big_endian(number: Column, width: int, backend: JavaBackend) -> Column:
         return static_call(GUAVA[width], "toByteArray", "binary", number.cast("int") if width == 4 else number)
     digits = F.hex(number if width == 8 else number.bitwiseAND(F.lit(0xFFFFFFFF)))
     return F.unhex(F.lpad(digits, 2 * width, "0"))
-
-
-def _stripped(keys: Column) -> Column:
-    headed = (F.octet_length(keys) >= REGISTRY_HEADER) & (F.substring(keys, 1, 1) == F.lit(b"\x00"))
-    return F.when(headed, F.substring(keys, REGISTRY_HEADER + 1, 2**31 - 1))
 
 
 def _joined(parts: Sequence[Bytes], between: bytes) -> Bytes:
@@ -316,16 +309,11 @@ PREFIX: Final = "__keylane_"
 _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 
 
-def _key_fields(contract: Contract) -> list[str]:
-    key = contract.spec.key
-    return [*key.fields, *([key.window.field] if key.window else [])]
-
-
 def check_frame(df: DataFrame, contract: Contract, position: str | None) -> None:
     """Raise DataError for a frame that lacks a column, has one twice, or has one that routing adds."""
-    places = [position] if position else []
-    _all_there(df, [*_key_fields(contract), *places])
-    _each_once(df, [*fields_of(contract), *places])
+    key, positions = contract.spec.key, [position] if position else []
+    _all_there(df, [*key.fields, *([key.window.field] if key.window else []), *positions])
+    _each_once(df, [*fields_of(contract), *positions])
     # Column names are case-insensitive in Spark by default.
     taken = [name for name in df.columns if name.lower() in ADDED or name.startswith(PREFIX)]
     if taken:

@@ -34,24 +34,16 @@ def _masked(h: Column, lanes: int) -> Column:
     return h.bitwiseAND(F.lit(0x7FFFFFFF)) % F.lit(lanes)
 
 
-def _unsigned(h: Column, lanes: int) -> Column:
-    return low32(h) % F.lit(lanes)
-
-
 def _absolute(h: Column, lanes: int) -> Column:
     number = low32(h)
     return F.when(number >= 2**31, F.lit(2**32) - number).otherwise(number) % F.lit(lanes)
 
 
-def _positive(h: Column, lanes: int) -> Column:
-    return F.pmod(h, F.lit(lanes))
-
-
 _FOLDS: Final[dict[str, Callable[[Column, int], Column]]] = {
     "masked": _masked,
-    "unsigned": _unsigned,
+    "unsigned": lambda h, lanes: low32(h) % F.lit(lanes),
     "absolute": _absolute,
-    "positive": _positive,
+    "positive": lambda h, lanes: F.pmod(h, F.lit(lanes)),
 }
 
 

@@ -105,12 +105,9 @@ def _literal(look_up: _LookUp, base: Column) -> Column:
         groups.setdefault(value, []).append(key)
     out = F.lit(None)
     for value, keys in groups.items():
-        out = F.when(base.isin(keys), _literal_value(value)).otherwise(out)
+        literal = F.array(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
+        out = F.when(base.isin(keys), literal).otherwise(out)
     return out
-
-
-def _literal_value(value: Any) -> Column:
-    return F.array(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
 
 
 def _joined(frame: DataFrame, look_up: _LookUp, base: Column) -> DataFrame:

@@ -12,7 +12,6 @@ goes into its plan, so that a repeated batch parks the same keys. Only `dlq` doe
 from __future__ import annotations
 
 import base64
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from keylane.records import Parked, Reason
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 #: Parked keys are broadcast to every task of every batch, and each needs a person's attention.
 MOST_PARKED: Final = 100_000
@@ -92,13 +91,8 @@ def _marked(frame: DataFrame, parked: Sequence[Parked], column: str) -> DataFram
     )
     look_up = frame.sparkSession.createDataFrame(table)
     joined = frame.join(F.broadcast(look_up), F.col(column) == F.col("parked_key"), "left")
-    reason = F.when(_after(), F.lit(str(Reason.PARKED_KEY)))
+    part, place, at = F.col("keylane_part"), F.col("keylane_place"), F.col("parked_part")
+    # Whether a record comes after the one that parked its key, in the order of the source.
+    later = (part > at) | ((part == at) & (place > F.col("parked_place")))
+    reason = F.when(F.col("parked_key").isNotNull() & later, F.lit(str(Reason.PARKED_KEY)))
     return joined.withColumn("reason", F.coalesce("reason", reason)).drop(*table.column_names)
-
-
-def _after() -> Column:
-    """Whether a record comes after the one that parked its key, in the order of the source."""
-    later = (F.col("keylane_part") > F.col("parked_part")) | (
-        (F.col("keylane_part") == F.col("parked_part")) & (F.col("keylane_place") > F.col("parked_place"))
-    )
-    return reduce(lambda a, b: a & b, [F.col("parked_key").isNotNull(), later])

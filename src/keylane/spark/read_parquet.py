@@ -74,7 +74,8 @@ def merged(known: StructType, new: StructType, where: str) -> StructType:
 def widened(known: DataType, new: DataType) -> DataType:
     """As `merged`, all the way down, and known types win: records that do not fit them become dead letters."""
     if isinstance(known, StructType) and isinstance(new, StructType):
-        fields = [StructField(f.name, widened(f.dataType, _type(new, f.name, f.dataType))) for f in known.fields]
+        types = {f.name: f.dataType for f in reversed(new.fields)}
+        fields = [StructField(f.name, widened(f.dataType, types.get(f.name, f.dataType))) for f in known.fields]
         return StructType(fields + [f for f in new.fields if _field(known, f.name) is None])
     if isinstance(known, ArrayType) and isinstance(new, ArrayType):
         return ArrayType(widened(known.elementType, new.elementType))
@@ -83,11 +84,6 @@ def widened(known: DataType, new: DataType) -> DataType:
 
 def _field(schema: StructType, name: str) -> StructField | None:
     return next((field for field in schema.fields if field.name == name), None)
-
-
-def _type(schema: StructType, name: str, otherwise: DataType) -> DataType:
-    found = _field(schema, name)
-    return otherwise if found is None else found.dataType
 
 
 def _reads_as(new: DataType, known: DataType) -> bool:

@@ -270,7 +270,8 @@ def read_columns(
     row = [meta["row_index"].alias("keylane_row")] if positions else []
     numbered = _numbered(spark, read.select(*columns, meta["file_path"].alias("keylane_url"), *row), files)
     file = F.col(_FILE).cast("int")
-    extra = [*_from_paths(files, in_paths, file), *_lanes(lanes, file)]
+    from_paths = {name: [source.values.get(name) for source in files] for name in in_paths}
+    extra = [picked(values, "string", file).alias(name) for name, values in from_paths.items()] + _lanes(lanes, file)
     if positions:
         starts = list(accumulate(rows, initial=0))
         extra.append((picked(starts, "bigint", file) + F.col("keylane_row")).alias(POSITION))
@@ -303,10 +304,6 @@ def _numbered(spark: SparkSession, read: DataFrame, files: Sequence[SourceFile])
         return read.withColumn(_FILE, F.lit(0))
     numbers = local(spark, keylane_url=[file.url for file in files], keylane_file=list(range(len(files))))
     return read.join(F.broadcast(numbers), "keylane_url")
-
-
-def _from_paths(files: Sequence[SourceFile], names: Sequence[str], file: Column) -> list[Column]:
-    return [picked([source.values.get(name) for source in files], "string", file).alias(name) for name in names]
 
 
 def _lanes(lanes: Sequence[int] | None, file: Column) -> list[Column]:

@@ -51,7 +51,10 @@ def local_session(
     if existing is not None:
         return existing
     try:
-        return _submitted_session(master, conf or {}) if is_submitted() else _new_session(master, conf or {}, app)
+        if is_submitted():
+            builder = SparkSession.builder.config(map=dict(conf or {}))
+            return (builder.master(master) if master else builder).getOrCreate()
+        return _new_session(master, conf or {}, app)
     except (PySparkException, Py4JError) as error:
         hint = "check the master and the settings; the messages of Java are above"
         raise SparkError.of("Spark did not start", got=cause(str(error)), hint=hint) from error
@@ -60,12 +63,6 @@ def local_session(
 def is_submitted() -> bool:
     """Whether `spark-submit` runs this process, and has set Spark up."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _submitted_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """With the settings of `spark-submit`, and nothing else."""
-    builder = SparkSession.builder.config(map=dict(conf))
-    return (builder.master(master) if master else builder).getOrCreate()
 
 
 def _new_session(master: str | None, conf: Mapping[str, str], app: str) -> SparkSession:
@@ -112,23 +109,17 @@ def active_session_kept() -> Iterator[None]:
 
 def missing_in(spark: SparkSession) -> list[str]:
     """What a session lacks that keylane's own would have, each with a fix. Nothing is changed."""
-    return [*_missing_anywhere(spark), *([] if is_remote() else _missing_in_classic(spark))]
-
-
-def _missing_anywhere(spark: SparkSession) -> list[str]:
     out = []
     zone = spark.conf.get("spark.sql.session.timeZone")
     if zone not in {"UTC", "Etc/UTC", "Z", "GMT"}:
         out.append(f"time zone is {zone}: times in files are read in it; set spark.sql.session.timeZone=UTC")
     if not spark.version.startswith(TRIED):
         out.append(f"Spark is {spark.version}: keylane was tried on {TRIED[0]}x, and is slower elsewhere")
-    return out
-
-
-def _missing_in_classic(spark: SparkSession) -> list[str]:
+    if is_remote():
+        return out
     context = spark.sparkContext
     local = str(context.master).startswith("local")
-    out = _other_python(str(context.pythonExec), on_this_machine=local)
+    out += _other_python(str(context.pythonExec), on_this_machine=local)
     if local and spark.conf.get("spark.sql.shuffle.partitions") == "200":
         out.append("200 shuffle partitions on one machine make every small step slow; set spark.sql.shuffle.partitions")
     return out

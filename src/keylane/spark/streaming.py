@@ -72,7 +72,10 @@ def stop(query: StreamingQuery, gate: Gate) -> None:
     """End between batches: returns when the query has ended."""
     gate.closed.set()
     while query.isActive:
-        if not gate.busy and _committed(query.lastProgress, gate.done):
+        progress: Any = query.lastProgress
+        # Whether the last batch that ran is in Spark's log: progress is posted after that.
+        committed = gate.done is None or (progress is not None and progress.batchId >= gate.done)
+        if not gate.busy and committed:
             query.stop()
         time.sleep(_POLL_SECONDS)
 
@@ -84,11 +87,6 @@ def finish(query: StreamingQuery, gate: Gate) -> None:
     failure = query.exception()
     if failure is not None and gate.error is None:
         raise failure
-
-
-def _committed(progress: Any, done: int | None) -> bool:
-    """Whether the last batch that ran is in Spark's log: progress is posted after that."""
-    return done is None or (progress is not None and progress.batchId >= done)
 
 
 def run_query(frame: DataFrame, body: Callable[[DataFrame, int], None], checkpoint: Path, run: RunContext) -> bool:

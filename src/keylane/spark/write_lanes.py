@@ -104,6 +104,11 @@ def write_dead(
     frame: DataFrame, batch: Batch, names: Sequence[str], router: Router, start: int, folder: Path
 ) -> tuple[Path, int] | None:
     """Write the records that have no lane, in the order of the source; None when there are none."""
+    keys = [name for name in router.contract.spec.key.fields if name in batch.columns]
+    has_lines = LINE in batch.frame.columns
+    line = F.left(F.make_valid_utf8(LINE), F.lit(MESSAGE_LENGTH)) if has_lines else F.lit("")
+    # The bytes of a line as it was; a Parquet record has none of its own, so its columns as JSON.
+    original = F.col(LINE) if has_lines else _as_json(batch.columns)
     letters = (
         frame.where(F.col("reason").isNotNull())
         .select(*map(column_named, frame.columns))
@@ -113,8 +118,8 @@ def write_dead(
             (F.lit(start) + F.monotonically_increasing_id()).alias("keylane_offset"),
             _source(names).alias("keylane_source"),
             "reason",
-            _message(batch, router).alias("message"),
-            _original(batch).alias("original"),
+            explained(keys, line).alias("message"),
+            original.cast("binary").alias("original"),
             F.lit(router.contract.fingerprint).alias("fingerprint"),
         )
     )
@@ -141,35 +146,18 @@ def _source(names: Sequence[str]) -> Column:
     return F.struct(picked(names, "string", file_of(place)).alias("file"), row_of(place).alias("row"))
 
 
-def _original(batch: Batch) -> Column:
-    """The bytes of a line as it was; a Parquet record has none of its own, so its columns as JSON."""
-    if LINE in batch.frame.columns:
-        return F.col(LINE).cast("binary")
-    return _as_json(batch.columns).cast("binary")
-
-
 def _as_json(columns: Sequence[str]) -> Column:
     return F.to_json(F.struct(*_own(columns)), {"ignoreNullFields": "false"})
 
 
-def _message(batch: Batch, router: Router) -> Column:
-    """What is wrong, with the key; without control characters, and shortened."""
-    keys = [name for name in router.contract.spec.key.fields if name in batch.columns]
-    return explained(keys, _line_shown(batch))
-
-
 def explained(keys: Sequence[str], whole: Column) -> Column:
-    """Why a record has no lane, with the fields of its key, or the whole of one that cannot be read."""
+    """Why a record has no lane, with the fields of its key, or the whole of one that cannot be read; shortened."""
     text = F.col("reason")
     for reason, words in _MESSAGES.items():
         text = F.when(F.col("reason") == str(reason), F.lit(words)).otherwise(text)
     got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), whole).otherwise(_as_json(keys))
     plain = F.regexp_replace(F.concat(text, F.lit(": got "), got), r"[\p{Cntrl}\p{Cf}\u2028\u2029]+", " ")
     return F.left(plain, F.lit(MESSAGE_LENGTH))
-
-
-def _line_shown(batch: Batch) -> Column:
-    return F.left(F.make_valid_utf8(LINE), F.lit(MESSAGE_LENGTH)) if LINE in batch.frame.columns else F.lit("")
 
 
 def _parts(folder: Path) -> list[tuple[int, Path]]:

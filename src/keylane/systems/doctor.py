@@ -90,7 +90,8 @@ def is_well(parts: list[Inspection]) -> bool:
 def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterator[Inspection]:
     """Every part in turn; with a broker named, what Kafka needs is needed."""
     kafka = broker is not None
-    yield _part("Python", "all", _python)
+    python = f"{'.'.join(map(str, sys.version_info[:3]))} in {sys.prefix}"
+    yield Inspection("Python", "ok", needed=True, used_for="all", found=python)
     yield _part("Java", SPARK, _java)
     for library in LIBRARIES:
         needed = library.used_for in ("all", SPARK) or (kafka and library.used_for == KAFKA)
@@ -113,10 +114,6 @@ def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = T
         return Inspection(
             name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "see the message"
         )
-
-
-def _python() -> str:
-    return f"{'.'.join(map(str, sys.version_info[:3]))} in {sys.prefix}"
 
 
 def _java() -> str:

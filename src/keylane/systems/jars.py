@@ -57,7 +57,9 @@ def retrieve(
 
     `seconds` is the time limit; default: FETCH_SECONDS.
     """
-    _sweep(folder)
+    for left in folder.glob(f"{SCRATCH}*"):
+        if time.time() - left.stat().st_mtime > STALE_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as name:
         scratch = Path(name)
         _ask(jars, scratch, seconds or FETCH_SECONDS)
@@ -65,12 +67,6 @@ def retrieve(
             check(jar, scratch / jar.file)
         for jar in jars:
             (scratch / jar.file).replace(folder / jar.file)
-
-
-def _sweep(folder: Path) -> None:
-    for left in folder.glob(f"{SCRATCH}*"):
-        if time.time() - left.stat().st_mtime > STALE_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def _ask(jars: Sequence[Jar], scratch: Path, seconds: float) -> None:
@@ -174,12 +170,10 @@ def kit(name: Kit) -> tuple[Jar, ...]:
 @cache
 def _pinned() -> tuple[Jar, ...]:
     lines = files("keylane.systems").joinpath("jars.lock").read_text(encoding="utf-8").splitlines()
-    return tuple(_jar(*line.split()) for line in lines if line and not line.startswith("#"))
-
-
-def _jar(coordinate: str, sha256: str, kits: str) -> Jar:
-    group, artifact, number = coordinate.split(":")
-    return Jar(group, artifact, number, sha256, tuple(kits.split(",")))
+    entries = (line.replace(":", " ").split() for line in lines if line and not line.startswith("#"))
+    return tuple(
+        Jar(group, artifact, number, sha, tuple(kits.split(","))) for group, artifact, number, sha, kits in entries
+    )
 
 
 def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold, seconds: float | None = None) -> list[Path]:

@@ -58,7 +58,7 @@ def test_a_broker_that_is_named_makes_kafka_needed_and_must_answer(monkeypatch: 
         "Spark's Kafka connector",
         "broker",
     ]
-    assert parts["broker"].found.startswith("127.0.0.1:1 does not answer")
+    assert parts["broker"].found.startswith("127.0.0.1:1 did not answer")
 
 
 def test_no_java_is_a_finding_with_the_line_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,16 +134,16 @@ def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
 
 def test_a_profile_is_replaced_only_when_asked_and_nothing_else_ever(tmp_path: Path) -> None:
     first = stored(tmp_path / "p")
-    with pytest.raises(TargetError, match="there already"):
+    with pytest.raises(TargetError, match="exists already"):
         stored(tmp_path / "p")
     second = stored(tmp_path / "p", made(["z"], [[1]]), replace=True)
     assert read_profile(tmp_path / "p").fingerprint == second.fingerprint != first.fingerprint
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("mine")
-    with pytest.raises(TargetError, match="nothing was touched"):
+    with pytest.raises(TargetError, match="nothing was changed"):
         stored(tmp_path / "mine", replace=True)
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(TargetError, match="nothing was touched"):
+    with pytest.raises(TargetError, match="nothing was changed"):
         stored(tmp_path / "file", replace=True)
     assert not is_profile(tmp_path / "mine")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine", "p"]

@@ -93,7 +93,8 @@ def send(
         keyed.producer.poll(0)
     _served(keyed.producer, WAIT_SECONDS, lambda: not len(keyed.producer))
     sent.seconds = time.monotonic() - began
-    _last_window(keyed.producer, sent)
+    # Wait for the statistics that have the last batch; not for ever: a failed batch is in none.
+    _served(keyed.producer, 10 * WINDOW_MS / 1000, lambda: sent.batch_records >= sent.delivered)
     return sent
 
 
@@ -127,11 +128,6 @@ def _served(producer: Any, seconds: float, is_done: Callable[[], bool] = lambda:
             return False
         time.sleep(min(left, 0.005))
     return True
-
-
-def _last_window(producer: Any, sent: Sent) -> None:
-    """Wait for the statistics that have the last batch; not for ever: a failed batch is in none."""
-    _served(producer, 10 * WINDOW_MS / 1000, lambda: sent.batch_records >= sent.delivered)
 
 
 @dataclass(slots=True)

@@ -247,7 +247,7 @@ def test_a_later_version_will_do_and_is_told_except_for_the_connector(site: Path
 
 def test_coordinates_are_passed_through_and_not_beside_a_folder(site: Path) -> None:
     assert jars.connector_settings(packages="a:b:1") == {"spark.jars.packages": "a:b:1"}
-    with pytest.raises(UsageError, match="same jars"):
+    with pytest.raises(UsageError, match="exclude each other"):
         jars.connector_settings(str(site), "a:b:1")
 
 

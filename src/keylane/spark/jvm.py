@@ -1,4 +1,7 @@
-"""The JVM under Spark: which Java, its class archive, keylane's cache folder; Java sources compiled at first use."""
+"""The JVM under Spark: which Java, its class archive, keylane's cache folder; Java sources compiled at first use.
+
+pyspark is imported where it is used: `doctor` must find a Java without it.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import pyspark
 
 from keylane.errors import MissingExtraError
 
@@ -120,6 +121,8 @@ STALE: Final = 3600.0
 
 def archive_options(java: Java, class_path: str = "", environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """The Java options that use the archive, or create it when it is missing; empty where neither is possible."""
+    import pyspark
+
     folder = cache_folder(environ)
     if folder is None or _has_conf_folder(environ):
         return ()
@@ -136,6 +139,8 @@ def archive_options(java: Java, class_path: str = "", environ: Mapping[str, str]
 
 def _has_conf_folder(environ: Mapping[str, str]) -> bool:
     """Java cannot archive a class path that has a folder of files on it, and warns at length."""
+    import pyspark
+
     home = environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
     folder = Path(environ.get("SPARK_CONF_DIR") or Path(home) / "conf")
     return folder.is_dir() and any(folder.iterdir())
@@ -143,6 +148,8 @@ def _has_conf_folder(environ: Mapping[str, str]) -> bool:
 
 def _digest(java: Java, class_path: str) -> str:
     """An archive fits one Java and one class path."""
+    import pyspark
+
     content = "\n".join((str(java.home), str(Path(pyspark.__file__).parent), class_path))
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
@@ -194,6 +201,8 @@ def _loader_of(gateway: Any, jars: Sequence[Path], parent: Any) -> Any:
 
 
 def _jar(gateway: Any, folder: Path, others: Any) -> Path:
+    import pyspark
+
     sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.java"))}
     content = "\0".join((pyspark.__version__, *sources, *sources.values()))
     name = f"keylane-{hashlib.sha256(content.encode()).hexdigest()[:16]}.jar"

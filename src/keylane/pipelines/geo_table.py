@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError
-from keylane.geo.coordinates import EARTH, Region
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
+from keylane.keys.cells import region_of
 from keylane.matching.sphere import checked_radius
 from keylane.pipelines.profile import Options
 from keylane.placement.cell_lanes import cell_lanes
@@ -29,8 +29,6 @@ from keylane.systems.endpoint import open_endpoint
 from keylane.systems.jars import fetch_cells
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
@@ -83,7 +81,7 @@ def geo_table(
 
     The columns are those of the contract's key, where it is a location, or `lat` and `lng`, unless they are given.
     """
-    asked, given = wish or TableWish(), options or Options()
+    asked, options = wish or TableWish(), options or Options()
     before = asked.old or asked.base
     table_wish = _wish(asked)
     columns = _columns(before, lat, lng)
@@ -96,11 +94,11 @@ def geo_table(
         streams=asked.streams,
     )
     contract(())  # refuse what no table can be written for, before anything is read
-    region = _region(before)
+    region = region_of(before.spec.geo if before is not None else None)
     try:
-        run = RunContext(spark, given.master, given.conf, say=say)
-        endpoint = open_endpoint(source, replace(given.kafka, kind=given.kind))
-        with active_session_kept(), endpoint.scan(run, given.request(Key(fields=columns), None)) as scan:
+        run = RunContext(spark, options.master, options.conf, say=say)
+        endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
+        with active_session_kept(), endpoint.scan(run, options.request(Key(fields=columns), None)) as scan:
             fetch_cells(scan.frame.sparkSession, say)
             timed = scan.windows.kind == "time"
             counts = count_places(scan.frame, *columns, timed=timed, text=not scan.typed, region=region)
@@ -163,11 +161,6 @@ def _check_sticky(asked: TableWish, old: Contract, lanes: int) -> None:
         raise UsageError.of("--sticky does not keep the ranges of the curve", got="curve", allowed="hours")
 
 
-def _region(before: Contract | None) -> Region:
-    geo = before.spec.geo if before is not None else None
-    return Region(*geo.region) if geo is not None and geo.region is not None else EARTH
-
-
 def _counted(counts: PlaceCounts, scan: Scan, source: str, *, timed: bool) -> tuple[Counted, int]:
     """No record is lost, and records without a time count evenly in every hour."""
     good = sum(int(half.sum()) for half in counts.halves)
@@ -177,10 +170,6 @@ def _counted(counts: PlaceCounts, scan: Scan, source: str, *, timed: bool) -> tu
     if not good:
         got = ", ".join(f"{n:,} {reason}" for reason, n in counts.dead.items()) or "no records"
         raise DataError.of(f"no record of {source} has a location", got=got, hint="check --lat and --lng")
-    fit, test = (_hours(half, timed=timed) for half in counts.halves)
+    fit, test = (half[:, :HOURS] + half[:, HOURS:] / HOURS if timed else half.astype(float) for half in counts.halves)
     untimed = sum(int(half[:, -1].sum()) for half in counts.halves) if timed else 0
     return Counted(counts.cells, fit, test), untimed
-
-
-def _hours(half: NDArray[np.int64], *, timed: bool) -> NDArray[np.float64]:
-    return half[:, :HOURS] + half[:, HOURS:] / HOURS if timed else half.astype(float)

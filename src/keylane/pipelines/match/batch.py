@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from keylane.documents.match import MatchPicture, MatchVerified, PictureCell
 from keylane.errors import CountError, DataError
 from keylane.geo.bits import ancestor, cell_name
-from keylane.geo.coordinates import EARTH, Region
+from keylane.keys.cells import region_of
 from keylane.matching.brute import brute
-from keylane.matching.tables import Kind
 from keylane.pipelines.match.document import Matched, MatchTotals, document_of
 from keylane.pipelines.match.lanes import (
+    as_entries,
     as_matches,
     distinct_requests,
     fanned_out,
@@ -69,7 +68,6 @@ __all__ = [
     "agreed_work",
     "match",
     "picture_of",
-    "region_of",
     "session_for",
     "shown_cells",
     "sides_of",
@@ -106,18 +104,13 @@ def verified(
     of_drivers, of_riders = _one_in("driver", drivers), _one_in("rider", riders)
     known = pings.where(of_drivers).select("driver", "ts", "offset", "lat", "lng", "available").toArrow()
     asked = tellings.where(of_riders).select("rider", "ts", "offset", "lat", "lng").toArrow()
-    expected = brute(_entries(known), asked, given.radius, expire, given.nearest)
+    expected = brute(as_entries(known), asked, given.radius, expire, given.nearest)
     found = _as_pairs(matches).where(of_drivers & of_riders).toArrow()
     return _compared(expected, found, _notes(riders, drivers))
 
 
 def _one_in(column: str, many: int) -> Column:
     return F.lit(True) if many == 1 else F.pmod(F.xxhash64(column), F.lit(many)) == 0
-
-
-def _entries(pings: pa.Table) -> pa.Table:
-    kinds = (pa.scalar(int(one), pa.int8()) for one in (Kind.AVAILABLE, Kind.UNAVAILABLE))
-    return pings.append_column("kind", pc.if_else(pings.column("available"), *kinds))
 
 
 def _as_pairs(matches: DataFrame) -> DataFrame:
@@ -286,15 +279,9 @@ def session_for(work: Work, spark: SparkSession | None, say: Say) -> AbstractCon
     return chosen.session(RunContext(spark, given.master, given.conf, say=say))
 
 
-def region_of(contract: Contract) -> Region:
-    """The region of the contract."""
-    found = contract.spec.geo.region if contract.spec.geo else None
-    return Region(*found) if found else EARTH
-
-
 def sides_of(spark: SparkSession, work: Work) -> Sides:
     """Read both sources."""
-    region, given = region_of(work.contract), work.given
+    region, given = region_of(work.contract.spec.geo), work.given
     (raw_drivers, drivers), (raw_riders, riders) = (opened(spark, one, given) for one in (work.drivers, work.riders))
     pings, dead_pings = as_pings(raw_drivers, given.drivers, region)
     if not lie_by_place(work.drivers, work.contract):

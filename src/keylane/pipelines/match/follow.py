@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import UsageError
-from keylane.pipelines.match.batch import Work, region_of, session_for
+from keylane.keys.cells import region_of
+from keylane.pipelines.match.batch import Work, session_for
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.follow_batch import MICROS, MatchBatches, MatchRules
 from keylane.pipelines.match.follow_metrics import empty_counts, totals
@@ -123,7 +124,7 @@ def follow(
             body = MatchBatches(
                 session,
                 sides,
-                region_of(chosen),
+                region_of(chosen.spec.geo),
                 given,
                 _rules(how, given, lanes, session),
                 Epochs(chosen, lanes),

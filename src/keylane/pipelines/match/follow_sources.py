@@ -27,7 +27,6 @@ from keylane.systems.files.listing import kind_of, pattern_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -104,14 +103,10 @@ def taken(frame: DataFrame, side: MatchSource, given: Options, before: int) -> B
     files = [file for file in files_of(own.select(*_FILE), path) if file.size]
     if not files:
         return BatchSource(None, 0, before)
-    raw, records = raw_files(frame.sparkSession, files, _kind(path, given), side.columns)
+    raw, records = raw_files(frame.sparkSession, files, kind_of(path, given.kind), side.columns)
     check_columns(raw, side.columns, str(side))
     numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
     return BatchSource(raw.withColumn(PLACE, numbered), records, before + len(files))
-
-
-def _kind(path: Path, given: Options) -> str:
-    return kind_of(path, given.kind)
 
 
 # Contracts that are in use at the same time: while drivers move from an old lane table to a new one.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWERS",
     "COPIES",
+    "as_entries",
     "as_matches",
     "distinct_requests",
     "fanned_out",
@@ -127,7 +128,7 @@ def _answerer(radius: float, expire: int | None) -> Callable[[pa.Table, pa.Table
         from keylane.matching.timeline import empty_entries, merged
 
         lane = (pings if len(pings) else copies).column("lane")[0].as_py()
-        entries = merged(empty_entries(), _entries(pings)) if len(pings) else empty_entries()
+        entries = merged(empty_entries(), as_entries(pings)) if len(pings) else empty_entries()
         pairs = near(entries, copies, radius, expire) if len(copies) else PAIRS.empty_table()
         found = pairs.append_column("lane", pa.array(np.full(len(pairs), lane, np.int32)))
         return pa.concat_tables([_counted(lane, pings, copies), found], promote_options="permissive").select(names)
@@ -135,7 +136,8 @@ def _answerer(radius: float, expire: int | None) -> Callable[[pa.Table, pa.Table
     return answer
 
 
-def _entries(pings: pa.Table) -> pa.Table:
+def as_entries(pings: pa.Table) -> pa.Table:
+    """Pings as entries of a timeline."""
     kinds = (pa.scalar(int(one), pa.int8()) for one in (Kind.AVAILABLE, Kind.UNAVAILABLE))
     return pings.append_column("kind", pc.if_else(pings.column("available"), *kinds))
 

@@ -65,7 +65,7 @@ class Sums:
         return Offers(granted=self.granted, refused=self.refused, mean_distance_m=mean)
 
 
-def assigned(matches: DataFrame, folder: Path, given: Options, before: Sums | None = None) -> Offers:
+def assigned(matches: DataFrame, folder: Path, options: Options, before: Sums | None = None) -> Offers:
     """Write offers for the matches: how many, how many requests with a driver near were refused, and the mean distance.
 
     `before` are the sums of the windows before.
@@ -81,8 +81,8 @@ def assigned(matches: DataFrame, folder: Path, given: Options, before: Sums | No
     (folder / "offers").mkdir()
     sums = before or Sums()
     with pq.ParquetWriter(folder / "offers" / "part-00000.parquet", _WRITTEN) as writer:
-        for end, window in windows(_tables(ordered), round(given.window * MICROS)):
-            writer.write_table(_window(window, end, given, sums))
+        for end, window in windows(_tables(ordered), round(options.window * MICROS)):
+            writer.write_table(_window(window, end, options, sums))
     return sums.offers
 
 
@@ -109,11 +109,11 @@ def _tables(folder: Path) -> Iterator[pa.Table]:
             yield from (pa.Table.from_batches([batch]) for batch in file.iter_batches() if len(batch))
 
 
-def _window(pairs: pa.Table, now: int, given: Options, sums: Sums) -> pa.Table:
+def _window(pairs: pa.Table, now: int, options: Options, sums: Sums) -> pa.Table:
     live = sums.ledger.filter(pc.greater(sums.ledger.column("expires"), now))
     free = pairs.filter(pc.invert(pc.is_in(pairs.column("driver"), value_set=live.column("driver").combine_chunks())))
-    chosen = ASSIGNMENTS[str(given.assign)](free)
-    made = offers(chosen, now, round(given.offer_for * MICROS))
+    chosen = ASSIGNMENTS[str(options.assign)](free)
+    made = offers(chosen, now, round(options.offer_for * MICROS))
     granted, _, sums.ledger = claim(live, made, now)
     asked = len(pairs.group_by(["rider", "rider_ts"]).aggregate([]))
     sums.granted += len(granted)

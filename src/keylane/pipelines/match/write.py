@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 __all__ = ["Written", "as_messages", "check_target", "match_id", "staged", "write_dead", "write_matches"]
 
 
-def check_target(target: Address, given: Options) -> None:
+def check_target(target: Address, options: Options) -> None:
     """Refuse a target before anything is read: a folder that holds something, a topic that is not there."""
     if not target.is_path:
-        if given.assign is not None:
+        if options.assign is not None:
             what = "offers are written to a folder"
             raise UsageError.of(what, got=str(target), allowed="a new folder", hint="leave --assign out")
-        endpoint = open_endpoint(target, given.kafka)
-        endpoint.check_streams([target.name, endpoint.dead_stream], given.lanes or 1)
+        endpoint = open_endpoint(target, options.kafka)
+        endpoint.check_streams([target.name, endpoint.dead_stream], options.lanes or 1)
         return
     path = path_of(target, "the target")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -82,13 +82,13 @@ def staged(target: Address) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def write_matches(matches: DataFrame, folder: Path, target: Address, given: Options) -> DataFrame:
+def write_matches(matches: DataFrame, folder: Path, target: Address, options: Options) -> DataFrame:
     """Write matches, in the folder, and to the topic where that is the target; as they were written."""
     kept = f"file://{folder / 'matches'}"
     matches.write.parquet(kept)
     written = matches.sparkSession.read.schema(matches.schema).parquet(kept)
     if not target.is_path:
-        open_endpoint(target, given.kafka).append(as_messages(written), target.name)
+        open_endpoint(target, options.kafka).append(as_messages(written), target.name)
     return written
 
 
@@ -106,7 +106,7 @@ def match_id() -> Column:
     return F.substring(F.sha2(F.concat_ws("/", size, "rider_id", at, "driver_id"), 256), 1, 32)
 
 
-def write_dead(dead: DataFrame, folder: Path, target: Address, given: Options) -> dict[str, dict[str, int]]:
+def write_dead(dead: DataFrame, folder: Path, target: Address, options: Options) -> dict[str, dict[str, int]]:
     """Write dead letters, where there are any: how many of each side and reason."""
     kept = folder / "_dead"
     dead.repartition(1).write.parquet(f"file://{kept}")
@@ -117,7 +117,7 @@ def write_dead(dead: DataFrame, folder: Path, target: Address, given: Options) -
     if not any(counts.values()):
         shutil.rmtree(kept)
     elif not target.is_path:
-        endpoint = open_endpoint(target, given.kafka)
+        endpoint = open_endpoint(target, options.kafka)
         endpoint.append(_letters(written), endpoint.dead_stream)
     return counts
 
@@ -143,7 +143,7 @@ class Written:
 
     folder: Path
     target: Address
-    given: Options
+    options: Options
 
     def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame | None, sums: Sums) -> BatchResult:
         """Write the result of a batch to the staging folder; into a topic at once. `sums` are those of all offers."""
@@ -152,15 +152,15 @@ class Written:
         written = matches.sparkSession.read.schema(matches.schema).parquet(place)
         count = written.agg(F.count(F.lit(1)), F.count_if(F.col("rank") == 1)).first()
         assert count is not None
-        letters = _NO_LETTERS if dead is None else write_dead(dead, staging, self.target, self.given)
+        letters = _NO_LETTERS if dead is None else write_dead(dead, staging, self.target, self.options)
         if any(letters.values()):
             _into(staging / "_dead", batch)
-        offers = assigned(written, staging, self.given, sums) if self.given.assign and count[0] else None
+        offers = assigned(written, staging, self.options, sums) if self.options.assign and count[0] else None
         if offers is not None:
             _into(staging / "offers", batch)
         if not self.target.is_path:
-            open_endpoint(self.target, self.given.kafka).append(as_messages(written), self.target.name)
-        return BatchResult(count[0], count[1], letters, sums.offers if self.given.assign else None)
+            open_endpoint(self.target, self.options.kafka).append(as_messages(written), self.target.name)
+        return BatchResult(count[0], count[1], letters, sums.offers if self.options.assign else None)
 
     def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:
         """Write the figures too, and return what is to be moved."""

@@ -130,8 +130,8 @@ def read_footers(paths: Sequence[str]) -> list[Footer]:
 
 def _footer(path: str) -> Footer:
     try:
-        found = pq.read_metadata(path)
-        return Footer(found.num_rows, str(found.schema.to_arrow_schema().remove_metadata()), found)
+        metadata = pq.read_metadata(path)
+        return Footer(metadata.num_rows, str(metadata.schema.to_arrow_schema().remove_metadata()), metadata)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError.of(f"{path} cannot be read as Parquet", got=str(error).splitlines()[0]) from error
 
@@ -142,10 +142,10 @@ def ends_of(footers: Sequence[Footer], column: str) -> Ends | None:
     Text has none here: what its first letters are is not what its first time is.
     """
     groups = [footer.metadata.row_group(n) for footer in footers for n in range(footer.metadata.num_row_groups)]
-    found = [_group_ends(group, column) for group in groups if group.num_rows]
-    known = [one for one in found if one is not None]
+    group_ends = [_group_ends(group, column) for group in groups if group.num_rows]
+    known = [one for one in group_ends if one is not None]
     ends = [(one.first, one.last) for one in known if one.first is not None and one.last is not None]
-    if len(known) < len(found) or not ends or len({one.timed for one in known if one.first is not None}) > 1:
+    if len(known) < len(group_ends) or not ends or len({one.timed for one in known if one.first is not None}) > 1:
         return None
     timed = any(one.timed for one in known)
     return Ends(min(first for first, _ in ends), max(last for _, last in ends), sum(e.nulls for e in known), timed)
@@ -163,14 +163,16 @@ class _GroupEnds:
 
 def _group_ends(group: Any, column: str) -> _GroupEnds | None:
     chunk = next((c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == column), None)
-    told = chunk.statistics if chunk is not None and chunk.is_stats_set else None
-    if told is None or not told.has_null_count:
+    column_stats = chunk.statistics if chunk is not None and chunk.is_stats_set else None
+    if column_stats is None or not column_stats.has_null_count:
         return None
-    if told.null_count == group.num_rows:
-        return _GroupEnds(None, None, told.null_count, timed=False)
-    first, last = (_number(told.min), _number(told.max)) if told.has_min_max else (None, None)
+    if column_stats.null_count == group.num_rows:
+        return _GroupEnds(None, None, column_stats.null_count, timed=False)
+    first, last = (_number(column_stats.min), _number(column_stats.max)) if column_stats.has_min_max else (None, None)
     return (
-        None if first is None or last is None else _GroupEnds(first, last, told.null_count, isinstance(told.min, date))
+        None
+        if first is None or last is None
+        else _GroupEnds(first, last, column_stats.null_count, isinstance(column_stats.min, date))
     )
 
 

@@ -69,7 +69,7 @@ def sized_files(spark: SparkSession, path: Path, kind: str | None) -> list[Sourc
 def _lanes(files: Sequence[SourceFile]) -> list[int] | None:
     """The lane that each file lies in, where all lie in lanes of one stream."""
     parts = [file.path.split("/")[:-1] for file in files]
-    lanes = [[found[1] for part in one if (found := _LANE.fullmatch(part))] for one in parts]
+    lanes = [[match[1] for part in one if (match := _LANE.fullmatch(part))] for one in parts]
     streams = {tuple(part for part in one if _STREAM.fullmatch(part)) for one in parts}
     return [int(one[-1]) for one in lanes] if all(lanes) and len(streams) == 1 else None
 
@@ -77,6 +77,6 @@ def _lanes(files: Sequence[SourceFile]) -> list[int] | None:
 def _lane_count(path: Path, files: Sequence[SourceFile], lanes: Sequence[int]) -> int:
     """As the target's metadata has it, where the source is one or a stream of one; at least as far as was seen."""
     head = read_head(path) or read_head(path.parent)
-    streams = [found[1] for part in files[0].path.split("/") if (found := _STREAM.fullmatch(part))]
+    streams = [match[1] for part in files[0].path.split("/") if (match := _STREAM.fullmatch(part))]
     known = head.streams.get(streams[-1], 0) if head is not None and streams else 0
     return max(known, 1 + max(lanes))

@@ -90,8 +90,8 @@ def path_values(name: str) -> dict[str, str | None]:
     >>> path_values("day=2026-11-15/shop=a%2Fb/part-0.parquet")
     {'day': '2026-11-15', 'shop': 'a/b'}
     """
-    found = [_PATH_VALUE.fullmatch(part) for part in Path(name).parts[:-1]]
-    pairs = {unquote(part[1]): unquote(part[2]) for part in found if part}
+    matches = [_PATH_VALUE.fullmatch(part) for part in Path(name).parts[:-1]]
+    pairs = {unquote(part[1]): unquote(part[2]) for part in matches if part}
     return {name: None if value == _NULL else value for name, value in pairs.items() if name not in _FOLDERS}
 
 

@@ -79,9 +79,9 @@ def target_stream(path: Path) -> Stream:
 def source_stream(path: Path, target: Stream) -> Stream:
     """The files of a folder, or one file, of the kind that the target remembers, or by their endings."""
     kind = kind_of(path, target.kind)
-    found = source_files(path, None if target.every_name else kind)
+    files = source_files(path, None if target.every_name else kind)
     parts = tuple(
-        Part(str(file), name_in(path, str(file)), end=_rows(file) if kind == "parquet" else None) for file in found
+        Part(str(file), name_in(path, str(file)), end=_rows(file) if kind == "parquet" else None) for file in files
     )
     if kind == "parquet":
         return Stream(str(path), parts, read_parquet, kind=kind)
@@ -143,10 +143,10 @@ def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
                 dead=pa.repeat(pa.scalar(part.dead), len(batch)),
                 **{name: batch.column(name) for name in about if name != ORIGINAL},
             )
-            found = {name: batch.column(name) for name in wanted}
+            columns = {name: batch.column(name) for name in wanted}
             if ORIGINAL in about:
-                found = _fields_of(batch.column(ORIGINAL), fields)
-            yield pa.RecordBatch.from_arrays([*known, *found.values()], names=[*POSITIONS.names, *found])
+                columns = _fields_of(batch.column(ORIGINAL), fields)
+            yield pa.RecordBatch.from_arrays([*known, *columns.values()], names=[*POSITIONS.names, *columns])
 
 
 def routed_messages(stream: Stream, fields: MessageFields) -> Stream:
@@ -186,10 +186,10 @@ def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array
 
 def _object(text: bytes | None) -> dict[str, Any]:
     try:
-        found = json.loads(text or b"")
+        value = json.loads(text or b"")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _column(values: list[Any]) -> pa.Array:

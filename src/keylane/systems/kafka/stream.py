@@ -49,17 +49,17 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
     """The topic that records were taken from."""
     access = kafka_access(address.authority, options.properties)
     with open_cluster(access) as cluster:
-        found = _offset_ranges(cluster, address.name, DataError)
+        ranges = _offset_ranges(cluster, address.name, DataError)
         compacted = cluster.is_compacted(address.name)
-    names = {lane: f"{address.name}/{lane}" for lane in range(len(found))}
-    begins = {names[lane]: NOTHING if compacted else one.start for lane, one in enumerate(found)}
-    remarks = [*_open(address.name, found)]
+    names = {lane: f"{address.name}/{lane}" for lane in range(len(ranges))}
+    begins = {names[lane]: NOTHING if compacted else one.start for lane, one in enumerate(ranges)}
+    remarks = [*_open(address.name, ranges)]
     if compacted:
         remarks.append("the source is compacted: records removed from it were not compared")
     elif any(begins.values()):
         gone = sum(first > 0 for first in begins.values())
         remarks.append(f"{gone} lane(s) of the source no longer start at offset 0: earlier records were not compared")
-    parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), found[lane]))
+    parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), ranges[lane]))
     fields = fields_for(FieldSpec.of(contract), options)
     read = ReadSource(_reader(access, fields), fields)
     return Stream(
@@ -73,7 +73,7 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
     begun = _begun(address, options)
     streams = _streams(address.name, contract)
     with open_cluster(access) as cluster:
-        found = {topic: _offset_ranges(cluster, topic, TargetError) for topic in streams}
+        ranges = {topic: _offset_ranges(cluster, topic, TargetError) for topic in streams}
         dead = _dead(cluster, address, options)
     # After the ends were asked for: no batch can have been written before them and planned after this.
     if begun is not None:
@@ -81,7 +81,7 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
     fields = _fields(contract, options, from_messages=from_messages)
     parts = [
         part
-        for topic, lanes in found.items()
+        for topic, lanes in ranges.items()
         for lane, one in enumerate(lanes)
         for part in _cut(Part(topic, streams[topic], lane), one)
     ]
@@ -90,9 +90,9 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
         str(address),
         tuple(parts),
         ReadTarget(replace(_reader(access, fields), headers=True), fields),
-        lanes={streams[topic]: len(lanes) for topic, lanes in found.items()},
+        lanes={streams[topic]: len(lanes) for topic, lanes in ranges.items()},
         excused=_excused(fields, from_messages=from_messages),
-        remarks=tuple(remark for topic, lanes in [*found.items(), dead] for remark in _seen(topic, lanes)),
+        remarks=tuple(remark for topic, lanes in [*ranges.items(), dead] for remark in _seen(topic, lanes)),
     )
     return stream if begun is None else _as_begun(stream, *begun, streams)
 

@@ -341,7 +341,6 @@ def _message(how: ValueForm, schema: bytes) -> Any:
 # The fields that a contract needs, out of a topic's records as Arrow columns: key, time, or a field of the value.
 
 FORMS: Final = ("json", "utf8", "avro", "protobuf")
-_HEADER_BYTES: Final = 5
 _LONGS: Final = range(-(2**63), 2**63)
 
 
@@ -470,7 +469,7 @@ def _json_row(value: bytes | None, fields: FieldSpec) -> list[Any]:
     nothing: list[Any] = [None] * len(fields.of_value)
     if value is None:
         return nothing
-    body = value[_HEADER_BYTES:] if len(value) > _HEADER_BYTES and value[0] == 0 else value
+    body = value[_HEADER:] if len(value) > _HEADER and value[0] == 0 else value
     try:
         found, _ = _DECODER.raw_decode(body.decode().lstrip(" \t\r\n"))
     except ValueError:

@@ -16,8 +16,8 @@ from keylane.hashing.murmur2 import murmur2
 from keylane.keys.cells import cell_in, routing_key_of
 from keylane.keys.encode import encode, strip_registry_header
 from keylane.keys.read import record_reader
+from keylane.placement.fold import agreed_count, lanes_exist
 from keylane.placement.keyless import RULES
-from keylane.placement.lane_count import agreed_count, lanes_exist
 from keylane.placement.overrides import compile_overrides, named_lanes
 from keylane.placement.partitioners import partitioner
 from keylane.placement.ranges import KeySpace

@@ -120,7 +120,7 @@ def _typed(key: str | None) -> str | None:
 
 def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed: str | None) -> ExplainedByClient:
     """The key under every partitioner; `typed` is the key as it was given."""
-    from keylane.placement.lane_count import lane_count
+    from keylane.placement.fold import lane_count
     from keylane.placement.partitioners import partitioner
 
     lane_count(lanes)

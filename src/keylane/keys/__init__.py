@@ -3,9 +3,8 @@
     arrow_bytes  Arrow arrays of keys as bytes and as rows of one length
     encode       a value -> bytes, by the encodings of the contract
     columns      the same for Arrow columns, with malformed values marked instead of raised
-    window       a time -> the number of its window
     cells        latitude and longitude -> home cell -> routing key, for contracts with a `geo` section
-    read         the fields of a contract's key -> base key and routing key
+    read         the fields of a contract's key, and its time window -> base key and routing key
 
 The base key is the fields alone; hot keys and tables are looked up by it. The routing key adds the window, and
 is what is hashed. Without a window they are the same bytes.

@@ -3,16 +3,19 @@
 The null rule lives here: a null in any field of the key, or in the window's time, makes the key null. What a null
 or empty key then does is the router's to decide. Encodings are in `encode` and `columns`. A key that is a location or,
 under `geo`, a cell is read by `cells`; a location without one of its numbers is not a null key, and has its own reason.
+
+Windows are half-open, of one size, counted from 1970-01-01 UTC; times before it have windows too (floor, not
+truncation). A naive datetime is taken as UTC. What a change of size does: it gives every key other bytes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import DataError, UnplacedError
-from keylane.keys.encode import ENCODERS, home_cell, strip_registry_header
-from keylane.keys.window import window_number
+from keylane.keys.encode import ENCODERS, home_cell, malformed, strip_registry_header
 from keylane.records import Reason
 
 if TYPE_CHECKING:
@@ -25,6 +28,14 @@ if TYPE_CHECKING:
     from keylane.contract.model import Geo, Key, Window
 
     Reader = Callable[[Mapping[str, Any]], tuple[bytes | None, bytes | None]]
+
+
+TICKS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+WRITTEN: Final = {"start_ms": 1_000, "start_s": 1_000_000}
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = (EPOCH.resolution).resolution
+#: Times further than this from 1970, in microseconds (some 146,000 years), are no times.
+FURTHEST: Final = 2**62
 
 
 def _window_bytes(number: int, key: Key) -> bytes:
@@ -224,7 +235,6 @@ def _window_part(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, 
     import pyarrow as pa
 
     from keylane.keys.arrow_bytes import binary_of_rows, nulls_of, plain
-    from keylane.keys.window import window_column
 
     assert key.window is not None
     column = plain(_column(batch, key.window.field))
@@ -235,3 +245,64 @@ def _window_part(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, 
     if key.fixed_width:
         return binary_of_rows(numbers.astype(">i8").view(np.uint8).reshape(-1, 8), missing), misfit
     return pa.array(numbers, mask=missing).cast(pa.string()).cast(pa.binary()), misfit
+
+
+def window_number(value: Any, window: Window) -> int:
+    """The number that stands for the window in the key.
+
+    Worked example: 05:41:16 under `size: 1h, as: start_ms` is 05:00:00 of that day, in milliseconds.
+    """
+    time = _time(value, window)
+    size = window.micros
+    index = time // size
+    return index if window.as_ == "index" else index * size // WRITTEN[window.as_]
+
+
+def _time(value: Any, window: Window) -> int:
+    """Microseconds since 1970-01-01 UTC."""
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return (aware - EPOCH) // MICROSECOND
+    ticks = TICKS[window.unit]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= FURTHEST // ticks:
+        return value * ticks
+    raise malformed("window", value, f"a datetime, or whole {window.unit} since 1970-01-01, within 146,000 years")
+
+
+def window_column(column: pa.Array, window: Window) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Window numbers of a column, and which times do not fit; nulls give any number, and stay the caller's to mask."""
+    import numpy as np
+
+    times, bad = _times(column, window)
+    size = window.micros
+    index = np.floor_divide(times, size)
+    return (index if window.as_ == "index" else index * size // WRITTEN[window.as_]), bad
+
+
+def _times(column: pa.Array, window: Window) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Microseconds since 1970, and which values are no times."""
+    import numpy as np
+    import pyarrow as pa
+
+    stamped = pa.types.is_timestamp(column.type)
+    if not stamped and not pa.types.is_integer(column.type):
+        raise DataError.of(
+            f"column {window.field!r} holds no times", got=str(column.type), allowed="timestamp, integer"
+        )
+    numbers = column.cast(pa.int64()) if stamped else column
+    values = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+    if stamped and column.type.unit == "ns":
+        # Floored, as Python cuts a datetime: Arrow's own cast rounds times before 1970 up.
+        return values // 1000, np.zeros(len(values), bool)
+    ticks = TICKS[column.type.unit if stamped else window.unit]
+    bad = _beyond(values, FURTHEST // ticks)
+    return np.where(bad, 0, values).astype(np.int64) * ticks, bad
+
+
+def _beyond(values: NDArray[Any], limit: int) -> NDArray[np.bool_]:
+    """Which values lie outside -limit to limit, for integers of any width and sign."""
+    import numpy as np
+
+    info = np.iinfo(values.dtype)
+    above = values > limit if info.max > limit else np.zeros(len(values), bool)
+    return above | (values < -limit) if info.min < -limit else above

@@ -37,7 +37,7 @@ from keylane.measure.evidence import (
     shares,
     thinned,
 )
-from keylane.placement.lane_count import lane_count
+from keylane.placement.fold import lane_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

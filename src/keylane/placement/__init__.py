@@ -1,7 +1,6 @@
 """Number -> lane: how each client folds a hash, what replaces a hash, and what overrides it. Pure.
 
-    lane_count    what a lane count may be
-    fold          sign, mask and modulo rules, one function each
+    fold          sign, mask and modulo rules, one function each; what a lane count may be
     ranges        `KeySpace`: ranges of the 128-bit space, such as shards, and the lane of each
     keyless       sticky, random, round robin: lanes without a key, from a position
     partitioners  hash + fold = the partitioner named after its client

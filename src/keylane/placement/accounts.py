@@ -17,7 +17,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from keylane.errors import UsageError
-from keylane.placement.lane_count import lane_count
+from keylane.placement.fold import lane_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.contract.partitioners import PartitionerFacts, facts_of
 from keylane.hashing import HASHES, Hash
 from keylane.hashing.murmur3 import SPARK_SEED, spark_int, spark_long, spark_words_rows
-from keylane.placement.fold import FOLDS
-from keylane.placement.lane_count import lane_count
+from keylane.placement.fold import FOLDS, lane_count
 from keylane.placement.ranges import KeySpace, range_lane, range_lanes
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
 from keylane.geo.lane_tables import COARSEST
 from keylane.measure.balance import least_cv, noise_floor
-from keylane.placement.lane_count import lane_count
+from keylane.placement.fold import lane_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from keylane.contract.evolve import Change, Evolution, evolve
 from keylane.contract.fingerprint import key_bytes_form, placement_form
 from keylane.contract.partitioners import FACTS
 from keylane.errors import UsageError
-from keylane.placement.lane_count import lane_count
+from keylane.placement.fold import lane_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

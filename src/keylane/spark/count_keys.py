@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from keylane.errors import DataError, UsageError
-from keylane.keys.window import FURTHEST, TICKS
+from keylane.keys.read import FURTHEST, TICKS
 from keylane.spark.java_calls import java_backend
 from keylane.spark.keys import column_named, field_of, read_keys
 from keylane.spark.read_parquet import LANE, MALFORMED

@@ -32,7 +32,7 @@ from keylane.contract.fields import FieldSpec, fields_of
 from keylane.contract.names import FIXED_WIDTH
 from keylane.errors import DataError, did_you_mean
 from keylane.keys.encode import REGISTRY_HEADER
-from keylane.keys.window import FURTHEST, TICKS
+from keylane.keys.read import FURTHEST, TICKS
 from keylane.spark.java_calls import static_call
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _chosen_by_spark(field: Field, wanted: str, choices: Mapping[Kind, Column]) 
     return out
 
 
-# A time column -> the number of its window: the rule of `keylane.keys.window`.
+# A time column -> the number of its window: the rule of `keylane.keys.read`.
 
 
 SECOND: Final = 1_000_000

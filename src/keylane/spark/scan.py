@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 
 from keylane.contract.fields import TIME
 from keylane.errors import DataError, UnknownNameError
-from keylane.keys.window import TICKS
+from keylane.keys.read import TICKS
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of
 from keylane.spark.keys import TYPES, column_named, field_of

@@ -8,7 +8,7 @@ import pytest
 
 from keylane.contract.model import Window
 from keylane.errors import DataError, UnplacedError
-from keylane.keys.window import window_column, window_number
+from keylane.keys.read import window_column, window_number
 
 MORNING = datetime(2026, 11, 15, 5, 41, 16, 123456, tzinfo=UTC)
 HOUR = datetime(2026, 11, 15, 5, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 
 from keylane.contract.names import MAX_LANES
 from keylane.errors import LaneCountError
-from keylane.placement.lane_count import lane_count
+from keylane.placement.fold import lane_count
 
 
 @pytest.mark.parametrize("value", [1, 15, MAX_LANES])

@@ -12,6 +12,7 @@ that comes too late. How a new session is made, and what is checked in others: `
 from __future__ import annotations
 
 import errno
+import inspect
 import re
 import warnings
 from dataclasses import dataclass, field
@@ -50,8 +51,11 @@ NEEDED: Final = {
 
 
 def warn(text: str) -> None:
-    """Report as a Python warning."""
-    warnings.warn(f"keylane: {text}", stacklevel=4)  # the caller of the pipeline
+    """Report as a Python warning of the code that called the pipeline."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in {"keylane", "contextlib"}:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"keylane: {text}", stacklevel=level)
 
 
 @dataclass(frozen=True, slots=True)

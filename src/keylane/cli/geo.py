@@ -125,7 +125,7 @@ def as_result(document: GeoTableDocument, written: str | None) -> Result:
     figures = (held or document.balance).as_json()
     this = {"strategy": name, **(figures if held else {name: figures[name] for name in COLUMNS[1:]})}
     scored_on = "held-out records" if held else "the records it was fitted on"
-    section = Section(COLUMNS, [this, *(one.as_json() for one in document.beside)], f"{scored_on}, 1 = 100 %")
+    section = Section(COLUMNS, [this, *document.beside], f"{scored_on}, 1 = 100 %")
     return Result(document, [section], list(_lines(document, written)))
 
 

@@ -240,8 +240,9 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
     lines = list(_lines(document, explain=explain))
     lines += [f"{name}: {path}" for name, path in files.items() if path]
     columns = COLUMNS if document.geo is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
-    shown = [one.as_json() for one in rows[:SHOWN]]
-    return Result(document, [Section(columns, shown, "candidates, the chosen one first")], lines, _code(document))
+    return Result(
+        document, [Section(columns, rows[:SHOWN], "candidates, the chosen one first")], lines, _code(document)
+    )
 
 
 def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:

@@ -222,7 +222,7 @@ def as_result(document: ProfileDocument, *, show_keys: bool) -> Result:
             zip(windows.edges, windows.records, windows.distinct_keys, windows.new_keys, strict=False)
         )
     ]
-    heavy = Section(tuple(columns), [one.as_json() for one in document.heavy], "heavy keys")
+    heavy = Section(tuple(columns), document.heavy, "heavy keys")
     parts = Section(("window", "from", "records", "keys", "new_keys"), rows, f"windows, by {windows.kind}")
     return Result(document, [heavy, parts], list(_lines(document, show_keys=show_keys)))
 

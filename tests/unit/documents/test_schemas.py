@@ -37,6 +37,11 @@ def grown(document: Any) -> Any:
     return Annotated[kinds | Part, *about]
 
 
+def test_every_published_file_is_of_a_document_or_of_the_contract() -> None:
+    published = {file.stem for file in schemas.HERE.glob("*.json") if not file.name.startswith("contract-")}
+    assert published == set(schemas.DOCUMENTS)
+
+
 def test_writing_makes_just_the_published_files(tmp_path: Path) -> None:
     schemas.write(tmp_path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {

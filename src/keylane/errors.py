@@ -83,8 +83,8 @@ def cause(text: str) -> str:
     lines = text.splitlines()
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     python = [line for line in lines if re.match(r"\w*(Error|Exception): ", line)]
-    told = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
-    return next((found[-1] for found in (python, causes, told) if found), first_line(text))
+    messages = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return next((found[-1] for found in (python, causes, messages) if found), first_line(text))
 
 
 class UsageError(KeylaneError, ValueError):

@@ -165,8 +165,8 @@ def fingerprint(brokers: Iterable[Broker], replicas: Mapping[tuple[str, int], Se
     >>> fingerprint([Broker(1)], {("t", 0): [1]})[:12]
     '3f328863c67c'
     """
-    told = [
+    state = [
         sorted([broker.id, broker.rack] for broker in brokers),
         sorted([topic, partition, list(found)] for (topic, partition), found in replicas.items()),
     ]
-    return hashlib.sha256(json.dumps(told, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(state, separators=(",", ":")).encode()).hexdigest()

@@ -144,10 +144,10 @@ class _Table:
                     self._look(one, other)
         for one in held:
             for other in may - held:
-                if (told := (self.cost(i, one, other), i))[0] < NONE:
-                    heappush(self.touched[one, other], told)
-                    if told < self.best[one][other]:
-                        self._set(one, other, told)
+                if (offer := (self.cost(i, one, other), i))[0] < NONE:
+                    heappush(self.touched[one, other], offer)
+                    if offer < self.best[one][other]:
+                        self._set(one, other, offer)
 
     def _look(self, here: int, there: int) -> None:
         self._set(here, there, min(self._untouched(here, there), self._retold(here, there)))

@@ -455,11 +455,11 @@ def _leaves(geo: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
 def _each_leaf(path: Path, found: list[tuple[int | None, int, str]], coarsest: Any) -> Iterator[Problem]:
     """The first leaf of each lane that is not a cell, or too coarse or too fine; one is enough to find the others."""
     least = coarsest if isinstance(coarsest, int) and 0 <= coarsest <= HOME_RESOLUTION else 0
-    told: set[tuple[int, bool]] = set()
+    reported: set[tuple[int, bool]] = set()
     for cell, lane, word in found:
-        if (cell is not None and least <= resolution(cell) <= HOME_RESOLUTION) or (lane, cell is None) in told:
+        if (cell is not None and least <= resolution(cell) <= HOME_RESOLUTION) or (lane, cell is None) in reported:
             continue
-        told.add((lane, cell is None))
+        reported.add((lane, cell is None))
         if cell is None:
             yield (*path, lane), f"not a cell: got {word[:20]!r}; allowed: H3 cells in hexadecimal, trailing f left out"
         else:

@@ -65,10 +65,10 @@ def judge_records(table: pa.Table, settings: Settings) -> BucketResult:
     counts = Counter[str]()
     for rule, rows, _ in found:
         counts[rule] += len(rows)
-    told = tuple(v for rule, rows, why in found for v in violations(rule, table, rows, settings.keep, why))
+    shown = tuple(v for rule, rows, why in found for v in violations(rule, table, rows, settings.keep, why))
     facts = _facts(what, outcome, best, reads)
     facts["dead_repeats"] = facts["dead"] - len(np.unique(group[what == DEAD]))
-    return BucketResult(counts, _records_checked(what, best, reads), facts, told)
+    return BucketResult(counts, _records_checked(what, best, reads), facts, shown)
 
 
 def _grouped(table: pa.Table, settings: Settings) -> tuple[pa.Table, Any]:
@@ -150,16 +150,16 @@ def judge_order(table: pa.Table, settings: Settings) -> BucketResult:
     split, torn = _split(at, reads)
     late = _reordered(at, reads)
     early = _early(at, reads, applies)
-    told = [
+    broken = [
         ("split_keys", split, lambda row: f"in lane {at.number[row]} and also in lane {at.number[torn[row]]} too"),
         ("reordered", late, "comes after a later record of its writer and key"),
         *(("early_applies", rows, why) for rows, why in _each_once(early)),
     ]
     counts = Counter[str]()
-    for rule, rows, _ in told:
+    for rule, rows, _ in broken:
         counts[rule] += len(rows)
     looked_at = Counter(reordered=len(reads), split_keys=len(reads), early_applies=len(applies))
-    shown = tuple(v for rule, rows, why in told for v in violations(rule, table, rows, settings.keep, why))  # type: ignore[arg-type]  # mypy joins the rules to str
+    shown = tuple(v for rule, rows, why in broken for v in violations(rule, table, rows, settings.keep, why))  # type: ignore[arg-type]  # mypy joins the rules to str
     return BucketResult(counts, looked_at, Counter(applies=len(applies)), shown)
 
 
@@ -308,17 +308,17 @@ def judge_lanes(table: pa.Table, settings: Settings) -> BucketResult:
     facts = _asked(reads)
     dead = table.filter(pa.array(what == DEAD))
     undeserved = np.flatnonzero(numbers(dead.column("expected_lane")) >= 0)
-    told: list[tuple[Any, pa.Table, Any, Any]] = [*_of_reads(reads), *_of_owners(owns)]
-    told.append(("misrouted", dead, undeserved, "a dead letter, and the contract has a lane for it"))
+    broken: list[tuple[Any, pa.Table, Any, Any]] = [*_of_reads(reads), *_of_owners(owns)]
+    broken.append(("misrouted", dead, undeserved, "a dead letter, and the contract has a lane for it"))
     if settings.mode == "at-least-once" and len(reads):
         strays, unmarked, repeats = _strays(reads, rereads=settings.rereads)
         facts["repeats"] = repeats
-        told.append(("duplicated", reads, strays, "repeated, and not by a rewind without a gap"))
-        told.append(("duplicated", reads, unmarked, "repeated, and not marked as a replay"))
+        broken.append(("duplicated", reads, strays, "repeated, and not by a rewind without a gap"))
+        broken.append(("duplicated", reads, unmarked, "repeated, and not marked as a replay"))
     counts = Counter[str]()
-    for rule, _, rows, _ in told:
+    for rule, _, rows, _ in broken:
         counts[rule] += len(rows)
-    shown = tuple(v for rule, of, rows, why in told for v in violations(rule, of, rows, settings.keep, why))
+    shown = tuple(v for rule, of, rows, why in broken for v in violations(rule, of, rows, settings.keep, why))
     return BucketResult(counts, _lanes_checked(reads, owns, dead), facts, shown, _seen(reads))
 
 

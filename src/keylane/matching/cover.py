@@ -164,8 +164,8 @@ def _guests(
         row, cell, place, inside = row[near], cell[near], place[near], (away <= chord(radius_m) ** 2)[near]
         lanes = [_joined(row, one) for one in lanes_of.lanes(known)[:, place]]
         found = np.unique(np.concatenate([found, *(one[inside] for one in lanes)]))
-        told = np.logical_and.reduce([np.isin(one, found) for one in lanes])
-        asked = ~(told & lanes_of.whole(known)[place])
+        covered = np.logical_and.reduce([np.isin(one, found) for one in lanes])
+        asked = ~(covered & lanes_of.whole(known)[place])
         row, cell, lanes = row[asked], cell[asked], [one[asked] for one in lanes]
         if level < HOME_RESOLUTION:
             row, cell = np.repeat(row, 7), children(cell).reshape(-1)

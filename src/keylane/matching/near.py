@@ -49,12 +49,14 @@ def merged_pairs(partials: pa.Table | Iterable[pa.Table], nearest: int | None = 
 def _once(pairs: pa.Table) -> NDArray[np.intp]:
     """The rows that count, of a request's newest version and of each driver's newest ping."""
     (rider,), (driver,) = ranks(pairs.column("rider")), ranks(pairs.column("driver"))
-    at, told, ts, offset, metres = numbers(
+    at, version, ts, offset, metres = numbers(
         pairs, "rider_ts", "rider_offset", "driver_ts", "driver_offset", "distance_m"
     )
-    rows = sorted_rows(rider, at, -told, driver, -ts, -offset, metres)
+    rows = sorted_rows(rider, at, -version, driver, -ts, -offset, metres)
     request = np.cumsum(differs(rider[rows], at[rows])) - 1
-    newest = told[rows][np.flatnonzero(differs(request))][request] == told[rows] if len(rows) else np.zeros(0, bool)
+    newest = (
+        version[rows][np.flatnonzero(differs(request))][request] == version[rows] if len(rows) else np.zeros(0, bool)
+    )
     return rows[newest & differs(request, driver[rows])]
 
 

@@ -101,15 +101,15 @@ def cost(
         return Cost(None, None, None, (), (), None, None)
     was, now = np.asarray(old_lanes), np.asarray(new_lanes)
     before, after = lane_count(counts[0]), lane_count(counts[1])
-    told = evolve(_counted(old, before), _counted(new, after), [_counted(other, before) for other in others])
+    evolution = evolve(_counted(old, before), _counted(new, after), [_counted(other, before) for other in others])
     plain = _by_modulo(old) and _by_modulo(new) and _hashes_alike(old, new)
     return Cost(
         moved(was, now, np.asarray(key_records)),
-        _expected(told),
+        _expected(evolution),
         drain_by_gcd(before, after) if plain else drain_by_keys(was, now, before, after),
-        told.changes,
-        tuple(change.message for change in told.of("breaks-co-partitioning")),
-        told.epoch_to_raise,
+        evolution.changes,
+        tuple(change.message for change in evolution.of("breaks-co-partitioning")),
+        evolution.epoch_to_raise,
         _state(before, after),
     )
 
@@ -131,9 +131,9 @@ def _hashes_alike(old: Contract, new: Contract) -> bool:
     return (placement_form(old)["family"], key_bytes_form(old)) == (placement_form(new)["family"], key_bytes_form(new))
 
 
-def _expected(told: Evolution) -> float | None:
+def _expected(evolution: Evolution) -> float | None:
     """The share that `evolve` expects; of several reasons the widest, and none at all where it cannot give one."""
-    shares = [change.moved_share for change in told.of("moves-keys")]
+    shares = [change.moved_share for change in evolution.of("moves-keys")]
     return None if None in shares else max((share for share in shares if share is not None), default=0.0)
 
 

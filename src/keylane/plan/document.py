@@ -366,14 +366,14 @@ def _change(cost: Cost, *, show_keys: bool) -> ChangeCost:
         waits_for=None
         if parents is None
         else [WaitsFor(lane=lane, for_=list(old)) for lane, old in enumerate(parents)],
-        kinds=[ChangeReason(kind=one.kind, message=_told(one, show_keys=show_keys)) for one in cost.changes],
+        kinds=[ChangeReason(kind=one.kind, message=_message(one, show_keys=show_keys)) for one in cost.changes],
         possible=cost.possible,
         epoch_to_raise=cost.epoch_to_raise,
         says=[cost.state] if cost.state else [],
     )
 
 
-def _told(change: Change, *, show_keys: bool) -> str:
+def _message(change: Change, *, show_keys: bool) -> str:
     """What a change does; the keys that `evolve` names stand behind a colon."""
     named = change.where == "spec.hot_keys" and not show_keys
     return change.message.partition(": ")[0] if named else change.message

@@ -187,8 +187,8 @@ def may_be_places(profile: Profile) -> bool:
 
 def fields_of_place(profile: Profile) -> tuple[str, ...] | None:
     """The latitude and longitude that the cells were made from, where they were."""
-    told = profile.known.get("place")
-    return tuple(told) if told else profile.key.fields if profile.key.is_place else None
+    fields = profile.known.get("place")
+    return tuple(fields) if fields else profile.key.fields if profile.key.is_place else None
 
 
 def places_of(profile: Profile, keys: pa.Array) -> Places | None:

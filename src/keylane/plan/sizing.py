@@ -266,8 +266,8 @@ def _wants(demand: Demand) -> list[_Want]:
 def _least(demand: Demand, counts: str, own: float | None) -> float:
     """What a lane takes: what was measured or assumed, and no more than the service lets it."""
     limits = limits_of(demand.service) if demand.service else ()
-    told = [limit.most for limit in limits if limit.scope == "lane" and limit.counts == counts]
-    return min([*told, own if own is not None else float("inf")])
+    stated = [limit.most for limit in limits if limit.scope == "lane" and limit.counts == counts]
+    return min([*stated, own if own is not None else float("inf")])
 
 
 def _need(want: _Want, skew: Skew, hottest: float | None) -> Need:

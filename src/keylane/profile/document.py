@@ -207,14 +207,14 @@ def shown_keys(profile: Profile, salt: bytes | None) -> Show:
 
 def _windows(profile: Profile) -> ProfileWindows:
     seen = profile.by_window > 0
-    told = profile.known
+    known = profile.known
     first = np.bincount(seen.argmax(axis=1), minlength=len(profile.windows)) if len(seen) else np.zeros(0, np.int64)
     return ProfileWindows(
         kind=profile.windows.kind,
         edges=edge_texts(profile.windows),
-        records=told.get("window_records") or profile.by_window.sum(axis=0, dtype=np.int64).tolist(),
-        distinct_keys=told.get("window_keys") or seen.sum(axis=0).tolist(),
-        new_keys=told.get("window_new_keys") or first.tolist(),
+        records=known.get("window_records") or profile.by_window.sum(axis=0, dtype=np.int64).tolist(),
+        distinct_keys=known.get("window_keys") or seen.sum(axis=0).tolist(),
+        new_keys=known.get("window_new_keys") or first.tolist(),
     )
 
 

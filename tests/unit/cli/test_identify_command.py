@@ -91,7 +91,7 @@ def test_lanes_come_from_the_names_of_folders(run: Run, tmp_path: Path, data_fil
         pytest.param(["DATA", "-k", "k"], 2, "Missing option '--lane' / '-l'", id="no lane column"),
         pytest.param(["DATA", "-l", "lane"], 2, "Missing option '--key' / '-k'", id="no key column"),
         pytest.param(["DATA", "-k", "k", "-l", "k"], 1, "column 'k' holds no lanes", id="lanes that are none"),
-        pytest.param(["DATA", "-k", "k", "-l", "lane", "-n", 5], 2, "beyond the count", id="count"),
+        pytest.param(["DATA", "-k", "k", "-l", "lane", "-n", 5], 2, "beyond the lane count", id="count"),
         pytest.param(["DATA", "-k", "k", "-l", "lane", "-n", 0], 2, "not a lane count: got 0", id="no lanes"),
         pytest.param(["-k", "k", "-l", "lane"], 2, "Missing argument 'DATA'", id="no data"),
     ],

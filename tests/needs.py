@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 #: Marker -> the fixtures behind which it is started.
 NEEDS: dict[str, set[str]] = {
-    "jvm": {"spark", "on_connect", "way_over_connect", "broker", "secured"},
-    "broker": {"broker", "secured"},
+    "jvm": {"spark", "on_connect", "way_over_connect"},
+    "broker": set(),
     "browser": {"browser"},
     "slow": set(),
 }

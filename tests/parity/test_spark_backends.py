@@ -97,10 +97,15 @@ def test_connect_hashes_over_arrow(way_over_connect: str) -> None:
     assert way_over_connect == "arrow"
 
 
-def test_a_session_without_private_calls_places_equally(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "names", [pytest.param(DIFFER[::3], id="few"), pytest.param(DIFFER, id="every case", marks=pytest.mark.faults)]
+)
+def test_a_session_without_private_calls_places_equally(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
     monkeypatch.setattr(frames, "java_backend", lambda _: "arrow")
-    placed = by_spark(spark, [CASES[name] for name in DIFFER])
-    assert dict(zip(DIFFER, placed, strict=True)) == {name: expected(CASES[name]) for name in DIFFER}
+    placed = by_spark(spark, [CASES[name] for name in names])
+    assert dict(zip(names, placed, strict=True)) == {name: expected(CASES[name]) for name in names}
 
 
 def test_another_hash_would_be_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from null. JSON and text need no schema: `keylane.spark.messages`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -54,16 +55,16 @@ _LEAST: Final = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "doub
 
 def reader(schema: str, names: Sequence[str]) -> Read:
     """A function that reads these fields of a record; what it cannot read, it raises for, and in finite time."""
-    parsed, recursive = _parsed(schema)
+    parsed, named = _parsed(schema)
     fields = [part["name"] for part in parsed["fields"]]
     for name in names:
         if name not in fields:
             raise UnknownNameError.among("field of the Avro schema", name, fields)
-    decode = _decoder(recursive=recursive)
+    decode = _decoder(parsed, named)
 
     def read(value: bytes) -> tuple[Any, ...]:
         source = BytesIO(value)
-        record = decode(source, parsed, None)
+        record = decode(source)
         if source.tell() != len(value):
             raise ValueError("bytes are left over")
         return tuple(record[name] for name in names)
@@ -71,17 +72,43 @@ def reader(schema: str, names: Sequence[str]) -> Read:
     return read
 
 
-def _decoder(*, recursive: bool) -> Callable[..., Any]:
-    """The compiled reader of fastavro; its reader in Python for types that contain themselves.
+def _decoder(parsed: dict[str, Any], named: dict[str, Any]) -> Callable[[BytesIO], Any]:
+    """The reader that fastavro has in Python, with a decoder that refuses what cannot have been written.
 
-    The compiled one has no limit of depth, so a value of some 10,000 levels would end the process. In Python such a
-    value is a RecursionError.
+    The compiled reader takes the branch of a union or the symbol of an enum from the end of the list where its index is
+    negative, lets a number of more than 64 bits wrap, and has no limit of depth: a corrupt value would be read as
+    another one, or end the process. Here each of them is an error.
     """
-    if not recursive:
-        return fastavro().schemaless_reader
-    from fastavro import _read_py
+    read_data: Any = import_module("fastavro._read_py").read_data
+    decoder: Any = type("Strict", (import_module("fastavro.io.binary_decoder").BinaryDecoder,), _STRICT)
+    flags = ("return_record_name", "return_record_name_override", "return_named_type", "return_named_type_override")
+    options = {**dict.fromkeys(flags, False), "handle_unicode_errors": "strict"}
+    schemas = {"writer": named, "reader": {}}
+    return lambda source: read_data(decoder(source), parsed, schemas, None, options)
 
-    return _read_py.schemaless_reader
+
+def _read_long(self: Any) -> int:
+    number = shift = 0
+    while shift <= 63:
+        byte = self.fo.read(1)
+        if not byte:
+            raise EOFError
+        number |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80 and number < 1 << 64:
+            return (number >> 1) ^ -(number & 1)
+        shift += 7
+    raise ValueError("a number has more than 64 bits")
+
+
+def _read_index(self: Any) -> int:
+    index = _read_long(self)
+    if index < 0:
+        raise ValueError("an index is negative")
+    return index
+
+
+#: What the decoder of fastavro does otherwise: numbers, branches of unions, symbols of enums.
+_STRICT: Final = {"read_long": _read_long, "read_int": _read_long, "read_index": _read_index, "read_enum": _read_index}
 
 
 def fastavro() -> Any:
@@ -93,70 +120,78 @@ def fastavro() -> Any:
     return fastavro
 
 
-def _parsed(schema: str) -> tuple[dict[str, Any], bool]:
-    """The schema of a record as fastavro reads it, and whether a type of it contains itself."""
+def _parsed(schema: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of a record as fastavro reads it, and its types by name."""
     library = fastavro()
     try:
         tree = _plain(json.loads(schema))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError.of("not an Avro schema", got=str(error)) from None
-    if not isinstance(tree, dict) or tree.get("type") != "record":
+    if not isinstance(tree, dict) or tree.get("type") != "record" or "fields" not in tree:
         raise DataError.of("not the Avro schema of a record", allowed='{"type": "record", "fields": [...]}')
     named: dict[str, Any] = {}
     try:
-        parsed = library.parse_schema(tree, named)
-        return parsed, _Shapes(named).of(parsed, {})[1]
+        parsed = library.parse_schema({"name": "value", **tree}, named)
+        _check_finite(parsed, named)
     except library.schema.UnknownType as error:
         raise DataError.of("the Avro schema uses a type that it does not define", got=error.name) from None
-    except (library.schema.SchemaParseException, KeyError, TypeError) as error:
+    except (library.schema.SchemaParseException, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError.of("not an Avro schema", got=str(error)) from None
+    return parsed, named
 
 
 def _plain(tree: Any) -> Any:
-    """Without logical types: a key is the number or the text that was written, not a date or a decimal made of it."""
+    """Without logical types: a key is the number or the text that was written, not a date or a decimal made of it.
+
+    And without defaults, which are for fields that a reader has and a writer does not.
+    """
     if isinstance(tree, list):
         return [_plain(branch) for branch in tree]
     if isinstance(tree, dict):
-        return {name: _plain(value) for name, value in tree.items() if name != "logicalType"}
+        return {name: _plain(value) for name, value in tree.items() if name not in {"logicalType", "default"}}
     return tree
 
 
-@dataclass(frozen=True, slots=True)
-class _Shapes:
-    """The fewest bytes that a value of a type has, and whether the type contains itself. `named` are types by name.
+#: More fields than any record has: a schema of 30 types, each with two of the last, has 2**30 and no bytes to read.
+_MOST_FIELDS: Final = 100_000
 
-    Arrays of items that may have no bytes are refused: a value of six bytes would hold 2**40 of them, and reading it
-    would not end.
+
+def _check_finite(parsed: dict[str, Any], named: dict[str, Any]) -> None:  # noqa: C901  one rule a form of type
+    """Refuse schemas by which a few bytes keep a reader busy without end.
+
+    Those are arrays of items that may have no bytes, of which a value of six bytes holds 2**40, and records of records
+    that have more fields than can be read. What a type costs is worked out once for each name.
     """
+    known: dict[str, tuple[int, int]] = {}
 
-    named: dict[str, Any]
-    known: dict[str, tuple[int, bool]] = field(default_factory=dict)
-
-    def of(self, kind: Any, above: dict[str, int]) -> tuple[int, bool]:
-        """Of one type, inside of these records; with each, its fewest bytes as far as they are known by now."""
+    def cost(kind: Any, above: dict[str, int]) -> tuple[int, int]:  # noqa: PLR0911  one form of type after the other
+        """The fewest bytes that a value of a type has inside of these records, and the fields that are read for it."""
         if isinstance(kind, list):
-            branches = [self.of(branch, dict.fromkeys(above, 1)) for branch in kind]
-            return 1, any(again for _, again in branches)
-        if not isinstance(kind, str):
-            return self._complex(kind, above)
-        if kind in _LEAST or kind in above:
-            return {**above, **_LEAST}[kind], kind in above
-        return self.known.get(kind) or self.of(self.named[kind], above)
-
-    def _complex(self, kind: dict[str, Any], above: dict[str, int]) -> tuple[int, bool]:
+            return 1, 1 + max((cost(branch, dict.fromkeys(above, 1))[1] for branch in kind), default=0)
+        if isinstance(kind, str):
+            if kind in _LEAST or kind in above:
+                return {**above, **_LEAST}[kind], 1
+            return known[kind] if kind in known else cost(named[kind], above)
         form = kind["type"]
         if form == "record":
-            parts = [self.of(part["type"], {**above, kind["name"]: 0}) for part in kind["fields"]]
-            self.known[kind["name"]] = sum(least for least, _ in parts), any(again for _, again in parts)
-            return self.known[kind["name"]]
+            inside = {**above, kind["name"]: 0}
+            parts = [cost(part["type"], inside) for part in kind["fields"]]
+            known[kind["name"]] = sum(least for least, _ in parts), 1 + sum(fields for _, fields in parts)
+            if known[kind["name"]][1] > _MOST_FIELDS:
+                raise DataError.of("the Avro schema has too many nested fields", allowed=f"at most {_MOST_FIELDS}")
+            return known[kind["name"]]
+        if form == "fixed" and not isinstance(kind["size"], int):
+            raise DataError.of("the size of a fixed Avro type is not a whole number", got=kind["size"])
         if form in {"enum", "fixed"}:
-            return kind.get("size", 1), False
+            return kind.get("size", 1), 1
         if form not in {"array", "map"}:
-            return self.of(form, above)
-        least, again = self.of(kind["items" if form == "array" else "values"], dict.fromkeys(above, 1))
+            return cost(form, above)
+        least, fields = cost(kind["items" if form == "array" else "values"], dict.fromkeys(above, 1))
         if form == "array" and least <= 0:
             raise DataError.of("array items in the Avro schema may have no bytes", got=kind["items"])
-        return 1, again
+        return 1, fields
+
+    cost(parsed, {})
 
 
 def varint(value: bytes, at: int) -> tuple[int, int]:
@@ -177,7 +212,7 @@ def varint(value: bytes, at: int) -> tuple[int, int]:
 UNREAD: Final = "keylane_unread"
 _HEADER: Final = 5
 #: What google.protobuf and fastavro raise for bytes that do not fit.
-_ERRORS: Final = (ValueError, LookupError, OverflowError, EOFError, RecursionError)
+_ERRORS: Final = (ValueError, LookupError, OverflowError, EOFError, RecursionError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)

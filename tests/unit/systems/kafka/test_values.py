@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+from io import BytesIO
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -243,7 +244,7 @@ def test_no_value_stops_the_others() -> None:
     ],
 )
 def test_a_schema_with_something_missing_is_refused(schema: str) -> None:
-    with pytest.raises(DataError, match="not an Avro schema"):
+    with pytest.raises(DataError, match="Avro schema"):
         reader(schema, ["k"])
 
 
@@ -330,3 +331,44 @@ def test_what_a_descriptor_set_lacks_is_said(descriptors: tuple[str, Any], tmp_p
         value_form("protobuf", str(tmp_path / "bad"), None, ["merchant"], [])
     with pytest.raises(UsageError, match="need their schema"):
         value_form("avro", None, None, ["merchant"], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ({"type": "enum", "name": "e", "symbols": ["A", "B", "C"]}, zigzag(-1)),
+        (["null", "string"], zigzag(-1) + text("a")),
+        (["null", "string"], zigzag(-2)),
+        ("long", b"\xff" * 11 + b"\x01"),
+        ("long", b"\x80" * 20 + b"\x01"),
+        ("long", b"\xff" * 9 + b"\x7f"),
+    ],
+    ids=["enum", "union", "null of a union", "wraps", "overlong", "65 bits"],
+)
+def test_a_corrupt_index_or_number_is_marked_and_not_read_as_another(kind: Any, value: bytes) -> None:
+    assert found(one_field(kind), value) == [{"k": None, "keylane_unread": True}]
+
+
+def test_the_compiled_reader_would_read_another_value() -> None:
+    import fastavro
+
+    schema = fastavro.parse_schema(record(k={"type": "enum", "name": "e", "symbols": ["A", "B", "C"]}))
+    assert fastavro.schemaless_reader(BytesIO(zigzag(-1)), schema, None) == {"k": "C"}
+
+
+@pytest.mark.parametrize("field", [{"default": 5}, {"default": float("nan")}], ids=["another type", "not a number"])
+def test_what_a_reader_does_not_need_is_not_checked(field: dict[str, Any]) -> None:
+    schema = {"type": "record", "fields": [{"name": "k", "type": "string", **field}]}
+    assert reader(json.dumps(schema), ["k"])(text("a")) == ("a",)
+
+
+def test_a_schema_that_cannot_be_read_in_finite_time_is_refused() -> None:
+    kind: Any = {"type": "record", "name": "r0", "fields": []}
+    for level in range(1, 30):
+        again = kind["name"]
+        pair = [{"name": "a", "type": kind}, {"name": "b", "type": again}]
+        kind = {"type": "record", "name": f"r{level}", "fields": pair}
+    with pytest.raises(DataError, match="too many nested fields"):
+        reader(json.dumps(kind), ["a"])
+    with pytest.raises(DataError, match="Avro schema"):
+        reader("[" * 100_000, ["k"])

@@ -37,7 +37,7 @@ def test_its_time_zone_is_said_and_left(spark: SparkSession, tmp_path: Path) -> 
     write_files(tmp_path / "in", range(1))
     theirs = spark.newSession()
     theirs.conf.set(ZONE, "Asia/Kolkata")
-    words = "keylane: time zone is Asia/Kolkata; route reads and writes times in UTC anyway"
+    words = "keylane: time zone is Asia/Kolkata; keylane reads and writes times in UTC anyway"
     with pytest.warns(UserWarning, match=words) as warned:
         route(contract(), str(tmp_path / "in"), str(tmp_path / "out"), spark=theirs)
     assert theirs.conf.get(ZONE) == "Asia/Kolkata"

@@ -50,6 +50,10 @@ NEEDED: Final = {
 }
 
 
+#: The default for `work`.
+ROUTE: Final = "the route"
+
+
 def warn(text: str) -> None:
     """Report as a Python warning of the code that called the pipeline."""
     frame, level = inspect.currentframe(), 1
@@ -64,7 +68,8 @@ class RunContext:
 
     `spark` is a session of the caller's, used as it is; without one, the existing session is used, or one is made with
     `master` and `conf`. With `follow` the run continues until `stop_asked` is set; otherwise it ends with the
-    records there are. `ready` is called once Spark is up, `progress` after each batch, `say` with warnings.
+    records there are. `ready` is called once Spark is up, `progress` after each batch, `say` with warnings. `work`
+    is what errors say has failed.
     """
 
     spark: SparkSession | None = None
@@ -77,6 +82,7 @@ class RunContext:
     progress: Callable[[Any], None] = lambda _: None
     say: Say = warn
     probe: Probe = lambda _step, _batch: None
+    work: str = ROUTE
 
     @property
     def stopping(self) -> bool:
@@ -89,14 +95,14 @@ def session_beside(
 ) -> SparkSession:
     """A session with what the records need, beside the given one, the existing one, or a new one."""
     if is_remote():
-        raise UsageError.of("route needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
+        raise UsageError.of("keylane needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
     theirs = spark or existing_session()
     base = theirs or local_session(master, conf)
     own = base.newSession()
     _set(own, conf)
     for name, value in conf.items():
         if NEEDED.get(name, value).lower() != value.lower():
-            say(f"{name}={value} is ignored: route needs {NEEDED[name]}")
+            say(f"{name}={value} is ignored: keylane needs {NEEDED[name]}")
     if theirs or is_submitted():
         for text in (*_too_late(base, master, conf if theirs else {}), *_missing(base, own)):
             say(text)
@@ -132,14 +138,12 @@ def _missing(theirs: SparkSession, own: SparkSession) -> Iterator[str]:
     """What the caller's session lacks that this one does not fix."""
     zone = theirs.conf.get(ZONE)
     if zone != own.conf.get(ZONE):
-        yield f"time zone is {zone}; route reads and writes times in UTC anyway"
+        yield f"time zone is {zone}; keylane reads and writes times in UTC anyway"
     yield from missing_in(own)
 
 
 # Errors of Spark, Java and the disk, translated: what failed, the root cause, and what to do.
 
-#: The default for `work`.
-ROUTE: Final = "the route"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file://)?(.+?)\. +SQLSTATE")

@@ -106,7 +106,7 @@ def run_query(frame: DataFrame, body: Callable[[DataFrame, int], None], checkpoi
                 time.sleep(_POLL_SECONDS)
         finish(query, gate)
     except Exception as error:
-        raise translated(error) from error
+        raise translated(error, work=run.work) from error
     finally:
         if query is not None and query.isActive:
             query.stop()

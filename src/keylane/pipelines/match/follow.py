@@ -145,7 +145,7 @@ def follow(
 def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: threading.Event | None) -> None:
     try:
         stream = both_sides(session, body.sides, body.given, how.max_files)
-        run = RunContext(follow=not how.available_now, every=how.every, stop_asked=stop_asked)
+        run = RunContext(follow=not how.available_now, every=how.every, stop_asked=stop_asked, work="the match")
         run_query(stream, body, body.state.checkpoint, run)
     except Exception as error:
         raise translated(error, work="the match") from error

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from keylane.documents.budget import BrokerLoad, BrokerSpread, BudgetFiles, BudgetPlan
     from keylane.systems.kafka.reassign import Applied
 
-__all__ = ["as_result", "budget", "question", "status_result"]
-
 #: How often a line is said where nobody watches.
 LINE_SECONDS: Final = 10.0
 FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": ".plan.json"}

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.streams import Description
 
-__all__ = ["check", "columns_of"]
-
 
 def columns_of(data: Description, *, key: str | None, lane: str | None) -> list[str]:
     """The columns of key and lane: as given, or as the system has them."""

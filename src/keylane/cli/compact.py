@@ -12,8 +12,6 @@ from keylane.cli.output import Result, Section, output_option
 if TYPE_CHECKING:
     from keylane.systems.folders.compaction import Compacted
 
-__all__ = ["compact"]
-
 UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from keylane.documents.demo import DemoCase, DemoFigures, DemoTrial, LaneDrift
 
-__all__ = ["demo"]
-
 DRIFT = ("lanes", "expected", "keys", "moved", "formula")
 #: On this machine the work is done before Java's second compiler has paid for itself; and what Spark generates for a
 #: contract with many heavy keys is longer than what Java compiles unless it is told to.

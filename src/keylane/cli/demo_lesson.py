@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from keylane.documents.lesson import LessonCheck, LessonDocument, LessonTrial, Measure
 
-__all__ = ["as_result", "lesson"]
-
 COLUMNS: Final = ("figure", "asked", "formula", "formula_is", "murmur2", "murmur2_is")
 WORDS: Final[dict[Measure, str]] = {
     "cv": "CV of records per lane",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from keylane.systems.broker import Cluster
     from keylane.systems.jars import Jar, Kit
 
-__all__ = ["dev"]
-
 KIT_NAMES = ("connector", "broker", "tools", "geo")
 _folder = click.option(
     "--dir", "folder", metavar="DIR", type=click.Path(), help="Its folder; default: in the user's cache."

@@ -11,8 +11,6 @@ from keylane.cli.output import Result, Section, output_option
 if TYPE_CHECKING:
     from keylane.systems.doctor import Inspection
 
-__all__ = ["doctor"]
-
 
 @click.command(short_help="What is there, what is missing, and the one line that mends it.")
 @click.option("--broker", metavar="HOST:PORT", help="Ask this broker too; what Kafka needs is then needed.")

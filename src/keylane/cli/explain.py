@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from keylane.router import Router
 
 
-__all__ = ["explain", "key_bytes", "record_of"]
-
 SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from keylane.documents.geo_table import GeoTableDocument
     from keylane.pipelines.geo_table import GeoTable
 
-__all__ = ["geo"]
-
 COLUMNS: Final = ("strategy", "cv", "worst_hour_cv", "noise_floor")
 _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, else lat."),

@@ -13,8 +13,6 @@ from keylane.cli.output import Result, Section, output_option
 if TYPE_CHECKING:
     from keylane.measure.identify import Identification
 
-__all__ = ["identify"]
-
 
 @click.command(short_help="Which client's partitioner wrote this data, and does a second writer disagree?")
 @click.argument("data", type=click.Path())

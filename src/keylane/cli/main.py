@@ -16,8 +16,6 @@ import click
 from keylane import __version__
 from keylane.errors import KeylaneError
 
-__all__ = ["cli", "main"]
-
 COMMANDS: Final = (
     *("explain", "identify", "check", "profile", "plan", "budget", "geo", "route", "compact", "verify", "match"),
     *("demo", "doctor", "dev", "completion"),

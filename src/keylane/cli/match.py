@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.follow import Following
     from keylane.pipelines.match.options import Columns, Options
 
-__all__ = ["following_from", "match", "match_options", "options_from", "sources_from"]
-
-
 # The options of `match`: declared once, and turned into what `pipelines.match` takes.
 
 #: Names of columns, and what they are called where nothing is said.

@@ -11,24 +11,6 @@ if TYPE_CHECKING:
 
     from keylane.systems.endpoint import StreamOptions
 
-__all__ = [
-    "Arguments",
-    "client_options",
-    "conf_option",
-    "format_option",
-    "grouped",
-    "kafka_options",
-    "master_option",
-    "profiling_from",
-    "profiling_options",
-    "properties_from",
-    "reading_from",
-    "reading_options",
-    "settings_from",
-    "spark_options",
-    "taken_from",
-]
-
 #: What click parsed of a command line, by the name of the parameter.
 Arguments: TypeAlias = dict[str, Any]
 Option: TypeAlias = "Callable[[Any], Any]"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from keylane.documents.explain import ClientPlacement, Explained
     from keylane.documents.model import Document
 
-__all__ = ["FORMATS", "Result", "Section", "as_json", "check_apart", "check_free", "output_option", "render", "write"]
-
 FORMATS: Final = ("table", "json", "jsonl", "csv")
 
 

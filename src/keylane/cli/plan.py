@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from keylane.plan.sizing import Demand
     from keylane.profile.model import Profile
 
-__all__ = ["demand_options", "plan", "plan_options", "question_of"]
-
-
 # The options of `plan`: what is asked of a profile, and what the stream must carry. Turned into a `Question` here.
 
 #: Lane counts that are compared where nothing is said: these, or today's count and up to four times it.

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from keylane.profile.model import Profile
 
 
-__all__ = ["SEED", "kept_in", "profile", "profile_options", "profiled"]
-
-
 # The options of `profile`, which `plan` has too: how a source is read and counted. And the profile that they give.
 
 #: Fair hashes are drawn from it, to say what chance gives: the same profile has the same answer.

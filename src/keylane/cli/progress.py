@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.route import Done
 
-__all__ = ["FIGURES", "PAGE", "RouteProgress", "StatusLine", "counted", "progress", "ready", "spark_progress"]
-
 #: A walk over a large source takes a while: not after every batch.
 LOOK_SECONDS: Final = 2.0
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from keylane.pipelines.route import Routed
     from keylane.systems.folders.folder import Counts
 
-__all__ = ["Stopping", "route"]
-
 INTERRUPTED = 130
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from keylane.history.verdict import Violation
     from keylane.pipelines.verify import Verified
 
-__all__ = ["verify"]
-
 BROKEN: Final = 4
 #: Lanes that a table shows; all of them are in the JSON.
 SHOWN_LANES: Final = 32

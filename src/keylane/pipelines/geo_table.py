@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from keylane.spark.count_cells import PlaceCounts
     from keylane.spark.scan import Scan
 
-__all__ = ["GeoTable", "TableWish", "geo_table"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableWish:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from keylane.spark.context import Say
     from keylane.spark.scan import Scan
 
-__all__ = ["Options", "profile"]
-
 Unit: TypeAlias = Literal["s", "ms", "us"]
 #: Many keys are looked up once each: the second, smaller map before the large one finds little of them.
 _ONE_MAP: Final = "spark.sql.codegen.aggregate.map.twolevel.enabled"

@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     #: A part and the function that makes rows of it.
     Task = tuple[Callable[["VerifyPlan", Part], Iterator[pa.RecordBatch]], Part]
 
-__all__ = ["Engine", "Verified", "verify"]
-
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 #: From this many records on, `auto` is Spark where it is installed: about half a minute of one core.
 MANY: Final = 10_000_000

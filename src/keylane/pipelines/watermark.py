@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     #: The time of the newest record of each lane of a source, by the lane's number as text.
     LaneTimes = Mapping[str, int]
 
-__all__ = ["BEGINNING", "Watermark"]
-
 #: Before the first record.
 BEGINNING: Final = -(2**62)
 

@@ -13,9 +13,6 @@ from keylane.report.svg_charts import POWER, bar, lane_profile, legend, stacked
 if TYPE_CHECKING:
     from keylane.documents.demo import DemoCase, DemoFigures, DemoTrial, LaneDrift, OrderKept, Parted
 
-__all__ = ["case_section", "demo_page", "facts", "order_line"]
-
-
 # The part of the demo's page that is about one stream: its lanes over time, its contracts, hot keys, order.
 
 #: What a stream's things are called: a part of `assets/demo.toml`.

@@ -36,18 +36,6 @@ if TYPE_CHECKING:
     from keylane.documents.profile import Edge
     from keylane.report.map import Picture
 
-__all__ = [
-    "geo_table_page",
-    "hours_section",
-    "loads_section",
-    "map_page",
-    "match_page",
-    "notes_section",
-    "write_geo_table",
-    "write_match",
-]
-
-
 # Sections that the pages of `geo table` and of `match` share: the frame, load by hour, lanes, notes.
 
 Hours: TypeAlias = "Sequence[Sequence[float]]"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from keylane.documents.plan import LanesOverTime
     from keylane.documents.profile import ProfileWindows
 
-__all__ = ["heat_map", "scale_ticks", "shade", "waits_for"]
-
 #: The light palette of `assets/charts.css`, where a picture cannot follow a style sheet: empty cells, then the stops.
 EMPTY = (0xE7, 0xEB, 0xEE)
 HEAT = ("fff5e8", "fee5c6", "fdcb97", "fbaa6b", "f5834d", "e25a33", "c0331f", "8d151d", "4c0719")

@@ -12,8 +12,6 @@ from importlib.resources import files
 from string import Template
 from typing import Any, TypeAlias
 
-__all__ = ["Child", "Markup", "join", "page", "said", "tag"]
-
 _VOID = frozenset({"br", "circle", "hr", "img", "input", "line", "meta", "path", "rect", "stop"})
 
 

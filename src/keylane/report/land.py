@@ -18,9 +18,6 @@ from keylane.report.html import asset
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LETTERS", "Box", "Layer", "layer", "numbers_text", "ring_text", "rings_in"]
-
-
 # Places as short text for a page: whole numbers of a grid, from point to point, 5 bits a character.
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

@@ -29,21 +29,6 @@ if TYPE_CHECKING:
     from keylane.documents.match import PictureCell
     from keylane.geo.shapes import Border
 
-__all__ = [
-    "CITY",
-    "COUNTRY",
-    "WORLD",
-    "Picture",
-    "Spot",
-    "around",
-    "heaviest",
-    "map_data",
-    "map_section",
-    "match_picture",
-    "picture",
-]
-
-
 # Where a reader of a map looks first: the world, the heaviest part of it as large as a country, the heaviest city.
 
 #: Without the ice at both ends, where Mercator's map is far too large.

@@ -11,21 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from keylane.documents.profile import Edge, ProfileWindows
 
-__all__ = [
-    "chance",
-    "count",
-    "edge_name",
-    "edge_names",
-    "lanes",
-    "percent",
-    "share",
-    "short_count",
-    "spread",
-    "times",
-    "visible",
-    "window_names",
-]
-
 
 def count(number: int) -> str:
     """With thousands apart: 1,745,240."""

@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from keylane.documents.plan import CandidateRow, PlanConstraints, PlanDocument, StrategyRow
     from keylane.documents.profile import Hot, LanesSeen, ProfileDocument
 
-__all__ = ["plan_page", "profile_page", "strategies_section"]
-
-
 # Strategies compared: the chart of all candidates, and the same as a table that sorts.
 
 #: Columns of the table: title, what they mean in full.

@@ -64,19 +64,6 @@ if TYPE_CHECKING:
     )
     from keylane.report.html import Child
 
-__all__ = [
-    "balance_section",
-    "change_line",
-    "change_section",
-    "folds_section",
-    "hot_section",
-    "keys_section",
-    "lanes_section",
-    "maps_data",
-    "ranks_section",
-    "sizing_section",
-]
-
 Sides: TypeAlias = "Mapping[str, LanesOverTime]"
 #: Above so many lanes the fullest come first, unless a reader wants them in order.
 MOST_IN_ORDER = 64

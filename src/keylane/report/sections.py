@@ -13,21 +13,6 @@ if TYPE_CHECKING:
     from keylane.documents.plan import LanesOverTime
     from keylane.report.html import Child
 
-__all__ = [
-    "bullets",
-    "chart",
-    "fact",
-    "facts",
-    "heading_of",
-    "named",
-    "prose",
-    "read_by_keys",
-    "section",
-    "sentence",
-    "side_title",
-    "table",
-]
-
 
 def words(part: str) -> dict[str, Any]:
     """A part of `assets/plan.toml`."""

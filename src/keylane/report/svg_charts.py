@@ -20,33 +20,6 @@ if TYPE_CHECKING:
     from keylane.documents.profile import KeyRank, ProfileWindows
     from keylane.report.html import Child
 
-__all__ = [
-    "NARROW",
-    "ORDER",
-    "POWER",
-    "TODAY",
-    "WIDE",
-    "Box",
-    "Scale",
-    "bar",
-    "candidate_says",
-    "decades",
-    "distinct_keys",
-    "drawing",
-    "key_ranks",
-    "lane_loads",
-    "lane_profile",
-    "legend",
-    "mark",
-    "polyline",
-    "spark",
-    "stacked",
-    "steps",
-    "strategies",
-    "text",
-    "whole_steps",
-]
-
 #: Steps of an axis that ends shortly above its beginning.
 FINE = (*(1 + i / 50 for i in range(10)), 1.2, 1.3, 1.5, 1.7, 2, 2.5, 3, 4, 5, 7)
 #: Every chart is drawn for a wide and for a narrow place: the same words in the same size, not the same picture shrunk.

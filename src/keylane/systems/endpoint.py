@@ -36,19 +36,6 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.streams import Description, MessageFields, Stream
 
-__all__ = [
-    "Address",
-    "Endpoint",
-    "StreamOptions",
-    "System",
-    "forms",
-    "open_endpoint",
-    "parse_address",
-    "path_of",
-    "register",
-    "unregister",
-]
-
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
 OnPoison: TypeAlias = Literal["dlq", "stop", "dlq-and-park-key"]
 OnGrowth: TypeAlias = Literal["stop", "keep"]

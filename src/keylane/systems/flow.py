@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from keylane.systems.atomic import Lock
     from keylane.systems.folders.folder import Counts, TakenFile
 
-__all__ = ["BatchReport", "Followed", "Origin", "RouteTarget", "Routed", "RowsFollowed", "Standing", "Start"]
-
 
 @dataclass(frozen=True, slots=True)
 class Origin:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     #: field may have the name of one of them, so these are taken by their number.
     Read = Callable[["Part", Sequence[str]], Iterator[pa.RecordBatch]]
 
-__all__ = ["POSITIONS", "Description", "MessageFields", "Part", "Stream", "position_columns"]
-
 #: The columns of every batch, before the fields that a contract needs.
 POSITIONS: Final = pa.schema(
     [

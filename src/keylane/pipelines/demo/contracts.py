@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-__all__ = ["DemoContract", "Source", "payments_choices", "queries_choices", "rides_choices"]
-
 #: Where a contract's rules come from. Only `morning` has seen records of the day it is tried on.
 Source: TypeAlias = Literal["fixed", "morning", "population"]
 Volumes: TypeAlias = "Mapping[str, float]"

@@ -24,20 +24,6 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.pipelines.demo.contracts import DemoContract
 
-__all__ = [
-    "BUCKETS",
-    "CHANGES",
-    "NOON",
-    "KeyCounts",
-    "LaneCounts",
-    "drift",
-    "hot_keys",
-    "order_kept",
-    "sub_key_of",
-    "trial",
-]
-
-
 # What is counted of a day: the values between `counts` (Spark) and `figures` (pure).
 
 #: Half hours of the day, and the first of those that a contract made from the morning has not seen.

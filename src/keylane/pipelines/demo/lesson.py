@@ -30,24 +30,6 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.load import MeasuredGroup, Row, Sent
 
-__all__ = [
-    "CENTRES",
-    "RESOLUTION",
-    "RULES",
-    "LessonSettings",
-    "Rule",
-    "Traffic",
-    "checks",
-    "contract_text",
-    "lane_counts",
-    "records_for_cv",
-    "run_lesson",
-    "trial",
-    "updates",
-    "why",
-    "write",
-]
-
 
 class Centre(NamedTuple):
     """The middle of a city, in degrees."""

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-__all__ = ["key_counts", "lane_counts", "lanes_seen", "lanes_under", "parted", "run_demo", "told"]
-
-
 # What Spark counts of a routed day: small tables that come back as `tally` values. What they mean: `figures`.
 
 _BUCKET: Final = 30 * MINUTE

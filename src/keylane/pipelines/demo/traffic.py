@@ -21,9 +21,6 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CITIES", "DAY", "MINUTE", "City", "Sizes", "all_merchants", "payments", "query_events", "rides"]
-
-
 # The cities that the demo's rides are in: data only. Used by `traffic`, and by `choose` for the lanes a city needs.
 
 

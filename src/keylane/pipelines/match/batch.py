@@ -60,21 +60,6 @@ if TYPE_CHECKING:
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
 
-__all__ = [
-    "RESOLUTION",
-    "Sides",
-    "Verdict",
-    "Work",
-    "agreed_work",
-    "match",
-    "picture_of",
-    "session_for",
-    "shown_cells",
-    "sides_of",
-    "verified",
-]
-
-
 # The same match by the plain definition, every request against every ping; and how it differs from the result.
 
 #: Requests times pings: some seconds.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.sources import MatchSource
     from keylane.systems.endpoint import Address
 
-__all__ = ["MatchTotals", "Matched", "document_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTotals:

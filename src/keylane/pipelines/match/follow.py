@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import Address
     from keylane.systems.journal import Probe
 
-__all__ = ["Following", "follow"]
-
 #: In the target, unless another folder is given.
 STATE: Final = "_state"
 #: Tasks for each core, where there are more lanes than that: a task costs some milliseconds, a lane costs none.

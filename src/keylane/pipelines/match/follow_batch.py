@@ -65,25 +65,6 @@ if TYPE_CHECKING:
     #: Computes a frame once for a batch.
     Keep = Callable[[DataFrame], DataFrame]
 
-__all__ = [
-    "KNOWN",
-    "Answered",
-    "Asked",
-    "Loads",
-    "MatchBatches",
-    "MatchRules",
-    "Waiting",
-    "asked_of",
-    "ghosts_of",
-    "judged",
-    "loads_of",
-    "merged",
-    "remembered",
-    "told_too_late",
-    "waiting",
-]
-
-
 # What is counted in a batch on the way: pings of each lane, what is behind the watermark, ghosts, who waits.
 
 

@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 
     Batches = Iterator[pa.RecordBatch]
 
-__all__ = [
-    "ANSWERS",
-    "ASK",
-    "KEPT_AGAIN",
-    "LANE_ROWS",
-    "Step",
-    "answers",
-    "by_task",
-    "copy_rows",
-    "homes",
-    "ping_rows",
-    "tombstone_rows",
-]
-
 #: Kinds of rows beside those of `matching.tables.Kind`: a request, and one that was answered before.
 ASK: Final = 3
 KEPT_AGAIN: Final = 4

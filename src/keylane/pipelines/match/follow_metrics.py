@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.follow_batch import Answered, Loads, Waiting
     from keylane.pipelines.match.watermark import Unread
 
-__all__ = ["BatchResult", "Figures", "added", "empty_counts", "totals"]
-
 _SUMS: Final = ("asked", "border", "copies", "tombstones", "changed")
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import MatchSource
 
-__all__ = ["BatchSource", "Epochs", "InUse", "after_batch", "both_sides", "has_topics", "taken"]
-
 SIDE: Final = "keylane_side"
 #: A lane that is read to its end is not waited at: there are as many waits as lanes.
 _SOON: Final = {"kafka.fetch.max.wait.ms": "20", "kafka.max.poll.records": "10000"}

@@ -41,19 +41,6 @@ if TYPE_CHECKING:
     from keylane.systems.atomic import Lock
     from keylane.systems.journal import Probe
 
-__all__ = [
-    "Epoch",
-    "Happened",
-    "MatchHead",
-    "MatchState",
-    "load",
-    "name_of",
-    "open_state",
-    "read_table",
-    "save",
-    "write_table",
-]
-
 #: Manifests are cumulative; the older ones are kept for inspection.
 KEPT_MANIFESTS: Final = 100
 PARTS: Final = ("lanes", "blocks", "requests", "ledger")

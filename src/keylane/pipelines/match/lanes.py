@@ -28,19 +28,6 @@ if TYPE_CHECKING:
     from keylane.placement.cell_lanes import CellLanes
 
 
-__all__ = [
-    "ANSWERS",
-    "COPIES",
-    "as_entries",
-    "as_matches",
-    "distinct_requests",
-    "fanned_out",
-    "ghosts_among",
-    "in_lanes",
-    "lane_answers",
-    "ranked",
-]
-
 #: A copy of a request: `told` is how often the request was reported, `copies` how many lanes were asked.
 COPIES: Final = (
     "rider string, ts bigint, offset bigint, lat double, lng double, told bigint, cell bigint, "

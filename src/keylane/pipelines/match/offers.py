@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.match.options import Options
 
-__all__ = ["Sums", "assigned", "windows"]
-
 MICROS: Final = 1_000_000
 _STAMP: Final = pa.timestamp("us", tz="UTC")
 _WRITTEN: Final = pa.schema(

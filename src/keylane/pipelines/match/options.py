@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.match.sources import MatchSource
 
-__all__ = [
-    "ASSIGNMENTS",
-    "Agreed",
-    "Assignment",
-    "Columns",
-    "Options",
-    "Unit",
-    "agreed",
-    "lie_by_place",
-    "plain_contract",
-]
-
 Unit: TypeAlias = Literal["s", "ms", "us"]
 Assignment: TypeAlias = Literal["greedy", "optimal"]
 ASSIGNMENTS: Final = ("greedy", "optimal")

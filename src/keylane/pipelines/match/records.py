@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     #: Good records, and dead letters.
     Read = tuple[DataFrame, DataFrame]
 
-__all__ = ["DEAD_COLUMNS", "LANE_KEY", "ORIGINAL", "SOURCE", "as_pings", "as_requests", "check_columns"]
-
 SOURCE: Final = "keylane_source"
 ORIGINAL: Final = "keylane_original"
 LANE_KEY: Final = "keylane_lane_key"

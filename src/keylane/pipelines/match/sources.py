@@ -42,17 +42,6 @@ if TYPE_CHECKING:
     from keylane.systems.streams import Stream
 
 
-__all__ = [
-    "LANE_BITS",
-    "MatchSource",
-    "find",
-    "lane_place",
-    "opened",
-    "raw_files",
-    "raw_messages",
-    "read_topic",
-]
-
 #: An offset in a lane and the lane itself, as one number: enough bits for every lane count.
 LANE_BITS: Final = 17
 _OFFSET: Final = "keylane_offset"

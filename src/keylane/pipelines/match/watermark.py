@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     #: The ts of the newest record of each lane of a source, by the lane's number as text.
     Newest = dict[str, int]
 
-__all__ = ["Lags", "Unread", "lane_read", "passed", "ripe_before"]
-
 
 def lane_read(side: MatchSource) -> Column:
     """The lane of a topic that a record was read from; files count as one lane."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.options import Options
     from keylane.systems.endpoint import Address
 
-__all__ = ["Written", "as_messages", "check_target", "match_id", "staged", "write_dead", "write_matches"]
-
 
 def check_target(target: Address, options: Options) -> None:
     """Refuse a target before anything is read: a folder that holds something, a topic that is not there."""

@@ -25,8 +25,6 @@ from keylane.systems.streams import Description, Part
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Ends", "Footer", "ReadDataset", "ends_of", "open_data", "read_footers"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReadDataset:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.streams import Description, Stream
 
-__all__ = ["FilesEndpoint"]
-
 
 class FilesEndpoint(Endpoint):
     """A file, a folder of files, or a folder that `route` made."""

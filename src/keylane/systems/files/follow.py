@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from keylane.systems.flow import Standing
     from keylane.systems.folders.folder import TakenFile
 
-__all__ = ["FilesFollowed", "changed_since", "files_of", "follow_files", "origin_of"]
-
 _WHOLE: Final = "write a file elsewhere on the same disk, and rename it into the source when it is complete"
 #: More than these would bury the rest of the message.
 _SHOWN: Final = 3

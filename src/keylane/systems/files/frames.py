@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from keylane.spark.scan import Scan, ScanRequest
 
-__all__ = ["scan_files", "sized_files"]
-
 _LANE: Final = re.compile(r"lane=(\d{1,9})")
 _STREAM: Final = re.compile(r"stream=(.*)")
 

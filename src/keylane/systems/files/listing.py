@@ -17,8 +17,6 @@ from keylane.errors import DataError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ENDINGS", "KINDS", "kind_of", "kinds_in", "name_in", "path_values", "pattern_of", "source_files", "weigh"]
-
 #: The kinds of source files, and the endings by which they are known.
 KINDS: Final = {"parquet": ("parquet", "pq"), "json": ("json", "jsonl", "ndjson"), "csv": ("csv",)}
 ENDINGS: Final = ", ".join(f".{ending}" for endings in KINDS.values() for ending in endings)

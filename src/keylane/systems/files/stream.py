@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from keylane.systems.folders.folder import Manifest
     from keylane.systems.streams import MessageFields
 
-__all__ = ["routed_messages", "source_stream", "target_stream"]
-
 ROWS: Final = 65_536
 BLOCK: Final = 1 << 22
 LONGS: Final = range(-(2**63), 2**63)
@@ -164,6 +162,7 @@ class ReadMessages:
     fields: MessageFields
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The records of a part, a batch at a time."""
         spec = self.fields.spec
         wanted = [*(["key", "value"] if spec.names else []), *(["timestamp"] if spec.of_time else [])]
         for batch in read_target(part, [] if part.dead else wanted):

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.reader import RecordChunk
     from keylane.systems.kafka.values import TopicFields
 
-__all__ = ["describe_topic"]
-
 _POSITION: Final = ("lane", "partition", "offset")
 
 
@@ -43,6 +41,7 @@ class ReadColumns:
     readers: dict[tuple[str, ...], tuple[TopicReader, TopicFields]] = field(default_factory=dict)
 
     def __call__(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The records of a part, a batch at a time."""
         own = tuple(name for name in columns if name not in _POSITION or name == self.spec.key)
         if own not in self.readers:
             fields = fields_for(replace(self.spec, names=own), self.options)

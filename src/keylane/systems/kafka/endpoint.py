@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.values import TopicFields
     from keylane.systems.streams import Description, Stream
 
-__all__ = ["KafkaEndpoint"]
-
 #: Encodings whose keys are the bytes of the record's own key.
 TEXT_KEYS: Final = frozenset({"utf8", "raw", "uuid"})
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     #: From one offset up to another, for each lane.
     Ranges = Sequence[tuple[int, int]]
 
-__all__ = ["message_columns", "ranges_of", "read_between", "scan_topic"]
-
 #: Offsets at each end of a lane that are read for its first and last time; some of them are marks, not records.
 _LOOK: Final = 100
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.state import BatchDone, RouteHead
     from keylane.systems.kafka.values import TopicFields
 
-__all__ = ["source_topic", "target_topic"]
-
 #: Offsets of one part: enough that a worker's connection pays, few enough for a large partition to have several.
 OFFSETS: Final = 1_000_000
 #: More than any offset: no record of such a source is compared.
@@ -202,6 +200,7 @@ class ReadSource:
     fields: TopicFields
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The records of a part, a batch at a time."""
         for chunk in _chunks(self.reader, part):
             known = position_columns(
                 len(chunk), source=pa.repeat(part.stream, len(chunk)), position=pa.array(chunk.offsets, pa.int64())
@@ -217,6 +216,7 @@ class ReadTarget:
     fields: TopicFields
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The records of a part, a batch at a time."""
         for chunk in _chunks(self.reader, part):
             source, position = origin(chunk.sources)
             given = {"source": source, "position": position, "offset": pa.array(chunk.offsets, pa.int64())}

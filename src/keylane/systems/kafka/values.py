@@ -33,20 +33,6 @@ if TYPE_CHECKING:
 
     Read = Callable[[bytes], tuple[Any, ...]]
 
-__all__ = [
-    "UNREAD",
-    "TopicFields",
-    "ValueForm",
-    "checked_form",
-    "fields_for",
-    "read_fields",
-    "reader",
-    "schema_for",
-    "value_form",
-    "varint",
-]
-
-
 # A few fields out of Avro values, by the schema they were written with.
 
 #: The fewest bytes that a value of a type has.

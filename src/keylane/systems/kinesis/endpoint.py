@@ -9,8 +9,6 @@ from typing import ClassVar
 
 from keylane.systems.endpoint import Endpoint
 
-__all__ = ["KinesisEndpoint"]
-
 
 class KinesisEndpoint(Endpoint):
     """A stream of a region."""

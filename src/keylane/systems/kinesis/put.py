@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from keylane.router import Router
 
-__all__ = ["put_arguments"]
-
 MOST_UNITS = 256
 
 

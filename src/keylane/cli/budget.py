@@ -41,7 +41,7 @@ FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": "
 @click.option("--throttle", default="20MB", show_default=True, help="Bytes a second and broker: 20MB, 500kB, none.")
 @click.option("--apply", "apply_", is_flag=True, help="Carry it out, after asking.")
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
-@click.option("--status", is_flag=True, help="Only say what is under way, and which throttles are set.")
+@click.option("--status", is_flag=True, help="Only report what is under way, and which throttles are set.")
 @click.option("--wait", is_flag=True, help="With --status: until nothing is under way.")
 @client_options
 @output_option
@@ -59,7 +59,7 @@ def budget(
     output: str,
     **kafka: Any,
 ) -> tuple[Result, str]:
-    """Say what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
+    """Report what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
 
     Nothing is changed without --apply. A plan is bound to the cluster as it was seen: it is refused when that has
     changed, and when another reassignment is under way.
@@ -69,7 +69,7 @@ def budget(
     keylane budget kafka://localhost:9092 --out reassignment.json
     keylane budget kafka://localhost:9092 --plan reassignment.plan.json --apply
 
-    Exit codes: 0 in balance, or done; 3 a reassignment is proposed; 4 something is wrong that no reassignment mends.
+    Exit codes: 0 in balance, or done; 3 a reassignment is proposed; 4 something is wrong that no reassignment fixes.
     """
     from keylane.systems.kafka.reassign import cluster_access, open_admin
 
@@ -167,7 +167,7 @@ def _refuse(change: Reassignment, layout: Layout, busy: dict[tuple[str, int], Un
     from keylane.errors import BrokerError
 
     if reason := obstacle(change, layout, busy):
-        hint = "keylane budget ADDRESS --status says what is under way; make the plan anew when that is done"
+        hint = "keylane budget ADDRESS --status shows what is under way; make a new plan when that is done"
         raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
 
 

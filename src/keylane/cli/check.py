@@ -25,7 +25,7 @@ def columns_of(data: Description, *, key: str | None, lane: str | None) -> list[
     found = key or data.key, lane or data.lane
     if None in found:
         missing = "'--lane' / '-l'" if found[0] else "'--key' / '-k'"
-        raise click.UsageError(f"Missing option {missing}: data in files does not say which column it is.")
+        raise click.UsageError(f"Missing option {missing}: files do not name these columns.")
     return [str(name) for name in found]
 
 
@@ -38,7 +38,7 @@ INVALID, BROKEN = 2, 4
 @click.option("--data", "-d", type=click.Path(), help="Check this data against the contract.")
 @click.option("--key", "-k", metavar="COLUMN", help="The key column, when data sets are compared.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: `lane` where the data has it.")
-@click.option("--lanes", "-n", type=int, help="The lane count, where the contract says live.")
+@click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
 @reading_options
 @output_option
 def check(
@@ -63,7 +63,8 @@ def check(
     keylane check payments.yaml --data kafka://broker:9092/payments
 
     Data is a file, a folder or a topic. A topic is read at read_committed, up to where it ends when this begins; its
-    partitions are the lanes, and its keys the contract's key, unless --value says that the fields are in the values.
+    partitions are the lanes, and its keys the contract's key, unless --value gives the format of values that have the
+    fields.
 
     Exit codes: 0 kept, 2 not a contract, 4 a promise is broken.
     """

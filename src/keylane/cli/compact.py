@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-@click.command(short_help="Merge the small files of a target's lanes; readers may go on reading.")
+@click.command(short_help="Merge the small files of a target's lanes; readers are not disturbed.")
 @click.argument("target", metavar="DST")
 @click.option("--size", default="128m", show_default=True, help="Merge up to about this size: 64m, 1g.")
 @output_option

@@ -31,13 +31,13 @@ SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-Dont
 @click.option(
     "--to", type=click.Path(path_type=Path), default="keylane-demo", show_default=True, help="Folder to fill."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=2026, show_default=True, help="Another seed, another day.")
+@click.option("--seed", type=click.IntRange(min=0), default=2026, show_default=True, help="Seed of the generated day.")
 @click.option(
     "--scale",
     type=click.FloatRange(0.01, 100),
     default=1.0,
     show_default=True,
-    help="How many records, in millions.",
+    help="Number of records, in millions.",
 )
 @master_option
 @output_option

@@ -31,7 +31,9 @@ WORDS: Final[dict[Measure, str]] = {
 @click.command(short_help="A lesson on H3 cells as keys, done right: two hashes on a real broker.")
 @click.option("--bootstrap", metavar="kafka://HOST:PORT", help="A Kafka to use; default: one is started, and stopped.")
 @click.option("--lanes", type=click.IntRange(1, 1000), default=60, show_default=True, help="Lanes of each topic.")
-@click.option("--seed", type=click.IntRange(min=0), default=2026, show_default=True, help="Another seed, other ways.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=2026, show_default=True, help="Seed of the drivers' routes."
+)
 @click.option(
     "--radius",
     type=click.FloatRange(0.1, 100),
@@ -47,7 +49,7 @@ WORDS: Final[dict[Measure, str]] = {
     type=click.FloatRange(0, 60),
     default=0.0,
     show_default=True,
-    help="Seconds from one update to the next; 0: as fast as it goes.",
+    help="Seconds from one update to the next; 0: as fast as possible.",
 )
 @click.option("--to", type=click.Path(path_type=Path), help="A folder for the updates, the contracts and the figures.")
 @output_option

@@ -32,14 +32,14 @@ def kafka() -> None:
 
 
 @kafka.command(short_help="Start it, and return when it answers.")
-@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="How many.")
-@click.option("--tls", is_flag=True, help="TLS for everybody; clients log in by password or by certificate.")
+@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="Number of brokers.")
+@click.option("--tls", is_flag=True, help="TLS on every listener; clients log in by password or certificate.")
 @_folder
 @output_option
 def up(brokers: str, tls: bool, folder: str | None, output: str) -> tuple[Result, str]:
     """Start Kafka on loopback, on free ports, and return when every broker answers.
 
-    It goes on when this command has ended: `keylane dev kafka down` stops it. Where one runs already, says where.
+    It keeps running when this command has ended: `keylane dev kafka down` stops it. One that runs already is reported.
 
     \b
     keylane dev kafka up
@@ -65,11 +65,11 @@ def down(folder: str | None, output: str) -> tuple[Result, str]:
     return as_result(place, None, said), output
 
 
-@kafka.command(short_help="Say whether it runs, and where.")
+@kafka.command(short_help="Report whether it runs, and where.")
 @_folder
 @output_option
 def status(folder: str | None, output: str) -> tuple[Result, str]:
-    """Say whether Kafka runs and answers, and where. Exit codes: 0 every broker answers, 1 it does not."""
+    """Report whether Kafka runs and answers, and where. Exit codes: 0 every broker answers, 1 it does not."""
     from keylane.systems.broker import find
 
     place = _place(folder)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from keylane.systems.doctor import Inspection
 
 
-@click.command(short_help="What is there, what is missing, and the one line that mends it.")
-@click.option("--broker", metavar="HOST:PORT", help="Ask this broker too; what Kafka needs is then needed.")
+@click.command(short_help="What is installed, what is missing, and the one line that fixes it.")
+@click.option("--broker", metavar="HOST:PORT", help="Check this broker too, and everything that Kafka needs.")
 @click.option("--spark-jars", metavar="DIR", type=click.Path(), help="Look for Spark's Kafka connector here.")
 @output_option
 def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Result, str]:
-    """Say what of all that keylane can use is here, what is missing, and the one line that mends it.
+    """Report what keylane can use on this machine, what is missing, and the one line that fixes it.
 
     Looks by using: imports each library, runs Java, hashes the jars, asks the broker. Changes and fetches nothing.
 

@@ -36,10 +36,10 @@ SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
 
 
 class _WithPlaces(click.Command):
-    """A command whose argument may be a place in the south: -33.87,151.21 is no option."""
+    """A command whose argument may be a location in the south: -33.87,151.21 is not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put such a place behind the sign that ends the options."""
+        """Put such a location behind the marker that ends the options."""
         southern = [word for word in args if SOUTHERN.fullmatch(word)]
         if southern and "--" not in args:
             args = [*(word for word in args if word not in southern), "--", *southern]
@@ -49,9 +49,9 @@ class _WithPlaces(click.Command):
 @click.command(cls=_WithPlaces, short_help="Where does this key go, under every client that might write it?")
 @click.argument("key", required=False)
 @click.option("--lanes", "-n", type=int, help="The stream's lane count.")
-@click.option("--contract", "-c", "path", type=click.Path(), help="Ask a contract, then every client.")
+@click.option("--contract", "-c", "path", type=click.Path(), help="Show the contract's decision, then every client's.")
 @click.option("--field", "-f", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the record; repeatable.")
-@click.option("--position", type=int, help="The record's place in its source, for rules that look at it.")
+@click.option("--position", type=int, help="The record's position in its source, for rules that use it.")
 @click.option(
     "--encoding",
     "-e",
@@ -60,7 +60,7 @@ class _WithPlaces(click.Command):
     show_default=True,
     help="How KEY becomes bytes; raw: KEY is hex.",
 )
-@click.option("--null", is_flag=True, help="Ask about the null key.")
+@click.option("--null", is_flag=True, help="Explain the null key.")
 @click.option(
     "--like",
     type=click.Choice(PARTITIONERS),
@@ -79,9 +79,9 @@ def explain(
     like: str | None,
     output: str,
 ) -> tuple[Result, str]:
-    """Say where KEY goes, under every client that might write it.
+    """Show where KEY goes, under every client that might write it.
 
-    Says where clients disagree, and the setting that would make each agree. A lane of `-` means that the key does not
+    Shows where clients disagree, and the setting that would make each agree. A lane of `-` means that the key does not
     decide it: that client ignores it, or places null and empty keys without it.
 
     \b
@@ -92,7 +92,7 @@ def explain(
     """
     if path is not None:
         if click.get_current_context().get_parameter_source("encoding") is not ParameterSource.DEFAULT:
-            raise click.UsageError("--encoding is the contract's to say")
+            raise click.UsageError("--encoding conflicts with the contract, which has the encoding")
         from keylane.contract.parse import load_contract
 
         contract = load_contract(path)
@@ -209,7 +209,7 @@ def _fixes(rows: list[ClientPlacement], like: str) -> list[ClientFix]:
     for row in rows:
         facts = FACTS[row.partitioner]
         if row.lane != wanted and wanted is not None:
-            # Within a family only null and empty keys differ, and only the client's own other setting mends that.
+            # Within a family only null and empty keys differ, and only the client's own other setting fixes that.
             apart = facts.family != FACTS[like].family or facts.client == FACTS[like].client
             setting = setting_for(facts, FACTS[like]) if apart else None
             fixes.append(ClientFix(partitioner=row.partitioner, lane=row.lane, set=setting))
@@ -289,7 +289,7 @@ def _value(text: str, encoding: str) -> Any:
 
 
 def _place(text: str) -> Any:
-    """LATITUDE,LONGITUDE; or the place's cell."""
+    """LATITUDE,LONGITUDE, or the cell of the location."""
     return tuple(map(float, text.split(","))) if "," in text else text
 
 
@@ -311,7 +311,7 @@ def _degrees(text: str) -> float:
 def _two(text: str) -> list[str]:
     words = text.split(",")
     if len(words) != 2:
-        raise UsageError.of("not a place", got=text, allowed="LATITUDE,LONGITUDE")
+        raise UsageError.of("not a location", got=text, allowed="LATITUDE,LONGITUDE")
     return words
 
 

@@ -1,4 +1,4 @@
-"""`keylane geo`: lanes by place. `geo table` builds the lane table of a contract from traffic."""
+"""`keylane geo`: lanes by location. `geo table` builds the lane table of a contract from traffic."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = ("strategy", "cv", "worst_hour_cv", "noise_floor")
 _options: Final = grouped(
-    click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, else lat."),
-    click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, else lng."),
+    click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
+    click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
     click.option("--time", "-t", metavar="COLUMN", help="Balance every UTC hour by this column, not only the whole."),
-    click.option("--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="What whole numbers in it count."),
+    click.option(
+        "--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="Unit of integer timestamps: s, ms or us."
+    ),
     click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
     click.option(
         "--tau", type=float, help="Split cells above this share of a lane; default: the largest that will do."
@@ -30,7 +32,7 @@ _options: Final = grouped(
         type=click.Choice(["hours", "curve"]),
         default="hours",
         show_default=True,
-        help="Even in every hour, or ranges of neighbours.",
+        help="Balance every hour, or keep neighbours together.",
     ),
     click.option("--sticky", type=click.Path(), metavar="OLD.yaml", help="Change this contract's table by few moves."),
     click.option(
@@ -40,7 +42,12 @@ _options: Final = grouped(
     click.option("--name", help="The name of a new contract; default: places."),
     click.option("--stream", "streams", multiple=True, help="A stream of a new contract; repeatable."),
     click.option(
-        "--radius", "radii", type=float, multiple=True, metavar="M", help="Tell copies per rider; repeatable."
+        "--radius",
+        "radii",
+        type=float,
+        multiple=True,
+        metavar="M",
+        help="Also report lanes per request within this radius (m); repeatable.",
     ),
     click.option("--write", "written", type=click.Path(), metavar="CONTRACT.yaml", help="Write the contract here."),
     click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
@@ -51,12 +58,12 @@ _options: Final = grouped(
 )
 
 
-@click.group(short_help="Lanes by place: the lane table of cells, from traffic.")
+@click.group(short_help="Lanes by location: the lane table of cells, from traffic.")
 def geo() -> None:
-    """Lanes by place."""
+    """Lanes by location."""
 
 
-@geo.command(short_help="Build a lane table from the places of a source.")
+@geo.command(short_help="Build a lane table from the locations of a source.")
 @click.argument("source", metavar="SRC")
 @_options
 def table(
@@ -64,9 +71,9 @@ def table(
 ) -> tuple[Result, str]:
     """Build the lane table of a contract from SRC: cells split where load is heavy, packed so that hours are even.
 
-    SRC is a file or folder of Parquet, JSON lines or CSV, or a topic. Places are counted by H3 cell and UTC hour in one
-    pass on Spark. The table is fitted on all records; its figures under `held out` are of a table fitted on one half
-    and scored on the other. Records without a place are counted by their reason.
+    SRC is a file or folder of Parquet, JSON lines or CSV, or a topic. Locations are counted by H3 cell and UTC hour in
+    one pass on Spark. The table is fitted on all records; its figures under `held out` are of a table fitted on one
+    half and scored on the other. Records without a location are counted by reason.
 
     \b
     keylane geo table pings/ --time ts --time-unit ms --lanes 60 --write places.yaml
@@ -130,8 +137,8 @@ def as_result(document: GeoTableDocument, written: str | None) -> Result:
 def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
     balance = document.balance
     hour = "" if balance.worst_hour_cv is None else f", in the worst hour {balance.worst_hour_cv:.2%}"
-    places = "1 place" if document.records == 1 else f"{document.records:,} places"
-    yield f"{places} in {document.leaves:,} leaves on {document.lanes} lanes"
+    counted = "1 location" if document.records == 1 else f"{document.records:,} locations"
+    yield f"{counted} in {document.leaves:,} leaves on {document.lanes} lanes"
     yield f"  fitted on all of them the CV is {balance.cv:.2%}{hour}"
     if document.moved:
         yield f"  {document.moved.share:.2%} of the load changes lane, with {document.moved.leaves} leaves"
@@ -139,7 +146,7 @@ def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
         told = ", ".join(f"{copies:.2f} within {radius} m" for radius, copies in document.copies_per_rider.items())
         yield f"  copies per rider: {told}"
     if document.dead:
-        yield "  no place: " + ", ".join(f"{records:,} {reason}" for reason, records in document.dead.items())
+        yield "  no location: " + ", ".join(f"{records:,} {reason}" for reason, records in document.dead.items())
     yield from (f"  {note}" for note in document.notes)
     if written:
         yield f"contract: {written}, epoch {document.epoch}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("data", type=click.Path())
 @click.option("--key", "-k", metavar="COLUMN", help="The column that holds the key; of a topic: the record's key.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; of a topic: the partition.")
-@click.option("--lanes", "-n", type=int, help="The stream's lane count; found by itself where the data proves it.")
+@click.option("--lanes", "-n", type=int, help="The stream's lane count; default: derived, where the data proves it.")
 @reading_options
 @output_option
 def identify(
@@ -27,7 +27,7 @@ def identify(
     """Find which client's partitioner wrote DATA, and whether a second writer disagrees.
 
     DATA is a file or folder of Parquet, CSV or JSON lines, or a topic. Writers are ranked by their share of the
-    records, with the evidence; when the sample is too small to tell, that is the answer.
+    records, with the evidence; a sample that is too small to decide is reported as that.
 
     \b
     keylane identify export.parquet --key merchant_id --lane partition

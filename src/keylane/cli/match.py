@@ -22,23 +22,35 @@ if TYPE_CHECKING:
 #: Names of columns, and what they are called where nothing is said.
 _COLUMNS: Final = {"id": "id", "time": "ts", "lat": "lat", "lng": "lng"}
 match_options: Final = grouped(
-    click.option("--drivers", metavar="SRC", help="Where drivers are: a file, a folder, kafka://host:port/topic."),
-    click.option("--riders", metavar="SRC", help="Who asks, and where: the same."),
+    click.option("--drivers", metavar="SRC", help="Driver pings: file, folder or kafka://host:port/topic."),
+    click.option("--riders", metavar="SRC", help="Rider requests: file, folder or kafka://host:port/topic."),
     click.option(
-        "--from", "both", multiple=True, metavar="SRC", help="Twice: drivers, then riders, that lie in lanes already."
+        "--from", "both", multiple=True, metavar="SRC", help="Give twice: routed drivers, then routed riders."
     ),
     click.option("--to", "target", required=True, metavar="DST", help="A new folder, or a topic."),
-    click.option("--radius", type=float, required=True, metavar="METRES", help="How near a driver has to be."),
+    click.option(
+        "--radius", type=float, required=True, metavar="METRES", help="Largest distance between driver and rider."
+    ),
     click.option("--nearest", type=int, metavar="K", help="The nearest K only; default: all."),
-    click.option("--expire", type=float, metavar="SECONDS", help="A ping older than this counts no more."),
-    click.option("--contract", "-c", type=click.Path(), help="Lanes as this contract says; default: hashed cells."),
-    click.option("--lanes", "-n", type=int, help="The lane count, where the contract does not say; default: 12."),
+    click.option("--expire", type=float, metavar="SECONDS", help="Ignore pings older than this."),
+    click.option("--contract", "-c", type=click.Path(), help="Lanes by this contract; default: hashed cells."),
+    click.option("--lanes", "-n", type=int, help="The lane count, where the contract has none; default: 12."),
     click.option("--assign", type=click.Choice(["greedy", "optimal"]), help="Offer each driver to one rider at most."),
     click.option(
-        "--window", type=float, default=5.0, show_default=True, metavar="SECONDS", help="Assign over so long at once."
+        "--window",
+        type=float,
+        default=5.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Collect requests for this many seconds before assigning.",
     ),
     click.option(
-        "--offer-for", type=float, default=15.0, show_default=True, metavar="SECONDS", help="How long an offer holds."
+        "--offer-for",
+        type=float,
+        default=15.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long a driver is held for an offer.",
     ),
     *(
         click.option(*name, f"any_{key}", metavar="COLUMN", help=f"{what} of both; default: {_COLUMNS[key]}.")
@@ -54,26 +66,31 @@ match_options: Final = grouped(
         for side in ("driver", "rider")
         for key in _COLUMNS
     ),
-    click.option("--available", metavar="COLUMN", help="Who may be matched; default: available, where there is one."),
+    click.option(
+        "--available", metavar="COLUMN", help="Whether a driver may be matched; default: available, if it exists."
+    ),
     click.option(
         "--time-unit",
         "unit",
         type=click.Choice(["s", "ms", "us"]),
         default="ms",
         show_default=True,
-        help="What whole numbers of a time count.",
+        help="Unit of integer timestamps: s, ms or us.",
     ),
     spark_options,
-    click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped."),
-    click.option("--late", type=float, metavar="SECONDS", help="How far a ping may be behind; default: 10."),
-    click.option("--keep", type=float, metavar="SECONDS", help="How far back lanes remember, at most; default: 600."),
+    click.option("--follow", "-F", is_flag=True, help="Follow the sources until stopped."),
+    click.option("--late", type=float, metavar="SECONDS", help="How late a ping may arrive; default: 10."),
+    click.option("--keep", type=float, metavar="SECONDS", help="How long lanes remember pings, at most; default: 600."),
     click.option(
-        "--ahead", type=float, metavar="SECONDS", help="Pings further ahead of the clock move no time; default: a day."
+        "--ahead",
+        type=float,
+        metavar="SECONDS",
+        help="Pings this far in the future do not advance the watermark; default: a day.",
     ),
     click.option("--state", type=click.Path(), help="Where --follow keeps its state; default: DST/_state."),
-    click.option("--every", metavar="TIME", help="How often --follow looks for more; default: 1 second."),
+    click.option("--every", metavar="TIME", help="How often --follow checks for new records; default: 1 second."),
     click.option("--max-files", type=click.IntRange(min=1), help="Files in one batch of --follow; default: 1000."),
-    click.option("--create", is_flag=True, help="Make the topics of DST, where they do not exist."),
+    click.option("--create", is_flag=True, help="Create missing topics of DST."),
     profiling_options,
 )
 _FOLLOWING: Final = ("late", "keep", "ahead", "state", "every", "max_files")
@@ -137,7 +154,7 @@ def _columns(options: Arguments, side: str) -> Columns:
 
 @click.command(short_help="Every available driver near each rider, exactly, across lanes and borders.")
 @match_options
-@click.option("--verify", is_flag=True, help="Hold the result against brute force, and print the recall.")
+@click.option("--verify", is_flag=True, help="Compare the result with brute force, and print the recall.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at.")
 @click.option("--force", is_flag=True, help="Replace the page.")
 @output_option
@@ -160,7 +177,7 @@ def match(
 
     Both sources have id, ts, lat and lng; drivers may have available. A driver is where its newest ping not after the
     request says. Riders are sent to every lane that can hold a driver near them, so no pair is missed at a border.
-    DST gets matches/, and _dead/ with the records that have no place, no id or no time.
+    DST gets matches/, and _dead/ with the records that have no location, no id or no time.
     Exit codes: 0 done, 1 failed, or the result is not what brute force finds, 2 usage or invalid contract.
     """
     check_free(report, force=force)

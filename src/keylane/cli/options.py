@@ -46,10 +46,10 @@ spark_options: Final = grouped(format_option, master_option, conf_option())
 #: How a cluster is reached.
 client_options: Final = grouped(
     click.option("--kafka", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka client property; repeatable."),
-    click.option("--kafka-file", "file", type=click.Path(), help="A file of such properties."),
+    click.option("--kafka-file", "file", type=click.Path(), help="A file of Kafka client properties."),
 )
 _values: Final = grouped(
-    click.option("--value", type=click.Choice(["json", "avro", "protobuf", "utf8"]), help="How values are written."),
+    click.option("--value", type=click.Choice(["json", "avro", "protobuf", "utf8"]), help="Format of the values."),
     click.option(
         "--value-schema", type=click.Path(), help="Their schema: an .avsc file, or a Protobuf descriptor set."
     ),
@@ -70,7 +70,7 @@ kafka_options: Final = grouped(
         type=click.Choice(["exactly-once", "at-least-once"]),
         default="exactly-once",
         show_default=True,
-        help="Into Kafka: in transactions, or without them.",
+        help="Into Kafka: with transactions, or without.",
     ),
     click.option(
         "--start", default="earliest", show_default=True, help="earliest, latest, a time, or offsets as JSON."
@@ -83,7 +83,9 @@ kafka_options: Final = grouped(
         help="Records of a topic in one batch.",
     ),
     click.option(
-        "--writers", type=click.IntRange(1, 1000), help="Divide by lane among so many; default: by source partition."
+        "--writers",
+        type=click.IntRange(1, 1000),
+        help="Number of writer tasks (shuffled by lane). Default: one per source partition, no shuffle.",
     ),
     click.option("--dead-letters", metavar="TOPIC", help="Where records without a lane go; default: <topic>.dlq."),
     click.option(
@@ -91,16 +93,16 @@ kafka_options: Final = grouped(
         type=click.Choice(["dlq", "stop", "dlq-and-park-key"]),
         default="dlq",
         show_default=True,
-        help="What a record without a lane does.",
+        help="What to do with a record that has no lane.",
     ),
     click.option(
         "--on-growth",
         type=click.Choice(["stop", "keep"]),
         default="stop",
         show_default=True,
-        help="What a topic with more lanes than before does.",
+        help="What to do when a topic has gained lanes.",
     ),
-    click.option("--create", is_flag=True, help="Make topics that do not exist."),
+    click.option("--create", is_flag=True, help="Create missing topics."),
     _values,
     _connector,
 )

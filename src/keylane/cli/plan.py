@@ -54,7 +54,9 @@ plan_options: Final = grouped(
     click.option(
         "--sub-key", metavar="FIELD", help="The field that may divide a hot key: order is kept per value of it."
     ),
-    click.option("--today-lanes", type=click.IntRange(min=1), help="The lane count, where today's contract says live."),
+    click.option(
+        "--today-lanes", type=click.IntRange(min=1), help="The lane count, where today's contract has `lanes: live`."
+    ),
     click.option("--with", "others", multiple=True, type=click.Path(), help="A contract of a stream joined with this."),
 )
 
@@ -62,9 +64,9 @@ plan_options: Final = grouped(
 #: What a stream must carry.
 demand_options: Final = grouped(
     *(click.option(f"--{name.replace('_', '-')}", type=float, help=text) for name, text in _DEMAND.items()),
-    click.option("--readers", type=click.IntRange(min=1), help="Readers that are wanted side by side."),
-    click.option("--service", help="Hold the lanes against a service's limits: kafka, msk-large, kinesis, ..."),
-    click.option("--brokers", type=click.IntRange(min=1), help="How many brokers it has."),
+    click.option("--readers", type=click.IntRange(min=1), help="Number of parallel readers."),
+    click.option("--service", help="Compare the lanes with a service's limits: kafka, msk-large, kinesis, ..."),
+    click.option("--brokers", type=click.IntRange(min=1), help="Number of brokers."),
 )
 
 
@@ -166,10 +168,10 @@ SHOWN: Final = 16
 @profile_options
 @click.option("--write", "written", type=click.Path(), metavar="FILE", help="Write the chosen contract, for route.")
 @click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan as JSON.")
-@click.option("--explain", is_flag=True, help="Give the reasons, in a page of plain words.")
+@click.option("--explain", is_flag=True, help="Print the reasons as plain text.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
-@click.option("--show-keys", is_flag=True, help="Show keys whole; else they are cut and hashed.")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @output_option
 def plan(
     source: str,

@@ -37,13 +37,17 @@ profile_options: Final = grouped(
     ),
     click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract; of plan: today's."),
     click.option("--time", "-t", metavar="COLUMN", help="Cut windows by this column; default: by position."),
-    click.option("--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="What whole numbers in it count."),
-    click.option("--bytes", "size", metavar="COLUMN", help="The length of a record, or a column to take it of."),
-    click.option("--windows", "-w", type=int, help="How many, 1 to 48; default: 24, or 8 over 20 M records."),
+    click.option(
+        "--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="Unit of integer timestamps: s, ms or us."
+    ),
+    click.option(
+        "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."
+    ),
+    click.option("--windows", "-w", type=int, help="Number of windows, 1 to 48; default: 24, or 8 over 20 M records."),
     click.option(
         "--for", "seconds", metavar="TIME", callback=lambda *a: _duration(a[2]), help="Listen to a topic: 10m."
     ),
-    click.option("--approximate", is_flag=True, help="By sketches: for more keys than memory holds."),
+    click.option("--approximate", is_flag=True, help="Count by sketches, for more keys than fit in memory."),
     spark_options,
     profiling_options,
 )
@@ -80,7 +84,7 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
     contract = load_contract(options["contract"]) if options["contract"] else None
     if contract is not None and options["encodings"]:
         raise click.UsageError(
-            "--encoding beside --contract: the contract says how its key becomes bytes; leave it out"
+            "--encoding beside --contract: the contract has the encoding of its key; leave --encoding out"
         )
     if options["place"] and options["encodings"]:
         raise click.UsageError("--encoding beside --place: the key is a cell of eight bytes; leave it out")
@@ -153,10 +157,10 @@ _STRAY: Final = 0.01
 @click.command(short_help="Who is heavy, and why a lane is hot: every key by window, in one pass.")
 @click.argument("source", metavar="SRC")
 @profile_options
-@click.option("--show-keys", is_flag=True, help="Show keys whole; else they are cut and hashed.")
+@click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
 @click.option("--out", type=click.Path(), metavar="F.profile", help="Keep the profile in this folder, for plan.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
-@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @output_option
 def profile(
     source: str, show_keys: bool, out: str | None, report: str | None, force: bool, output: str, **options: Any

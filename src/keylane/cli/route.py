@@ -24,13 +24,13 @@ INTERRUPTED = 130
 @click.argument("contract", type=click.Path())
 @click.option("--from", "source", required=True, metavar="SRC", help="A file, a folder, kafka://host:port/topic.")
 @click.option("--to", "target", required=True, metavar="DST", help="The folder or topic that gets the lanes.")
-@click.option("--follow", "-F", is_flag=True, help="Go on with what arrives, until stopped.")
+@click.option("--follow", "-F", is_flag=True, help="Follow the source until stopped.")
 @format_option
 @click.option("--schema", metavar="DDL", help="Types of columns of JSON lines or CSV: 'id bigint, at timestamp'.")
-@click.option("--lanes", "-n", type=int, help="The lane count, where the contract says live.")
+@click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
 @click.option("--stream", help="The stream, where the contract has several; default: its first.")
 @click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files in one batch.")
-@click.option("--every", default="1 second", show_default=True, help="How often --follow looks for more.")
+@click.option("--every", default="1 second", show_default=True, help="How often --follow checks for new records.")
 @master_option
 @conf_option("-c")
 @kafka_options
@@ -38,7 +38,7 @@ INTERRUPTED = 130
 def route(
     contract: str, source: str, target: str, follow: bool, settings: tuple[str, ...], output: str, **options: Any
 ) -> tuple[Result, str]:
-    """Put every record of SRC in its lane under DST, as CONTRACT says: exactly once, in the order of the source.
+    """Put every record of SRC in its lane under DST, by CONTRACT: exactly once, in the order of the source.
 
     Takes what is there and ends; with --follow it goes on until it is interrupted, and then ends between two batches.
     Run again, it goes on where the last run ended, whether that was finished, stopped or killed.

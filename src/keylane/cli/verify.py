@@ -21,28 +21,28 @@ SHOWN_LANES: Final = 32
 
 @click.command(short_help="Is every record of a source once, in order and in its lane in a target?")
 @click.option("--source", required=True, metavar="SRC", help="Where the records came from: a file, a folder, a topic.")
-@click.option("--target", required=True, metavar="DST", help="Where they went: a folder or topic of route's.")
+@click.option("--target", required=True, metavar="DST", help="Where they went: a folder or topic written by route.")
 @click.option("--contract", "-c", type=click.Path(), help="Check lanes and keys too, against this contract.")
 @click.option(
     "--mode",
     type=click.Choice(["exactly-once", "at-least-once"]),
     default="exactly-once",
     show_default=True,
-    help="Whether records may repeat, as rewinds without a gap.",
+    help="Guarantee to check; at-least-once allows a whole batch to be written again.",
 )
 @click.option(
     "--engine",
     type=click.Choice(["auto", "local", "spark"]),
     default="auto",
     show_default=True,
-    help="Where to judge; auto: here, and on Spark from ten million records on.",
+    help="Where to check; auto: in process, and on Spark from ten million records on.",
 )
 @click.option(
     "--keep", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Violations of each rule to show."
 )
-@click.option("--lanes", "-n", type=click.IntRange(min=1), help="The lane count, where the contract says live.")
+@click.option("--lanes", "-n", type=click.IntRange(min=1), help="The lane count, where the contract has `lanes: live`.")
 @click.option("--dead-letters", metavar="TOPIC", help="Where records without a lane went; default: <topic>.dlq.")
-@click.option("--state", type=click.Path(), help="The state of the route into Kafka, to hold its account, too.")
+@click.option("--state", type=click.Path(), help="State folder of the route, to check its own counts as well.")
 @reading_options
 @output_option
 def verify(source: str, target: str, contract: str | None, output: str, **options: Any) -> tuple[Result, str]:

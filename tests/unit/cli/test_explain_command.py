@@ -371,4 +371,4 @@ def test_a_place_in_the_south_is_no_option_and_a_third_number_is_not_dropped(
     for typed in ("33.4,-112.0,7", "33.4"):
         code, _, err = run("explain", typed, "-c", path)
         assert code == 2
-        assert f"not a place: got '{typed}'; allowed: LATITUDE,LONGITUDE" in err
+        assert f"not a location: got '{typed}'; allowed: LATITUDE,LONGITUDE" in err

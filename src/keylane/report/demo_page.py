@@ -6,7 +6,7 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from keylane.profile.document import masked
-from keylane.report.html import Markup, join, page, said, tag
+from keylane.report.html import Markup, join, page, tag, texts
 from keylane.report.numbers import count, lanes, percent, times
 from keylane.report.svg_charts import POWER, bar, lane_profile, legend, stacked
 
@@ -24,7 +24,7 @@ KINDS: Final = {"per-key": "kept", "per-key-and-window": "window", "per-sub-key"
 
 def case_section(case: DemoCase, at: int, salt: bytes) -> Markup:
     """Everything about one stream."""
-    words = said("demo")[case.name]
+    words = texts("demo")[case.name]
     return tag(
         "section",
         tag("p", words["title"], class_="eyebrow"),
@@ -115,7 +115,7 @@ def _contract_row(trial: DemoTrial, worst: float, *, chosen: bool, words: Words)
     return tag(
         "tr",
         tag("th", name, scope="row", class_="name"),
-        tag("td", said("demo")["sources"][trial.source]),
+        tag("td", texts("demo")["sources"][trial.source]),
         _fullness(trial.before_noon, worst, kind, "in sample" if learned else ""),
         _fullness(trial.after_noon, worst, kind, "out of sample" if learned else ""),
         tag("td", times(trial.fullest_half_hour, 1), class_="n"),
@@ -193,7 +193,7 @@ def order_line(trial: DemoTrial, words: Words) -> str:
 def demo_page(document: DemoFigures, salt: bytes | None = None) -> str:
     """The whole file. `salt` goes into the hashes of keys; left out, it is drawn and forgotten."""
     salt = secrets.token_bytes(16) if salt is None else salt
-    words = said("demo")["page"]
+    words = texts("demo")["page"]
     body = join(
         _top(document),
         tag(
@@ -231,7 +231,7 @@ def _drawn(document: DemoFigures) -> dict[str, object]:
 
 
 def _top(document: DemoFigures) -> Markup:
-    cases, words = document.cases, said("demo")["page"]
+    cases, words = document.cases, texts("demo")["page"]
     before = times(max(case.trials[0].after_noon for case in cases), 1)
     after = times(max(case.trials[case.chosen].after_noon for case in cases), 1)
     return tag(
@@ -270,7 +270,7 @@ def _sums(cases: list[DemoCase]) -> dict[str, str]:
 
 
 def _card(case: DemoCase) -> Markup:
-    words, before, after = said("demo")[case.name], case.trials[0], case.trials[case.chosen]
+    words, before, after = texts("demo")[case.name], case.trials[0], case.trials[case.chosen]
     return tag(
         "a",
         tag("h3", words["title"], tag("small", f"by {words['key']}")),
@@ -294,7 +294,7 @@ def _totals(trial: DemoTrial) -> list[int]:
 
 
 def _drift(document: DemoFigures) -> Markup:
-    words = said("demo")["drift"]
+    words = texts("demo")["drift"]
     rows = [_drift_row(row) for row in document.drift]
     heads = ("Lanes", "Often expected", "Keys that really move", "", "Their number", "Formula", "Records of the day")
     head = tag("tr", *(tag("th", text, scope="col") for text in heads))
@@ -327,7 +327,7 @@ def _times_expected(row: LaneDrift) -> str:
 
 
 def _how(document: DemoFigures) -> Markup:
-    words = said("demo")["how"]
+    words = texts("demo")["how"]
     items = [join(tag("dt", title), tag("dd", text.format(**dict(document)))) for title, text in words["items"].items()]
     prints = [
         tag("li", f"{trial.name}.yaml ", tag("code", trial.fingerprint[:16]))

@@ -181,8 +181,8 @@ def _table_headline(document: GeoTableDocument, held: GeoFigures) -> list[str | 
 
 def _table_sub(document: GeoTableDocument) -> str:
     dead = sum(document.dead.values())
-    lost = f" {count(dead)} more had no place and are dead letters." if dead else ""
-    return f"From {count(document.records)} places, epoch {document.epoch}, strategy {document.strategy}.{lost}"
+    lost = f" {count(dead)} more had no location and are dead letters." if dead else ""
+    return f"From {count(document.records)} locations, epoch {document.epoch}, strategy {document.strategy}.{lost}"
 
 
 def _table_floor(floor: float | None) -> str | None:
@@ -271,7 +271,7 @@ def _match_top(document: MatchDocument) -> Markup:
 
 def _match_headline(document: MatchDocument) -> list[str | Markup]:
     if not document.riders:
-        return ["No request was found, so nobody was matched."]
+        return ["No request was found, so there is nothing to match."]
     served = tag("em", count(document.riders_with_a_match), class_="after")
     found = f" of {count(document.riders)} requests have a driver within {_metres(document.radius_m)}: "
     return [served, found, f"{count(document.pairs)} pairs."]

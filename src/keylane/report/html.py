@@ -79,7 +79,7 @@ def page(
 
 
 @cache
-def said(assets: str) -> dict[str, Any]:
+def texts(assets: str) -> dict[str, Any]:
     """The words of a page, by part."""
     return tomllib.loads(asset(f"{assets}.toml"))
 

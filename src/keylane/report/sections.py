@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keylane.report.html import Markup, join, said, tag
+from keylane.report.html import Markup, join, tag, texts
 from keylane.report.svg_charts import NARROW, WIDE
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def words(part: str) -> dict[str, Any]:
     """A part of `assets/plan.toml`."""
-    found: dict[str, Any] = said("plan")[part]
+    found: dict[str, Any] = texts("plan")[part]
     return found
 
 

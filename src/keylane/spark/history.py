@@ -1,6 +1,6 @@
 """The history checker over a cluster: rows are distributed to buckets by a shuffle, and judged by the same functions.
 
-The rules, the dealing and the verdict are `keylane.testing.history`'s; nothing is decided here. A frame of rows has the
+The rules, the dealing and the verdict are `keylane.history`'s; nothing is decided here. A frame of rows has the
 columns of a history, as described in `keylane.history.rows`.
 """
 

@@ -174,7 +174,7 @@ def _size(size: Field) -> Column:
         return F.coalesce(F.octet_length(size.column).cast("bigint"), F.lit(0))
     if size.kind == "string":
         return F.coalesce(size.column.try_cast("bigint"), F.octet_length(size.column).cast("bigint"), F.lit(0))
-    raise DataError.of(f"column {size.name!r} tells no lengths", got=size.written, allowed="whole numbers, bytes, text")
+    raise DataError.of(f"column {size.name!r} holds no lengths", got=size.written, allowed="whole numbers, bytes, text")
 
 
 def _timed(

@@ -316,7 +316,7 @@ def as_result(
 #: Figures that should be nought, and what one more of them is called.
 WRONG = {
     "under_replicated": "{:,} lane(s) with a copy behind or gone",
-    "offline": "{:,} lane(s) that nobody leads",
+    "offline": "{:,} lane(s) without a leader",
     "below_min_isr": "{:,} lane(s) with fewer copies in step than the topic demands",
     "rack_violations": "{:,} lane(s) on fewer racks than they could be",
 }

@@ -140,7 +140,9 @@ def _verdicts(trials: list[LessonTrial]) -> str:
     }
     others = [f"{WORDS[name]} ({' and '.join(by)})" for name, by in broken.items() if by and name != "cv"]
     by = {0: "kept by both", 1: f"broken by {''.join(broken['cv'])}", 2: "broken by both"}[len(broken["cv"])]
-    return f"CV < 5 %: {by} ({spread}). " + (f"Also broken: {', '.join(others)}." if others else "All else is kept.")
+    return f"CV < 5 %: {by} ({spread}). " + (
+        f"Also broken: {', '.join(others)}." if others else "Everything else is kept."
+    )
 
 
 def _figures(found: LessonDocument) -> list[dict[str, str | None]]:

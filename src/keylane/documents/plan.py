@@ -59,7 +59,7 @@ class StrategyRow(Document):
     max_over_mean: AtLeastZero = Field(
         description="Fitted on the first three quarters of the records, counted on the last."
     )
-    fitted: AtLeastZero = Field(description="Fitted and counted on all that was seen.")
+    fitted: AtLeastZero = Field(description="Fitted and counted on all records.")
     cv: AtLeastZero
     p99: AtLeastZero
     worst_window: AtLeastZero

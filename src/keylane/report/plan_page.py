@@ -55,7 +55,7 @@ COLUMNS: Final = (
     ("Lanes", ""),
     ("Order kept", "what a reader finds in order"),
     ("Fullest lane", "over the mean, out of sample"),
-    ("Fitted", "the same, on all that was seen"),
+    ("Fitted", "the same, on all records"),
     ("CV", "standard deviation of the lanes over their mean"),
     ("p99", "99th percentile of the lanes over their mean"),
     ("Worst window", "fullest lane over the mean, in the worst window"),
@@ -304,7 +304,7 @@ def _beside_promise(document: PlanDocument) -> list[str]:
     least = f"; floor {times(floor.max_over_mean)}" if floor else ""
     limit = document.constraints.max_over_mean
     missed = [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen.max_over_mean > limit else []
-    return [f"{today}on what was seen {times(chosen.fitted)}{least}", *missed]
+    return [f"{today}on all records {times(chosen.fitted)}{least}", *missed]
 
 
 def _beside_lanes(document: PlanDocument) -> list[str]:

@@ -384,7 +384,7 @@ def _table(document: PlanDocument) -> Markup:
     shown = found.values()
     made = (
         _row("Fullest lane, out of sample", [times(row.max_over_mean) for row in shown], _asked(document)),
-        _row("Fullest lane, all that was seen", [times(row.fitted) for row in shown], _floor(document)),
+        _row("Fullest lane, all records", [times(row.fitted) for row in shown], _floor(document)),
         _row("CV of the lanes", [percent(row.cv) for row in shown], _cv_floors(document)),
         _row("Fullest lane in its worst window", [times(row.worst_window) for row in shown], ""),
         _row("Idle lanes", [count(row.idle_lanes) for row in shown], ""),

@@ -518,7 +518,7 @@ def candidate_says(one: CandidateRow) -> str:
     """A candidate in a few lines: what it is, how full, what it moves, and why it is refused."""
     lines = [
         f"{one.strategy}, {count(one.lanes)} lanes",
-        f"fullest lane {times(one.max_over_mean)} out of sample, {times(one.fitted)} on what was seen",
+        f"fullest lane {times(one.max_over_mean)} out of sample, {times(one.fitted)} on all records",
     ]
     if one.moved_traffic is not None:
         lines.append(f"moves {percent(one.moved_traffic)} of the traffic")

@@ -101,7 +101,8 @@ def of_strangers(part: float, misplaced: float) -> str:
 
 def of_one(part: float, left: float) -> str:
     """The evidence for one key."""
-    return f"its heaviest key holds {part:.1%} of it; without that key it has {left:.2f} times its share of the lighter keys"
+    without = f"without that key it has {left:.2f} times its share of the lighter keys"
+    return f"its heaviest key holds {part:.1%} of it; {without}"
 
 
 def of_many(part: float, chance: float) -> str:

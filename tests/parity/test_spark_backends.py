@@ -75,6 +75,7 @@ def test_what_does_not_fit_spark_really_does_not(spark: SparkSession) -> None:
             spark.createDataFrame(CASES[name].frame)
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("way", ["on_spark", pytest.param("on_connect", marks=pytest.mark.faults)])
 def test_a_frame_that_is_placed_otherwise_would_be_caught(request: pytest.FixtureRequest, way: str) -> None:
     grouped: Grouped = request.getfixturevalue(way)

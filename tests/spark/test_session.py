@@ -93,6 +93,7 @@ def test_a_session_of_another_thread_is_found(spark: SparkSession) -> None:
     assert found[0].conf.get("spark.sql.session.timeZone") == "UTC"
 
 
+@pytest.mark.jvm
 def test_a_spark_that_does_not_start_is_one_line() -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     program = "from keylane.spark import local_session\nlocal_session('local[no]', {'spark.driver.memory': '1g'})"
@@ -121,6 +122,7 @@ except Exception:
 """
 
 
+@pytest.mark.jvm
 def test_it_starts_and_fails_without_noise() -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, check=True, env=own)

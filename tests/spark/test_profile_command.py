@@ -60,7 +60,7 @@ def test_a_reader_is_told_who_is_heavy_and_what_to_mind(run: Run, tmp_path: Path
     assert "41 records of 2 keys" in text
     assert "without a key: 25 empty" in text
     assert "16 records: ACME = Acme" in text
-    assert "1 record(s) have no time" in text
+    assert "1 record(s) have no readable time" in text
     assert "nothing is kept" in text
     assert "4       2026-03-" in text
 
@@ -70,7 +70,7 @@ def test_sketches_state_their_error(run: Run, tmp_path: Path) -> None:
     code, text, _ = run(tmp_path / "a.jsonl", "-k", "k", "--approximate", "-w", 3)
     assert code == 0
     assert "300 records of about 9 keys" in text
-    assert "over by at most 0" in text
+    assert "too high by at most 0" in text
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_sketches_state_their_error(run: Run, tmp_path: Path) -> None:
         (["-k", "k", "-k", "n", "-e", "utf8", "-e", "utf8", "-e", "raw"], "encoding"),
         (["-k", "kk"], "did you mean 'k'?"),
         (["-k", "k", "--conf", "x=1"], "--conf takes spark.NAME=VALUE"),
-        ([], "the key"),
+        ([], "--key COLUMN"),
     ],
     ids=["no time", "files do not speak", "no encoding", "too many encodings", "no column", "no setting", "no key"],
 )

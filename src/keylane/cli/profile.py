@@ -272,6 +272,8 @@ def notes(document: ProfileDocument) -> Iterator[str]:
 
 
 def _window_notes(document: ProfileDocument) -> Iterator[str]:
+    from keylane.profile.document import NO_TIME
+
     windows = document.windows
     records = windows.records
     mean = sum(records) / len(records)
@@ -280,5 +282,5 @@ def _window_notes(document: ProfileDocument) -> Iterator[str]:
         few = f"{stray[0]} to {stray[-1]}" if stray == list(range(stray[0], stray[-1] + 1)) and len(stray) > 1 else ""
         which = few or ", ".join(map(str, stray))
         yield f"window(s) {which} hold next to nothing: the source pauses there, or a few odd times stretch it"
-    if "have no time" in document.how["windows"]:
+    if NO_TIME in document.how["windows"]:
         yield document.how["windows"].split(". ", 1)[-1].strip()

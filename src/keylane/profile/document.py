@@ -91,6 +91,10 @@ def _offsets(facts: ProfileFacts) -> str:
     return f"{len(ranges):,} lane(s), {sum(end - start for start, end in ranges):,} offsets"
 
 
+#: How the text on windows names records without a time; the command repeats that sentence.
+NO_TIME: Final = "have no readable time"
+
+
 def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
     count = len(profile.windows)
     if profile.windows.kind == "position":
@@ -98,7 +102,7 @@ def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
     text = f"{count} windows of one length between the first and the last time in {facts.get('time')!r}, in UTC."
     without = facts.get("without_time", 0)
     if without:
-        text += f" {without:,} record(s) have no readable time: they count for their key, in the first window."
+        text += f" {without:,} record(s) {NO_TIME}: they count for their key, in the first window."
     if facts.get("time") == "timestamp" and "offsets" in facts:
         text += " The ends are those of the lanes' first and last records; times beyond count in the window nearest."
     return text

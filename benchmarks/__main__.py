@@ -6,10 +6,13 @@ import json
 import platform
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from benchmarks.timing import answered
 
 if TYPE_CHECKING:
     from benchmarks.timing import Figure
@@ -40,10 +43,9 @@ def main(names: list[str]) -> int:
     """Run, print, keep; 1 when a figure falls short of its target."""
     figures: list[Figure] = []
     for name in names or QUESTIONS:
-        print(f"\n{name}: {(import_module(f'benchmarks.{name}').__doc__ or '').splitlines()[0]}", flush=True)
-        for figure in import_module(f"benchmarks.{name}").run():
-            print(f"  {figure}", flush=True)
-            figures.append(figure)
+        # Each in a process of its own: Java takes its jars when it starts, and one question is not to warm up another.
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            figures += process.submit(answered, name).result()
     _keep(figures)
     short = [figure.name for figure in figures if figure.short]
     print(f"\n{len(figures)} figures, {len(short)} short of their target{': ' if short else ''}{', '.join(short)}")

@@ -1,10 +1,11 @@
-"""How a ratio is measured: both sides interleaved in one process, the best round of each."""
+"""How a ratio is measured: both sides interleaved in one process, the best round of each; a question is one process."""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,17 @@ class Figure:
         bound = f"at most {self.at_most:g}" if self.at_most is not None else bound
         told = f"  ({bound}: {'MISSED' if self.short else 'met'})" if bound else ""
         return f"{self.name:<58} {self.value:>10,.3g} {self.unit}{told}"
+
+
+def answered(name: str) -> list[Figure]:
+    """The figures of one question, printed as they come."""
+    question = import_module(f"benchmarks.{name}")
+    print(f"\n{name}: {(question.__doc__ or '').splitlines()[0]}", flush=True)
+    figures = []
+    for figure in question.run():
+        print(f"  {figure}", flush=True)
+        figures.append(figure)
+    return figures
 
 
 def best(rounds: int, **sides: Callable[[], Any]) -> dict[str, float]:

@@ -27,9 +27,10 @@ case "${1-}" in
   all)
     shift
     # By what a test needs (tests/conftest.py), so that a new folder is in the right part without being named here.
-    part kafka tests/integration "$@"
-    part spark tests --ignore=tests/integration -m "not faults and jvm" "$@"
-    part plain tests --ignore=tests/integration -m "not faults and not jvm" "$@"
+    # The tests of match go with those of Kafka, so that the two parts with Spark take about as long.
+    part kafka tests/integration tests/match "$@"
+    part spark tests --ignore=tests/integration --ignore=tests/match -m "not faults and jvm" "$@"
+    part plain tests --ignore=tests/integration --ignore=tests/match -m "not faults and not jvm" "$@"
     ;;
   fast)
     shift

@@ -195,7 +195,8 @@ class Messages:
     """The messages of a batch, and where the source stands after it.
 
     `records` is their number where it is known without the frame; `filtered` are lines that are no records. Messages
-    that are not `keyed` have no key of their own, and get the routing key for one. `topic` is where they came from.
+    that are not `keyed` have no key of their own, and get the routing key for one. `topic` is where they came from,
+    `taken` are the files, where they came from files.
     """
 
     frame: DataFrame
@@ -204,6 +205,7 @@ class Messages:
     keyed: bool = True
     after: dict[str, Any] = field(default_factory=dict)
     topic: str = ""
+    taken: tuple[SourceFile, ...] = ()
 
 
 def messages_of_rows(batch: Batch, names: Sequence[str], before: int, after: Mapping[str, Any]) -> Messages:

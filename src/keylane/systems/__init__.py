@@ -2,6 +2,7 @@
 
     endpoint  address -> endpoint: the interface of every system, and the registry by address scheme
     flow      what passes between the source and the target of a route
+    identity  whether a stream is still the one that a route began with
     streams   a stream as `verify` reads it, part by part
     files     files and folders of Parquet, JSON lines and CSV
     folders   a stream as a folder of lanes: the target of `route`

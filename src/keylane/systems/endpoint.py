@@ -256,6 +256,10 @@ class Endpoint:
         """Write messages, with key, value and maybe headers, to a stream beside this one, or to this, at least once."""
         self._lacks("be appended to")
 
+    def identity(self) -> str:
+        """What the system knows the stream by, beside its name; nothing where it has no such id, or does not say it."""
+        return ""
+
     def origin(self, known: Origin | None) -> Origin:
         """The stream as a target remembers its source; `known` is what the target remembers from runs before."""
         self._lacks("be the source of a route")

@@ -11,8 +11,8 @@ Who makes them: the endpoints (`systems.endpoint`). Who brings them together: `p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,11 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A source as a target remembers it: its address, the kind of its files, and which names of files count."""
+    """A source as a target remembers it: its address, the kind of its files, and which names of files count.
+
+    `id` is what the system knows the source by, beside its name: a topic that is made anew has another. It is empty
+    where the system did not report it, and None where it has no ids.
+    """
 
     address: str
     kind: str = ""
     pattern: str = ""
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +176,16 @@ class RowsFollowed:
     def messages(self, frame: DataFrame, last: Standing) -> Messages:
         """The rows of a batch as messages, in the order of what was taken."""
         from keylane.spark.messages import messages_of_rows
+        from keylane.systems.folders.folder import TakenFile
 
         taken = self.taken(frame)
-        after = {"taken_files": last.taken_files + len(taken)}
+        rows = self.rows(frame, taken, last)
+        after: dict[str, Any] = {"taken_files": last.taken_files + len(taken)}
         after["taken_bytes"] = last.taken_bytes + sum(file.size for file in taken)
-        return messages_of_rows(self.rows(frame, taken, last), self.names(taken), last.next_position, after)
+        counted = zip(taken, rows.records, strict=True)
+        after["taken"] = tuple(TakenFile(file.name, file.size, file.modified, n) for file, n in counted)
+        messages = messages_of_rows(rows, self.names(taken), last.next_position, after)
+        return replace(messages, taken=tuple(taken))
 
     def where(self) -> dict[str, Column]:
         """File and row."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
 from keylane.systems.endpoint import Endpoint
+from keylane.systems.identity import agreed_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +101,8 @@ class FilesEndpoint(Endpoint):
         from keylane.router import Router
         from keylane.systems.folders.target import known_origin, open_folder
 
-        origin = source.origin(known_origin(self.path))
+        known = known_origin(self.path)
+        origin = agreed_source(source.origin(known), known, run.say)
         # A source without files is of the kind that its system is.
         named = replace(origin, kind=origin.kind or source.address.system)
         return open_folder(self.path, Router(contract, lanes=lanes, stream=stream), named, run)

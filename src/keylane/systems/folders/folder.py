@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # What is recorded about a stream folder: its metadata, and one manifest for each batch. Values and their JSON only.
 
-FORMAT: Final = "keylane.folder/1"
+FORMAT: Final = "keylane.folder/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a target is for: one contract, its streams with their lane counts, one source."""
+    """What a target is for: one contract, its streams with their lane counts, one source.
+
+    `source_id` is what the source's system knows it by; nothing where it has no such id, or did not report it.
+    """
 
     contract: str
     epoch: int
@@ -85,6 +88,7 @@ class Head:
     source: str
     kind: str
     pattern: str
+    source_id: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -292,7 +296,10 @@ def hold(path: Path) -> Iterator[Target]:
 
 @contextmanager
 def open_target(path: Path, head: Head) -> Iterator[Target]:
-    """The target for this metadata, created if missing: locked, and of the same contract and source."""
+    """The target for this metadata, created if missing: locked, and of the same contract and source.
+
+    An id of the source that was not known when the target was made is added.
+    """
     _check_free(path)
     with hold_journal(path) as journal:
         target = Target(journal)
@@ -300,7 +307,9 @@ def open_target(path: Path, head: Head) -> Iterator[Target]:
         if known is None:
             target.begin(head)
         elif known != head:
-            raise _other(path, known, head)
+            if known.source_id or replace(known, source_id=head.source_id) != head:
+                raise _other(path, known, head)
+            target.begin(head)
         yield target
 
 

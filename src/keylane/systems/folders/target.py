@@ -44,7 +44,7 @@ _SHARED: Final = "on a cluster, source and target have to be on a file system th
 def known_origin(path: Path) -> Origin | None:
     """The source that a folder was routed from, by its metadata; None where there is no such target."""
     head = read_head(path)
-    return None if head is None else Origin(head.source, head.kind, head.pattern)
+    return None if head is None else Origin(head.source, head.kind, head.pattern, head.source_id)
 
 
 @contextmanager
@@ -52,7 +52,8 @@ def open_folder(path: Path, router: Router, origin: Origin, run: RunContext) -> 
     """The folder as a target for this contract and source, created if missing; locked and recovered."""
     contract, meta = router.contract, router.contract.metadata
     streams = {router.stream: router.lane_count, **contract.tiers}
-    head = Head(meta.name, meta.epoch, contract.fingerprint, streams, origin.address, origin.kind, origin.pattern)
+    named = (origin.address, origin.kind, origin.pattern, origin.id or "")
+    head = Head(meta.name, meta.epoch, contract.fingerprint, streams, *named)
     with open_target(path, head) as held:
         before = held.recover() or Manifest.before_all(head)
         yield FolderTarget(held, router, origin, run, before, before)

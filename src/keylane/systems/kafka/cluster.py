@@ -55,6 +55,8 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
 PERMANENT: Final = frozenset(WORDS) - {
     *("_RESOLVE", "_SSL", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC"),
 }
+#: A topic that does not exist, or that a broker does not know yet.
+MISSING: Final = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
 IS_IT_RUNNING: Final = "is it running, and is this its port?"
 _UNREACHED: Final = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_TIMED_OUT_QUEUE")
 
@@ -104,6 +106,36 @@ class KafkaCluster:
             time.sleep(pause)
             counts |= {topic: self.lanes_now(topic) for topic, lanes in counts.items() if not lanes}
         return counts
+
+    def topic_ids(self, topics: Sequence[str], seconds: float = ANSWER_SECONDS) -> dict[str, str]:
+        """The id of each topic that there is, which one that is made anew does not share.
+
+        Empty where the cluster reports none. A topic that does not exist is not in the result. Brokers that do not
+        answer are waited for.
+        """
+        ids: dict[str, str] = {}
+        until = time.monotonic() + seconds
+        for pause in (0.0, *PAUSES):
+            time.sleep(pause)
+            ids |= self._topic_ids([topic for topic in topics if topic not in ids], max(1.0, until - time.monotonic()))
+            if len(ids) == len(topics):
+                break
+        return ids
+
+    def _topic_ids(self, topics: Sequence[str], seconds: float) -> dict[str, str]:
+        from confluent_kafka import KafkaException, TopicCollection
+
+        ids = {}
+        asked = self.admin.describe_topics(TopicCollection(list(topics)), request_timeout=seconds)
+        for topic, answer in asked.items():
+            try:
+                ids[topic] = _id_text(answer.result(seconds + TURN_SECONDS).topic_id)
+            except KafkaException as error:
+                if _name(error) not in MISSING:
+                    raise explained(error, self.access.brokers, self.listener) from None
+            except TimeoutError:
+                raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
+        return ids
 
     def create(self, topic: str, lanes: int) -> None:
         """Create a topic with the cluster's default settings; an existing one is left as it is."""
@@ -205,6 +237,13 @@ def open_cluster(access: KafkaAccess) -> Iterator[KafkaCluster]:
     listener = Listener()
     settings = access.librdkafka(error_cb=listener, **{"allow.auto.create.topics": False})
     yield KafkaCluster(access, AdminClient(settings), listener)
+
+
+def _id_text(uuid: Any) -> str:
+    """128 bits as hexadecimal digits; nothing where they are all zero, as brokers without ids send them."""
+    halves = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
+    text = "".join(f"{half & (2**64 - 1):016x}" for half in halves)
+    return text if text.strip("0") else ""
 
 
 def explained(error: Any, who: str, listener: Listener | None = None) -> BrokerError:

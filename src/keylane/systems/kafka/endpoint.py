@@ -68,11 +68,18 @@ class KafkaEndpoint(Endpoint):
 
         return fields_for(fields, self.options)
 
-    def origin(self, known: Origin | None) -> Origin:  # noqa: ARG002  a topic is its address
-        """The address."""
+    def identity(self) -> str:
+        """The topic's id."""
+        from keylane.systems.kafka.cluster import open_cluster
+
+        with open_cluster(self.access) as cluster:
+            return cluster.topic_ids([self.address.name]).get(self.address.name, "")
+
+    def origin(self, known: Origin | None) -> Origin:  # noqa: ARG002  a topic is its address and its id
+        """The address, and the topic's id."""
         from keylane.systems.flow import Origin
 
-        return Origin(str(self.address))
+        return Origin(str(self.address), id=self.identity())
 
     def check_source(self, contract: Contract, target: Endpoint) -> None:
         """Refuse a topic that is not there: Spark reports it late, and in Java's words."""
@@ -94,11 +101,11 @@ class KafkaEndpoint(Endpoint):
 
         return kafka_session(run, self.options, self.access)
 
-    def follow(self, spark: SparkSession, contract: Contract, origin: Origin) -> Followed:  # noqa: ARG002  by address
+    def follow(self, spark: SparkSession, contract: Contract, origin: Origin) -> Followed:
         """The topic through Spark's connector."""
         from keylane.systems.kafka.follow import follow_topic
 
-        return follow_topic(spark, contract, self.access, self.address.name, self.options)
+        return follow_topic(spark, contract, self.access, self.address, origin.id or "", self.options)
 
     def target(
         self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None

@@ -1,6 +1,7 @@
 """A topic as the source of a route, through Spark's connector: which records make a batch is in Spark's checkpoint.
 
-Its records are read as committed transactions left them, and are never skipped when they are gone. Into a folder, key,
+Its records are read as committed transactions left them, and are never skipped when they are gone; a topic that is made
+anew under the same name is refused, by its id, before a batch of it is committed. Into a folder, key,
 value, timestamp and headers are columns of the lanes, and each batch is read twice: once to count its
 records, so that the counts can be checked, and once to write it.
 """
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
+from keylane.systems.identity import source_made_anew
+from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.frames import message_columns
 
 if TYPE_CHECKING:
@@ -25,19 +28,40 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.spark.messages import Fields, Messages
     from keylane.spark.read_parquet import Batch, SourceFile
-    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.flow import Standing
     from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.kafka.cluster import KafkaCluster
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
 
 
 def follow_topic(
-    spark: SparkSession, contract: Contract, access: KafkaAccess, topic: str, options: StreamOptions
+    spark: SparkSession, contract: Contract, access: KafkaAccess, address: Address, known: str, options: StreamOptions
 ) -> TopicFollowed:
-    """Follow a topic."""
+    """Follow a topic, for as long as it has the known id; that is nothing where the cluster reports none."""
     fields, unread = fields_of(contract, options)
-    return TopicFollowed(spark, access, topic, fields, unread, options.start, options.max_records)
+    by = (options.start, options.max_records)
+    with open_cluster(access) as cluster:
+        source = SameTopic(cluster, address, known, options.try_seconds)
+        return TopicFollowed(spark, access, address.name, fields, unread, *by, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class SameTopic:
+    """The topic that a route began with."""
+
+    cluster: KafkaCluster
+    address: Address
+    known: str
+    seconds: float
+
+    def check(self) -> None:
+        """Refuse a topic that was made anew, or deleted, under the same name."""
+        if self.known:
+            now = self.cluster.topic_ids([self.address.name], self.seconds).get(self.address.name)
+            if now not in {"", self.known}:
+                raise source_made_anew(str(self.address), self.known, now or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +76,7 @@ class TopicFollowed:
     start: str = "earliest"
     max_records: int = 1_000_000
     counted: str | None = None
+    source: SameTopic | None = None
 
     def stream(self) -> DataFrame:
         """The topic as the connector reads it: one task for each partition."""
@@ -94,8 +119,10 @@ class TopicFollowed:
 
         return topic_position(self.topic)
 
-    def check_unchanged(self, taken: Sequence[SourceFile]) -> None:
-        """The records of a topic do not change."""
+    def check_unchanged(self, taken: Sequence[SourceFile]) -> None:  # noqa: ARG002  all of it or nothing
+        """The records of a topic do not change, as long as it is the same topic."""
+        if self.source is not None:
+            self.source.check()
 
 
 def starting(text: str, topic: str) -> dict[str, str]:

@@ -17,31 +17,36 @@ from __future__ import annotations
 import hashlib
 import re
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
-from keylane.errors import TargetError
+from keylane.errors import DataError, TargetError
 from keylane.records import Parked
 from keylane.systems.atomic import write_json
-from keylane.systems.folders.folder import Counts
-from keylane.systems.journal import OWN, hold_journal, last_document, read_document
+from keylane.systems.folders.folder import Counts, TakenFile
+from keylane.systems.journal import OWN, documents, hold_journal, last_document, read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from keylane.spark.read_parquet import SourceFile
     from keylane.systems.atomic import Lock
     from keylane.systems.journal import Journal
 
-FORMAT: Final = "keylane.kafka-route/1"
+FORMAT: Final = "keylane.kafka-route/2"
 #: Each is cumulative or needed only until its batch is done; the others are kept for inspection.
 KEPT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class RouteHead:
-    """What a route is: one contract, one source, one target. `topics` are in the order of their slots."""
+    """What a route is: one contract, one source, one target. `topics` are in the order of their slots.
+
+    `source_id` and `topic_ids` are what the systems know source and topics by, that of the dead letters included;
+    nothing where a system has no such id, or did not report it.
+    """
 
     contract: str
     epoch: int
@@ -53,13 +58,16 @@ class RouteHead:
     pattern: str = ""
     value: str = ""
     route: str = ""
+    source_id: str = ""
+    topic_ids: dict[str, str] = field(default_factory=dict)
 
     def differences(self, other: RouteHead) -> list[str]:
-        """What differs: this one's value, then the other's. Lane counts are not compared here."""
+        """What differs: this one's value, then the other's. Lane counts and ids are not compared here."""
         return [
             f"{f.name}: {getattr(self, f.name)} here, {getattr(other, f.name)} given"
             for f in fields(self)
-            if f.name not in {"route", "topics"} and getattr(self, f.name) != getattr(other, f.name)
+            if f.name not in {"route", "topics", "source_id", "topic_ids"}
+            and getattr(self, f.name) != getattr(other, f.name)
         ]
 
 
@@ -68,7 +76,8 @@ class BatchPlan:
     """What a batch is, beside its records: lane counts, writers (0: one for each source partition), keys it sets aside.
 
     `dead` is the topic of its dead letters, and `offsets` are those in Spark's checkpoint. `attempt` counts the
-    attempts of a batch that is written at least once; those of the others do not differ.
+    attempts of a batch that is written at least once; those of the others do not differ. `taken` are the files that
+    it is made of, as they were then; a topic has none.
     """
 
     batch: int
@@ -80,16 +89,22 @@ class BatchPlan:
     dead: str = ""
     offsets: str = ""
     attempt: int = 0
+    taken: tuple[TakenFile, ...] = ()
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """Read it."""
-        return cls(**{**document, "parked": tuple(Parked(**key) for key in document["parked"])})
+        parked, taken = (document[name] for name in ("parked", "taken"))
+        parts = {"parked": tuple(Parked(**key) for key in parked), "taken": tuple(TakenFile(**one) for one in taken)}
+        return cls(**{**document, **parts})
 
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """The result of a batch, and of all batches up to it. `lanes` are records by topic and lane, of all batches."""
+    """The result of a batch, and of all batches up to it. `lanes` are records by topic and lane, of all batches.
+
+    `taken` are the files of this batch; a topic has none.
+    """
 
     batch: int
     query: str
@@ -102,6 +117,7 @@ class BatchDone:
     taken_bytes: int = 0
     schema: str = ""
     offsets: str = ""
+    taken: tuple[TakenFile, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -110,7 +126,8 @@ class BatchDone:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """The inverse of `as_json`."""
-        return cls(**{**document, **{name: Counts.from_json(document[name]) for name in ("counts", "total")}})
+        counts = {name: Counts.from_json(document[name]) for name in ("counts", "total")}
+        return cls(**{**document, **counts, "taken": tuple(TakenFile(**one) for one in document["taken"])})
 
     @classmethod
     def before_all(cls, head: RouteHead) -> Self:
@@ -152,6 +169,11 @@ class RouteState:
     def last(self) -> BatchDone:
         """The last batch that is done."""
         return read_last(self.path, self.head)
+
+    def taken(self) -> Iterator[TakenFile]:
+        """The source files of the batches that are done and kept, oldest first."""
+        for done in documents(self.path, "done"):
+            yield from BatchDone.from_json(done).taken
 
     def write_done(self, done: BatchDone) -> None:
         """Write the result of a batch, and remove what is not needed any more."""
@@ -212,7 +234,11 @@ def _agreed(path: Path, new: RouteHead) -> RouteHead:
     if differences := head.differences(new):
         hint = "another --state, or the contract and addresses that this one was made with"
         raise TargetError.of(f"{path.parent.parent} belongs to another route", got="; ".join(differences), hint=hint)
-    return head
+    # Ids that were not known before are: they were compared where the cluster was asked for them.
+    agreed = replace(head, source_id=new.source_id, topic_ids=new.topic_ids)
+    if agreed != head:
+        write_json(path, {"format": FORMAT, **asdict(agreed)})
+    return agreed
 
 
 def read_head(path: Path) -> RouteHead | None:
@@ -230,6 +256,20 @@ def read_last(path: Path, head: RouteHead) -> BatchDone:
 def last_planned(path: Path) -> int:
     """The last batch that has a plan, without the lock; -1 when there is none."""
     return last_document(path, "plans")[0]
+
+
+def check_planned(plan: BatchPlan, files: Sequence[SourceFile]) -> None:
+    """Refuse to repeat a batch whose files have changed since its plan: what was sent of it is of the files then."""
+    now = {file.name: (file.size, file.modified) for file in files}
+    for one in plan.taken:
+        if now.get(one.name) != (one.size, one.modified):
+            got = "{} bytes of {}".format(*now[one.name]) if one.name in now else "gone"
+            raise DataError.of(
+                f"{one.name} has changed since batch {plan.batch} was begun, and part of that batch may be written",
+                got=got,
+                allowed=f"{one.size} bytes of {one.modified}",
+                hint="restore the file with its time of change, or start a new route into new topics",
+            )
 
 
 def state_name(contract: str, target: str) -> str:

@@ -17,10 +17,11 @@ from keylane.errors import CountError
 from keylane.router import Router
 from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
 from keylane.systems.folders.folder import Counts
+from keylane.systems.identity import agreed_source
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, dead_topic
-from keylane.systems.kafka.state import BatchPlan, RouteHead, open_state, read_head, state_name
-from keylane.systems.kafka.topics import Topics, agreed_lanes
+from keylane.systems.kafka.state import BatchPlan, RouteHead, check_planned, open_state, read_head, state_name
+from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from keylane.spark.messages import Messages
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.flow import Followed
+    from keylane.systems.folders.folder import TakenFile
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.kafka.state import BatchDone, RouteState
@@ -59,10 +61,15 @@ def open_topics(
     name = state_name(contract.metadata.name, str(target))
     path = Path(options.state or Path("keylane-state") / name).absolute()
     with open_cluster(access) as cluster:
-        counts = agreed_lanes(cluster, contract, target, options, lanes, read_head(path))
+        known = read_head(path)
+        before = None if known is None else Origin(known.source, known.kind, known.pattern, known.source_id)
+        origin = agreed_source(origin, before, run.say)
+        counts = agreed_lanes(cluster, contract, target, options, lanes, known)
+        ids = agreed_ids(cluster, target, options, counts, known, run.say)
         router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)
         meta, by = contract.metadata, (origin.kind, origin.pattern, options.value or "")
         head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
+        head = replace(head, source_id=origin.id or "", topic_ids=ids)
         with open_state(path, head) as state:
             last = state.last()
             yield KafkaTarget(router, origin, target, options, cluster, state, run, last, last, state.parked())
@@ -92,6 +99,10 @@ class KafkaTarget(RouteTarget):
         """The number of the last batch, and the query that made it."""
         return self.last.batch, self.last.query
 
+    def taken(self) -> Iterator[TakenFile]:
+        """The source files of the batches that are kept, oldest first."""
+        return self.state.taken()
+
     def begin(self, spark: SparkSession, source: Followed) -> None:
         """Take the source, and determine the number of writers.
 
@@ -104,6 +115,7 @@ class KafkaTarget(RouteTarget):
             {self.router.stream: self.target.name, **{tier: tier for tier in self.router.contract.tiers}},
             options.dead_letters or dead_topic(self.target.name),
             head.topics,
+            head.topic_ids,
             self.router.contract.spec.lanes,
             options.writers or some,
             options.delivery == "exactly-once",
@@ -124,16 +136,21 @@ class KafkaTarget(RouteTarget):
             return
         with active_session_kept():
             began = time.monotonic()
+            self.topics.check_same()
             messages = self.source.messages(frame, self.last)
             plan = self.state.plan(batch)
             if plan is None:
+                # What is found here is found before anything is sent, and the batch can be made again.
+                self.source.check_unchanged(messages.taken)
                 plan = self._planned(batch, messages, offsets)
             else:
                 self.state.check_same(batch, offsets)
+                check_planned(plan, messages.taken)
                 self.topics.check_memory(plan)
             self.run.probe("planned", batch)
             written = retried(lambda: self._written(plan, messages), batch, self.topics.try_seconds, self.run)
             self.run.probe("written", batch)
+            self.source.check_unchanged(messages.taken)
             self._finish(self._done(plan, messages, written), plan, began)
 
     def result(self, source: str, *, stopped: bool) -> Routed:
@@ -173,6 +190,7 @@ class KafkaTarget(RouteTarget):
             parked = newly_parked(decided(messages.frame, self.router), self.parked)
         topics = self.topics
         plan = BatchPlan(batch, lanes, topics.writers, time.time(), parked, topics.exactly_once, topics.dead, offsets)
+        plan = replace(plan, taken=messages.after.get("taken", ()))
         self.state.write_plan(plan)
         return plan
 

@@ -2,7 +2,8 @@
 
 A route keeps the lane counts it began with. At the start of each new batch they are compared with the topics as they
 are: fewer lanes are an error, more lanes end the route between two batches, or, with `--on-growth keep`, are left
-empty. A route never changes its count by itself: that would break the order of keys.
+empty. A route never changes its count by itself: that would break the order of keys. A topic that was made anew under
+its name is refused by its id: what the route wrote is gone with the first, and which batches are there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keylane.errors import BrokerError, LaneCountError, TargetError
+from keylane.systems.identity import agreed_topic_ids, target_made_anew
 from keylane.systems.kafka.headers import dead_topic
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class Topics:
     streams: dict[str, str]
     dead: str
     began: Mapping[str, int]
+    ids: Mapping[str, str]
     promised: Any
     writers: int
     exactly_once: bool
@@ -56,6 +59,14 @@ class Topics:
             if now[topic] > began:
                 say(f"{topic} has {now[topic]} lanes now; the route keeps the {began} it began with")
         return {**self.began, **{topic: now[topic] for topic in self.for_dead}}
+
+    def check_same(self) -> None:
+        """Refuse to go on when a topic was made anew, or deleted, under the same name."""
+        known = {topic: id_ for topic in (*self.began, *self.for_dead) if (id_ := self.ids.get(topic))}
+        now = self.cluster.topic_ids(list(known), self.try_seconds) if known else {}
+        for topic, id_ in known.items():
+            if now.get(topic) not in {"", id_}:
+                raise target_made_anew(topic, id_, now.get(topic, ""))
 
     @property
     def for_dead(self) -> list[str]:
@@ -89,10 +100,27 @@ def agreed_lanes(
         wanted = {topic: known.topics.get(topic, lanes) for topic, lanes in wanted.items()}
     dead = options.dead_letters or dead_topic(target.name)
     there = cluster.lanes([*wanted, dead])
+    for topic in wanted if options.on_poison == "stop" else there:
+        if not there[topic] and known is not None and known.topic_ids.get(topic):
+            raise target_made_anew(topic, known.topic_ids[topic], "")
     if options.on_poison != "stop" and not there[dead]:
         # No order is kept there, so one lane is enough.
         _created(cluster, dead, 1, options)
     return {topic: _agreed(cluster, topic, lanes, there[topic], options) for topic, lanes in wanted.items()}
+
+
+def agreed_ids(
+    cluster: KafkaCluster,
+    target: Address,
+    options: StreamOptions,
+    lanes: Mapping[str, int],
+    known: RouteHead | None,
+    say: Callable[[str], None],
+) -> dict[str, str]:
+    """The id of each topic of a route, that of the dead letters included; one that was made anew is refused."""
+    dead = [] if options.on_poison == "stop" else [options.dead_letters or dead_topic(target.name)]
+    now = cluster.topic_ids([*lanes, *dead])
+    return agreed_topic_ids({} if known is None else known.topic_ids, now, say)
 
 
 def _agreed(cluster: KafkaCluster, topic: str, wanted: int | None, there: int, options: StreamOptions) -> int:

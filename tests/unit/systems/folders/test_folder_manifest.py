@@ -28,7 +28,7 @@ def test_counts_as_json() -> None:
 def test_a_head_and_its_json() -> None:
     written = json.loads(json.dumps(HEAD.as_json()))
     assert Head.from_json(written) == HEAD
-    with pytest.raises(TargetError, match=r"another format: got 'keylane.folder/9'; allowed: keylane.folder/1"):
+    with pytest.raises(TargetError, match=r"another format: got 'keylane.folder/9'; allowed: keylane.folder/2"):
         Head.from_json({**written, "format": "keylane.folder/9"})
     with pytest.raises(TargetError, match="another form"):
         Head.from_json({})

@@ -4,6 +4,7 @@
     encode       a value -> bytes, by the encodings of the contract
     columns      the same for Arrow columns, with malformed values marked instead of raised
     cells        latitude and longitude -> home cell -> routing key, for contracts with a `geo` section
+    json_object  which texts are JSON objects, and their fields
     read         the fields of a contract's key, and its time window -> base key and routing key
 
 The base key is the fields alone; hot keys and tables are looked up by it. The routing key adds the window, and

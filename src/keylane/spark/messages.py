@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType, VariantType
 
 from keylane.contract.fields import TIME
 from keylane.errors import UsageError
@@ -28,6 +28,7 @@ from keylane.records import Reason
 from keylane.spark.frames import route
 from keylane.spark.hashes import arrow_udf
 from keylane.spark.keys import TYPES, column_named
+from keylane.spark.read_lines import one_object
 from keylane.spark.read_parquet import (
     LINE,
     MALFORMED,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from keylane.contract.fields import FieldSpec
+    from keylane.contract.fields import FieldKind, FieldSpec
     from keylane.contract.model import Contract
     from keylane.router import Router
 
@@ -134,7 +135,6 @@ def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataF
 
 #: The magic byte and the schema's number, which a registry's serializers put before a value.
 _HEADER_BYTES: Final = 5
-_CORRUPT: Final = "keylane_corrupt"
 
 
 def from_message(fields: FieldSpec) -> dict[str, Column]:
@@ -168,15 +168,31 @@ def from_text(fields: FieldSpec) -> Fields:
 
 
 def from_json(fields: FieldSpec) -> Fields:
-    """Only the named fields are parsed. A null value is a tombstone: its fields are null, and it can be read."""
+    """Only the named fields are parsed. A null value is a tombstone: its fields are null, and it can be read.
+
+    A value is one JSON object and nothing behind it. `systems.kafka.values` reads the same without Spark: what one of
+    them takes, the other takes.
+    """
     headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))
     body = F.when(headed, F.substr("value", F.lit(_HEADER_BYTES + 1))).otherwise(F.col("value")).cast("string")
-    # A record whose parse fails has its text in the extra column; a field that is absent is only null.
-    types = {name: TYPES[fields.kind(name)] for name in fields.of_value} | {_CORRUPT: StringType()}
-    shape = StructType([StructField(name, kind) for name, kind in types.items()])
-    found = F.from_json(body, shape, {"columnNameOfCorruptRecord": _CORRUPT})
-    unread = F.col("value").isNotNull() & (found.isNull() | found[_CORRUPT].isNotNull())
-    return {name: found[name] for name in fields.of_value}, unread
+    # A variant has the type that was written: as text, `1e400` and `"Infinity"` would be one key.
+    shape = StructType([StructField(name, VariantType()) for name in fields.of_value])
+    record, sound = one_object(body, shape)
+    for name in fields.of_value:
+        fits = F.schema_of_variant(record[name]).rlike(_WRITTEN_AS[fields.kind(name)])
+        sound = sound & F.coalesce(fits, F.lit(True))
+    found = {name: F.try_variant_get(record[name], "$", _READ_AS[fields.kind(name)]) for name in fields.of_value}
+    return found, F.col("value").isNotNull() & ~F.coalesce(sound, F.lit(False))
+
+
+_READ_AS: Final[dict[FieldKind, str]] = {"text": "string", "integer": "bigint", "degrees": "double", "flag": "boolean"}
+#: What each may be written as, and null: a text as a text, or as a whole number of 64 bits.
+_WRITTEN_AS: Final[dict[FieldKind, str]] = {
+    "text": "^(STRING|BIGINT|VOID)$",
+    "integer": "^(BIGINT|VOID)$",
+    "degrees": r"^(DOUBLE|BIGINT|DECIMAL\(\d+,\d+\)|VOID)$",
+    "flag": "^(BOOLEAN|VOID)$",
+}
 
 
 def from_decoder(fields: FieldSpec, decode: Callable[[pa.Array], pa.Array], unread: str) -> Fields:

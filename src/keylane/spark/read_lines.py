@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from keylane.errors import DataError
+from keylane.keys.json_object import HALF_CHARACTER, MOST_DIGITS, MOST_LEVELS
 from keylane.spark.read_parquet import (
     LINE,
     MALFORMED,
@@ -43,9 +44,14 @@ if TYPE_CHECKING:
 
     from keylane.spark.read_parquet import SourceFile
 
-#: An escape of half a character: Spark would replace it by a question mark, and the key would be another.
-_HIGH, _LOW = r"\\u[dD][89aAbB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_HALF_CHARACTER: Final = rf"(?<!\\)(?:\\\\)*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
+#: Strict JSON, within the bounds of `keys.json_object`; one more level for what is put around it.
+_JSON: Final = {
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+    "maxNestingDepth": str(MOST_LEVELS + 1),
+    "maxNumLen": str(MOST_DIGITS),
+    "maxStringLen": str(2**31 - 1),
+}
 _CORRUPT: Final = "keylane_corrupt"
 _CSV: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "escape": '"'}
 _HEADER_BYTES: Final = 1 << 20
@@ -75,20 +81,34 @@ def read_json(
     """
     schema = _fields(needed) if only else _json_schema(spark, files, known, needed)
     lines = _numbered(spark, files, header=False)
-    # In brackets, so that a second object on the line, or anything else after the first, is seen.
-    whole = F.from_json(F.concat(F.lit("["), F.col(LINE), F.lit("]")), ArrayType(schema))
-    parsed = lines.frame.select("*", whole.alias("keylane_record"))
-    record = F.get("keylane_record", F.lit(0))
-    sound = (
-        F.is_valid_utf8(LINE)
-        & F.ltrim(LINE).startswith("{")
-        & (F.size("keylane_record") == 1)
-        & record.isNotNull()
-        & ~F.col(LINE).rlike(_HALF_CHARACTER)
-    )
+    found, sound = one_object(F.col(LINE), schema)
+    parsed = lines.frame.select("*", found.alias("keylane_record"), sound.alias("keylane_sound"))
+    record, sound = F.col("keylane_record"), F.col("keylane_sound")
     columns = [record[field.name].alias(field.name) for field in schema.fields]
-    frame = parsed.select(LINE, PLACE, (~F.coalesce(sound, F.lit(False))).alias(MALFORMED), *columns)
+    frame = parsed.select(LINE, PLACE, (~sound).alias(MALFORMED), *columns)
     return finished(frame, files, schema, lines.rows, lines.rows, before, filtered=lines.blank)
+
+
+def one_object(text: Column, shape: StructType) -> tuple[Column, Column]:
+    """The record that a text has, and whether the text is one JSON object with nothing behind it.
+
+    Spark's parser ends where the object does. In brackets it meets a second object; in an object it meets a closing
+    bracket: only what has nothing behind it passes both. Half a character would become a question mark.
+    """
+    several = F.from_json(F.concat(F.lit("["), text, F.lit("]")), ArrayType(shape), _JSON)
+    inside = F.from_json(
+        F.concat(F.lit('{"v":'), text, F.lit("}")), StructType([StructField("v", StructType())]), _JSON
+    )
+    record = F.get(several, F.lit(0))
+    sound = (
+        F.is_valid_utf8(text)
+        & F.ltrim(text, F.lit(" \t\r\n")).startswith("{")
+        & (F.size(several) == 1)
+        & record.isNotNull()
+        & (~F.contains(text, F.lit("]")) | inside["v"].isNotNull())
+        & ~(F.contains(text, F.lit("\\u")) & text.rlike(HALF_CHARACTER))
+    )
+    return record, F.coalesce(sound, F.lit(False))
 
 
 def read_csv(
@@ -141,7 +161,7 @@ def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
 
     One such record would otherwise stop all others. Of two values of one name the last counts, as in most parsers.
     """
-    reader: Any = spark.read.option("columnNameOfCorruptRecord", _CORRUPT)
+    reader: Any = spark.read.options(columnNameOfCorruptRecord=_CORRUPT, **_JSON)
     lines: Any = spark.read.text(addresses)
     strings = getattr(lines._jdf, "as")(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
     inferred = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from keylane.errors import DataError, TargetError
+from keylane.keys.json_object import read_object
 from keylane.records import Reason
 from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
 from keylane.systems.folders.folder import DEAD, read_head, read_manifests
@@ -185,10 +186,9 @@ def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array
 
 def _object(text: bytes | None) -> dict[str, Any]:
     try:
-        value = json.loads(text or b"")
+        return read_object(text or b"")
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _column(values: list[Any]) -> pa.Array:

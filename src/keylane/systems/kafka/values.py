@@ -14,6 +14,7 @@ import json
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ from pyarrow import json as arrow_json
 
 from keylane.contract.fields import TIME
 from keylane.errors import DataError, MissingExtraError, UnknownNameError, UsageError
+from keylane.keys.json_object import FractionText, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -365,15 +367,6 @@ FORMS: Final = ("json", "utf8", "avro", "protobuf")
 _LONGS: Final = range(-(2**63), 2**63)
 
 
-class _Written(str):
-    """A number with a fraction, as it is written: text where text is wanted, and still a number."""
-
-    __slots__ = ()
-
-
-_DECODER: Final = json.JSONDecoder(parse_float=_Written)
-
-
 @dataclass(frozen=True, slots=True)
 class TopicFields:
     """Reads the fields of a spec out of messages, as Arrow columns; values by their form, or by a schema."""
@@ -466,18 +459,29 @@ def _json(values: pa.Array, fields: FieldSpec) -> list[pa.Array]:
     return [pa.array([row[n] for row in rows], _ARROW[fields.kind(name)]) for n, name in enumerate(fields.of_value)]
 
 
+#: What Arrow is given at once: values within these are within all bounds of `keys.json_object`.
+_SHORT, _FEW_BRACKETS = 1000, 100
+
+
 def _json_at_once(values: pa.Array, fields: FieldSpec) -> list[pa.Array] | None:
-    """All values as lines of one text, which Arrow parses; None unless each is an object on one line, as most are."""
-    plain = values.null_count == 0 and len(values) > 0
-    if not plain or not pc.all(pc.equal(pc.binary_slice(values, 0, 1), b"{")).as_py():
+    """All values as lines of one text, which Arrow parses; None unless each looks like an object on one line.
+
+    Arrow knows no lines, only objects one after the other. A brace that closes and then one that opens can stand only
+    between two objects. So where every line has braces at both ends, each holds whole objects; and as many objects as
+    lines are one in each. Without these braces one value could leave open what another closes.
+    """
+    if values.null_count or not len(values):
         return None
-    lines = values.to_pylist()
-    if any(b"\n" in line for line in lines):
+    try:
+        texts = values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return None
+    if not _are_plain(texts):
         return None
     names = fields.of_value
     schema = pa.schema([(name, _ARROW[fields.kind(name)]) for name in names])
     how = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    text = pa.py_buffer(b"\n".join(lines))
+    text = pa.py_buffer("\n".join(texts.to_pylist()).encode())
     try:
         options = arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 20, len(text) + 1))
         found = arrow_json.read_json(pa.BufferReader(text), options, how)
@@ -486,18 +490,27 @@ def _json_at_once(values: pa.Array, fields: FieldSpec) -> list[pa.Array] | None:
     return [found[name].combine_chunks() for name in names] if len(found) == len(values) else None
 
 
+def _are_plain(texts: pa.Array) -> bool:
+    """Whether each text has braces at both ends, is short and on one line, and has nothing that Arrow alone takes."""
+    brackets = pc.add(pc.count_substring(texts, "["), pc.count_substring(texts, "{"))
+    checks = (
+        pc.less_equal(pc.binary_length(texts), _SHORT),
+        pc.starts_with(texts, "{"),
+        pc.ends_with(texts, "}"),
+        pc.less_equal(brackets, _FEW_BRACKETS),
+        # A line's end, or a number that is none.
+        pc.invert(pc.match_substring_regex(texts, r"\n|[:,\[\s-][NI]")),
+    )
+    return all(pc.all(check).as_py() for check in checks)
+
+
 def _json_row(value: bytes | None, fields: FieldSpec) -> list[Any]:
     nothing: list[Any] = [None] * len(fields.of_value)
     if value is None:
         return nothing
     body = value[_HEADER:] if len(value) > _HEADER and value[0] == 0 else value
     try:
-        found, _ = _DECODER.raw_decode(body.decode().lstrip(" \t\r\n"))
-    except ValueError:
-        return nothing
-    if not isinstance(found, dict):
-        return nothing
-    try:
+        found = read_object(body)
         return [_TYPED[fields.kind(name)](found.get(name)) for name in fields.of_value]
     except ValueError:
         return nothing
@@ -512,14 +525,19 @@ def _whole(value: Any) -> int | None:
 def _float(value: Any) -> float | None:
     if value is None or isinstance(value, float):
         return value
-    if isinstance(value, int | _Written) and not isinstance(value, bool):
-        return float(value)
+    if isinstance(value, int | FractionText) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            return inf if int(value) > 0 else -inf
     raise ValueError(value)
 
 
 def _as_text(value: Any) -> str | None:
-    """As Spark has it: text as it is, anything else as it is written in JSON."""
-    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    """Text, or a whole number in its digits; as every client's serializer of text would write it."""
+    if value is None or (isinstance(value, str) and not isinstance(value, FractionText)):
+        return value
+    return str(_whole(value))
 
 
 def _flag(value: Any) -> bool | None:

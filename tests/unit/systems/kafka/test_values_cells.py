@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pyarrow as pa
 import pytest
 from tests.parity.cases.case import Case
@@ -40,10 +38,8 @@ def test_numbers_of_json_are_degrees() -> None:
 
 
 def test_text_and_truth_values_are_not_read_as_degrees() -> None:
-    *odd, nan = read(ODD)
-    assert odd == [[1.5, 2.0], [None, None], [None, None], [None, None]]
-    assert nan[0] is not None
-    assert math.isnan(nan[0])
+    # JSON has no NaN: the last is no JSON.
+    assert read(ODD) == [[1.5, 2.0], *[[None, None]] * 4]
 
 
 def test_a_place_is_not_read_out_of_a_key() -> None:

@@ -54,10 +54,10 @@ def test_json_is_read_at_once_and_one_by_one_alike(monkeypatch: pytest.MonkeyPat
     ("value", "text"),
     [
         (b'{"k": 7}', "7"),
-        (b'{"k": 1.50}', "1.50"),
-        (b'{"k": true}', "true"),
+        (b'{"k": 1.50}', None),
+        (b'{"k": true}', None),
         (b'{"k": "a", "k": "b"}', "b"),
-        (b'{"k": ["x",1]}', '["x",1]'),
+        (b'{"k": ["x",1]}', None),
         (b'{"k":\n"line"}', "line"),
         (b'\x00\x00\x00\x00\x07{"k": "headed"}', "headed"),
         (b"{broken", None),
@@ -74,7 +74,23 @@ def test_values_of_other_forms(value: bytes | None, text: str | None) -> None:
 
 
 def test_two_objects_in_one_value_do_not_shift_the_others() -> None:
-    assert read([b'{"k": "a"}{"k": "b"}', b'{"k": "c"}', b""], ["k"]) == [["a", "c", None]]
+    assert read([b'{"k": "a"}{"k": "b"}', b'{"k": "c"}', b""], ["k"]) == [[None, "c", None]]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b'{"a":', b'{"k":"x"}}', b'{"k":"y"}{"k":"z"}'],
+        [b'{"k":"a"', b'}{"k":"b"}', b'{"k":"c"}{"k":"d"}'],
+        [b'{"k":"a"}{"k":"b"}', b'{"k":', b'"c"}'],
+        [b'{"k":"a"}{"k":"b"}', b'{"k":"}', b'{"k":"c"}'],
+        [b'{"k":[}', b'{"x":1}]}', b'{"k":"c"}{"k":"d"}'],
+    ],
+)
+def test_what_one_value_leaves_open_no_other_closes(values: list[bytes]) -> None:
+    together = read(values, ["k"])
+    assert together == [[one for value in values for one in read([value], ["k"])[0]]]
+    assert together[0].count(None) >= 2
 
 
 def test_whole_numbers_are_numbers_and_nothing_else() -> None:

@@ -11,7 +11,7 @@ from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
-    from keylane.measure.identify import Identification
+    from keylane.measure.identify import Identification, Writer
 
 
 @click.command(short_help="Which client's partitioner wrote this data, and does a second writer disagree?")
@@ -85,5 +85,9 @@ def _headline(found: Identification) -> str:
         return f"unknown: the data does not say who wrote it ({of})"
     if found.verdict == "one-writer":
         return f"one writer: {found.writers[0].partitioner} ({of})"
-    parts = ", ".join(f"{w.partitioner or 'unexplained'} {w.share:.2%}" for w in found.writers)
+    parts = ", ".join(f"{_named(w)} {w.share:.2%}" for w in found.writers)
     return f"mixed writers: {parts} ({of})"
+
+
+def _named(writer: Writer) -> str:
+    return (writer.partitioner or "unexplained") + (f" on {writer.lanes} lanes" if writer.lanes else "")

@@ -52,7 +52,7 @@ class IdentifyDocument(Document):
     schema_: Literal["keylane.identify/1"] = "keylane.identify/1"
     verdict: Literal["one-writer", "mixed", "unknown"]
     writers: list[IdentifiedWriter] = Field(description="Largest share first; records that no rule explains come last.")
-    lanes: Annotated[int, Field(ge=0, le=100_000)]
+    lanes: Annotated[int, Field(ge=0, le=100_000, description="At least the highest lane seen, plus one.")]
     lanes_from: Literal["given", "proven", "seen"]
     rows: Count
     keyed_rows: Count

@@ -7,6 +7,10 @@ record in a thousand is found too. Shares come from `shares`.
 
 A wrong rule survives k distinct keys with a chance of n**-k: on 12 lanes ten keys leave 1.6e-11. When fewer keys than
 needed were seen, the answer is `unknown`, with the number that would do.
+
+The count that a writer placed by is one thing, the stream's lane count another: a record in lane 63 is proof of 64
+lanes, whatever all the others fit. So the answer's count is never below the highest lane seen, plus one, and writers
+that placed by fewer (before the stream grew) carry their own.
 """
 
 from __future__ import annotations
@@ -68,7 +72,7 @@ class Writer:
     fitting_keys: int = 0
     chance: float | None = None
     setting: str | None = None
-    #: The lane count this writer placed by, where it is not the one of the answer: the stream grew, or shrank.
+    #: The lane count this writer placed by, where it is not the one of the answer: written before the stream grew.
     lanes: int | None = None
 
 
@@ -136,6 +140,7 @@ def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
     if not writers:
         return _nothing(tally, _why_not(tally, pairs, thin, distinct), distinct)
     mixed = len(writers) > 1 or unexplained >= STRAY
+    writers = _settled(tally, writers)
     if unexplained >= STRAY:
         writers.append(Writer(None, unexplained))
     return Identification(
@@ -144,6 +149,30 @@ def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
         **_counts(tally, distinct),
         notes=tuple(_notes(tally, round(unexplained * tally.first.sum()), writers)),
     )
+
+
+def _settled(tally: Tally, writers: list[Writer]) -> list[Writer]:
+    """Settle the stream's lane count, now that all rows were read; writers keep theirs where it is another.
+
+    Lanes only ever grow, so of the counts that rules were proven with the largest is the stream's. A lane beyond even
+    that is one that no rule explains: it makes the stream as large as that lane, and no count of it proven.
+    """
+    if tally.given is not None:
+        return writers
+    counts = [writer.lanes or tally.lanes for writer in writers]
+    if max(counts) > tally.lanes:
+        tally.lanes, tally.lanes_from = max(counts), "proven"
+    _reach(tally)
+    return [
+        replace(writer, lanes=None if count == tally.lanes else count)
+        for writer, count in zip(writers, counts, strict=True)
+    ]
+
+
+def _reach(tally: Tally) -> None:
+    """Raise a lane count that the highest lane contradicts; then it is merely seen."""
+    if tally.given is None and tally.rows and tally.lanes <= tally.highest:
+        tally.lanes, tally.lanes_from = tally.highest + 1, "seen"
 
 
 def _first_look(tally: Tally, pairs: Rows, thin: Rows) -> tuple[list[Writer], float]:
@@ -237,6 +266,7 @@ def _counts(tally: Tally, distinct: int) -> dict[str, Any]:
 
 
 def _nothing(tally: Tally, notes: list[str], distinct: int = 0) -> Identification:
+    _reach(tally)
     return Identification("unknown", (), **_counts(tally, distinct), notes=tuple(notes))
 
 
@@ -271,7 +301,7 @@ def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str
     for writer in writers:
         if writer.lanes is not None:
             text = f"{writer.partitioner}: about {writer.share:.1%} was placed on {writer.lanes} lanes"
-            yield f"{text}: the stream had a different lane count then"
+            yield f"{text}: {_when(tally, writer.lanes)}"
     keys = sum(len(pc.unique(keys)) for keys, _ in tally.left)
     if strays and keys < FEW_KEYS:
         yield f"the unexplained rows are of {keys} key(s): a pin, a spread or another rule for hot keys?"
@@ -281,5 +311,14 @@ def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str
         yield f"about {strays} stray row(s) match no known rule"
     if tally.lanes_from == "proven":
         yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit as well"
-    if tally.lanes_from == "seen":
+    if tally.lanes_from == "seen" and all(writer.lanes for writer in writers if writer.partitioner):
+        yield f"a record is in lane {tally.highest}, so there are {tally.lanes} lanes or more; hint: --lanes N"
+    elif tally.lanes_from == "seen":
         yield f"lane count {tally.lanes} fits, but the sample does not prove it; hint: --lanes N"
+
+
+def _when(tally: Tally, lanes: int) -> str:
+    if lanes > tally.lanes:
+        return f"more than the {tally.lanes} of the stream; hint: look at --lanes"
+    now = f"{tally.lanes}{' or more' if tally.lanes_from == 'seen' else ''}"
+    return f"written before the stream grew to {now}, or by a producer that still has the old lane count"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import random
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -22,14 +23,67 @@ def lane(key: str, lanes: int) -> int:
     return found
 
 
-def ask(keys: list[str], lanes: list[int], count: int | None = None) -> Identification:
+def ask(keys: list[Any], lanes: list[int], count: int | None = None) -> Identification:
     return identify([pa.record_batch({"key": pa.array(keys), "lane": pa.array(lanes, pa.int32())})], count)
 
 
+def is_possible(found: Identification, lanes: list[int]) -> bool:
+    """Whether the lane count can be: the highest lane is one of them."""
+    return found.lanes > max(lanes)
+
+
 @pytest.mark.parametrize("stray", [12, 400], ids=["just beyond", "far beyond"])
-def test_one_row_on_a_lane_that_is_none_does_not_change_the_count(stray: int) -> None:
+def test_one_row_on_a_lane_beyond_does_not_hide_the_writer_and_is_never_outside_of_the_count(stray: int) -> None:
     found = ask(KEYS, [stray, *(lane(key, 12) for key in KEYS[1:])])
-    assert (found.verdict, found.lanes, found.lanes_from) == ("one-writer", 12, "proven")
+    (writer,) = found.writers
+    assert (found.verdict, found.lanes, found.lanes_from) == ("one-writer", stray + 1, "seen")
+    assert (writer.partitioner, writer.lanes) == ("kafka-java", 12)
+    assert any(f"a record is in lane {stray}" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("order", ["in time", "mixed", "by lane"])
+@pytest.mark.parametrize("old", [0.5, 0.9, 0.999, 0.1])
+def test_a_topic_that_grew_has_its_new_count_and_the_older_records_the_old_one(old: float, order: str) -> None:
+    keys = [f"m-{i % 9_000}" for i in range(24_000)]
+    lanes = [lane(key, 32 if i < old * 24_000 else 64) for i, key in enumerate(keys)]
+    pairs = list(zip(keys, lanes, strict=True))
+    if order == "mixed":
+        random.Random(5).shuffle(pairs)
+    elif order == "by lane":
+        pairs.sort(key=lambda pair: pair[1])
+    found = ask([key for key, _ in pairs], [at for _, at in pairs])
+    assert is_possible(found, lanes)
+    assert (found.lanes, {writer.partitioner for writer in found.writers} - {None}) == (64, {"kafka-java"})
+    shares = {writer.lanes or found.lanes: writer.share for writer in found.writers if writer.partitioner}
+    assert shares[32] == pytest.approx(old, abs=0.03)
+    (note,) = [note for note in found.notes if "was placed on" in note]
+    assert "was placed on 32 lanes: written before the stream grew to 64" in note
+
+
+def test_growth_after_the_rows_that_choose_the_rules_is_seen_too() -> None:
+    keys = [f"m-{i % 9_000}" for i in range(140_000)]
+    found = ask(keys, lanes := [lane(key, 32 if i < 120_000 else 64) for i, key in enumerate(keys)])
+    assert is_possible(found, lanes)
+    assert (found.lanes, found.lanes_from) == (64, "proven")
+    assert [writer.lanes for writer in found.writers] == [32, None]
+
+
+def test_a_lane_beyond_the_count_counts_though_its_records_have_no_key_or_no_rule() -> None:
+    keys: list[Any] = [*KEYS, None]
+    found = ask(keys, [*(lane(key, 12) for key in KEYS), 40])
+    assert (found.lanes, found.lanes_from, found.writers[0].lanes) == (41, "seen", 12)
+    unknown = ask(KEYS[:4], [0, 1, 2, 3]), ask([*KEYS[:4], *[None] * 3], [0, 1, 2, 3, 9, 9, 9])
+    assert [one.lanes for one in unknown] == [4, 10]
+
+
+def test_twin_without_the_last_look_at_the_highest_lane_a_count_is_proven_that_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("keylane.measure.identify._settled", lambda _tally, writers: writers)
+    lanes = [lane(key, 32 if i < 3_600 else 64) for i, key in enumerate(KEYS)]
+    found = ask(KEYS, lanes)
+    assert not is_possible(found, lanes)
+    assert found.lanes_from == "proven"
 
 
 @pytest.mark.parametrize(("grown", "at"), [(18, 2_000), (24, 2_000), (13, 3_600)])

@@ -53,7 +53,8 @@ def check(
     """Check that a stream keeps its contract, or that several are co-partitioned.
 
     One CONTRACT: the file, its golden examples, keys chosen by hand; with --data also lanes as promised and the
-    expectations. Two or more contracts, or two or more data sets: are they co-partitioned, and which is the odd one?
+    expectations, less what chance does to a sample of this size. Two or more contracts, or two or more data sets: are
+    they co-partitioned, and which is the odd one?
 
     \b
     keylane check payments.yaml
@@ -121,7 +122,8 @@ def _against(
 ) -> tuple[CheckedRows, list[Finding]]:
     from keylane.cli.progress import counted
     from keylane.contract.fields import fields_of
-    from keylane.documents.check import CheckedLane, CheckedRows
+    from keylane.documents.check import CheckedExpectation, CheckedLane, CheckedRows
+    from keylane.measure.chance import ALPHA
     from keylane.measure.conformance import keeps
     from keylane.records import Finding
     from keylane.router import Router
@@ -140,6 +142,19 @@ def _against(
         misplaced=kept.misplaced if column else None,
         unplaced=kept.unplaced,
         lanes=[CheckedLane(lane=i, records=int(n)) for i, n in enumerate(kept.per_lane)],
+        level=1 - ALPHA,
+        expectations=[
+            CheckedExpectation(
+                name=one.name,
+                got=one.got,
+                allowed=one.allowed,
+                judgement=one.judgement,
+                by_chance=round(one.by_chance, 6),
+                usual=one.usual,
+                chance=one.chance,
+            )
+            for one in kept.expectations
+        ],
     )
     return counts, findings
 

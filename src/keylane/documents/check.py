@@ -45,6 +45,20 @@ class CheckedLane(Document):
     records: Count
 
 
+class CheckedExpectation(Document):
+    """One expectation of the contract, and which part of what the sample shows is chance."""
+
+    name: Literal["max_over_mean", "max_key_share", "max_null_share", "min_distinct_keys"]
+    got: float = Field(ge=0)
+    allowed: float = Field(ge=0)
+    judgement: Literal["kept", "broken", "cannot-tell"] = Field(
+        description="Beyond the threshold and within chance: cannot-tell."
+    )
+    by_chance: float = Field(ge=0, description="Up to here a stream that keeps the expectation shows by chance.")
+    usual: float | None = Field(description="What an even stream of as many keys shows half of the time.")
+    chance: Share = Field(description="At most that of a stream that keeps the expectation to show this or worse.")
+
+
 class CheckedRows(Document):
     """What was counted of the data."""
 
@@ -52,6 +66,8 @@ class CheckedRows(Document):
     misplaced: Count | None = Field(description="Null where the data has no lanes.")
     unplaced: dict[Reason, AtLeastOne] = Field(description="Rows without a lane, by reason.")
     lanes: list[CheckedLane] = Field(min_length=1)
+    level: Share = Field(description="The level of by_chance: a stream that keeps its contract is broken more seldom.")
+    expectations: list[CheckedExpectation] = Field(description="Those that the contract has.")
 
 
 class CheckedFindings(Document):

@@ -81,6 +81,17 @@ def records_chance(fullest: int, records: int, lanes: int) -> float:
     return min(1.0, lanes * exp(_log_tail(fullest, records, 1 / lanes)))
 
 
+def tail_chance(least: int, tries: int, share: float) -> float:
+    """The chance that at least so many of `tries` fall where each falls with the chance `share`, to the last digit.
+
+    >>> round(tail_chance(8, 10, 0.5), 9), (45 + 10 + 1) / 2**10
+    (0.0546875, 0.0546875)
+    """
+    if least <= tries * share or least <= 0:
+        return 1.0
+    return exp(_log_tail(least, tries, share)) if share > 0 and least <= tries else 0.0
+
+
 def _log_tail(least: int, tries: int, chance: float) -> float:
     """Natural log of P(binomial >= least), for `least` above the mean: its first term times the sum of the ratios."""
     first = lgamma(tries + 1) - lgamma(least + 1) - lgamma(tries - least + 1)
@@ -164,7 +175,24 @@ def keys_chance(runs: Runs, loads: ArrayLike) -> NDArray[np.float64]:
     return np.minimum(1.0, lanes * np.exp(best))
 
 
-def _tilts(runs: Runs, lanes: int) -> NDArray[np.float64]:
+def share_chance(runs: Runs, load: float, share: float) -> float:
+    """A bound on the chance that one lane gets `load` when each key falls there with the chance `share`, alone.
+
+    The same bound as `keys_chance`, of one lane that need not be like the others.
+
+    >>> round(share_chance(Runs.of([1] * 6), 6, 1 / 3), 6), round(3**-6, 6)
+    (0.001372, 0.001372)
+    """
+    if load <= runs.total * share or load <= 0:
+        return 1.0
+    if share <= 0 or load > runs.total:
+        return 0.0
+    wide, tilts = runs.widened(), _tilts(runs, 1 / share)
+    growth = np.logaddexp(log1p(-share), np.outer(tilts, wide.records) + log(share)) @ wide.keys
+    return exp(float((growth - tilts * load).min(initial=0.0)))
+
+
+def _tilts(runs: Runs, lanes: float) -> NDArray[np.float64]:
     """Where to try the bound: from a quarter of a deviation up to where a typical key is all but certain."""
     if not runs.squares:
         return np.zeros(0)

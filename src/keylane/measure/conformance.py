@@ -1,8 +1,8 @@
 """Conformance of data to its contract: lanes as promised, expectations met; and the order scope of each record.
 
-One pass: every row is routed and its lane held against the promised one; the expectations are read off the counts.
-Memory grows with the number of distinct keys, never with the number of rows. Several data sets: `copartition`. Without
-data: `self_test`.
+One pass: every row is routed and its lane held against the promised one; the expectations are read off the counts,
+by `expectations`. Memory grows with the number of distinct keys, never with the number of rows. Several data sets:
+`copartition`. Without data: `self_test`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from keylane.batch_router import REASONS, Decided, decide
 from keylane.keys.arrow_bytes import as_binary, nulls_of
 from keylane.keys.columns import encode_column
-from keylane.measure.balance import max_over_mean
 from keylane.measure.evidence import lane_numbers
+from keylane.measure.expectations import Sample, judged
 from keylane.measure.self_test import collapse
 from keylane.records import Finding, Reason, Severity
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.batch_router import Decided
+    from keylane.measure.expectations import Expectation
     from keylane.placement.overrides import HotRule
     from keylane.router import Router
 
@@ -46,8 +47,10 @@ class Kept:
     examples: list[str] = field(default_factory=list)
     unplaced: dict[Reason, int] = field(default_factory=dict)
     per_lane: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: Rows of each key in each lane that the contract gives it; lane -1: by position, another stream's, or without one.
     keys: pa.Table | None = None
     pending: list[Any] = field(default_factory=list)
+    expectations: list[Expectation] = field(default_factory=list)
 
     def add(self, batch: pa.RecordBatch, lane_column: str | None) -> None:
         """Count one batch; its rows stand after those already counted."""
@@ -64,7 +67,7 @@ class Kept:
         for code, count in zip(*np.unique(decided.reason, return_counts=True), strict=True):
             if code >= 0:
                 self.unplaced[REASONS[code]] = self.unplaced.get(REASONS[code], 0) + int(count)
-        self._count_keys(decided.keys.base)
+        self._count_keys(decided)
 
     def _compare(self, decided: Decided, at: NDArray[np.int32]) -> None:
         """Hold the lanes in the data against the promised ones; tiers are other streams and have other lanes."""
@@ -74,18 +77,36 @@ class Kept:
         for row in wrong[: 3 - len(self.examples)]:
             self.examples.append(f"row {self.rows + row}: lane {at[row]}, promised {decided.lane[row]}")
 
-    def _count_keys(self, base: pa.Array) -> None:
-        counted = pc.value_counts(base.drop_null().cast(pa.large_binary()))
-        self.pending.append(pa.table({"key": counted.field(0), "n": counted.field(1)}))
+    def _count_keys(self, decided: Decided) -> None:
+        bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
+        rows = pa.table({"key": decided.keys.base, "lane": np.where(bound, decided.lane, -1).astype(np.int32)})
+        rows = rows.filter(rows["key"].is_valid()).set_column(0, "key", rows["key"].drop_null().cast(pa.large_binary()))
+        counted = rows.group_by(["key", "lane"]).aggregate([([], "count_all")])
+        self.pending.append(counted.rename_columns(["key", "lane", "n"]))
         if sum(len(table) for table in self.pending) > MERGE:
             self.merge()
 
     def merge(self) -> pa.Table:
         """Add up the piled key counts."""
         known = [self.keys] if self.keys is not None else []
-        table = pa.concat_tables([*known, *self.pending]).group_by("key").aggregate([("n", "sum")])
-        self.keys, self.pending = table.rename_columns(["key", "n"]), []
+        table = pa.concat_tables([*known, *self.pending]).group_by(["key", "lane"]).aggregate([("n", "sum")])
+        self.keys, self.pending = table.rename_columns(["key", "lane", "n"]), []
         return self.keys
+
+    def sample(self) -> Sample:
+        """What the expectations are held against."""
+        pairs = self.merge()
+        keys = pairs.group_by("key").aggregate([("n", "sum")])["n_sum"]
+        bound = pairs.filter(pc.greater_equal(pairs["lane"], 0))
+        return Sample(
+            self.rows,
+            len(keys),
+            pc.max(keys).as_py() or 0,
+            self.without_key,
+            self.per_lane,
+            bound["n"].to_numpy(),
+            bound["lane"].to_numpy().astype(np.int64),
+        )
 
 
 def _lanes_in(column: pa.Array, name: str) -> NDArray[np.int32]:
@@ -121,24 +142,15 @@ def _findings(kept: Kept) -> Iterator[Finding]:
 
 
 def _expectations(kept: Kept) -> Iterator[Finding]:
-    keys = kept.merge()
-    distinct, heaviest = len(keys), pc.max(keys["n"]).as_py() or 0
-    placed = kept.per_lane.sum()
-    used = int((kept.per_lane > 0).sum())
-    skew = max_over_mean(kept.per_lane)
-    expect = kept.router.contract.spec.expect
-    yield from _most("max_over_mean", skew, expect.max_over_mean, "the fullest lane holds {:.3f} times the mean")
-    yield from _most(
-        "max_key_share", heaviest / kept.rows, expect.max_key_share, "the heaviest key has {:.4f} of all rows"
-    )
-    yield from _most(
-        "max_null_share", kept.without_key / kept.rows, expect.max_null_share, "{:.4f} of all rows have no key"
-    )
-    if expect.min_distinct_keys is not None and distinct < expect.min_distinct_keys:
-        text = f"got {distinct} distinct keys; allowed: at least {expect.min_distinct_keys}"
-        yield Finding("error", "spec.expect.min_distinct_keys", text)
-    if placed and kept.router.partitioner.hash is not None:
-        yield from collapse("data", used, distinct, kept.router.lane_count)
+    sample = kept.sample()
+    kept.expectations = list(judged(kept.router.contract.spec.expect, sample))
+    for one in kept.expectations:
+        if one.judgement != "kept":
+            severity: Severity = "error" if one.judgement == "broken" else "warning"
+            yield Finding(severity, f"spec.expect.{one.name}", one.says)
+    if kept.per_lane.any() and kept.router.partitioner.hash is not None:
+        used = int((kept.per_lane > 0).sum())
+        yield from collapse("data", used, sample.distinct, kept.router.lane_count)
 
 
 def _without_key(decided: Decided) -> int:
@@ -146,11 +158,6 @@ def _without_key(decided: Decided) -> int:
     nulls = nulls_of(decided.keys.routing) & ~decided.keys.malformed
     empty = pc.binary_length(decided.keys.base).fill_null(1).to_numpy(zero_copy_only=False) == 0
     return int((nulls | empty).sum())
-
-
-def _most(name: str, got: float, allowed: float | None, text: str) -> Iterator[Finding]:
-    if allowed is not None and got > allowed:
-        yield Finding("error", f"spec.expect.{name}", f"{text.format(got)}; allowed: at most {allowed}")
 
 
 # Order scopes: the bytes that name what a contract keeps in order, for each record.

@@ -172,10 +172,31 @@ def test_data_of_another_writer_breaks_it(run: Run, contract_file: ContractFile,
     assert "hint: keylane identify" in found["findings"][0]["message"]
 
 
-def test_a_broken_expectation_ends_with_four(run: Run, contract_file: ContractFile, data_file: DataFile) -> None:
-    code, found = checked(run, contract_file(expect={"min_distinct_keys": 1_000}), "--data", data_file("a.parquet"))
+def test_a_broken_expectation_ends_with_four(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
+    parquet.write_table(
+        pa.table({"k": ["a", "b", "c"] * 400, "lane": [0] * 1_200}).drop(["lane"]), tmp_path / "a.parquet"
+    )
+    code, found = checked(run, contract_file(expect={"min_distinct_keys": 10}), "--data", tmp_path / "a.parquet")
     assert code == 4
-    assert wheres(found) == [("spec.expect.min_distinct_keys", "error")]
+    assert wheres(found)[0] == ("spec.expect.min_distinct_keys", "error")
+
+
+@pytest.mark.parametrize("rows", [1_000, 5])
+def test_what_chance_does_to_a_sample_breaks_no_expectation(
+    rows: int, run: Run, contract_file: ContractFile, tmp_path: Path
+) -> None:
+    parquet.write_table(pa.table({"k": [f"m-{i}" for i in range(rows)]}), tmp_path / "a.parquet")
+    expected = contract_file(lanes=64, expect={"max_over_mean": 1.3, "max_key_share": 0.02})
+    code, found = checked(run, expected, "--data", tmp_path / "a.parquet")
+    assert code == 0
+    assert ("spec.expect.max_over_mean", "warning") in wheres(found)
+    balance, _ = found["data"]["expectations"]
+    assert balance["got"] > 1.5
+    assert (balance["judgement"], found["data"]["level"]) == ("cannot-tell", 0.999)
+    assert balance["by_chance"] > balance["got"]
+    message = next(one["message"] for one in found["findings"] if one["where"] == "spec.expect.max_over_mean")
+    assert "by chance alone" in message
+    assert "more keys needed" in message
 
 
 def test_the_lane_column_may_have_another_name_or_be_missing(

@@ -18,7 +18,7 @@ from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.arrow_bytes import as_binary, nulls_of
 from keylane.keys.columns import encode_column
-from keylane.keys.read import BatchKeys, read_batch
+from keylane.keys.read import BatchKeys, absent_rows, column_at, read_batch
 from keylane.placement.keyless import keyless_lanes
 from keylane.placement.spread import by_sub_keys
 from keylane.records import REASON_CODES, Reason
@@ -232,13 +232,15 @@ def _lane_sets(spread: Spread, home: NDArray[np.int32], count: int) -> NDArray[A
 
 
 def _by_sub_key(state: Decided, field: str, rows: NDArray[np.intp], among: NDArray[Any]) -> None:
-    if field not in state.batch.schema.names:
-        state.refuse(rows, Reason.MISSING_FIELD)
+    if not len(rows):
         return
-    sub_keys, misfit = encode_column(state.batch.column(field), "utf8", field)
+    sub_keys, misfit = encode_column(column_at(state.batch, field), "utf8", field)
     sub_keys, bad = sub_keys.take(pa.array(rows)), misfit[rows]
     state.settle(rows, by_sub_keys(hash_batch(HASHES["murmur2"], sub_keys), among))
     state.refuse(rows[bad], Reason.MALFORMED_KEY)
+    absent = absent_rows(state.batch, field)
+    if absent is not None:
+        state.refuse(rows[absent[rows]], Reason.MISSING_FIELD)
 
 
 def _apply_table(router: Router, state: Decided, rows: NDArray[np.intp], base: pa.Array) -> None:

@@ -15,7 +15,7 @@ from keylane.geo.bits import cell_name
 from keylane.hashing.murmur2 import murmur2
 from keylane.keys.cells import cell_in, routing_key_of
 from keylane.keys.encode import encode, strip_registry_header
-from keylane.keys.read import record_reader
+from keylane.keys.read import record_reader, value_at
 from keylane.placement.fold import agreed_count, lanes_exist
 from keylane.placement.keyless import RULES
 from keylane.placement.overrides import compile_overrides, named_lanes
@@ -276,9 +276,7 @@ def _whole(position: Any) -> int:
 
 def sub_key_hash(record: Mapping[str, Any], field: str) -> int:
     """murmur2 of a sub-key's text; a null sub-key counts as the empty text."""
-    if field not in record:
-        raise UnplacedError(f"the record has no field {field!r}, its sub-key", Reason.MISSING_FIELD)
-    value = record[field]
+    value = value_at(record, field)
     return murmur2(b"" if value is None else encode(value, "utf8"))
 
 

@@ -83,7 +83,7 @@ def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
     dead = letters(target)
     assert [dead["a.jsonl", 55 + n]["original"] for n in range(len(BAD_JSON))] == BAD_JSON
     assert {dead["a.jsonl", 55 + n]["reason"] for n in range(len(BAD_JSON))} == {"malformed-record"}
-    assert dead["a.jsonl", 65]["reason"] == "null-key"
+    assert dead["a.jsonl", 65]["reason"] == "missing-field"
     assert dead["a.jsonl", 65]["original"] == b'{"n":3}'
     message = dead["a.jsonl", 64]["message"]
     assert message.isprintable()

@@ -92,9 +92,11 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(contract: Make)
         Router(contract()).lanes(batch(merchant=["a"], amount=[1]))
 
 
-def test_a_sub_key_column_that_is_not_there_is_the_reason_of_the_hot_rows_only(contract: Make) -> None:
+def test_a_sub_key_column_that_is_not_there_stops_a_batch_that_needs_it(contract: Make) -> None:
     router = Router(contract(hot_keys=[{"keys": ["a"], "spread": {"over": 3, "by": "order"}}]))
-    assert router.placements(batch(k=["a", "b"])).column("reason").to_pylist() == ["missing-field", None]
+    with pytest.raises(DataError, match=r"no column 'order': .*allowed: k, orders; hint: did you mean 'orders'"):
+        router.placements(batch(k=["a", "b"], orders=["x", "y"]))
+    assert router.placements(batch(k=["b"])).column("reason").to_pylist() == [None]
 
 
 @pytest.mark.parametrize("rows", [1, 20], ids=["few", "many"])

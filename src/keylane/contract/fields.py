@@ -2,6 +2,11 @@
 
     fields_of   the names, key fields first
     FieldSpec   names with what they hold, for a reader: a column of a file, or a part of a message
+    steps_of    a name as a path: `payload.merchant.id` is a field of a field of a field
+
+The rule for a name with dots: a field whose own name it is, at the top, comes first; otherwise the name is a path.
+Where records have a schema the schema decides, otherwise each record does. A parent that is null makes the field null;
+a parent that is not there makes it missing.
 
 The same spec has two executions that are held equal: Arrow columns (`systems.kafka.values`) and Spark expressions
 (`spark.messages`).
@@ -10,10 +15,12 @@ The same spec has two executions that are held equal: Arrow columns (`systems.ka
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from keylane.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract, Key
     from keylane.contract.names import Encoding
@@ -23,6 +30,82 @@ FieldKind: TypeAlias = Literal["text", "integer", "degrees", "flag"]
 TIME: Final = "timestamp"
 #: Bytes of a key that spells a number.
 _WIDTHS: Final[dict[str, int]] = {"int32be": 4, "int64be": 8, "h3": 8}
+
+#: More names than these would bury the rest of an error.
+_SHOWN: Final = 40
+
+
+def steps_of(name: str) -> tuple[str, ...]:
+    """The names on the way to a nested field; only the name itself where it has no dots, or an empty part.
+
+    >>> steps_of("payload.merchant.id"), steps_of("id"), steps_of("a..b")
+    (('payload', 'merchant', 'id'), ('id',), ('a..b',))
+    """
+    steps = tuple(name.split("."))
+    return steps if all(steps) else (name,)
+
+
+def absent_name(name: str) -> str:
+    """The boolean column by which a reader that can tell marks the records that do not have a field.
+
+    Where there is no such column, every record has the field, and null is a value of it.
+    """
+    return f"keylane_absent:{name}"
+
+
+def resolved_name(name: str) -> str:
+    """The column of a field's values in records without a schema, where no column of the source can hold them."""
+    return f"keylane_field:{name}"
+
+
+def paths_in(tree: Mapping[str, Any]) -> list[str]:
+    """The names of all fields, those within others by their paths; `tree` has a mapping where a field has fields.
+
+    >>> paths_in({"id": None, "payload": {"merchant": {"id": None}}})
+    ['id', 'payload.merchant.id']
+    """
+    return list(_paths(tree))
+
+
+def _paths(tree: Mapping[str, Any]) -> Iterator[str]:
+    for name, inner in tree.items():
+        if inner:
+            yield from (f"{name}.{path}" for path in _paths(inner))
+        else:
+            yield str(name)
+
+
+def in_tree(tree: Mapping[str, Any], name: str) -> bool:
+    """Whether a field is among those of a tree, by its name or by its path.
+
+    >>> in_tree({"payload": {"id": {}}}, "payload.id"), in_tree({"payload.id": {}}, "payload.id"), in_tree({}, "id")
+    (True, True, False)
+    """
+    if name in tree:
+        return True
+    for step in steps_of(name):
+        if step not in tree:
+            return False
+        tree = tree[step]
+    return True
+
+
+def no_such_field(what: str, name: str, known: Sequence[str], hint: str = "") -> DataError:
+    """The error for a field that no record has: names the fields that there are, and the nearest of them."""
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    near = did_you_mean(name, known) or _same_end(name, known)
+    return DataError.of(what, got=name, allowed=", ".join(known[:_SHOWN]) + more, hint=hint or near)
+
+
+def lacking_text(batch: int, names: Sequence[str]) -> str:
+    """What is said of a batch none of whose records has a field that earlier ones had."""
+    return f"no record of batch {batch} has {', '.join(names)}: those that depend on it become dead letters"
+
+
+def _same_end(name: str, known: Sequence[str]) -> str:
+    """A nested field that was asked for by its own name alone."""
+    inner = [path for path in known if path.rpartition(".")[2] == name.rpartition(".")[2]]
+    return f"did you mean {inner[0]!r}?" if inner else ""
 
 
 def fields_of(contract: Contract) -> list[str]:

@@ -10,13 +10,14 @@ truncation). A naive datetime is taken as UTC. What a change of size does: it gi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.errors import DataError, UnplacedError
+from keylane.contract.fields import absent_name, no_such_field, paths_in, steps_of
+from keylane.errors import DataError, UnplacedError, did_you_mean
 from keylane.keys.encode import ENCODERS, home_cell, malformed, strip_registry_header
-from keylane.records import Reason
+from keylane.records import REASON_CODES, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,10 +55,12 @@ def encode_key_value(value: Any, key: Key) -> bytes:
 
 def base_key(record: Mapping[str, Any], key: Key) -> bytes | None:
     """Bytes of the key fields; None when one of them is null. Raises UnplacedError when one is missing or misfit."""
-    parts = []
-    for field, encoding in zip(key.fields, key.encodings, strict=True):
-        value = _field(record, field)
-        parts.append(None if value is None else ENCODERS[encoding](value))
+    # All fields first: a record without one of them is that, whatever the others hold.
+    values = [value_at(record, field) for field in key.fields]
+    parts = [
+        None if value is None else ENCODERS[encoding](value)
+        for value, encoding in zip(values, key.encodings, strict=True)
+    ]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
@@ -65,13 +68,36 @@ def base_key(record: Mapping[str, Any], key: Key) -> bytes | None:
     return strip_registry_header(base) if key.registry_header == "strip" else base
 
 
-def _field(record: Mapping[str, Any], name: str) -> Any:
-    try:
+def value_at(record: Mapping[str, Any], name: str) -> Any:
+    """The value of a field: of the one with this very name, or of the one at this path (`contract.fields`).
+
+    Raises UnplacedError for a record without it, and for a path that leads through something that has no fields.
+    """
+    if name in record:
         return record[name]
-    except KeyError:
-        raise UnplacedError(
-            f"the record has no field {name!r}: got {sorted(map(str, record))[:20]}", Reason.MISSING_FIELD
-        ) from None
+    value: Any = record
+    for step in steps_of(name):
+        if value is None:
+            return None
+        if not hasattr(value, "keys"):
+            raise malformed("field", value, f"a record that holds {step!r}, to follow {name!r}")
+        if step not in value:
+            raise _missing(record, name)
+        value = value[step]
+    return value
+
+
+def _missing(record: Mapping[str, Any], name: str) -> UnplacedError:
+    known = sorted(paths_in(_tree(record)))[:20]
+    hint = did_you_mean(name, known)
+    text = f"the record has no field {name!r}: got {known}"
+    return UnplacedError(f"{text}; hint: {hint}" if hint else text, Reason.MISSING_FIELD)
+
+
+def _tree(record: Mapping[str, Any], depth: int = 8) -> dict[str, Any]:
+    """The names in a record, as far down as an error has to know them."""
+    inner = {name: value if depth and isinstance(value, dict) else {} for name, value in record.items()}
+    return {str(name): _tree(value, depth - 1) for name, value in inner.items()}
 
 
 def record_reader(key: Key, geo: Geo | None = None) -> Reader:
@@ -94,7 +120,9 @@ def _cell_reader(key: Key, geo: Geo | None) -> Reader:
 
     def base_of(record: Mapping[str, Any]) -> bytes | None:
         return (
-            home_cell([_field(record, name) for name in key.fields], region) if key.is_place else base_key(record, key)
+            home_cell([value_at(record, name) for name in key.fields], region)
+            if key.is_place
+            else base_key(record, key)
         )
 
     def read(record: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
@@ -111,7 +139,7 @@ def _one_field_reader(field: str, encoder: Callable[[Any], bytes]) -> Reader:
         try:
             value = record[field]
         except KeyError:
-            value = _field(record, field)
+            value = value_at(record, field)
         if value is None:
             return None, None
         key = encoder(value)
@@ -124,7 +152,8 @@ def _windowed_reader(key: Key, window: Window) -> Reader:
     join = key.joined_by
 
     def read(record: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
-        base, time = base_key(record, key), _field(record, window.field)
+        time = value_at(record, window.field)
+        base = base_key(record, key)
         if base is None or time is None:
             return None, None
         return base, join.join((base, _window_bytes(window_number(time, window), key)))
@@ -148,7 +177,46 @@ class BatchKeys:
 
 
 def read_batch(batch: pa.RecordBatch | pa.Table, key: Key, geo: Geo | None = None) -> BatchKeys:
-    """Base and routing keys of every row."""
+    """Base and routing keys of every row; rows that lack a field have the reason of that, whatever else they hold."""
+    keys = _batch_keys(batch, key, geo)
+    names = (*key.fields, key.window.field) if key.window else key.fields
+    marks = [mark for mark in (absent_rows(batch, name) for name in names) if mark is not None]
+    return _without_fields(keys, marks) if marks else keys
+
+
+def absent_rows(batch: pa.RecordBatch | pa.Table, name: str) -> NDArray[np.bool_] | None:
+    """Which rows do not have a field at all; None where every row has it."""
+    import numpy as np
+
+    if absent_name(name) not in batch.schema.names:
+        return None
+    return np.asarray(batch.column(absent_name(name)).fill_null(False).to_numpy(zero_copy_only=False), bool)
+
+
+def without_field(rows: pa.Table, name: str) -> pa.Table:
+    """The rows as records none of which has a field: for keys that stand for records whose other fields are unknown."""
+    import pyarrow as pa
+
+    absent = pa.repeat(pa.scalar(True), len(rows))
+    return rows.append_column(name, pa.nulls(len(rows), pa.string())).append_column(absent_name(name), absent)
+
+
+def _without_fields(keys: BatchKeys, marks: Sequence[NDArray[np.bool_]]) -> BatchKeys:
+    import numpy as np
+
+    absent = np.logical_or.reduce(marks)
+    others = np.full(len(absent), REASON_CODES[Reason.MALFORMED_KEY], np.int8) if keys.reason is None else keys.reason
+    reason = np.where(absent, np.int8(REASON_CODES[Reason.MISSING_FIELD]), others)
+    return replace(
+        keys,
+        base=_without(keys.base, absent),
+        routing=_without(keys.routing, absent),
+        malformed=keys.malformed | absent,
+        reason=reason,
+    )
+
+
+def _batch_keys(batch: pa.RecordBatch | pa.Table, key: Key, geo: Geo | None) -> BatchKeys:
     from keylane.keys.arrow_bytes import nulls_of
 
     if key.is_place:
@@ -168,7 +236,7 @@ def _place_keys(batch: pa.RecordBatch | pa.Table, key: Key, geo: Geo | None) -> 
     from keylane.keys.cells import cell_column, place_columns, region_of, routing_column
 
     lat, lng = key.fields
-    cells, reason = place_columns(_column(batch, lat), _column(batch, lng), (lat, lng), region_of(geo))
+    cells, reason = place_columns(column_at(batch, lat), column_at(batch, lng), (lat, lng), region_of(geo))
     base, bad = cell_column(cells, reason >= 0), reason >= 0
     routing = base if geo is None else routing_column(base, cells, geo)[0]
     return BatchKeys(base, routing, bad, reason, cells)
@@ -200,7 +268,7 @@ def _base_column(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, 
     from keylane.keys.columns import encode_column, strip_registry_headers
 
     encoded = [
-        encode_column(_column(batch, field), encoding, field)
+        encode_column(column_at(batch, field), encoding, field)
         for field, encoding in zip(key.fields, key.encodings, strict=True)
     ]
     malformed = encoded[0][1]
@@ -213,10 +281,38 @@ def _base_column(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, 
     return stripped, malformed | bad
 
 
-def _column(batch: pa.RecordBatch | pa.Table, name: str) -> Any:
-    if name not in batch.schema.names:
-        raise DataError.of(f"the data has no column {name!r}", got=name, allowed=", ".join(batch.schema.names))
-    return batch.column(name)
+def column_at(batch: pa.RecordBatch | pa.Table, name: str) -> Any:
+    """The column of this very name, or the field at this path of a column of records (`contract.fields`)."""
+    import pyarrow.compute as pc
+
+    if name in batch.schema.names:
+        return batch.column(name)
+    first, *rest = steps_of(name)
+    if not rest or first not in batch.schema.names:
+        raise _no_column(batch.schema, name)
+    column = batch.column(first)
+    for step in rest:
+        names = [field.name for field in column.type] if is_struct(column.type) else []
+        if step not in names:
+            raise _no_column(batch.schema, name)
+        column = pc.struct_field(column, names.index(step))
+    return column
+
+
+def is_struct(kind: Any) -> bool:
+    """Whether a type has fields of its own."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_struct(kind))
+
+
+def _no_column(schema: pa.Schema, name: str) -> DataError:
+    return no_such_field(f"the data has no column {name!r}", name, paths_in(schema_tree(schema)))
+
+
+def schema_tree(fields: Any) -> dict[str, Any]:
+    """The names in an Arrow schema or struct, as `contract.fields.paths_in` takes them."""
+    return {field.name: schema_tree(field.type) if is_struct(field.type) else {} for field in fields}
 
 
 def _join(parts: Sequence[pa.Array], between: bytes) -> pa.Array:
@@ -237,7 +333,7 @@ def _window_part(batch: pa.RecordBatch | pa.Table, key: Key) -> tuple[pa.Array, 
     from keylane.keys.arrow_bytes import binary_of_rows, nulls_of, plain
 
     assert key.window is not None
-    column = plain(_column(batch, key.window.field))
+    column = plain(column_at(batch, key.window.field))
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.binary()), np.zeros(len(column), bool)
     numbers, misfit = window_column(column, key.window)

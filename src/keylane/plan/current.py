@@ -16,6 +16,7 @@ from keylane.batch_router import decide
 from keylane.contract.lane_table import finest_leaf
 from keylane.errors import UsageError
 from keylane.keys.arrow_bytes import as_binary
+from keylane.keys.read import without_field
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.placement.spread import lane_set
 from keylane.plan.cost import MovedShares
@@ -200,7 +201,8 @@ def _tabled(stream: ProfiledStream, router: Router, home: NDArray[np.int32]) -> 
     """Keys that the table puts elsewhere than their hash does: on all of their lanes, or, rejected, on none."""
     table = router.overrides.table
     assert table is not None
-    decided = decide(router, stream.profile.keys, np.zeros(len(home), np.int64))
+    keys, by = stream.profile.keys, router.overrides.table_by
+    decided = decide(router, without_field(keys, by) if by else keys, np.zeros(len(home), np.int64))
     one = np.flatnonzero((decided.reason < 0) & (decided.stream == 0) & (decided.lane != home))
     moves: Moves = {int(rank): (int(decided.lane[rank]),) for rank in one}
     for rank in np.flatnonzero(decided.reason >= 0):

@@ -6,7 +6,7 @@
     scan            some columns of many files, for `profile`
     messages        Kafka records as frames, and back
     frames          `route` and `lane`: where a frame meets a contract
-    keys            the key fields as columns
+    keys            the key fields as columns; json_fields: fields of JSON records
     hashes          routing key -> number; `java_calls` are the Java methods behind some of them
     lanes           number -> lane
     cells           locations, cells and their lanes

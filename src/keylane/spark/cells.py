@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from keylane.geo.coordinates import Region
     from keylane.placement.cell_lanes import CellLanes
     from keylane.router import Router
+    from keylane.spark.keys import Field
 
 
 # Cells and leaves as Java functions: used where the session has them.
@@ -247,22 +248,25 @@ def routed_places(df: DataFrame, router: Router) -> tuple[DataFrame, tuple[Colum
     assert geo is not None
     assert router.cells is not None
     latitude, longitude = (_coordinate(df, name) for name in router.contract.spec.key.fields)
-    place = place_columns(latitude, longitude, region_of(geo))
+    place = place_columns(latitude.column, longitude.column, region_of(geo))
     frame = df.select("*", place.cell.alias(CELL), place.problem.alias(PROBLEM))
     cell = F.col(CELL)
     lane = cell_lane_column(df.sparkSession, router.cells, cell)
     key = big_endian(ancestor_column(cell, geo.resolution), 8, backend)
-    return frame, (F.lit(router.stream), lane, key, _reason(F.col(PROBLEM)))
+    absent = [
+        F.when(one.absent, F.lit(str(Reason.MISSING_FIELD))) for one in (latitude, longitude) if one.absent is not None
+    ]
+    return frame, (F.lit(router.stream), lane, key, F.coalesce(*absent, _reason(F.col(PROBLEM))))
 
 
-def _coordinate(df: DataFrame, name: str) -> Column:
+def _coordinate(df: DataFrame, name: str) -> Field:
     """A column of numbers; text that looks like a number is refused, as everywhere."""
     field = field_of(name, df.schema)
-    if field.kind not in ("integer", "void") and not isinstance(df.schema[name].dataType, _FRACTIONS):
+    if field.kind not in ("integer", "void") and not isinstance(field.held, _FRACTIONS):
         raise DataError.of(
             f"column {name!r} holds no coordinates", got=field.written, allowed="integer, floating, decimal"
         )
-    return field.column
+    return field
 
 
 def _reason(problem: Column) -> Column:

@@ -32,18 +32,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SubKey:
-    """What divides a key among lanes: murmur2 of a field, and which rows hold bytes that are not text, if any can."""
+    """What divides a key among lanes: murmur2 of a field; which rows hold bytes that are not text, or have no field."""
 
     hash: Column
     misfit: Column | None
+    absent: Column | None = None
+
+    def reason(self) -> Column | None:
+        """Why a row has none, null where it has one; None where all have."""
+        found = None if self.misfit is None else F.when(self.misfit, F.lit(str(Reason.MALFORMED_KEY)))
+        if self.absent is None:
+            return found
+        return F.when(self.absent, F.lit(str(Reason.MISSING_FIELD))).otherwise(_or_null(found))
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """Everything a decision depends on.
 
-    `hash` is None for clients that ignore keys; `position`, when rows have none. `sub_keys` are those of the fields
-    that the frame has. `written_out`: whether sets of lanes are expanded in the expression (`lanes`).
+    `hash` is None for clients that ignore keys; `position`, when rows have none. `sub_keys` are by field.
+    `written_out`: whether sets of lanes are expanded in the expression (`lanes`).
     """
 
     router: Router
@@ -131,8 +139,10 @@ def _home(inputs: Inputs, tier: int | None = None) -> Column:
 
 
 def _without_key(inputs: Inputs) -> Iterator[Branch]:
-    """Malformed, null and (unless hashed) empty keys."""
+    """Missing fields; malformed, null and (unless hashed) empty keys."""
     keys, router = inputs.keys, inputs.router
+    if keys.missing is not None:
+        yield Branch(keys.missing, _refused(Reason.MISSING_FIELD), keyless=True)
     if keys.malformed is not None:
         yield Branch(keys.malformed, _refused(Reason.MALFORMED_KEY), keyless=True)
     yield Branch(keys.routing.binary.isNull(), _by_rule(inputs, router.on_null, Reason.NULL_KEY), keyless=True)
@@ -195,13 +205,9 @@ def _behave(inputs: Inputs, rule: HotRule) -> Outcome:
 
 def _divided(inputs: Inputs, by: str, place: Callable[[Column], Column], stream: str | None = None) -> Outcome:
     """One of several lanes, by sub-key."""
-    sub = inputs.sub_keys.get(by)
-    if sub is None:
-        return Outcome(reason=F.lit(str(Reason.MISSING_FIELD)), stream=stream)
-    lane = place(sub.hash)
-    if sub.misfit is None:
-        return Outcome(lane, stream=stream)
-    return Outcome(F.when(~sub.misfit, lane), F.when(sub.misfit, F.lit(str(Reason.MALFORMED_KEY))), stream)
+    sub = inputs.sub_keys[by]
+    lane, reason = place(sub.hash), sub.reason()
+    return Outcome(lane, stream=stream) if reason is None else Outcome(F.when(reason.isNull(), lane), reason, stream)
 
 
 def _tabled(inputs: Inputs) -> Iterator[Branch]:
@@ -221,11 +227,10 @@ def _tabled(inputs: Inputs) -> Iterator[Branch]:
 
 
 def sub_keys(overrides: Overrides, schema: StructType | None, backend: JavaBackend) -> dict[str, SubKey]:
-    """The sub-keys that a frame has, by field; all of them while the frame is not known."""
+    """The sub-keys of the overrides, by field."""
     fields = {rule.spread.by for rule in behaviours(overrides) if rule.spread} | {overrides.table_by}
-    known = [field for field in fields if field and (schema is None or field in schema.names)]
-    read = {field: read_sub_key(field, schema) for field in sorted(known)}
-    return {field: SubKey(murmur2(key, backend), misfit) for field, (key, misfit) in read.items()}
+    read = {field: read_sub_key(field, schema) for field in sorted(filter(None, fields))}
+    return {field: SubKey(murmur2(key, backend), misfit, absent) for field, (key, misfit, absent) in read.items()}
 
 
 def divided_by(field: str, overrides: Overrides, look_ups: LookedUp) -> Column:

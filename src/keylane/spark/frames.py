@@ -8,19 +8,20 @@ Writing a frame to its lanes is not done here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from keylane.contract.fields import fields_of
+from keylane.contract.fields import absent_name, fields_of
 from keylane.errors import UsageError
 from keylane.router import Router
 from keylane.spark.cells import placed_natively, routed_places
 from keylane.spark.decide import Inputs, SubKey, decide, divided_by, sub_keys
 from keylane.spark.hashes import hash_column, placed
 from keylane.spark.java_calls import java_backend
-from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, read_keys
+from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, field_of, read_keys
 from keylane.spark.lanes import WRITTEN_OUT, divided_lanes
 from keylane.spark.overrides import by_joins, by_literals, few_enough
 
@@ -39,8 +40,8 @@ def lane(contract: Contract | Router, *, lanes: int | None = None, position: str
 
     Takes a contract, with `lanes` as in `Router`, or a router. `position` names an integer column with the record's
     position in the source, which keyless rules and position spreads read. Needs an active session. A column alone
-    cannot know the frame: one that lacks a field is Spark's own error, and a window over a `timestamp_ntz` column needs
-    `route`.
+    cannot know the frame: one that lacks a field is Spark's own error, a name with dots is the name of a column, and
+    nested fields, as a window over a `timestamp_ntz` column, need `route`.
     """
     router = _router(contract, lanes)
     at = None if position is None else column_named(position).cast("bigint")
@@ -131,7 +132,7 @@ def _subs_staged(
         F.when(divided_by(field, router.overrides, look_ups), sub.hash).alias(names[field])
         for field, sub in subs.items()
     ]
-    staged = {field: SubKey(F.col(names[field]), sub.misfit) for field, sub in subs.items()}
+    staged = {field: replace(sub, hash=F.col(names[field])) for field, sub in subs.items()}
     return frame.select("*", *made), staged
 
 
@@ -151,7 +152,7 @@ def _staged(df: DataFrame, keys: Keys) -> tuple[DataFrame, Keys]:
 
     base = stage_bytes("base", keys.base)
     routing = base if keys.routing is keys.base else stage_bytes("routing", keys.routing)
-    staged = Keys(base, routing, stage("malformed", keys.malformed))
+    staged = Keys(base, routing, stage("malformed", keys.malformed), stage("missing", keys.missing))
     return df.select("*", *(column.alias(name) for name, column in made.items())), staged
 
 
@@ -161,7 +162,9 @@ def _with_added(frame: DataFrame, added: Sequence[Column]) -> DataFrame:
 
 
 def _over_arrow(df: DataFrame, router: Router, position: Column | None) -> DataFrame:
-    fields = [name for name in fields_of(router.contract) if name in df.columns]
-    placement = placed(router, fields, [column_named(name) for name in fields], position)
+    fields = [field_of(name, df.schema) for name in fields_of(router.contract)]
+    columns = {field.name: field.column for field in fields}
+    columns |= {absent_name(field.name): field.absent for field in fields if field.absent is not None}
+    placement = placed(router, list(columns), list(columns.values()), position)
     frame = df.select("*", placement.alias(f"{PREFIX}placed"))
     return _with_added(frame, [F.col(f"{PREFIX}placed")[name] for name in ADDED])

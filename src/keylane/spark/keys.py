@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -28,7 +28,15 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from keylane.contract.fields import FieldSpec, fields_of
+from keylane.contract.fields import (
+    FieldSpec,
+    absent_name,
+    fields_of,
+    no_such_field,
+    paths_in,
+    resolved_name,
+    steps_of,
+)
 from keylane.contract.names import FIXED_WIDTH
 from keylane.errors import DataError, did_you_mean
 from keylane.keys.encode import REGISTRY_HEADER
@@ -72,12 +80,21 @@ _WRITTEN: Final[dict[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that a contract names, its kind (None while only Spark knows it), and its type as Spark writes it."""
+    """A field that a contract names: its values, their kind (None while only Spark knows it) and their type.
+
+    `absent` marks records that do not have the field at all; None where every record has it.
+    """
 
     name: str
     column: Column
     kind: Kind | None
-    written: str = ""
+    held: DataType | None = None
+    absent: Column | None = None
+
+    @property
+    def written(self) -> str:
+        """The type as Spark writes it."""
+        return "" if self.held is None else self.held.simpleString()
 
 
 def column_named(name: str) -> Column:
@@ -86,11 +103,41 @@ def column_named(name: str) -> Column:
 
 
 def field_of(name: str, schema: StructType | None) -> Field:
-    """A field of a frame, or of a frame to come."""
+    """A field of a frame, or of a frame to come: there a name with dots is the name of a column."""
     if schema is None:
         return Field(name, column_named(name), None)
-    held = schema[name].dataType
-    return Field(name, column_named(name), _kind(held), held.simpleString())
+    column, held = _found(name, schema) or (None, None)
+    if column is None or held is None:
+        raise no_such_field("the frame lacks a column", name, paths_in(schema_tree(schema)))
+    absent = column_named(absent_name(name)) if absent_name(name) in schema.names else None
+    return Field(name, column, _kind(held), held, absent)
+
+
+def has_field(name: str, schema: StructType) -> bool:
+    """Whether a frame has a field: a column of this very name, or what is at this path."""
+    return _found(name, schema) is not None
+
+
+def _found(name: str, schema: StructType) -> tuple[Column, DataType] | None:
+    """By the rule of `contract.fields`; a reader's own column for the field comes before all."""
+    for known in (resolved_name(name), name):
+        if known in schema.names:
+            return column_named(known), schema[known].dataType
+    first, *rest = steps_of(name)
+    if first not in schema.names:
+        return None
+    column, held = column_named(first), schema[first].dataType
+    for step in rest:
+        if not isinstance(held, StructType) or step not in held.names:
+            return None
+        column, held = column.getField(step), held[step].dataType
+    return column, held
+
+
+def schema_tree(schema: StructType) -> dict[str, Any]:
+    """The names in a schema, as `contract.fields.paths_in` takes them; keylane's own columns left out."""
+    fields = [field for field in schema.fields if not field.name.startswith(_OWN)]
+    return {f.name: schema_tree(f.dataType) if isinstance(f.dataType, StructType) else {} for f in fields}
 
 
 def _kind(data_type: DataType) -> Kind:
@@ -117,6 +164,10 @@ def _chosen_by_spark(field: Field, wanted: str, choices: Mapping[Kind, Column]) 
     for name, choice in {**choices, "void": next(iter(choices.values()))}.items():
         out = F.when(kind.rlike(f"^({_WRITTEN[name]})$"), choice).otherwise(out)
     return out
+
+
+#: How the columns begin that readers add for routing.
+_OWN: Final = ("keylane_", "__keylane_")
 
 
 # A time column -> the number of its window: the rule of `keylane.keys.read`.
@@ -187,11 +238,15 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys of a frame. `malformed` is None when no value can be; `routing` is null where it holds or a field is."""
+    """Keys of a frame. `malformed` is None when no value can be; `routing` is null where it holds or a field is.
+
+    `missing` marks records without a field of the key or of the window; None where all have them.
+    """
 
     base: Bytes
     routing: Bytes
     malformed: Column | None
+    missing: Column | None = None
 
 
 def read_keys(key: Key, schema: StructType | None, backend: JavaBackend) -> Keys:
@@ -206,20 +261,24 @@ def read_keys(key: Key, schema: StructType | None, backend: JavaBackend) -> Keys
         base = Bytes(F.when(headed, F.substring(full, REGISTRY_HEADER + 1, 2**31 - 1)))
         misfits.append(full.isNotNull() & base.binary.isNull())
     if key.window is None:
-        return Keys(base, base, _any(misfits))
+        return Keys(base, base, _any(misfits), _any([field.absent for field in fields]))
     time = field_of(key.window.field, schema)
     number, misfit = window_number(time, key.window)
     # A record whose key is null has a null key, whatever its time holds: the order of checks in the router.
     misfits.append(misfit & base.binary.isNotNull())
     part = _window_part(number, key, backend)
-    return Keys(base, _joined([base, part], key.joined_by), _any(misfits))
+    missing = _any([field.absent for field in (*fields, time)])
+    return Keys(base, _joined([base, part], key.joined_by), _any(misfits), missing)
 
 
-def read_sub_key(name: str, schema: StructType | None) -> tuple[Bytes, Column | None]:
-    """A sub-key's text, null as the empty text; and which rows hold bytes that are not text, if any can."""
+def read_sub_key(name: str, schema: StructType | None) -> tuple[Bytes, Column | None, Column | None]:
+    """A sub-key's text, null as the empty text; which rows hold bytes that are not text, and which have no such field.
+
+    None where no row can be such.
+    """
     field = field_of(name, schema)
     part = _utf8(field)
-    return Bytes(F.coalesce(part.binary, F.lit(b""))), _misfit(field, "utf8", part)
+    return Bytes(F.coalesce(part.binary, F.lit(b""))), _misfit(field, "utf8", part), field.absent
 
 
 def _encoded(field: Field, encoding: Encoding, backend: JavaBackend) -> Bytes:
@@ -310,9 +369,9 @@ _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 
 
 def check_frame(df: DataFrame, contract: Contract, position: str | None) -> None:
-    """Raise DataError for a frame that lacks a column, has one twice, or has one that routing adds."""
-    key, positions = contract.spec.key, [position] if position else []
-    _all_there(df, [*key.fields, *([key.window.field] if key.window else []), *positions])
+    """Raise DataError for a frame that lacks a field, has one twice, or has one that routing adds."""
+    positions = [position] if position else []
+    _all_there(df, [*fields_of(contract), *positions])
     _each_once(df, [*fields_of(contract), *positions])
     # Column names are case-insensitive in Spark by default.
     taken = [name for name in df.columns if name.lower() in ADDED or name.startswith(PREFIX)]
@@ -325,28 +384,23 @@ def check_frame(df: DataFrame, contract: Contract, position: str | None) -> None
 
 
 def _all_there(df: DataFrame, names: Sequence[str]) -> None:
-    missing = [name for name in names if name not in df.columns]
+    schema = df.schema
+    missing = [name for name in names if not has_field(name, schema)]
     if missing:
-        hints = dict.fromkeys(_hint(df, name) for name in missing)
-        raise DataError.of(
-            "the frame lacks a column" if len(missing) == 1 else "the frame lacks columns",
-            got=", ".join(missing),
-            allowed=", ".join(df.columns),
-            hint=", ".join(hint for hint in hints if hint),
-        )
+        known = paths_in(schema_tree(schema))
+        hints = dict.fromkeys(_hint(name, known) for name in missing)
+        what = "the frame lacks a column" if len(missing) == 1 else "the frame lacks columns"
+        raise no_such_field(what, ", ".join(missing), known, ", ".join(hint for hint in hints if hint))
 
 
-def _hint(df: DataFrame, name: str) -> str:
-    """A field of a struct is not a column: dots in a name mean nothing."""
-    outer = name.partition(".")[0]
-    if outer in df.columns and isinstance(df.schema[outer].dataType, StructType):
-        return f"make it one: withColumn({name!r}, col({name!r}))"
-    same_letters = [column for column in df.columns if column.lower() == name.lower()]
-    return f"did you mean {same_letters[0]!r}?" if same_letters else did_you_mean(name, df.columns)
+def _hint(name: str, known: Sequence[str]) -> str:
+    same_letters = [column for column in known if column.lower() == name.lower()]
+    return f"did you mean {same_letters[0]!r}?" if same_letters else did_you_mean(name, known)
 
 
 def _each_once(df: DataFrame, names: Sequence[str]) -> None:
-    twins = {name: [column for column in df.columns if column.lower() == name.lower()] for name in names}
+    tops = dict.fromkeys(name if name in df.columns else steps_of(name)[0] for name in names)
+    twins = {name: [column for column in df.columns if column.lower() == name.lower()] for name in tops}
     twice = {name: columns for name, columns in twins.items() if len(columns) > 1}
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     if any(columns.count(name) > 1 for name, columns in twice.items()) or (twice and not case_sensitive):
@@ -364,5 +418,6 @@ TYPES: Final[dict[FieldKind, DataType]] = {
 
 
 def needed_types(contract: Contract) -> dict[str, DataType]:
-    """The types of the fields that a key is made of, for sources that have none of their own."""
-    return {name: TYPES[kind] for name, kind in FieldSpec.of(contract).kinds.items()}
+    """The types of the fields that a contract looks at, for sources that have none of their own."""
+    spec = FieldSpec.of(contract)
+    return {name: TYPES[spec.kind(name)] for name in spec.names}

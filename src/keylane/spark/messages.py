@@ -22,11 +22,12 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, VariantType
 
-from keylane.contract.fields import TIME
+from keylane.contract.fields import TIME, absent_name, no_such_field, steps_of
 from keylane.errors import UsageError
 from keylane.records import Reason
 from keylane.spark.frames import route
 from keylane.spark.hashes import arrow_udf
+from keylane.spark.json_fields import variant_at
 from keylane.spark.keys import TYPES, column_named
 from keylane.spark.read_lines import one_object
 from keylane.spark.read_parquet import (
@@ -41,7 +42,7 @@ from keylane.spark.read_parquet import (
     place_of,
     row_of,
 )
-from keylane.spark.write_lanes import MESSAGE_LENGTH, explained
+from keylane.spark.write_lanes import MESSAGE_LENGTH, explained, key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.router import Router
 
-    #: Columns by name, and which records cannot be read; None when all can.
+    #: Columns by name, with the marks of records that lack one; and which records cannot be read; None when all can.
     Fields = tuple[dict[str, Column], Column | None]
 
 DEAD_PREFIX: Final = "__keylane.errors."
@@ -135,6 +136,8 @@ def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataF
 
 #: The magic byte and the schema's number, which a registry's serializers put before a value.
 _HEADER_BYTES: Final = 5
+#: Messages whose fields an error names.
+_SAMPLE: Final = 1000
 
 
 def from_message(fields: FieldSpec) -> dict[str, Column]:
@@ -168,21 +171,25 @@ def from_text(fields: FieldSpec) -> Fields:
 
 
 def from_json(fields: FieldSpec) -> Fields:
-    """Only the named fields are parsed. A null value is a tombstone: its fields are null, and it can be read.
+    """Only the named fields are parsed. A null value is a tombstone: it has no fields, and it can be read.
 
     A value is one JSON object and nothing behind it. `systems.kafka.values` reads the same without Spark: what one of
     them takes, the other takes.
     """
     headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))
     body = F.when(headed, F.substr("value", F.lit(_HEADER_BYTES + 1))).otherwise(F.col("value")).cast("string")
-    # A variant has the type that was written: as text, `1e400` and `"Infinity"` would be one key.
-    shape = StructType([StructField(name, VariantType()) for name in fields.of_value])
-    record, sound = one_object(body, shape)
+    # A variant has the type that was written: as text, `1e400` and `"Infinity"` would be one key. And one that is null
+    # is not one that is not there.
+    names = dict.fromkeys(top for name in fields.of_value for top in (name, steps_of(name)[0]))
+    record, sound = one_object(body, StructType([StructField(name, VariantType()) for name in names]))
+    found, marks = {}, {}
     for name in fields.of_value:
-        fits = F.schema_of_variant(record[name]).rlike(_WRITTEN_AS[fields.kind(name)])
-        sound = sound & F.coalesce(fits, F.lit(True))
-    found = {name: F.try_variant_get(record[name], "$", _READ_AS[fields.kind(name)]) for name in fields.of_value}
-    return found, F.col("value").isNotNull() & ~F.coalesce(sound, F.lit(False))
+        value, fits = variant_at(record, name)
+        kind = F.schema_of_variant(value).rlike(_WRITTEN_AS[fields.kind(name)])
+        sound = sound & F.coalesce(fits & kind, fits, F.lit(True))
+        found[name] = F.try_variant_get(value, "$", _READ_AS[fields.kind(name)])
+        marks[absent_name(name)] = value.isNull()
+    return {**found, **marks}, F.col("value").isNotNull() & ~F.coalesce(sound, F.lit(False))
 
 
 _READ_AS: Final[dict[FieldKind, str]] = {"text": "string", "integer": "bigint", "degrees": "double", "flag": "boolean"}
@@ -203,7 +210,8 @@ def from_decoder(fields: FieldSpec, decode: Callable[[pa.Array], pa.Array], unre
 
     kinds = ", ".join(f"`{name}`: {TYPES[fields.kind(name)].simpleString()}" for name in fields.of_value)
     found = arrow_udf(read, f"struct<{kinds}, {unread}: boolean>")(F.col("value"))
-    return {name: found[name] for name in fields.of_value}, found[unread]
+    tombstones = {absent_name(name): F.col("value").isNull() for name in fields.of_value}
+    return {**{name: found.getField(name) for name in fields.of_value}, **tombstones}, found[unread]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +220,8 @@ class Messages:
 
     `records` is their number where it is known without the frame; `filtered` are lines that are no records. Messages
     that are not `keyed` have no key of their own, and get the routing key for one. `topic` is where they came from,
-    `taken` are the files, where they came from files.
+    `taken` are the files, where they came from files. `lacking` are fields that the lane depends on and none of them
+    has.
     """
 
     frame: DataFrame
@@ -222,6 +231,25 @@ class Messages:
     after: dict[str, Any] = field(default_factory=dict)
     topic: str = ""
     taken: tuple[SourceFile, ...] = ()
+    lacking: tuple[str, ...] = ()
+
+
+def refuse_lacking(routed: DataFrame, names: Sequence[str], value: str) -> None:
+    """Refuse messages of which none has a field that the lane of some of them depends on; `value` is their column.
+
+    One record that has it is enough, and ends the search. Tombstones have no fields, and say nothing.
+    """
+    reason, there = F.col("reason") == str(Reason.MISSING_FIELD), F.col(value).isNotNull()
+    for name in (name for name in names if absent_name(name) in routed.columns):
+        absent = column_named(absent_name(name))
+        if (
+            routed.where(there & ~absent).limit(1).collect()
+            or not routed.where(there & reason & absent).limit(1).collect()
+        ):
+            continue
+        keys = F.explode(F.json_object_keys(F.col(value).cast("string"))).alias("name")
+        known = sorted(row[0] for row in routed.where(there).limit(_SAMPLE).select(keys).distinct().collect())
+        raise no_such_field("no record has a field that the lane depends on", name, known)
 
 
 def messages_of_rows(batch: Batch, names: Sequence[str], before: int, after: Mapping[str, Any]) -> Messages:
@@ -242,7 +270,9 @@ def messages_of_rows(batch: Batch, names: Sequence[str], before: int, after: Map
         F.lit(0).alias("keylane_part"),
     )
     position = {"next_position": before + sum(batch.rows), "schema": batch.schema.json()}
-    return Messages(frame, sum(batch.records), batch.filtered, "key" in batch.columns, {**after, **position})
+    return Messages(
+        frame, sum(batch.records), batch.filtered, "key" in batch.columns, {**after, **position}, lacking=batch.lacking
+    )
 
 
 def row_position() -> dict[str, Column]:
@@ -306,10 +336,10 @@ def keyed_by_routing_key(frame: DataFrame) -> DataFrame:
     return frame.withColumn("keylane_key", F.col("routing_key"))
 
 
-def about_dead_letters(contract: Contract, position: Mapping[str, Column]) -> dict[str, Column]:
-    """The headers of a dead letter: the same columns for every batch, and slow to build in Python."""
+def about_dead_letters(contract: Contract, position: Mapping[str, Column], frame: DataFrame) -> dict[str, Column]:
+    """The headers of a dead letter: the same columns for every frame of one shape, and slow to build in Python."""
     whole = F.left(F.make_valid_utf8(F.col("keylane_value").cast("string")), F.lit(MESSAGE_LENGTH))
-    why = {"reason": F.col("reason"), "message": explained(contract.spec.key.fields, whole)}
+    why = {"reason": F.col("reason"), "message": explained(key_columns(contract, frame), whole)}
     by = {"contract": contract.metadata.name, "fingerprint": contract.fingerprint}
     by["epoch"] = str(contract.metadata.epoch)
     return {**why, **position, **{name: F.lit(text) for name, text in by.items()}}

@@ -11,17 +11,21 @@ from __future__ import annotations
 import csv
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
+from keylane.contract.fields import absent_name, resolved_name, steps_of
 from keylane.errors import DataError
 from keylane.keys.json_object import HALF_CHARACTER, MOST_DIGITS, MOST_LEVELS
+from keylane.spark.json_fields import absent_in, both_ways, inexact, value_in, with_fields
+from keylane.spark.keys import schema_tree
 from keylane.spark.read_parquet import (
+    INEXACT,
     LINE,
     MALFORMED,
     PLACE,
@@ -31,9 +35,11 @@ from keylane.spark.read_parquet import (
     file_of,
     finished,
     local,
+    own_values,
     picked,
     place_of,
     widened,
+    with_absent,
 )
 
 if TYPE_CHECKING:
@@ -79,14 +85,36 @@ def read_json(
 
     `only` the needed columns: then nothing has to be found.
     """
-    schema = _fields(needed) if only else _json_schema(spark, files, known, needed)
+    in_paths = {name for file in files for name in file.values}
+    inside = {name: kind for name, kind in needed.items() if name not in in_paths}
+    found = StructType() if only else _found(spark, files)
+    schema = both_ways(inside) if only else _json_schema(found, files, known, inside)
     lines = _numbered(spark, files, header=False)
-    found, sound = one_object(F.col(LINE), schema)
-    parsed = lines.frame.select("*", found.alias("keylane_record"), sound.alias("keylane_sound"))
-    record, sound = F.col("keylane_record"), F.col("keylane_sound")
-    columns = [record[field.name].alias(field.name) for field in schema.fields]
-    frame = parsed.select(LINE, PLACE, (~sound).alias(MALFORMED), *columns)
-    return finished(frame, files, schema, lines.rows, lines.rows, before, filtered=lines.blank)
+    line = F.col(LINE)
+    parsed, sound = one_object(line, schema)
+    read = lines.frame.select("*", parsed.alias("keylane_record"), sound.alias("keylane_sound"))
+    record = F.col("keylane_record")
+    values = {name: value_in(record, line, name, schema) for name in inside}
+    columns = {name: values[name] if only and name in values else record[name] for name in schema.names}
+    columns = {name: column for name, column in columns.items() if not only or name in inside}
+    # Of a nested field that is a column too, each record's own way to it.
+    twice = [name for name in inside if not only and len(steps_of(name)) > 1 and name in schema.names]
+    added = {resolved_name(name): values[name] for name in twice}
+    added |= {absent_name(name): absent_in(value, line, name) for name, value in values.items()}
+    lost = None if only else inexact(line, schema)
+    added |= {} if lost is None else {INEXACT: lost}
+    frame = read.select(
+        LINE,
+        PLACE,
+        (~F.col("keylane_sound")).alias(MALFORMED),
+        *(column.alias(name) for name, column in {**columns, **added}.items()),
+    )
+    held = StructType([schema[name] for name in columns])
+    own: dict[str, Column | None] = {
+        name: ~absent_in(F.col(name), line, name) for name in in_paths if name in held.names
+    }
+    batch = finished(frame, files, held, lines.rows, lines.rows, before, own=own, filtered=lines.blank)
+    return replace(batch, found=schema_tree(found) if found.fields else None)
 
 
 def one_object(text: Column, shape: StructType) -> tuple[Column, Column]:
@@ -125,6 +153,7 @@ def read_csv(
     `only` the needed columns, of those that there are.
     """
     headers = [_header(file) for file in files]
+    in_paths = {name for file in files for name in file.values}
     schema: DataType = known or StructType()
     for names, file in zip(headers, files, strict=True):
         wanted = [name for name in names if name in needed or not only]
@@ -132,28 +161,41 @@ def read_csv(
         schema = widened(schema, fields if only else checked_columns(fields, file.name))
     assert isinstance(schema, StructType)
     if not any(headers):
-        schema = StructType(schema.fields + [f for f in _fields(needed).fields if f.name not in schema.names])
+        absent = [field for field in _fields(needed).fields if field.name not in {*schema.names, *in_paths}]
+        schema = StructType(schema.fields + absent)
     lines = _numbered(spark, files, header=True)
     frame = _csv_records(lines.frame, schema, headers)
+    has = {name: [name in header for header in headers] for name in {*needed, *in_paths}}
+    frame = with_absent(frame, files, {name: has[name] for name in needed})
     records = tuple(max(0, rows - 1) for rows in lines.rows)
     # A file of blank lines has one where others have their header, which is no record.
     filtered = lines.blank - sum(not names and rows > 0 for names, rows in zip(headers, lines.rows, strict=True))
-    return finished(frame, files, schema, lines.rows, records, before, filtered=filtered)
+    own = {name: own_values(files, has[name], name) for name in in_paths if name in schema.names}
+    batch = finished(frame, files, schema, lines.rows, records, before, own=own, filtered=filtered)
+    named = dict.fromkeys(name for header in headers for name in header)
+    return replace(batch, found={name: {} for name in named} if named else None)
 
 
 def _fields(kinds: Mapping[str, DataType]) -> StructType:
     return StructType([StructField(name, kind) for name, kind in kinds.items()])
 
 
+def _found(spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
+    """The columns that the lines have; none where no line is a record with a field."""
+    inferred = _inferred(spark, [address(file) for file in files])
+    return checked_columns(StructType([f for f in inferred.fields if f.name != _CORRUPT]), files[0].name)
+
+
 def _json_schema(
-    spark: SparkSession, files: Sequence[SourceFile], known: StructType | None, needed: Mapping[str, DataType]
+    found: StructType, files: Sequence[SourceFile], known: StructType | None, needed: Mapping[str, DataType]
 ) -> StructType:
-    new = _inferred(spark, [address(file) for file in files])
-    new = checked_columns(StructType([f for f in new.fields if f.name != _CORRUPT]), files[0].name)
-    new = StructType([StructField(f.name, _key_type(f.dataType, needed.get(f.name))) for f in new.fields])
+    """The known columns and those found. What is in paths too is text, as a path has it."""
+    in_paths = {name for file in files for name in file.values}
+    new = StructType([StructField(f.name, StringType()) if f.name in in_paths else f for f in found.fields])
+    new = with_fields(new, needed)
     schema = widened(known or new, new)
     assert isinstance(schema, StructType)
-    return StructType(schema.fields + [f for f in _fields(needed).fields if f.name not in schema.names])
+    return with_fields(schema, needed, typed=False)
 
 
 def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
@@ -181,13 +223,6 @@ def _single_names(kind: DataType) -> DataType:
         mine = _single_names(field.dataType)
         kinds[field.name] = mine if kinds.get(field.name, mine) == mine else StringType()
     return StructType([StructField(name, mine) for name, mine in kinds.items()])
-
-
-def _key_type(inferred: DataType, needed: DataType | None) -> DataType:
-    """The type of a field of the key: one odd record must not give all others a type that a key cannot have."""
-    if needed is None or (isinstance(needed, StringType) and isinstance(inferred, StringType | LongType)):
-        return inferred
-    return needed
 
 
 def _numbered(spark: SparkSession, files: Sequence[SourceFile], *, header: bool) -> _Lines:

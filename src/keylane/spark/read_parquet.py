@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,10 +32,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from keylane.contract.fields import absent_name
 from keylane.errors import DataError, UsageError, first_line
+from keylane.spark.keys import column_named, has_field, schema_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -115,6 +117,8 @@ PLACE: Final = "keylane_place"
 POSITION: Final = "keylane_position"
 LINE: Final = "keylane_line"
 MALFORMED: Final = "keylane_malformed"
+#: Records with a number that its column cannot hold.
+INEXACT: Final = "keylane_inexact"
 #: The lane that a record was read from.
 LANE: Final = "keylane_lane"
 
@@ -138,7 +142,11 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The records of a batch as a frame, and how many there are in each file, counted without the frame."""
+    """The records of a batch as a frame, and how many there are in each file, counted without the frame.
+
+    `found` are the fields that its records have, as `contract.fields.paths_in` takes them; None where no record was
+    found to have one, or it is not known. `lacking` are fields that the lane depends on and none of its records has.
+    """
 
     frame: DataFrame
     columns: tuple[str, ...]
@@ -146,6 +154,8 @@ class Batch:
     rows: tuple[int, ...]
     records: tuple[int, ...]
     filtered: int = 0
+    found: dict[str, Any] | None = None
+    lacking: tuple[str, ...] = ()
 
 
 def file_of(place: Column) -> Column:
@@ -184,9 +194,17 @@ def address(file: SourceFile) -> str:
 
 
 def read_parquet(
-    spark: SparkSession, files: Sequence[SourceFile], known: StructType | None, before: int, memo: dict[str, StructType]
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    known: StructType | None,
+    before: int,
+    memo: dict[str, StructType],
+    needed: Sequence[str] = (),
 ) -> Batch:
-    """Records of Parquet files. Their rows are counted from the footers, not from the frame."""
+    """Records of Parquet files. Their rows are counted from the footers, not from the frame.
+
+    Records of a file without a `needed` field are marked as such.
+    """
     with ThreadPoolExecutor(16) as pool:
         footers = list(pool.map(_footer, files))
     schema = known or StructType()
@@ -195,6 +213,7 @@ def read_parquet(
             memo[shape] = _columns(spark, file)
         schema = merged(schema, memo[shape], file.name)
     rows = tuple(count for count, _ in footers)
+    shapes = [memo[shape] for _, shape in footers]
     read = spark.read.schema(schema).parquet(*(address(file) for file in files))
     numbers = local(spark, keylane_url=[file.url for file in files], keylane_file=list(range(len(files))))
     meta = F.col("_metadata")
@@ -204,7 +223,39 @@ def read_parquet(
         .withColumn(PLACE, place_of(F.col("keylane_file"), F.col("keylane_row")))
         .drop("keylane_url", "keylane_file", "keylane_row")
     )
-    return finished(frame, files, schema, rows, rows, before)
+    frame = with_absent(frame, files, {name: [has_field(name, shape) for shape in shapes] for name in needed})
+    in_paths = {name for file in files for name in file.values}
+    own = {
+        name: own_values(files, [name in shape.names for shape in shapes], name)
+        for name in in_paths
+        if name in schema.names
+    }
+    batch = finished(frame, files, schema, rows, rows, before, own=own)
+    found: dict[str, Any] = {}
+    for columns in shapes:
+        found |= schema_tree(columns)
+    return replace(batch, found=found)
+
+
+def own_values(files: Sequence[SourceFile], has: Sequence[bool], name: str) -> Column | None:
+    """The records whose file has a column; None where each file with it in its path has it inside too."""
+    if all(inside for inside, file in zip(has, files, strict=True) if name in file.values):
+        return None
+    return _in_files(has)
+
+
+def _in_files(has: Sequence[bool]) -> Column:
+    return picked(has, "boolean", file_of(F.col(PLACE)))
+
+
+def with_absent(frame: DataFrame, files: Sequence[SourceFile], has: Mapping[str, Sequence[bool]]) -> DataFrame:
+    """Mark the records of files that lack a field, in their columns and in their paths, where any does."""
+    marks = {}
+    for name, inside in has.items():
+        there = [one or name in file.values for one, file in zip(inside, files, strict=True)]
+        if not all(there):
+            marks[name] = (~_in_files(there)).alias(absent_name(name))
+    return frame.select("*", *marks.values()) if marks else frame
 
 
 def _columns(spark: SparkSession, file: SourceFile) -> StructType:
@@ -224,14 +275,36 @@ def finished(
     rows: tuple[int, ...],
     records: tuple[int, ...],
     before: int,
+    *,
+    own: Mapping[str, Column | None],
     filtered: int = 0,
 ) -> Batch:
-    """What all readers end with: the columns that are written in paths, and the running position."""
+    """What all readers end with: the columns that are written in paths, and the running position.
+
+    `own` are columns of the schema that are in paths too, with the records that have a value of their own; None: all.
+    """
     where = file_of(F.col(PLACE))
-    extra = [name for name in dict.fromkeys(n for file in files for n in file.values) if name not in schema.names]
-    values = [picked([file.values.get(name) for file in files], "string", where).alias(name) for name in extra]
-    full = frame.select("*", *values, _positions(rows, before).alias(POSITION))
-    return Batch(full, (*schema.names, *extra), schema, rows, records, filtered)
+    names = dict.fromkeys(name for file in files for name in file.values)
+    paths = {name: picked([file.values.get(name) for file in files], "string", where) for name in names}
+    columns = {name: column_named(name) for name in frame.columns}
+    for name, has in own.items():
+        if has is not None:
+            _check_text(schema, name, files)
+            columns[name] = F.when(has, columns[name]).otherwise(paths[name])
+    columns |= {name: path for name, path in paths.items() if name not in own}
+    full = frame.select(
+        *(column.alias(name) for name, column in columns.items()), _positions(rows, before).alias(POSITION)
+    )
+    held = StructType([*schema.fields, *(StructField(n, StringType()) for n in paths if n not in schema.names)])
+    return Batch(full, tuple(held.names), held, rows, records, filtered)
+
+
+def _check_text(schema: StructType, name: str, files: Sequence[SourceFile]) -> None:
+    """A path has no types: what it holds cannot go into a column of another type than text."""
+    if not isinstance(schema[name].dataType, StringType):
+        file = next(file for file in files if name in file.values)
+        got, allowed = "text, in the path of the file", schema[name].dataType.simpleString()
+        raise DataError.of(f"{file.name}: column {name!r} has changed its type", got=got, allowed=allowed)
 
 
 def _positions(rows: Sequence[int], before: int) -> Column:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
@@ -17,8 +19,8 @@ from pyspark.sql import functions as F
 from keylane.errors import CountError
 from keylane.records import Reason
 from keylane.spark.frames import route
-from keylane.spark.keys import ADDED, column_named
-from keylane.spark.read_parquet import LINE, MALFORMED, PLACE, POSITION, file_of, picked, row_of
+from keylane.spark.keys import ADDED, column_named, field_of
+from keylane.spark.read_parquet import INEXACT, LINE, MALFORMED, PLACE, POSITION, file_of, picked, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+    from keylane.contract.model import Contract
     from keylane.router import Router
     from keylane.spark.read_parquet import Batch
 
@@ -43,7 +46,7 @@ _MESSAGES: Final = {
     Reason.MISSING_FIELD: "a field that the lane depends on is missing",
     Reason.NOT_IN_TABLE: "the key is not in the contract's table",
     Reason.NO_POSITION: "the lane depends on the source position, and there is none",
-    Reason.MALFORMED_RECORD: "the record cannot be read as one of this source",
+    Reason.MALFORMED_RECORD: "the record cannot be read as one of this source, or not without loss of a number's value",
     Reason.PARKED_KEY: "an earlier record of this key is a dead letter, and the route parks such keys",
 }
 
@@ -62,9 +65,10 @@ def decided(batch: Batch, router: Router) -> DataFrame:
     """The records with their lane, or the reason why they have none."""
     source = batch.frame.withColumnsRenamed({name: _aside(name) for name in batch.columns})
     frame = route(source, router, position=POSITION)
-    if MALFORMED not in frame.columns:
+    marks = [F.col(name) for name in (MALFORMED, INEXACT) if name in frame.columns]
+    if not marks:
         return frame
-    unread = F.when(F.col(MALFORMED), F.lit(str(Reason.MALFORMED_RECORD)))
+    unread = F.when(reduce(or_, marks), F.lit(str(Reason.MALFORMED_RECORD)))
     return frame.withColumn("reason", F.coalesce(unread, F.col("reason")))
 
 
@@ -104,11 +108,11 @@ def write_dead(
     frame: DataFrame, batch: Batch, names: Sequence[str], router: Router, start: int, folder: Path
 ) -> tuple[Path, int] | None:
     """Write the records that have no lane, in the order of the source; None when there are none."""
-    keys = [name for name in router.contract.spec.key.fields if name in batch.columns]
+    keys = key_columns(router.contract, frame)
     has_lines = LINE in batch.frame.columns
     line = F.left(F.make_valid_utf8(LINE), F.lit(MESSAGE_LENGTH)) if has_lines else F.lit("")
     # The bytes of a line as it was; a Parquet record has none of its own, so its columns as JSON.
-    original = F.col(LINE) if has_lines else _as_json(batch.columns)
+    original = F.col(LINE) if has_lines else _json_of(_own(batch.columns))
     letters = (
         frame.where(F.col("reason").isNotNull())
         .select(*map(column_named, frame.columns))
@@ -146,16 +150,22 @@ def _source(names: Sequence[str]) -> Column:
     return F.struct(picked(names, "string", file_of(place)).alias("file"), row_of(place).alias("row"))
 
 
-def _as_json(columns: Sequence[str]) -> Column:
-    return F.to_json(F.struct(*_own(columns)), {"ignoreNullFields": "false"})
+def _json_of(columns: Sequence[Column]) -> Column:
+    return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
 
 
-def explained(keys: Sequence[str], whole: Column) -> Column:
+def key_columns(contract: Contract, frame: DataFrame) -> list[Column]:
+    """The fields of the key, by their names."""
+    fields = [field_of(name, frame.schema) for name in contract.spec.key.fields]
+    return [field.column.alias(field.name) for field in fields]
+
+
+def explained(keys: Sequence[Column], whole: Column) -> Column:
     """Why a record has no lane, with the fields of its key, or the whole of one that cannot be read; shortened."""
     text = F.col("reason")
     for reason, words in _MESSAGES.items():
         text = F.when(F.col("reason") == str(reason), F.lit(words)).otherwise(text)
-    got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), whole).otherwise(_as_json(keys))
+    got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), whole).otherwise(_json_of(keys))
     plain = F.regexp_replace(F.concat(text, F.lit(": got "), got), r"[\p{Cntrl}\p{Cf}\u2028\u2029]+", " ")
     return F.left(plain, F.lit(MESSAGE_LENGTH))
 

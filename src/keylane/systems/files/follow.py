@@ -6,11 +6,12 @@ is refused, and files that have changed since they were routed are reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from keylane.errors import DataError, did_you_mean
+from keylane.contract.fields import in_tree, no_such_field, paths_in
+from keylane.errors import DataError
 from keylane.systems.files.listing import kind_of, name_in, path_values, pattern_of
 from keylane.systems.flow import Origin, RowsFollowed
 
@@ -113,26 +114,30 @@ class FilesFollowed(RowsFollowed):
 
     def rows(self, frame: DataFrame, taken: Sequence[SourceFile], last: Standing) -> Batch:  # noqa: ARG002  by name
         """The records of the files, in the order of the files and of their rows."""
-        from keylane.spark.keys import needed_types
+        from keylane.spark.keys import has_field, needed_types
         from keylane.spark.read_lines import read_csv, read_json
         from keylane.spark.read_parquet import read_parquet, schema_from_json
 
         known = schema_from_json(last.schema) or self.given
         needed = needed_types(self.contract)
         if self.origin.kind == "parquet":
-            batch = read_parquet(self.spark, taken, known, last.next_position, self.shapes)
+            batch = read_parquet(self.spark, taken, known, last.next_position, self.shapes, list(needed))
         else:
             lines = read_json if self.origin.kind == "json" else read_csv
             batch = lines(self.spark, taken, known, last.next_position, needed)
-        for name in needed:
-            if name not in batch.columns:
-                raise DataError.of(
-                    "the source lacks a column that the key is made of",
-                    got=name,
-                    allowed=", ".join(batch.columns),
-                    hint=did_you_mean(name, batch.columns),
-                )
-        return batch
+        before = schema_from_json(last.schema)
+        lacking = [name for name in needed if not _has(batch, taken, name)]
+        for name in lacking:
+            if before is None or not has_field(name, before) or not has_field(name, batch.schema):
+                tree = {**(batch.found or {}), **{column: {} for file in taken for column in file.values}}
+                what = "the source lacks a field that the lane depends on: no record has it"
+                raise no_such_field(what, name, paths_in(tree))
+        return replace(batch, lacking=tuple(lacking))
+
+
+def _has(batch: Batch, taken: Sequence[SourceFile], name: str) -> bool:
+    """Whether a field is in some record, or in a path; or nothing is known of any record."""
+    return batch.found is None or in_tree(batch.found, name) or any(name in file.values for file in taken)
 
 
 def files_of(frame: DataFrame, source: Path) -> list[SourceFile]:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from keylane.contract.fields import fields_of, lacking_text
 from keylane.errors import TargetError
 from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
 from keylane.systems.folders.folder import (
@@ -143,6 +144,7 @@ class FolderTarget(RouteTarget):
             )
 
     def _staged(self, frame: DataFrame, batch: int, taken: Sequence[SourceFile], staging: Path) -> Manifest:
+        from keylane.spark.messages import refuse_lacking
         from keylane.spark.streaming import query_id
         from keylane.spark.write_lanes import decided, write_dead, write_lanes
 
@@ -153,6 +155,10 @@ class FolderTarget(RouteTarget):
             return replace(same, batch=batch, query=query, staging=staging.name)
         rows, names = self.source.rows(frame, taken, self.last), self.source.names(taken)
         routed = decided(rows, self.router)
+        if rows.found is None and not self.last.total.in_ and "value" in rows.columns:
+            refuse_lacking(routed, fields_of(self.router.contract), "value")
+        if rows.lacking:
+            self.run.say(lacking_text(batch, rows.lacking))
         lanes = write_lanes(routed, rows, names, self.last.next, staging / "lanes")
         out = sum(file.records for file in lanes)
         dead = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane.contract.fields import fields_of, lacking_text
 from keylane.contract.fingerprint import abbreviated
 from keylane.errors import CountError
 from keylane.router import Router
@@ -89,7 +90,7 @@ class KafkaTarget(RouteTarget):
     before: BatchDone
     last: BatchDone
     parked: list[Parked] = field(default_factory=list)
-    about: dict[str, Column] = field(default_factory=dict)
+    about: dict[tuple[str, ...], dict[str, Column]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lock, self.checkpoint = self.state.lock, self.state.checkpoint
@@ -148,6 +149,8 @@ class KafkaTarget(RouteTarget):
                 check_planned(plan, messages.taken)
                 self.topics.check_memory(plan)
             self.run.probe("planned", batch)
+            if messages.lacking:
+                self.run.say(lacking_text(batch, messages.lacking))
             written = retried(lambda: self._written(plan, messages), batch, self.topics.try_seconds, self.run)
             self.run.probe("written", batch)
             self.source.check_unchanged(messages.taken)
@@ -179,10 +182,12 @@ class KafkaTarget(RouteTarget):
 
     def _planned(self, batch: int, messages: Messages, offsets: str) -> BatchPlan:
         """A new plan, by the lanes as they are now; forced to the disk before anything of the batch is sent."""
-        from keylane.spark.messages import decided
+        from keylane.spark.messages import decided, refuse_lacking
         from keylane.spark.poison import newly_parked, refuse_any
 
         lanes = self.topics.for_new_batch(self.run.say)
+        if messages.topic and not self.last.total.in_:
+            refuse_lacking(decided(messages.frame, self.router), fields_of(self.router.contract), "keylane_value")
         parked: tuple[Parked, ...] = ()
         if self.topics.on_poison == "stop":
             refuse_any(decided(messages.frame, self.router), batch)
@@ -236,8 +241,10 @@ class KafkaTarget(RouteTarget):
         parked = {(key.kind, key.key): key for key in [*self.parked, *plan.parked]}
         routed = parked_away(routed, list(parked.values()))
         lanes = [(stream, plan.topics[topic]) for stream, topic in self.topics.streams.items()]
-        self.about = self.about or about_dead_letters(self.router.contract, self.source.where())
-        return dead_headers(slotted(routed, lanes, plan.topics.get(plan.dead, 1)), self.about)
+        shape = tuple(routed.columns)
+        if shape not in self.about:
+            self.about = {shape: about_dead_letters(self.router.contract, self.source.where(), routed)}
+        return dead_headers(slotted(routed, lanes, plan.topics.get(plan.dead, 1)), self.about[shape])
 
     def _division(self, plan: BatchPlan, came_from: str) -> Division:
         """The settings of the writers. A probe of tests may hold them at their steps."""

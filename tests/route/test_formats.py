@@ -262,7 +262,7 @@ def test_a_tier_is_a_stream_of_its_own(spark: SparkSession, tmp_path: Path) -> N
         ("mark.csv", b"\xef\xbb\xbfk,n\na,1\n", (1, 1, 0, 0)),
         ("separator.csv", "k,a\u2028b\nx,1\n".encode(), (1, 1, 0, 0)),
         ("twice.jsonl", b'{"k":"a","k":"b"}\n{"k":"c","x":{"a":1,"a":"2"}}\n', (2, 2, 0, 0)),
-        ("half.jsonl", b'{"k":5}\n{"k":1.5}\n{"k":7}\n', (3, 3, 0, 0)),
+        ("half.jsonl", b'{"k":5}\n{"k":1.5}\n{"k":7}\n', (3, 2, 1, 0)),
         ("deep.jsonl", b'{"k":"a","x":' + b"[" * 1200 + b"]" * 1200 + b'}\n{"k":"b"}\n', (2, 1, 1, 0)),
     ],
     ids=lambda given: given if isinstance(given, str) else "",

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from keylane.contract.model import Key
-from keylane.errors import CountError, DataError, UsageError
+from keylane.errors import CountError, DataError, UsageError, did_you_mean
 from keylane.keys.cells import region_of
 from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, observed_lanes, profile_of, sketched_profile
 from keylane.spark.context import RunContext, translated, warn
@@ -214,5 +214,8 @@ def _checked(made: Profile, scan: Scan) -> Profile:
     if not made.keys.num_rows:
         names, keyless = ", ".join(made.key.fields), made.without_key
         got = f"{keyless.null:,} null, {keyless.empty:,} empty, {keyless.malformed:,} malformed"
-        raise DataError.of(f"no record has a key in {names}", got=got, hint="check the column's name and encoding")
+        known = scan.names()
+        near = " ".join(filter(None, (did_you_mean(name, known) for name in made.key.fields)))
+        hint = near or "check the column's name and encoding"
+        raise DataError.of(f"no record has a key in {names}", got=got, allowed=", ".join(known[:40]), hint=hint)
     return made

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    VariantType,
 )
 
 from keylane.contract.fields import steps_of
@@ -37,6 +38,8 @@ _DIGITS: Final = "^-?[0-9]+$"
 #: How Spark writes a number that is beyond a double.
 _BEYOND: Final = ('"Infinity"', '"-Infinity"')
 _TINY: Final = "[eE]-[0-9]{3,}"
+#: What an object, a list, a truth value, a fraction or a number of many digits looks like as text.
+_NO_TEXT: Final = r"^([\[{].*|true|false|\"?-?Infinity\"?|-?[0-9]*([.eE][0-9.eE+-]*|[0-9]{19,}))$"
 #: What a path can lead through, and null, where it ends.
 _HAS_FIELDS: Final = "^(OBJECT.*|VOID)$"
 _NUMBER: Final = DecimalType(38, 0)
@@ -121,6 +124,18 @@ def _path_breaks(text: Column, steps: Sequence[str]) -> Column:
     inner = F.from_json(text, StructType([StructField(first, StringType())]))[first]
     further = F.when(inner.isNull(), F.lit(False)).otherwise(_path_breaks(inner, rest))
     return F.when(~_names(text, first), F.lit(True)).otherwise(further)
+
+
+def unlike_text(value: Column, text: Column, name: str) -> Column:
+    """Whether a field of text is written as something that is neither text nor a whole number of 64 bits.
+
+    Spark makes text of anything, and other text than was written. Only what looks like it is looked at again.
+    """
+    tops = dict.fromkeys((name, steps_of(name)[0]))
+    found = F.from_json(text, StructType([StructField(top, VariantType()) for top in tops]))
+    other = ~F.schema_of_variant(variant_at(found, name)[0]).rlike("^(STRING|BIGINT)$")
+    text_of = value.cast("string")
+    return F.when(text_of.rlike(_NO_TEXT), F.coalesce(other, F.lit(False))).otherwise(F.lit(False))
 
 
 def variant_at(record: Column, name: str) -> tuple[Column, Column]:

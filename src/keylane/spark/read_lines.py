@@ -22,7 +22,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 from keylane.contract.fields import absent_name, resolved_name, steps_of
 from keylane.errors import DataError
 from keylane.keys.json_object import HALF_CHARACTER, MOST_DIGITS, MOST_LEVELS
-from keylane.spark.json_fields import absent_in, both_ways, inexact, value_in, with_fields
+from keylane.spark.json_fields import absent_in, both_ways, inexact, unlike_text, value_in, with_fields
 from keylane.spark.keys import schema_tree
 from keylane.spark.read_parquet import (
     INEXACT,
@@ -97,6 +97,7 @@ def read_json(
     values = {name: value_in(record, line, name, schema) for name in inside}
     columns = {name: values[name] if only and name in values else record[name] for name in schema.names}
     columns = {name: column for name, column in columns.items() if not only or name in inside}
+    texts = [name for name, kind in inside.items() if isinstance(kind, StringType)]
     # Of a nested field that is a column too, each record's own way to it.
     twice = [name for name in inside if not only and len(steps_of(name)) > 1 and name in schema.names]
     added = {resolved_name(name): values[name] for name in twice}
@@ -106,7 +107,7 @@ def read_json(
     frame = read.select(
         LINE,
         PLACE,
-        (~F.col("keylane_sound")).alias(MALFORMED),
+        (~F.col("keylane_sound") | _any([unlike_text(values[name], line, name) for name in texts])).alias(MALFORMED),
         *(column.alias(name) for name, column in {**columns, **added}.items()),
     )
     held = StructType([schema[name] for name in columns])

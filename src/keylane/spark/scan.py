@@ -29,17 +29,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from keylane.contract.fields import TIME
+from keylane.contract.fields import TIME, paths_in, steps_of
 from keylane.errors import DataError, UnknownNameError
 from keylane.keys.read import TICKS
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of
-from keylane.spark.keys import TYPES, column_named, field_of
+from keylane.spark.keys import TYPES, column_named, field_of, has_field, schema_tree
 from keylane.spark.read_lines import read_csv, read_json
-from keylane.spark.read_parquet import LANE, MALFORMED, PLACE, POSITION, address, file_of, local, picked
+from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, POSITION, address, file_of, local, picked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._=-]+")
 _FILE: Final = "keylane_file"
+#: Records whose names an error lists.
+_SAMPLE: Final = 1000
 _STAMP: Final = "keylane_stamp"
 #: The time of a message is in milliseconds.
 _MILLISECOND: Final = 1000
@@ -112,6 +114,7 @@ class Scan:
     `frame` is as `spark.count_keys.counted` wants it. `records` is how many there are, or at most, where that is known;
     `exact` says that it is no bound. `size` is the bytes of the whole source, where records do not tell theirs.
     `untimed` is whether a record may have no time, `typed` whether columns have types of their own, and are not text.
+    `names` looks up the fields that some records have, where they have no schema.
     """
 
     frame: DataFrame
@@ -123,6 +126,7 @@ class Scan:
     untimed: bool = False
     typed: bool = True
     facts: dict[str, Any] = field(default_factory=dict)
+    names: Callable[[], list[str]] = list
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,13 @@ class Rows:
     frame: DataFrame
     positions: int
     records: int | None
+    names: Callable[[], list[str]] = list
+
+
+def named_in(frame: DataFrame, text: Column) -> Callable[[], list[str]]:
+    """The names in the first records that are JSON objects, looked up when they are asked for."""
+    names = F.explode(F.json_object_keys(text)).alias("name")
+    return lambda: sorted(row[0] for row in frame.limit(_SAMPLE).select(names).distinct().collect())
 
 
 def scan_rows(
@@ -163,7 +174,8 @@ def scan_rows(
         columns.append(_size(field_of(wanted.size, rows.frame.schema)).alias(SIZE))
     columns += [F.col(name) for name in (LANE, MALFORMED) if name in rows.frame.columns]
     frame = rows.frame.select(*columns)
-    return Scan(frame, windows, rows.records, rows.records is not None, lanes, size, untimed, typed, about)
+    exact = rows.records is not None
+    return Scan(frame, windows, rows.records, exact, lanes, size, untimed, typed, about, rows.names)
 
 
 def _size(size: Field) -> Column:
@@ -238,7 +250,8 @@ def scan_messages(
     facts["offsets"] = [list(one) for one in ranges]
     kept = [*wanted.key.fields, SIZE, LANE, *([MALFORMED] if unread else [])]
     counted = read.select(*map(column_named, kept), at.alias(AT))
-    return Scan(counted, windows, records, False, len(ranges), None, untimed, typed=False, facts=facts)
+    names = named_in(frame, F.col("value").cast("string"))
+    return Scan(counted, windows, records, False, len(ranges), None, untimed, typed=False, facts=facts, names=names)
 
 
 def url_of(spark: SparkSession, path: str) -> str:
@@ -262,8 +275,9 @@ def read_columns(
     """These columns of Parquet files; `rows` and `shapes` are what their footers hold."""
     schema = _common(spark, files, shapes, wanted)
     read = spark.read.schema(schema).parquet(*map(address, files))
-    in_paths = [name for name in wanted if name not in schema.names]
-    columns = [column_named(name) for name in schema.names]
+    inside = [name for name in wanted if has_field(name, schema)]
+    in_paths = [name for name in wanted if name not in inside]
+    columns = [field_of(name, schema).column.alias(name) for name in inside]
     if not (positions or in_paths or lanes):
         return Rows(read.select(*columns), sum(rows), sum(rows))
     meta = F.col("_metadata")
@@ -275,7 +289,7 @@ def read_columns(
     if positions:
         starts = list(accumulate(rows, initial=0))
         extra.append((picked(starts, "bigint", file) + F.col("keylane_row")).alias(POSITION))
-    return Rows(numbered.select(*columns, *extra), sum(rows), sum(rows))
+    return Rows(numbered.select(*map(column_named, inside), *extra), sum(rows), sum(rows))
 
 
 def read_line_columns(
@@ -295,7 +309,8 @@ def read_line_columns(
             raise UnknownNameError.among(f"column of {files[0].path}", name, read.columns)
     columns = [column_named(name) for name in wanted]
     kept = read.frame.select(*columns, MALFORMED, POSITION, *_lanes(lanes, file_of(F.col(PLACE))))
-    return Rows(kept, sum(read.rows), sum(read.records) - read.filtered)
+    names = named_in(read.frame, F.col(LINE)) if kind == "json" else list
+    return Rows(kept, sum(read.rows), sum(read.records) - read.filtered, names)
 
 
 def _numbered(spark: SparkSession, read: DataFrame, files: Sequence[SourceFile]) -> DataFrame:
@@ -313,22 +328,27 @@ def _lanes(lanes: Sequence[int] | None, file: Column) -> list[Column]:
 def _common(
     spark: SparkSession, files: Sequence[SourceFile], shapes: Sequence[str], wanted: Sequence[str]
 ) -> StructType:
-    """The wanted columns as all files have them: of one type, or of the widest integer type among them."""
+    """The wanted columns as all files have them: of one type, or of the widest integer type among them.
+
+    Of a nested field it is the whole column that it lies in.
+    """
     found: dict[str, DataType] = {}
-    seen: dict[str, None] = {}
+    seen: dict[str, Any] = {}
     for shape, file in dict(zip(shapes, files, strict=True)).items():
         del shape
         schema = spark.read.parquet(address(file)).schema
-        seen |= dict.fromkeys(schema.names)
+        seen |= schema_tree(schema)
+        tops = {name if name in schema.names else steps_of(name)[0] for name in wanted}
         for one in schema.fields:
-            if one.name in wanted:
+            if one.name in tops:
                 kind = _read_as(one.dataType)
                 found[one.name] = _wider(found.get(one.name, kind), StructField(one.name, kind), file.name)
     in_paths = {name for file in files for name in file.values}
+    common = StructType([StructField(name, kind) for name, kind in found.items()])
     for name in wanted:
-        if name not in found and name not in in_paths:
-            raise UnknownNameError.among("column of the source", name, [*seen, *sorted(in_paths)])
-    return StructType([StructField(name, found[name]) for name in wanted if name in found])
+        if not has_field(name, common) and name not in in_paths:
+            raise UnknownNameError.among("column of the source", name, [*paths_in(seen), *sorted(in_paths)])
+    return common
 
 
 def _read_as(kind: DataType) -> DataType:

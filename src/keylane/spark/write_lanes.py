@@ -46,7 +46,7 @@ _MESSAGES: Final = {
     Reason.MISSING_FIELD: "a field that the lane depends on is missing",
     Reason.NOT_IN_TABLE: "the key is not in the contract's table",
     Reason.NO_POSITION: "the lane depends on the source position, and there is none",
-    Reason.MALFORMED_RECORD: "the record cannot be read as one of this source, or not without loss of a number's value",
+    Reason.MALFORMED_RECORD: "the record cannot be read, or the value of a number not be kept",
     Reason.PARKED_KEY: "an earlier record of this key is a dead letter, and the route parks such keys",
 }
 

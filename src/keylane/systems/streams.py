@@ -122,8 +122,8 @@ class MessageFields(Protocol):
         """Which fields, and what they hold."""
         ...
 
-    def columns(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> list[pa.Array]:
-        """The fields in their order."""
+    def marked(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> dict[str, pa.Array]:
+        """The fields by name, and behind them the marks of records that lack one."""
         ...
 
 

@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from keylane.contract.fields import in_tree, paths_in, steps_of
 from keylane.errors import DataError, UnknownNameError
+from keylane.keys.read import schema_tree
 from keylane.systems.files.listing import ENDINGS, kinds_in, source_files
 from keylane.systems.streams import Description, Part
 
@@ -35,12 +38,14 @@ class ReadDataset:
 
     def __call__(self, _part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """These columns, in this order."""
+        tree = schema_tree(self.dataset.schema)
         for name in columns:
-            if name not in self.dataset.schema.names:
-                raise UnknownNameError.among(f"column of {self.path}", name, list(self.dataset.schema.names))
+            if not in_tree(tree, name):
+                raise UnknownNameError.among(f"column of {self.path}", name, paths_in(tree))
+        wanted = {name: ds.field(name) if name in tree else pc.field(*steps_of(name)) for name in columns}
         try:
             # Arrow reads far ahead by default; a little is as quick, and memory stays flat however many rows there are.
-            yield from self.dataset.to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
+            yield from self.dataset.to_batches(columns=wanted, batch_readahead=2, fragment_readahead=1)
         except (pa.ArrowException, OSError) as error:
             raise DataError.of(f"{self.path} cannot be read", got=str(error).splitlines()[0]) from error
 

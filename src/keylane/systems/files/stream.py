@@ -174,8 +174,8 @@ class ReadMessages:
             if part.dead or not spec.names:
                 yield pa.RecordBatch.from_arrays(known, schema=POSITIONS)
                 continue
-            columns = self.fields.columns(own["key"], own["value"], own.get("timestamp"))
-            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*POSITIONS.names, *spec.names])
+            columns = self.fields.marked(own["key"], own["value"], own.get("timestamp"))
+            yield pa.RecordBatch.from_arrays([*known, *columns.values()], names=[*POSITIONS.names, *columns])
 
 
 def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array]:

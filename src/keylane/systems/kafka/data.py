@@ -51,8 +51,10 @@ class ReadColumns:
         assert part.lane is not None
         assert part.end is not None
         for chunk in reader.chunks(part.name, part.lane, part.start, part.end):
-            known = {**_placed(chunk, part.lane), **dict(zip(own, _read(fields, chunk), strict=True))}
-            yield pa.RecordBatch.from_arrays([known[name] for name in columns], names=list(columns))
+            read = _read(fields, chunk)
+            known = {**_placed(chunk, part.lane), **read}
+            names = [*columns, *(name for name in read if name not in own)]
+            yield pa.RecordBatch.from_arrays([known[name] for name in names], names=names)
 
 
 def _placed(chunk: RecordChunk, lane: int) -> dict[str, pa.Array]:
@@ -60,10 +62,10 @@ def _placed(chunk: RecordChunk, lane: int) -> dict[str, pa.Array]:
     return {"lane": lanes, "partition": lanes, "offset": pa.array(chunk.offsets, pa.int64())}
 
 
-def _read(fields: TopicFields, chunk: RecordChunk) -> list[pa.Array]:
+def _read(fields: TopicFields, chunk: RecordChunk) -> dict[str, pa.Array]:
     values = pa.array(chunk.values, pa.binary()) if fields.spec.of_value else None
     times = pa.array(chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
-    return fields.columns(pa.array(chunk.keys, pa.binary()), values, times)
+    return fields.marked(pa.array(chunk.keys, pa.binary()), values, times)
 
 
 def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) -> Description:

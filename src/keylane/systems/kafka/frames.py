@@ -63,6 +63,8 @@ def _scanned_fields(wanted: ScanRequest, options: StreamOptions) -> tuple[dict[s
     spec = FieldSpec.of_key(wanted.key, [str(name) for name in names])
     spec = spec.keyed_by(wanted.key) if wanted.of_contract and options.value is None else spec
     fields, misread = message_columns(replace(spec, names=tuple(name for name in names if name != spec.key)), options)
+    # A record without the field has no key, as one whose key is null: they are counted together.
+    fields = {name: column for name, column in fields.items() if name in names}
     unread = [] if misread is None else [misread]
     if spec.key in spec.names:
         fields[spec.key], misfit = key_as_text(spec)

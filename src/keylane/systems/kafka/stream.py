@@ -241,5 +241,5 @@ def _with_fields(known: list[pa.Array], fields: TopicFields, chunk: RecordChunk)
     known[POSITIONS.get_field_index("key")] = keys
     values = pa.array(chunk.values, pa.binary()) if fields.spec.of_value else None
     times = pa.array(chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
-    columns = [*known, *fields.columns(keys, values, times)]
-    return pa.RecordBatch.from_arrays(columns, names=[*POSITIONS.names, *fields.spec.names])
+    columns = fields.marked(keys, values, times)
+    return pa.RecordBatch.from_arrays([*known, *columns.values()], names=[*POSITIONS.names, *columns])

@@ -4,8 +4,8 @@ A value may begin with the header that a schema registry's serializers write: a 
 and for Protobuf the index of the message. The header is passed over; with a folder of schemas, named by their numbers
 (`7.avsc`), it says which one. No registry is contacted: the schemas are files that the user provides.
 
-A null value is a tombstone: it has no fields, and is not an error. Values that cannot be read are distinguished
-from null. JSON and text need no schema: `keylane.spark.messages`.
+A null value is a tombstone: it has no fields, and is not an error. Fields within others are named by their paths.
+Values that cannot be read are distinguished from null. JSON and text need no schema: `keylane.spark.messages`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from keylane.contract.fields import TIME
-from keylane.errors import DataError, MissingExtraError, UnknownNameError, UsageError
+from keylane.contract.fields import TIME, absent_name, in_tree, paths_in, steps_of
+from keylane.errors import DataError, MissingExtraError, UnknownNameError, UnplacedError, UsageError
+from keylane.keys.arrow_bytes import nulls_of, plain
 from keylane.keys.json_object import FractionText, read_object
+from keylane.keys.read import column_at, value_at
+from keylane.records import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,10 +47,10 @@ _LEAST: Final = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "doub
 def reader(schema: str, names: Sequence[str]) -> Read:
     """A function that reads these fields of a record; what it cannot read, it raises for, and in finite time."""
     parsed, named = _parsed(schema)
-    fields = [part["name"] for part in parsed["fields"]]
+    tree = _avro_tree(parsed, named)
     for name in names:
-        if name not in fields:
-            raise UnknownNameError.among("field of the Avro schema", name, fields)
+        if not in_tree(tree, name):
+            raise UnknownNameError.among("field of the Avro schema", name, paths_in(tree))
     decode = _decoder(parsed, named)
 
     def read(value: bytes) -> tuple[Any, ...]:
@@ -55,9 +58,35 @@ def reader(schema: str, names: Sequence[str]) -> Read:
         record = decode(source)
         if source.tell() != len(value):
             raise ValueError("bytes are left over")
-        return tuple(record[name] for name in names)
+        return tuple(_in_record(record, name) for name in names)
 
     return read
+
+
+def _avro_tree(kind: Any, named: dict[str, Any], above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields of a record, of all records of a union, and of those within; not of one that contains itself."""
+    if isinstance(kind, list):
+        branches = [_avro_tree(branch, named, above) for branch in kind]
+        return {name: inner for tree in branches for name, inner in tree.items()}
+    if isinstance(kind, str):
+        return _avro_tree(named[kind], named, above) if kind in named else {}
+    if not isinstance(kind, dict) or kind.get("type") != "record" or kind["name"] in above:
+        return {}
+    return {part["name"]: _avro_tree(part["type"], named, (*above, kind["name"])) for part in kind["fields"]}
+
+
+def _in_record(record: dict[str, Any], name: str) -> Any:
+    """The field of this name, or at this path; null where a record on the way is, or another one of its union."""
+    if name in record:
+        return record[name]
+    value: Any = record
+    for step in steps_of(name):
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise TypeError(name)
+        value = value.get(step)
+    return value
 
 
 def _decoder(parsed: dict[str, Any], named: dict[str, Any]) -> Callable[[BytesIO], Any]:
@@ -318,9 +347,10 @@ def _reader(how: ValueForm, schema: bytes) -> Read:
 def _protobuf(how: ValueForm, schema: bytes) -> Read:
     """By a descriptor set, as `protoc --descriptor_set_out --include_imports` writes it."""
     kind = _message(how, schema)
+    tree = _message_tree(kind.DESCRIPTOR)
     for name in how.fields:
-        if name not in kind.DESCRIPTOR.fields_by_name:
-            raise UnknownNameError.among("field of the message", name, list(kind.DESCRIPTOR.fields_by_name))
+        if not in_tree(tree, name):
+            raise UnknownNameError.among("field of the message", name, paths_in(tree))
 
     def read(body: bytes) -> tuple[Any, ...]:
         from google.protobuf.message import DecodeError
@@ -330,13 +360,31 @@ def _protobuf(how: ValueForm, schema: bytes) -> Read:
             found.ParseFromString(body)
         except DecodeError as error:
             raise ValueError(str(error)) from None
-        presence = kind.DESCRIPTOR.fields_by_name
-        return tuple(
-            None if presence[name].has_presence and not found.HasField(name) else getattr(found, name)
-            for name in how.fields
-        )
+        return tuple(_in_message(found, name) for name in how.fields)
 
     return read
+
+
+def _message_tree(kind: Any, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields of a message and of those within; a repeated field, or a message that contains itself, has none."""
+    inner = {
+        field.name: field.message_type
+        for field in kind.fields
+        if field.message_type is not None and not field.is_repeated and field.message_type.full_name not in above
+    }
+    names = (*above, kind.full_name)
+    return {field.name: _message_tree(inner[field.name], names) if field.name in inner else {} for field in kind.fields}
+
+
+def _in_message(message: Any, name: str) -> Any:
+    """The field at a path. One that knows whether it was set, and was not, is null; any other is its default then."""
+    value = message
+    for step in steps_of(name):
+        field = value.DESCRIPTOR.fields_by_name[step]
+        if field.has_presence and not value.HasField(step):
+            return None
+        value = getattr(value, step)
+    return value
 
 
 def _message(how: ValueForm, schema: bytes) -> Any:
@@ -377,17 +425,26 @@ class TopicFields:
 
     def columns(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> list[pa.Array]:
         """The fields in their order."""
-        spec = self.spec
-        found = {spec.key: _number(keys, spec.key_width) if spec.key_width else keys, TIME: times}
-        if spec.of_value and values is not None:
-            found |= dict(zip(spec.of_value, self._of(values), strict=True))
-        return [found[name] for name in spec.names]
+        found = self.marked(keys, values, times)
+        return [found[name] for name in self.spec.names]
 
-    def _of(self, values: pa.Array) -> list[pa.Array]:
+    def marked(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> dict[str, pa.Array]:
+        """The fields by name, and behind them the marks of records that lack one (`contract.fields.absent_name`)."""
+        spec, inside, marks = self.spec, {}, {}
+        if spec.of_value and values is not None:
+            fields, absent = self._of(values)
+            inside = dict(zip(spec.of_value, fields, strict=True))
+            marks = {absent_name(name): mark for name, mark in zip(spec.of_value, absent, strict=False)}
+        own = {spec.key: _number(keys, spec.key_width) if spec.key_width else keys, TIME: times, **inside}
+        return {**{name: own[name] for name in spec.names}, **marks}
+
+    def _of(self, values: pa.Array) -> tuple[list[pa.Array], list[pa.Array]]:
+        """The fields of values, and which values lack each; a text has its one field also where it is null."""
         if self.schema is not None:
-            return list(read_fields(self.schema, values).flatten())[: len(self.spec.of_value)]
+            fields = list(read_fields(self.schema, values).flatten())[: len(self.spec.of_value)]
+            return fields, [values.is_null()] * len(fields)
         if self.form == "utf8":
-            return [_text(values)]
+            return [_text(values)], []
         return _json(values, self.spec)
 
 
@@ -451,12 +508,25 @@ def _decoded(value: bytes | None) -> str | None:
         return None
 
 
-def _json(values: pa.Array, fields: FieldSpec) -> list[pa.Array]:
-    quick = _json_at_once(values, fields)
-    if quick is not None:
-        return quick
-    rows = [_json_row(value, fields) for value in values.to_pylist()]
-    return [pa.array([row[n] for row in rows], _ARROW[fields.kind(name)]) for n, name in enumerate(fields.of_value)]
+def _json(values: pa.Array, fields: FieldSpec) -> tuple[list[pa.Array], list[pa.Array]]:
+    """The fields, and which values lack each. Values are read at once; those with a null, one by one.
+
+    Arrow does not know a null from nothing.
+    """
+    names = fields.of_value
+    columns = _json_at_once(values, fields)
+    if columns is None:
+        columns, rows = [pa.nulls(len(values), _ARROW[fields.kind(name)]) for name in names], np.ones(len(values), bool)
+    else:
+        rows = np.logical_or.reduce([nulls_of(column) for column in columns])
+    marks = [np.zeros(len(values), bool) for _ in names]
+    if rows.any():
+        read = [_json_row(value, fields) for value in values.filter(pa.array(rows)).to_pylist()]
+        for n, name in enumerate(names):
+            again = pa.array([row[n][0] for row in read], _ARROW[fields.kind(name)])
+            columns[n] = pc.replace_with_mask(columns[n], pa.array(rows), again)
+            marks[n][rows] = [row[n][1] for row in read]
+    return columns, [pa.array(mark) for mark in marks]
 
 
 #: What Arrow is given at once: values within these are within all bounds of `keys.json_object`.
@@ -479,7 +549,10 @@ def _json_at_once(values: pa.Array, fields: FieldSpec) -> list[pa.Array] | None:
     if not _are_plain(texts):
         return None
     names = fields.of_value
-    schema = pa.schema([(name, _ARROW[fields.kind(name)]) for name in names])
+    if any(pc.any(pc.match_substring(texts, f'"{name}"')).as_py() for name in names if len(steps_of(name)) > 1):
+        # A field whose own name is that of the path: each record decides.
+        return None
+    schema = _schema_of([(steps_of(name), _ARROW[fields.kind(name)]) for name in names])
     how = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     text = pa.py_buffer("\n".join(texts.to_pylist()).encode())
     try:
@@ -487,7 +560,19 @@ def _json_at_once(values: pa.Array, fields: FieldSpec) -> list[pa.Array] | None:
         found = arrow_json.read_json(pa.BufferReader(text), options, how)
     except pa.ArrowInvalid:
         return None
-    return [found[name].combine_chunks() for name in names] if len(found) == len(values) else None
+    return [plain(column_at(found, name)) for name in names] if len(found) == len(values) else None
+
+
+def _schema_of(paths: Sequence[tuple[Sequence[str], pa.DataType]]) -> pa.Schema:
+    """A schema with these fields at their paths."""
+    tops = dict.fromkeys(path[0] for path, _ in paths)
+    inner = {top: [(path[1:], kind) for path, kind in paths if path[0] == top] for top in tops}
+    return pa.schema([(top, _typed_as(rest)) for top, rest in inner.items()])
+
+
+def _typed_as(paths: Sequence[tuple[Sequence[str], pa.DataType]]) -> pa.DataType:
+    whole = [kind for path, kind in paths if not path]
+    return whole[0] if whole else pa.struct(list(_schema_of(paths)))
 
 
 def _are_plain(texts: pa.Array) -> bool:
@@ -504,16 +589,25 @@ def _are_plain(texts: pa.Array) -> bool:
     return all(pc.all(check).as_py() for check in checks)
 
 
-def _json_row(value: bytes | None, fields: FieldSpec) -> list[Any]:
-    nothing: list[Any] = [None] * len(fields.of_value)
+def _json_row(value: bytes | None, fields: FieldSpec) -> list[tuple[Any, bool]]:
+    """Each field, and whether the value lacks it. A tombstone lacks all; of what cannot be read nothing is known."""
     if value is None:
-        return nothing
+        return [(None, True)] * len(fields.of_value)
     body = value[_HEADER:] if len(value) > _HEADER and value[0] == 0 else value
     try:
         found = read_object(body)
-        return [_TYPED[fields.kind(name)](found.get(name)) for name in fields.of_value]
+        return [_json_field(found, name, fields.kind(name)) for name in fields.of_value]
     except ValueError:
-        return nothing
+        return [(None, False)] * len(fields.of_value)
+
+
+def _json_field(found: dict[str, Any], name: str, kind: FieldKind) -> tuple[Any, bool]:
+    try:
+        return _TYPED[kind](value_at(found, name)), False
+    except UnplacedError as error:
+        if error.reason is Reason.MISSING_FIELD:
+            return None, True
+        raise ValueError(name) from None
 
 
 def _whole(value: Any) -> int | None:

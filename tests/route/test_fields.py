@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.route.killable_routes import contract
-from tests.route.test_formats import counts, letters, records
+from tests.route.routed_records import counts, letters, records
 
 from keylane.errors import DataError
 from keylane.pipelines.route import route

@@ -4,41 +4,24 @@ from __future__ import annotations
 
 import gzip
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.route.killable_routes import contract
+from tests.route.routed_records import counts, letters, records
 
 from keylane import Router
 from keylane.errors import DataError, TargetError
 from keylane.pipelines.route import Options, route
 from keylane.systems.files.listing import source_files
-from keylane.testing.folders import dead_letters, lanes_of
+from keylane.testing.folders import lanes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-    from keylane.pipelines.route import Routed
-
-
-def records(target: Path) -> list[dict[str, Any]]:
-    """Every record with its lane, in the order of the source."""
-    rows = [{**row, "lane": lane} for _, lane, table in lanes_of(target) for row in table.to_pylist()]
-    return sorted(rows, key=lambda row: (row["keylane_source"]["file"], row["keylane_source"]["row"]))
-
-
-def letters(target: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    table = dead_letters(target)
-    rows = [] if table is None else table.to_pylist()
-    return {(row["keylane_source"]["file"], row["keylane_source"]["row"]): row for row in rows}
-
-
-def counts(found: Routed) -> tuple[int, int, int, int]:
-    return found.counts.in_, found.counts.out, found.counts.dead, found.counts.filtered
 
 
 BAD_JSON = [

@@ -435,6 +435,7 @@ ORDER: Final = (
         "moved",
         "errors",
         "records",
+        "private",
         "geo",
         "contract",
         "keys",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BrokerError",
+    "CacheError",
     "ContractError",
     "CountError",
     "DataError",
@@ -159,6 +160,10 @@ class SparkError(KeylaneError, RuntimeError):
 
 class JarError(KeylaneError, OSError):
     """A Java archive that cannot be had, or that is not the one that was pinned."""
+
+
+class CacheError(KeylaneError, PermissionError):
+    """A cache folder, or a file of it, that another user of this machine could have changed."""
 
 
 class BrokerError(KeylaneError, ConnectionError):

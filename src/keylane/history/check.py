@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,9 +17,11 @@ from keylane.hashing.batch import hash_batch
 from keylane.history import rules
 from keylane.history.rows import APPLY, CUTOVER, DEAD, OWN, READ, SCHEMA, SEND, kind_of, normal, numbers
 from keylane.history.verdict import BucketResult, Settings, Verdict, added, verdict_of
+from keylane.private import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -193,8 +193,8 @@ class Buckets:
 @contextmanager
 def opened(judgements: tuple[Judgement, ...], budget: int) -> Iterator[list[Buckets]]:
     """Buckets for each judgement, and a temporary folder that goes with them."""
-    with TemporaryDirectory(prefix="keylane-history-") as folder:
-        yield [Buckets(one, Path(folder) / one.name, budget) for one in judgements]
+    with own_folder() as folder:
+        yield [Buckets(one, folder / one.name, budget) for one in judgements]
 
 
 #: Rows dealt out at once: few enough to stay small, enough for the vector steps to pay.

@@ -14,6 +14,7 @@ another one for about one location in fifteen.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from pathlib import Path
@@ -31,6 +32,7 @@ from keylane.errors import DataError
 from keylane.geo.bits import HOME_RESOLUTION, ancestor
 from keylane.geo.coordinates import EARTH, PLACE_REASONS
 from keylane.keys.cells import region_of
+from keylane.private import check_file
 from keylane.records import Reason
 from keylane.spark.hashes import arrow_udf, hash_column, murmur2_of_long, range_lane
 from keylane.spark.java_calls import java_backend
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
 #: As `systems/jars.lock` pins it.
 H3_JAR: Final = "h3-4.5.0.jar"
+H3_SHA256: Final = "c61e00973d986270e693649c18623acdbc845d36feb60c834595dc7ea64db59e"
 #: The start of the file name of a session's own copy of it, of any version.
 GIVEN: Final = "/h3-4."
 SOURCES: Final = Path(__file__).parent / "jvm"
@@ -77,7 +80,7 @@ def _archives(spark: SparkSession) -> tuple[Path, ...] | None:
 @lru_cache(maxsize=8)
 def _cell_of(spark: SparkSession, archives: tuple[Path, ...] | None) -> Any:
     """The function, tried on one known location; once for each session and path of the library."""
-    if archives is None:
+    if archives is None or not all(map(_is_pinned, archives)):
         return None
     (latitude, longitude), known = PROBE
     try:
@@ -85,6 +88,12 @@ def _cell_of(spark: SparkSession, archives: tuple[Path, ...] | None) -> Any:
         return function if function.of(latitude, longitude) == known else None
     except (Py4JError, PySparkException):
         return None
+
+
+def _is_pinned(archive: Path) -> bool:
+    """Whether an archive of the cache is safe to load, and whole: a power cut may have left it empty."""
+    check_file(archive)
+    return hashlib.sha256(archive.read_bytes()).hexdigest() == H3_SHA256
 
 
 def java_leaf_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Column:

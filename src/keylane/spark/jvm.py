@@ -1,12 +1,14 @@
 """The JVM under Spark: which Java, its class archive, keylane's cache folder; Java sources compiled at first use.
 
-pyspark is imported where it is used: `doctor` must find a Java without it.
+Code is loaded from the cache, so nobody else may be able to write there: `private` looks at folders and files. pyspark
+is imported where it is used: `doctor` must find a Java without it.
 """
 
 from __future__ import annotations
 
 import atexit
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -14,17 +16,21 @@ import subprocess
 import tempfile
 import time
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.errors import MissingExtraError
+from keylane.errors import CacheError, MissingExtraError
+from keylane.private import can_use, check_file, check_folder, make_folder, new_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
+
+    from keylane.private import OwnFolder
 
 OLDEST: Final = 17
 USUAL: Final = (
@@ -102,12 +108,28 @@ def _reported_version(home: Path) -> str:
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The user's cache folder for keylane; None when caching is off."""
+    """The user's cache folder for keylane, which nobody else can write to; None when caching is off.
+
+    `KEYLANE_CACHE` is refused when others can write there. Otherwise the first that can be used: in XDG_CACHE_HOME, in
+    the home folder, and for a user without one, in the temporary folder under the number of the user.
+    """
     own = environ.get("KEYLANE_CACHE")
     if own is not None:
+        if own:
+            check_folder(Path(own))
         return Path(own) if own else None
-    home = environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "keylane"
+    usual = [*_usual_caches(environ), Path(tempfile.gettempdir()) / f"keylane-cache-{os.geteuid()}"]
+    found = next((folder for folder in usual if can_use(folder)), usual[-1])
+    check_folder(found)
+    return found
+
+
+def _usual_caches(environ: Mapping[str, str]) -> Iterator[Path]:
+    if environ.get("XDG_CACHE_HOME"):
+        yield Path(environ["XDG_CACHE_HOME"]) / "keylane"
+    # Neither HOME nor an entry of this user in the system's list: a container that runs under any number.
+    with suppress(RuntimeError):
+        yield Path.home() / ".cache" / "keylane"
 
 
 # The start-up archive: Java's own class-data sharing, which lets the second session start in about half the time.
@@ -128,11 +150,14 @@ def archive_options(java: Java, class_path: str = "", environ: Mapping[str, str]
         return ()
     path = folder / f"spark-{pyspark.__version__}-java-{java.version}-{_digest(java, class_path)}.jsa"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         _adopt(path)
+    except CacheError:
+        raise
     except OSError:
         return ()
     if path.exists():
+        check_file(path)
         return (f"-XX:SharedArchiveFile={path}", *QUIET)
     return (f"-XX:ArchiveClassesAtExit={path}.{os.getpid()}.part", *QUIET)
 
@@ -157,8 +182,12 @@ def _digest(java: Java, class_path: str) -> str:
 def _adopt(path: Path) -> None:
     """Rename a finished archive to its final name; remove stale partial ones."""
     for part in path.parent.glob(f"{path.name}.*.part"):
+        check_file(part)
         if _finished(part) and not path.exists():
+            # Java does not force what it writes: after a power cut a finished archive could be full of zeros.
+            _force(part)
             part.replace(path)
+            _force(path.parent)
         elif _finished(part) or time.time() - part.stat().st_mtime > STALE:
             part.unlink(missing_ok=True)
 
@@ -167,6 +196,14 @@ def _finished(part: Path) -> bool:
     """Java writes the header last, over zeros."""
     with part.open("rb") as file:
         return any(file.read(4))
+
+
+def _force(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 # Java sources of keylane -> a jar, made once by the compiler that Spark brings along, and given to a session.
@@ -205,32 +242,61 @@ def _jar(gateway: Any, folder: Path, others: Any) -> Path:
 
     sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.java"))}
     content = "\0".join((pyspark.__version__, *sources, *sources.values()))
-    name = f"keylane-{hashlib.sha256(content.encode()).hexdigest()[:16]}.jar"
-    jar = _folder() / name
-    if not jar.exists():
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        _write(jar, _classes(gateway, sources, others))
+    name = f"keylane-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    return compiled(_folder(), name, lambda: _classes(gateway, sources, others))
+
+
+def compiled(folder: Path, name: str, compile_: Callable[[], dict[str, bytes]]) -> Path:
+    """The jar of these classes, out of the folder or compiled into it.
+
+    Its name ends with the digest of what is in it: one that was cut short or changed is not that one, and is compiled
+    anew.
+    """
+    make_folder(folder)
+    for jar in folder.glob(f"{name}-*.jar"):
+        check_file(jar)
+        if jar.name == _jar_name(name, jar.read_bytes()):
+            return jar
+        jar.unlink()
+    packed = _packed(compile_())
+    jar = folder / _jar_name(name, packed)
+    # Renamed to its final name when complete: another process may look for it at the same time.
+    part = jar.with_name(f"{jar.name}.{os.getpid()}.part")
+    part.write_bytes(packed)
+    _force(part)
+    part.replace(jar)
+    _force(folder)
     return jar
+
+
+def _jar_name(name: str, packed: bytes) -> str:
+    return f"{name}-{hashlib.sha256(packed).hexdigest()}.jar"
 
 
 @cache
 def _folder() -> Path:
-    """The cache folder; without one a folder of this process: in one that others can write, code could be planted."""
+    """The cache folder; without one that can be written, a folder of this process."""
     folder = cache_folder()
-    if folder is not None:
+    if folder is not None and (not folder.exists() or os.access(folder, os.W_OK)):
         return folder / "java"
-    own = tempfile.mkdtemp(prefix="keylane-java-")
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
-    return Path(own)
+    own = new_folder()
+    atexit.register(_remove_at_exit, own, os.getpid())
+    return own.path / "java"
 
 
-def _write(jar: Path, classes: dict[str, bytes]) -> None:
-    """Renamed to its final name when complete: another process may look for it at the same time."""
-    part = jar.with_name(f"{jar.name}.{os.getpid()}.part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, code in classes.items():
-            file.writestr(name, code)
-    part.replace(jar)
+def _remove_at_exit(folder: OwnFolder, process: int) -> None:
+    # A child that was forked has this handler too, and the folder is not its own.
+    if os.getpid() == process:
+        folder.remove()
+
+
+def _packed(classes: dict[str, bytes]) -> bytes:
+    """The same classes are the same bytes: no times are in it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, code in sorted(classes.items()):
+            file.writestr(zipfile.ZipInfo(name), code, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
 
 
 def _classes(gateway: Any, sources: dict[str, str], others: Any) -> dict[str, bytes]:

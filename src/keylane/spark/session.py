@@ -2,15 +2,20 @@
 
 `local_session()` is what every command uses when it is given no session. One that a user brings is used as it is:
 `missing_in` reports what it lacks, and nothing is changed. Which Java, and why the second start is quick: `jvm`.
+
+On a machine with other users its records are out of their reach: what Spark and its Python workers keep on the disk is
+in a folder that only this user can enter (`private`), and its ports listen on loopback and ask for a secret.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
 import shutil
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,16 +27,22 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from keylane.errors import SparkError, cause
+from keylane.private import new_folder
 from keylane.spark.java_calls import TRIED
 from keylane.spark.jvm import archive_options, find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from keylane.private import OwnFolder
 
 GIB: Final = 2**30
 QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
 CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 OPTIONS: Final = "spark.driver.extraJavaOptions"
+LOCAL_DIR: Final = "spark.local.dir"
+#: Spark reads it before `spark.local.dir`.
+LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
 #: Warnings of Java about a module that Spark loads, at every start; and of Spark's sketches about Java.
 NOISE: Final = (b"WARNING: Using incubator modules", b"Warning: Java versions > Java 11 can only operate")
 #: These print the Java stack trace of every error, even of one that is caught.
@@ -70,13 +81,17 @@ def _new_session(master: str | None, conf: Mapping[str, str], app: str) -> Spark
     _environment(on_this_machine=_is_near(target))
     for name in CHATTY:
         PySparkLogger.getLogger(name).disabled = True
-    settings = _settings(target, dict(conf))
+    _check_user_name()
+    folders = _folders(target, conf)
+    settings = _settings(target, dict(conf), [folder.path for folder in folders])
     builder = SparkSession.builder.appName(app)
     if SparkContext._gateway is None:  # noqa: SLF001  no Java of an earlier session of this process
-        _launch(SparkConf().setAppName(app).setAll(list(settings.items())))
+        _launch(SparkConf().setAppName(app).setAll(list(settings.items())), folders)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _removed_by_java(session, folders)
+    return session
 
 
 def existing_session() -> SparkSession | None:
@@ -136,7 +151,7 @@ def _other_python(workers: str, *, on_this_machine: bool) -> list[str]:
     return [f"Python workers run {workers!r}, not this Python; set PYSPARK_PYTHON{which} before the session is created"]
 
 
-def _settings(target: str, given: dict[str, str]) -> dict[str, str]:
+def _settings(target: str, given: dict[str, str], folders: Sequence[Path] = ()) -> dict[str, str]:
     settings = {"spark.master": target, "spark.sql.session.timeZone": "UTC"}
     settings |= {"spark.ui.showConsoleProgress": "false", "spark.sql.execution.arrow.pyspark.enabled": "true"}
     if target.startswith("local"):
@@ -146,16 +161,66 @@ def _settings(target: str, given: dict[str, str]) -> dict[str, str]:
             "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINTS,
             "spark.ui.enabled": "false",
         }
-    options = [*_java_options(given), given.pop(OPTIONS, "")]
+    if _is_one_process(target):
+        # Spark makes the secret itself, anew for each session, where all of it is one process: it is in no argument.
+        settings |= {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+    if _is_one_process(target) and folders:
+        own = str(folders[0])
+        settings |= {"spark.sql.warehouse.dir": f"{own}/warehouse", "spark.executorEnv.TMPDIR": own}
+        given[LOCAL_DIR] = ",".join(map(str, folders))
+    options = [*_java_options(given, folders), given.pop(OPTIONS, "")]
     return {**settings, **given, OPTIONS: " ".join(option for option in options if option)}
 
 
-def _java_options(given: Mapping[str, str]) -> list[str]:
+def _is_one_process(target: str) -> bool:
+    """Whether driver and executor are one process on this machine."""
+    return re.fullmatch(r"local(\[.*\])?", target) is not None
+
+
+def _java_options(given: Mapping[str, str], folders: Sequence[Path]) -> list[str]:
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     extra = given.get("spark.driver.extraClassPath", "")
     options = [f"-Dlog4j2.configurationFile={QUIET_LOG.as_uri()}", *archive_options(java, extra)]
+    # Counters that every user could read, in a file under the system's temporary folder.
+    options += ["-XX:-UsePerfData", *(f"-Djava.io.tmpdir={folder}" for folder in folders[:1])]
     return [f'"{option}"' if " " in option else option for option in options]
+
+
+# The folders of a session: where Spark keeps shuffled and spilled records, and Java its temporary files. Spark makes
+# its own below the system's temporary folder, where every user can read them, and a kill leaves them there.
+
+_kept: Final[list[OwnFolder]] = []
+
+
+def _folders(target: str, conf: Mapping[str, str]) -> list[OwnFolder]:
+    """One in each folder that the user chose for local data, or in the temporary one; those of this Java if it runs.
+
+    Only a driver of this process gets them on a cluster: what executors have is up to the cluster.
+    """
+    if _kept and SparkContext._gateway is not None:  # noqa: SLF001
+        return _kept
+    chosen = os.environ.get(LOCAL_DIRS) or conf.get(LOCAL_DIR) if _is_one_process(target) else None
+    parents = [Path(name.strip()) for name in chosen.split(",") if name.strip()] if chosen else []
+    for parent in parents:
+        parent.mkdir(parents=True, exist_ok=True)
+    _kept[:] = [new_folder(parent) for parent in parents] or [new_folder()]
+    return _kept
+
+
+def _removed_by_java(session: SparkSession, folders: Sequence[OwnFolder]) -> None:
+    """Have Java remove the folders when it ends: it outlives this process for a moment, and writes until then."""
+    java: Any = session.sparkContext._jvm  # noqa: SLF001
+    for folder in folders:
+        java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(java.java.io.File(str(folder.path)))
+
+
+def _remove_if_java_is_gone(process: int) -> None:
+    # A child that was forked has this handler too, and neither Java nor the folders are its own.
+    java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001
+    if os.getpid() == process and java is not None and java.poll() is not None:
+        for folder in _kept:
+            folder.remove()
 
 
 def _environment(*, on_this_machine: bool) -> None:
@@ -168,24 +233,61 @@ def _environment(*, on_this_machine: bool) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
+def _check_user_name() -> None:
+    """Hadoop, under Spark, refuses to start for a user id without a name, and says so on a page of Java."""
+    with suppress(ImportError):
+        import pwd
+
+        try:
+            pwd.getpwuid(os.geteuid())
+        except KeyError:
+            raise SparkError.of(
+                "Spark needs a user with a name, and this user id has none",
+                got=os.geteuid(),
+                hint="add it to /etc/passwd of the container, or run as a user that is in it; only commands without "
+                "Spark run as any user",
+            ) from None
+
+
 def _is_near(target: str) -> bool:
     return target.startswith("local") or "//127.0.0.1" in target or "//localhost" in target
 
 
-def _launch(conf: SparkConf) -> None:
+def _launch(conf: SparkConf, folders: Sequence[OwnFolder]) -> None:
     """Start Java as PySpark does, and filter known noise from its output.
 
     Pipes of our own also keep Java from holding the caller's open while it writes its archive: a reader of our
-    output sees its end when we exit.
+    output sees its end when we exit. Java shares the locks of the folders: nobody removes them while it runs.
     """
     launch: Any = java_gateway.launch_gateway
     pipes = {name: _passed_on_to(name) for name in ("stdout", "stderr")}
     try:
-        gateway = launch(conf, dict(pipes))
+        with _chosen_folders_hidden(folders, is_one_process=_is_one_process(str(conf.get("spark.master")))):
+            gateway = launch(conf, {**pipes, "pass_fds": [folder.handle for folder in folders]})
+    except BaseException:
+        for folder in folders:
+            folder.remove()
+        _kept.clear()
+        raise
     finally:
         for pipe in pipes.values():
             os.close(pipe)
     SparkContext(conf=conf, gateway=gateway)
+    atexit.register(_remove_if_java_is_gone, os.getpid())
+
+
+@contextmanager
+def _chosen_folders_hidden(folders: Sequence[OwnFolder], *, is_one_process: bool) -> Iterator[None]:
+    """PySpark hands this process's environment on to Java, which would take the user's folders instead of ours."""
+    before = os.environ.get(LOCAL_DIRS)
+    if before is None or not is_one_process:
+        yield
+        return
+    os.environ[LOCAL_DIRS] = ",".join(str(folder.path) for folder in folders)
+    try:
+        yield
+    finally:
+        os.environ[LOCAL_DIRS] = before
 
 
 def _passed_on_to(name: str) -> int:

@@ -31,7 +31,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from xml.sax.saxutils import quoteattr
 
 from keylane.errors import JarError, MissingExtraError, UsageError
+from keylane.private import check_file, make_folder
 from keylane.spark.jvm import cache_folder, find_java
+from keylane.systems.atomic import force
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -65,8 +67,10 @@ def retrieve(
         _ask(jars, scratch, seconds or FETCH_SECONDS)
         for jar in jars:
             check(jar, scratch / jar.file)
+            force(scratch / jar.file)
         for jar in jars:
             (scratch / jar.file).replace(folder / jar.file)
+        force(folder)
 
 
 def _ask(jars: Sequence[Jar], scratch: Path, seconds: float) -> None:
@@ -177,16 +181,34 @@ def _pinned() -> tuple[Jar, ...]:
 
 
 def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold, seconds: float | None = None) -> list[Path]:
-    """The paths of a kit's jars in `folder` (default: the cache); missing ones are fetched first."""
-    wanted, folder = kit(name), folder or jar_folder()
-    _copy_from_cache(lacking(wanted, folder), folder)
-    if away := lacking(wanted, folder):
+    """The paths of a kit's jars in `folder` (default: the cache); missing ones are fetched first.
+
+    One of the cache that is not the pinned archive is fetched again: a power cut may have left it empty. In a folder
+    of the user's own it is refused.
+    """
+    wanted, cached = kit(name), jar_folder() if folder is None else None
+    folder = cached or folder or jar_folder()
+    away = _lacking_or_damaged(wanted, folder, tell) if cached else lacking(wanted, folder)
+    if not cached:
+        _copy_from_cache(away, folder)
+        away = lacking(wanted, folder)
+    if away:
         tell(f"fetching {len(away)} jar(s) of the kit {name}, once, into {folder}")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder) if cached else folder.mkdir(parents=True, exist_ok=True)
         retrieve(away, folder, check, seconds)
     for jar in wanted:
         check(jar, folder / jar.file)
     return [folder / jar.file for jar in wanted]
+
+
+def _lacking_or_damaged(jars: Iterable[Jar], folder: Path, tell: Tell) -> list[Jar]:
+    out = lacking(jars, folder)
+    for jar in (jar for jar in jars if jar not in out):
+        check_file(folder / jar.file)
+        if _digest(folder / jar.file) != jar.sha256:
+            tell(f"{folder / jar.file} is not the pinned archive, and is replaced")
+            out.append(jar)
+    return out
 
 
 def has_geo(tell: Tell = untold) -> bool:
@@ -200,14 +222,17 @@ def has_geo(tell: Tell = untold) -> bool:
 
 
 def _copy_from_cache(jars: Sequence[Jar], folder: Path) -> None:
-    """Jars in the cache need not be fetched again for another folder."""
-    kept = (cache_folder() or folder.parent) / "jars"
+    """Jars in the cache need not be fetched again for another folder; damaged ones are."""
+    cached = cache_folder()
+    kept = cached / "jars" if cached else folder
     for jar in jars:
-        if kept != folder and (kept / jar.file).exists():
-            check(jar, kept / jar.file)
+        if kept != folder and (kept / jar.file).exists() and _digest(kept / jar.file) == jar.sha256:
             folder.mkdir(parents=True, exist_ok=True)
-            shutil.copy(kept / jar.file, folder / f".{jar.file}.new")
-            (folder / f".{jar.file}.new").replace(folder / jar.file)
+            waiting = folder / f".{jar.file}.new"
+            shutil.copyfile(kept / jar.file, waiting)
+            check(jar, waiting)
+            force(waiting)
+            waiting.replace(folder / jar.file)
 
 
 def lacking(jars: Iterable[Jar], folder: Path) -> list[Jar]:

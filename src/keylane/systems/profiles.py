@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -25,12 +23,14 @@ import pyarrow.parquet as pq
 
 from keylane.contract.model import Key
 from keylane.errors import DataError, TargetError
+from keylane.private import own_folder
 from keylane.profile.build import fingerprint_of, unpacked
 from keylane.profile.model import Approximation, ObservedLanes, Profile, Windows, WithoutKey
 from keylane.systems.atomic import exchange, force, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 FORMAT: Final = "keylane.profile-folder/1"
 DOCUMENT: Final = "profile.json"
@@ -46,8 +46,8 @@ def is_profile(path: Path) -> bool:
 def staged(out: Path | None, *, replace: bool = False) -> Iterator[Path]:
     """A folder for a profile in the making: it becomes `out` on success, and is removed otherwise."""
     if out is None:
-        with tempfile.TemporaryDirectory(prefix="keylane-profile-") as name:
-            yield Path(name)
+        with own_folder() as folder:
+            yield folder
         return
     _check_free(out, replace=replace)
     out.parent.mkdir(parents=True, exist_ok=True)

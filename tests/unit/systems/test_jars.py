@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keylane.errors import JarError, MissingExtraError, UsageError
+from keylane.errors import CacheError, JarError, MissingExtraError, UsageError
 from keylane.systems import jars
 from keylane.systems import jars as ivy
 from keylane.systems.jars import Jar
@@ -104,9 +104,9 @@ def test_another_folder_gets_what_the_cache_has_without_a_fetch(world: Path, fol
     assert names(jars.fetched("broker", tmp_path / "site" / "jars")[0].parent) == ["a-1.0.jar", "b-1.0.jar"]
     assert times_asked(world) == 0
     (folder / "a-1.0.jar").write_bytes(b"another")
-    with pytest.raises(JarError, match=r"a-1\.0\.jar .*pinned"):
-        jars.fetched("broker", tmp_path / "other")
-    assert not (tmp_path / "other").exists()
+    put(world, jar("a"), jar("b"))
+    assert names(jars.fetched("broker", tmp_path / "other")[0].parent) == ["a-1.0.jar", "b-1.0.jar"]
+    assert times_asked(world) == 1, "what is not the pinned archive is not copied"
 
 
 def test_a_broken_download_leaves_nothing(world: Path, folder: Path) -> None:
@@ -135,10 +135,43 @@ def test_a_jar_that_nobody_has_is_named_and_the_others_are_not_kept(world: Path,
     assert names(folder) == []
 
 
-def test_a_jar_in_the_cache_that_is_not_the_pinned_one_is_refused(folder: Path) -> None:
+@pytest.mark.parametrize("damage", [b"", b"another", b"the archive a-1."], ids=["empty", "another", "cut"])
+def test_a_jar_of_the_cache_that_is_not_the_pinned_one_is_fetched_again(
+    world: Path, folder: Path, damage: bytes
+) -> None:
+    put(folder, jar("a"), jar("b"))
+    put(world, jar("a"), jar("b"))
+    (folder / "a-1.0.jar").write_bytes(damage)
+    told: list[str] = []
+    jars.fetched("broker", tell=told.append)
+    assert (folder / "a-1.0.jar").read_bytes() == b"the archive a-1.0"
+    assert told[0] == f"{folder / 'a-1.0.jar'} is not the pinned archive, and is replaced"
+    assert times_asked(world) == 1
+
+
+def test_without_a_network_it_is_not_used_either(world: Path, folder: Path) -> None:
     put(folder, jar("a"), jar("b"))
     (folder / "a-1.0.jar").write_bytes(b"another")
+    with pytest.raises(JarError, match=r"a-1\.0\.jar could not be fetched"):
+        jars.fetched("broker")
+
+
+def test_a_jar_of_the_users_own_folder_that_is_not_the_pinned_one_is_refused(world: Path, tmp_path: Path) -> None:
+    put(tmp_path / "own", jar("a"), jar("b"))
+    (tmp_path / "own" / "a-1.0.jar").write_bytes(b"another")
     with pytest.raises(JarError, match=r"a-1\.0\.jar .*pinned.*hint: remove .*a-1\.0\.jar"):
+        jars.fetched("broker", tmp_path / "own")
+    assert times_asked(world) == 0
+
+
+def test_a_jar_of_the_cache_that_others_could_have_written_is_refused(world: Path, folder: Path) -> None:
+    put(folder, jar("a"), jar("b"))
+    (folder / "a-1.0.jar").chmod(0o666)
+    with pytest.raises(CacheError, match="mode 666"):
+        jars.fetched("broker")
+    (folder / "a-1.0.jar").chmod(0o600)
+    (folder.parent).chmod(0o777)
+    with pytest.raises(CacheError, match="mode 777"):
         jars.fetched("broker")
 
 
@@ -282,6 +315,6 @@ def test_what_nothing_fails_without_is_not_waited_for_long_and_a_locked_cache_st
 
 
 def test_spark_looks_for_the_h3_that_is_pinned() -> None:
-    from keylane.spark.cells import H3_JAR
+    from keylane.spark.cells import H3_JAR, H3_SHA256
 
-    assert [one.file for one in jars.kit("geo")] == [H3_JAR]
+    assert [(one.file, one.sha256) for one in jars.kit("geo")] == [(H3_JAR, H3_SHA256)]

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -25,12 +23,14 @@ from pyspark.sql import functions as F
 from keylane.errors import TargetError, UsageError
 from keylane.pipelines.match.follow_metrics import BatchResult
 from keylane.pipelines.match.offers import assigned
+from keylane.private import own_folder
 from keylane.spark.messages import DEAD_PREFIX
 from keylane.systems.atomic import force_all
 from keylane.systems.endpoint import open_endpoint, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
 
@@ -60,8 +60,8 @@ def check_target(target: Address, options: Options) -> None:
 def staged(target: Address) -> Iterator[Path]:
     """A folder to write in, which becomes the target when this ends well, and is gone when it does not."""
     if not target.is_path:
-        with tempfile.TemporaryDirectory(prefix="keylane-match-") as name:
-            yield Path(name)
+        with own_folder() as folder:
+            yield folder
         return
     path = path_of(target, "the target")
     path.parent.mkdir(parents=True, exist_ok=True)

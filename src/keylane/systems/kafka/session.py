@@ -1,17 +1,17 @@
 """A session with Spark's Kafka connector, whose Java can log in to a cluster without the password in an option.
 
-Options of Spark are shown in plans, logs and pages. A login's password is therefore in none of them: Java reads it from
-a file, which only this user can read and which is removed afterwards. What may be set about a cluster: `access`.
+Options of Spark are shown in plans, logs and pages. A login's password is therefore in none of them: Java reads it
+once, from a file that is there for that moment only, in a folder that only this user can enter, and keeps it in memory.
+What may be set about a cluster: `access`.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from keylane.private import own_folder
 from keylane.systems.jars import connector_settings
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
-
-LOGIN: Final = "java.security.auth.login.config"
 
 
 @contextmanager
@@ -39,17 +37,20 @@ def kafka_session(run: RunContext, options: StreamOptions, access: KafkaAccess) 
         yield session
         return
     java: Any = session.sparkContext._jvm  # noqa: SLF001
-    system, logins = java.java.lang.System, java.javax.security.auth.login.Configuration
-    before = system.getProperty(LOGIN)
-    handle, name = tempfile.mkstemp(prefix="keylane-login-")
+    logins = java.javax.security.auth.login.Configuration
+    logins.setConfiguration(_read_login(java, text))
     try:
-        os.write(handle, text.encode())
-        os.close(handle)
-        system.setProperty(LOGIN, name)
-        logins.setConfiguration(None)
         yield session
     finally:
-        Path(name).unlink(missing_ok=True)
-        # Java keeps what it has read until it reloads: the user's own login, or none.
-        system.clearProperty(LOGIN) if before is None else system.setProperty(LOGIN, before)
+        # Java reads its own again when it is next asked: the user's login, or none.
         logins.setConfiguration(None)
+
+
+def _read_login(java: Any, text: str) -> Any:
+    """A configuration in Java's memory; the file that it was read from is gone."""
+    with own_folder() as folder:
+        handle = os.open(folder / "login", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        source = java.java.security.URIParameter(java.java.io.File(str(folder / "login")).toURI())
+        return java.javax.security.auth.login.Configuration.getInstance("JavaLoginConfig", source)

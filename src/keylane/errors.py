@@ -35,6 +35,7 @@ __all__ = [
     "cause",
     "did_you_mean",
     "first_line",
+    "visible",
 ]
 
 
@@ -59,7 +60,18 @@ class KeylaneError(Exception):
         parts = [f"got {shorten(got)}"] if got is not None else []
         parts += [f"allowed: {allowed}"] if allowed else []
         parts += [f"hint: {hint}"] if hint else []
-        return cls(f"{what}: {'; '.join(parts)}" if parts else what)
+        return cls(visible(f"{what}: {'; '.join(parts)}" if parts else what))
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Text from elsewhere, with control characters written out: none takes effect on a terminal or in a log.
+
+    >>> visible("a\x1b]0;b\x07 \u202ec")
+    'a\\x1b]0;b\\x07 \\u202ec'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 def shorten(value: object, most: int = 120) -> str:

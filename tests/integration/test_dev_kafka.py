@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.integration.commands import dev_kafka, run
 from tests.integration.topics import create_topic, read_back
+from tests.listening_sockets import LOOPBACK, answer_of, listening
 
 from keylane.errors import BrokerError
 from keylane.systems.atomic import started
@@ -46,6 +49,47 @@ def test_records_come_and_go_by_password_and_by_certificate(secured: Cluster) ->
         producer.produce(topic, b"value", key=b"key")
         assert producer.flush(30) == 0
     assert [read.value for read in read_back(secured, topic)] == [b"value"] * 2
+
+
+#: Which versions of the protocol a broker speaks: the first request of every client, and never refused.
+API_VERSIONS = b"\x00\x00\x00\x0c\x00\x12\x00\x00\x00\x00\x00\x07\x00\x02me"
+
+
+def handshake(port: int, cluster: Cluster, certificate: str | None) -> str:
+    """How a TLS handshake ends: `fine`, or the alert. A missing certificate is refused after it, at the first byte."""
+    context = ssl.create_default_context(cafile=str(cluster.folder / "tls" / "ca.pem"))
+    if certificate:
+        context.load_cert_chain(str(cluster.folder / "tls" / certificate))
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as there,
+        ):
+            there.sendall(API_VERSIONS)
+            return "fine" if there.recv(64)[4:8] == b"\x00\x00\x00\x07" else "no answer"
+    except OSError as error:
+        return str(error)
+
+
+def test_every_port_of_a_secured_cluster_speaks_tls_and_nothing_else(secured: Cluster) -> None:
+    for node in secured.nodes:
+        pid = nodes.process_of(secured, node.number)
+        assert pid is not None
+        there = listening(pid)
+        assert {port for _, port in there} == {node.port, node.controller, node.mtls}
+        assert {address for address, _ in there} <= LOOPBACK
+        for _, port in there:
+            told = answer_of(port, API_VERSIONS)
+            assert b"\x00\x00\x00\x07" not in told, f"port {port} answered without TLS"
+            assert handshake(port, secured, "server.pem") == "fine"
+        for certified in (node.controller, node.mtls or 0):
+            assert handshake(certified, secured, None) != "fine"
+
+
+def test_twin_a_plain_broker_answers_on_every_port(broker: Cluster) -> None:
+    pid = nodes.process_of(broker, 1)
+    assert pid is not None
+    assert [b"\x00\x00\x00\x07" in answer_of(port, API_VERSIONS) for _, port in listening(pid)] == [True, True]
 
 
 @pytest.mark.faults

@@ -17,6 +17,8 @@ from keylane.budget.layout import ALERT, Layout, figures
 from keylane.cli.options import client_options, properties_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import StatusLine
+from keylane.cli.terminal import say
+from keylane.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -212,7 +214,7 @@ def _apply(
     """Ask, carry out, and wait; None when the answer was no."""
     from keylane.systems.kafka.reassign import applied
 
-    if not options.yes and not click.confirm(question(change, options.rate), err=True):
+    if not options.yes and not click.confirm(visible(question(change, options.rate), keep="\n"), err=True):
         return None
     plan = options.plan or (files and files.plan)
     line = StatusLine(LINE_SECONDS)
@@ -221,12 +223,11 @@ def _apply(
             return applied(client, change, options.rate, lambda text: line.show(f"budget: {text}"))
         except BaseException:
             line.clear()
-            click.echo(
+            say(
                 "budget: cut short. What is under way goes on in the cluster. The throttles are removed,\n"
                 "budget: unless an error below says otherwise.\n"
                 f"budget: see it:    keylane budget {address} --status\n"
-                f"budget: finish it: keylane budget {address} --plan {plan} --apply",
-                err=True,
+                f"budget: finish it: keylane budget {address} --plan {plan} --apply"
             )
             raise
         finally:

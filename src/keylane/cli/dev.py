@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.terminal import say
 
 if TYPE_CHECKING:
     from keylane.documents.dev import DevBroker, DevTls
@@ -181,4 +182,4 @@ def _dir_option(folder: Path) -> str:
 
 
 def _told(text: str) -> None:
-    click.echo(text, err=True)
+    say(text)

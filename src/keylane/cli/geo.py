@@ -8,6 +8,7 @@ import click
 
 from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
+from keylane.cli.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +121,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
             options["lng"],
             wish=wish,
             options=given,
-            say=lambda text: click.echo(f"geo table: {text}", err=True),
+            say=lambda text: say(f"geo table: {text}"),
         )
 
 

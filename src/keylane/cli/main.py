@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -14,6 +15,7 @@ from typing import Any, Final
 import click
 
 from keylane import __version__
+from keylane.cli.terminal import GuardedStream, say
 from keylane.errors import KeylaneError
 
 COMMANDS: Final = (
@@ -60,6 +62,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run, and leave with the right code."""
+    sys.stderr = GuardedStream(sys.stderr)
     sys.exit(_run())
 
 
@@ -68,7 +71,9 @@ def _run() -> int:
         result = cli.main(prog_name="keylane", standalone_mode=False)
         return _show(result) if isinstance(result, tuple) else int(result or 0)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(shown.getvalue(), nl=False)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return 130
@@ -82,9 +87,9 @@ def _failed(error: KeylaneError | OSError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if isinstance(error, KeylaneError):
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}")
         return error.exit_code
-    click.echo(f"error: {error.strerror or error}: got {error.filename!r}", err=True)
+    say(f"error: {error.strerror or error}: got {error.filename!r}")
     return 1
 
 
@@ -92,7 +97,7 @@ def _show(shown: Any) -> int:
     from keylane.cli.output import render
 
     result, output = shown
-    if text := render(result, output, colour=sys.stdout.isatty()):
+    if text := render(result, output, terminal=sys.stdout.isatty()):
         click.echo(text)
     sys.stdout.flush()
     return int(result.exit_code)

@@ -8,6 +8,7 @@ import click
 
 from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
 from keylane.cli.output import Result, Section, check_free, output_option
+from keylane.cli.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -230,7 +231,7 @@ def _followed(
 
 
 def _say(text: str) -> None:
-    click.echo(f"match: {text}", err=True)
+    say(f"match: {text}")
 
 
 def as_result(document: MatchDocument) -> Result:

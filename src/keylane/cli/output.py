@@ -1,6 +1,7 @@
 """What a command returns, and the one printer that shows it as a table, JSON, JSON lines or CSV.
 
-Results go to stdout and nothing else does. Colour only on a terminal.
+Results go to stdout and nothing else does. Colour only on a terminal. No text of a key or a file takes effect there
+(`terminal`), nor in a spreadsheet that opens the CSV.
 """
 
 from __future__ import annotations
@@ -8,12 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
+
+from keylane.cli.terminal import safe_json
+from keylane.errors import visible
 
 if TYPE_CHECKING:
     from keylane.documents.explain import ClientPlacement, Explained
@@ -57,16 +62,17 @@ def output_option(command: Any) -> Any:
     )(command)
 
 
-def render(result: Result, output: str, *, colour: bool = False) -> str:
+def render(result: Result, output: str, *, terminal: bool = False) -> str:
     """The text of a result in one of the formats."""
     if output == "json":
-        return json.dumps(as_json(result.document), indent=2, ensure_ascii=False)
+        return safe_json(json.dumps(as_json(result.document), indent=2, ensure_ascii=False))
     if output == "jsonl":
-        return "\n".join(json.dumps(as_json(row), ensure_ascii=False) for row in _first(result).rows)
+        return "\n".join(safe_json(json.dumps(as_json(row), ensure_ascii=False)) for row in _first(result).rows)
     if output == "csv":
-        return _csv(_first(result))
-    blocks = [_table(section, colour=colour) for section in result.sections if section.rows]
-    return "\n\n".join([*blocks, *(["\n".join(map(_shown, result.lines))] if result.lines else [])])
+        text = _csv(_first(result))
+        return visible(text, keep="\n") if terminal else text
+    blocks = [_table(section, colour=terminal) for section in result.sections if section.rows]
+    return "\n\n".join([*blocks, *(["\n".join(map(visible, result.lines))] if result.lines else [])])
 
 
 def as_json(part: Row | Explained | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -82,21 +88,29 @@ def _first(result: Result) -> Section:
 
 
 def _csv(section: Section) -> str:
+    rows = [{name: _neutral(_plain(value)) for name, value in as_json(row).items()} for row in section.rows]
+    return "\n".join(_csv_line([row.get(name) for name in section.columns]) for row in [_heads(section), *rows])
+
+
+def _heads(section: Section) -> dict[str, str]:
+    return {name: name for name in section.columns}
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    """Each line for itself: the writer quotes what its own end of line has in it, and a bare \\r ends a row as well."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, section.columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _plain(value) for name, value in as_json(row).items()} for row in section.rows)
-    return out.getvalue().rstrip("\n")
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    return out.getvalue().removesuffix("\r\n")
 
 
 def _table(section: Section, *, colour: bool) -> str:
     cells = [[_cell(row.get(name)) for name in section.columns] for row in map(as_json, section.rows)]
-    heads = [name.upper().replace("_", " ") for name in section.columns]
+    heads = [visible(name.upper().replace("_", " ")) for name in section.columns]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     head = "  ".join(text.ljust(width) for text, width in zip(heads, widths, strict=True)).rstrip()
     shown = click.style(head, bold=True) if colour else head
-    return "\n".join([*([section.title] if section.title else []), shown, *lines])
+    return "\n".join([*([visible(section.title, keep="\n")] if section.title else []), shown, *lines])
 
 
 def _plain(value: Any) -> Any:
@@ -104,15 +118,26 @@ def _plain(value: Any) -> Any:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
+#: What a spreadsheet takes for the start of a formula, also in its full width; and what it looks behind.
+_FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def _neutral(value: Any) -> Any:
+    """A cell that no spreadsheet runs: text that would be a formula gets an apostrophe, which makes it text there.
+
+    >>> [_neutral(value) for value in ("=1+1", "-5", -5, "-5+cmd|x")]
+    ["'=1+1", '-5', -5, "'-5+cmd|x"]
+    """
+    if not isinstance(value, str) or _FORMULA.match(value) is None or _NUMBER.fullmatch(value):
+        return value
+    return f"'{value}"
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return _shown(f"{value:.4g}" if isinstance(value, float) else str(_plain(value)))
-
-
-def _shown(text: str) -> str:
-    """Text from a file as a terminal may have it: control characters written out, so that none takes effect."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return visible(f"{value:.4g}" if isinstance(value, float) else str(_plain(value)))
 
 
 # Files that a command writes beside its result: never over another unasked, which is said before the work.

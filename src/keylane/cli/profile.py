@@ -10,6 +10,7 @@ import click
 
 from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
 from keylane.cli.output import Result, Section, check_free, output_option, write
+from keylane.cli.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
             options=given,
             out=out,
             replace_profile=force,
-            say=lambda text: click.echo(f"profile: {text}", err=True),
+            say=lambda text: say(f"profile: {text}"),
         )
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
+from keylane.cli import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,17 +33,17 @@ class StatusLine:
         """Put this in place of what is there."""
         now = time.monotonic()
         if self.watched:
-            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+            terminal.overwrite(text)
         elif self._seconds is None or (self._last is not None and now - self._last < self._seconds):
             return
         else:
-            click.echo(text, err=True)
+            terminal.say(text)
         self._last = now
 
     def clear(self) -> None:
         """Leave no line behind."""
         if self.watched and self._last is not None:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            terminal.overwrite()
 
 
 def counted(batches: Iterable[Any], what: str) -> Iterator[Any]:
@@ -111,7 +111,7 @@ class RouteProgress:
     def say(self, text: str) -> None:
         """Say something that stays, also where nobody watches."""
         self.clear()
-        click.echo(f"route: {text}", err=True)
+        terminal.say(f"route: {text}")
 
     def clear(self) -> None:
         """Leave no line behind."""
@@ -146,7 +146,7 @@ def progress(began: float) -> Callable[[str], None]:
     """Each step on stderr, with the seconds since the start."""
 
     def say(text: str) -> None:
-        click.echo(f"[{time.monotonic() - began:6.1f} s] {text}", err=True)
+        terminal.say(f"[{time.monotonic() - began:6.1f} s] {text}")
 
     return say
 

@@ -11,6 +11,7 @@ import click
 from keylane.cli.options import conf_option, format_option, kafka_options, master_option, settings_from, taken_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import RouteProgress
+from keylane.cli.terminal import say
 
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
@@ -107,7 +108,7 @@ class Stopping:
     def _ask(self, _number: int, _frame: Any) -> None:
         self.asked.set()
         self.restore()
-        click.echo(f"\n{self._what}: ending after this batch; once more to end at once", err=True)
+        say(f"\n{self._what}: ending after this batch; once more to end at once")
 
 
 def as_result(found: Routed, contract: Contract, seconds: float, *, follow: bool) -> Result:

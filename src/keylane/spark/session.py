@@ -26,7 +26,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from keylane.errors import SparkError, cause
+from keylane.errors import SparkError, cause, visible
 from keylane.private import new_folder
 from keylane.spark.java_calls import TRIED
 from keylane.spark.jvm import archive_options, find_java
@@ -301,7 +301,7 @@ def _pass_on(reader: int, name: str) -> None:
         for line in lines:
             if not line.startswith(NOISE):
                 # Looked up for each line: a program may have replaced the stream.
-                getattr(sys, name).write(line.decode(errors="replace"))
+                getattr(sys, name).write(visible(line.decode(errors="replace"), keep="\n\t"))
                 getattr(sys, name).flush()
 
 

@@ -39,7 +39,7 @@ def test_a_table_shows_sections_and_lines() -> None:
 
 
 def test_only_the_head_is_bold_and_only_on_a_terminal() -> None:
-    plain, bold = render(RESULT, "table"), render(RESULT, "table", colour=True)
+    plain, bold = render(RESULT, "table"), render(RESULT, "table", terminal=True)
     assert "\x1b" not in plain
     assert bold.replace("\x1b[1m", "").replace("\x1b[0m", "") == plain
     assert bold.count("\x1b[1m") == 2

@@ -52,6 +52,15 @@ def note(cluster: Cluster, pid: int, start: str | None) -> None:
     (cluster.home(1) / "process.json").write_text(json.dumps({"pid": pid, "started": start}))
 
 
+def test_with_tls_no_listener_is_plain(tmp_path: Path) -> None:
+    secured, plain = (told(cluster_in(tmp_path, 3, tls=tls)) for tls in (True, False))
+    kinds = [pair.split(":")[1] for pair in secured["listener.security.protocol.map"].split(",")]
+    assert sorted(kinds) == ["SASL_SSL", "SSL", "SSL"]
+    assert secured["listener.name.controller.ssl.client.auth"] == "required"
+    assert "PLAINTEXT" not in "".join(secured.values())
+    assert plain["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+
+
 def test_everything_listens_on_loopback_and_on_ports_of_its_own(tmp_path: Path) -> None:
     cluster = cluster_in(tmp_path, 3, tls=True)
     ports = [port for node in cluster.nodes for port in (node.port, node.controller, node.mtls)]
@@ -77,7 +86,7 @@ def test_what_is_given_wins(tmp_path: Path) -> None:
 
 def test_with_tls_nobody_comes_in_without(tmp_path: Path) -> None:
     settings = told(cluster_in(tmp_path, tls=True))
-    assert settings["listener.security.protocol.map"] == "SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT"
+    assert settings["listener.security.protocol.map"] == "SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:SSL"
     assert settings["listener.name.ssl.ssl.client.auth"] == "required"
     assert 'password="secret"' in settings["listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config"]
 

@@ -235,7 +235,8 @@ def _write(cluster: Cluster, extra: Mapping[str, str]) -> None:
         make_tls(cluster)
     password = password_file(cluster, ADMIN).read_text(encoding="ascii") if cluster.tls else ""
     for node in cluster.nodes:
-        cluster.home(node.number).mkdir()
+        # For its owner alone, also where the folder above was there before: records are in it.
+        cluster.home(node.number).mkdir(mode=0o700)
         write_private(cluster.home(node.number) / "server.properties", properties(cluster, node, extra, password))
 
 

@@ -170,7 +170,7 @@ def _own(cluster: Cluster, node: Node) -> dict[str, object]:
         "node.id": node.number,
         "listeners": ",".join([*shown, f"CONTROLLER://{HOST}:{node.controller}"]),
         "advertised.listeners": ",".join(shown),
-        "listener.security.protocol.map": ",".join([*kinds, "CONTROLLER:PLAINTEXT"]),
+        "listener.security.protocol.map": ",".join([*kinds, f"CONTROLLER:{'SSL' if cluster.tls else 'PLAINTEXT'}"]),
         "inter.broker.listener.name": next(iter(outer)),
         "log.dirs": cluster.home(node.number) / "data",
     }
@@ -183,6 +183,8 @@ def _secured(cluster: Cluster, password: str) -> dict[str, object]:
         "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": login,
         "listener.name.ssl.ssl.client.auth": "required",
+        # Controllers know each other by the certificate of the cluster.
+        "listener.name.controller.ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": cluster.folder / "tls" / "server.pem",
         "ssl.truststore.type": "PEM",

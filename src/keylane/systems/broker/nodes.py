@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from keylane.systems.broker.layout import Cluster
 
 #: A broker for tests: little memory, and compiled quickly rather than well.
-SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError")
+SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
 LOG: Final = "-Dorg.slf4j.simpleLogger."
 LOGGING: Final = (f"{LOG}defaultLogLevel=warn", f"{LOG}showDateTime=true", f"{LOG}dateTimeFormat=HH:mm:ss.SSS")
 FORMAT_SECONDS: Final = 120
@@ -42,7 +42,7 @@ def format_nodes(cluster: Cluster, jars: Sequence[Path]) -> None:
     own = ["format", "-t", cluster.cluster_id, "-c", str(cluster.home(first) / "server.properties"), *users]
     arguments = cluster.home(first) / "format.args"
     # Passwords go through a file: arguments are visible to everyone who may list processes.
-    write_private(arguments, _lines(["-Xmx64m", *SMALL[:2], *_main(jars, "kafka.tools.StorageTool"), *own]))
+    write_private(arguments, _lines(["-Xmx64m", *SMALL[:3], *_main(jars, "kafka.tools.StorageTool"), *own]))
     done = subprocess.run(  # noqa: S603 - the user's own Java
         [_java(), f"@{arguments}"], capture_output=True, text=True, check=False, timeout=FORMAT_SECONDS
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from keylane.errors import MissingExtraError
+from keylane.errors import MissingExtraError, SparkError
 from keylane.spark import local_session, session
 from keylane.spark.hashes import arrow_udf
 from keylane.spark.jvm import Java, _reported_version, archive_options, cache_folder, find_java
@@ -145,11 +145,28 @@ def test_only_a_near_master_is_spoken_to_over_loopback(target: str, near: bool) 
     assert session._is_near(target) == near
 
 
-def test_a_cluster_keeps_its_own_sizes() -> None:
-    far, near = session._settings("yarn", {}), session._settings("local[2]", {})
+def test_a_cluster_keeps_its_own_sizes_folders_and_secrets(tmp_path: Path) -> None:
+    far, near = (session._settings(target, {}, [tmp_path]) for target in ("yarn", "local[2]"))
     own = {"spark.driver.memory", "spark.sql.shuffle.partitions", "spark.ui.enabled"}
+    own |= {"spark.authenticate", "spark.local.dir", "spark.sql.warehouse.dir", "spark.executorEnv.TMPDIR"}
     assert own <= near.keys()
     assert own.isdisjoint(far)
+    assert f"-Djava.io.tmpdir={tmp_path}" in far["spark.driver.extraJavaOptions"], "the driver is on this machine"
+
+
+@pytest.mark.parametrize(
+    ("target", "is_one"),
+    [("local", True), ("local[*]", True), ("local[2,3]", True), ("local-cluster[2,1,512]", False), ("local[x]", False)],
+)
+def test_spark_makes_a_secret_by_itself_only_where_it_is_one_process(target: str, is_one: bool) -> None:
+    assert ("spark.authenticate" in session._settings(target, {})) == is_one
+
+
+def test_a_user_id_without_a_name_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    session._check_user_name()
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000)
+    with pytest.raises(SparkError, match=r"got 4000000; hint: add it to /etc/passwd"):
+        session._check_user_name()
 
 
 def test_given_settings_go_first_and_java_options_are_added_to() -> None:

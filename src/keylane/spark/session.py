@@ -87,11 +87,11 @@ def _new_session(master: str | None, conf: Mapping[str, str], app: str) -> Spark
     builder = SparkSession.builder.appName(app)
     if SparkContext._gateway is None:  # noqa: SLF001  no Java of an earlier session of this process
         _launch(SparkConf().setAppName(app).setAll(list(settings.items())), folders)
+    else:
+        _removed_by_java(SparkContext._gateway, folders)  # noqa: SLF001
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    _removed_by_java(session, folders)
-    return session
+    return builder.getOrCreate()
 
 
 def existing_session() -> SparkSession | None:
@@ -174,7 +174,7 @@ def _settings(target: str, given: dict[str, str], folders: Sequence[Path] = ()) 
 
 def _is_one_process(target: str) -> bool:
     """Whether driver and executor are one process on this machine."""
-    return re.fullmatch(r"local(\[.*\])?", target) is not None
+    return re.fullmatch(r"local(\[([0-9]+|\*)(\s*,\s*[0-9]+)?\])?", target) is not None
 
 
 def _java_options(given: Mapping[str, str], folders: Sequence[Path]) -> list[str]:
@@ -208,9 +208,9 @@ def _folders(target: str, conf: Mapping[str, str]) -> list[OwnFolder]:
     return _kept
 
 
-def _removed_by_java(session: SparkSession, folders: Sequence[OwnFolder]) -> None:
+def _removed_by_java(gateway: Any, folders: Sequence[OwnFolder]) -> None:
     """Have Java remove the folders when it ends: it outlives this process for a moment, and writes until then."""
-    java: Any = session.sparkContext._jvm  # noqa: SLF001
+    java = gateway.jvm
     for folder in folders:
         java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(java.java.io.File(str(folder.path)))
 
@@ -272,8 +272,9 @@ def _launch(conf: SparkConf, folders: Sequence[OwnFolder]) -> None:
     finally:
         for pipe in pipes.values():
             os.close(pipe)
-    SparkContext(conf=conf, gateway=gateway)
+    _removed_by_java(gateway, folders)
     atexit.register(_remove_if_java_is_gone, os.getpid())
+    SparkContext(conf=conf, gateway=gateway)
 
 
 @contextmanager

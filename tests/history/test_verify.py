@@ -13,6 +13,7 @@ from tests.history.written_targets import make, payments, rewrite
 
 from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.verify import verify
+from keylane.systems.journal import read_document, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -321,7 +322,7 @@ def test_refusals(made: tuple[Path, Path, Contract], contract: Make, tmp_path: P
 def test_a_batch_that_still_waits_is_not_called_lost(made: tuple[Path, Path, Contract]) -> None:
     source, target, _ = made
     last = max((target / "_keylane" / "batches").iterdir())
-    last.write_text(json.dumps({**json.loads(last.read_text()), "staging": "waiting"}))
+    write_document(last, {**read_document(last), "staging": "waiting"})
     (target / "_keylane" / "staging" / "waiting").mkdir()
     with pytest.raises(TargetError, match="have not been moved"):
         verify(str(source), str(target))

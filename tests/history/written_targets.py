@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from keylane import Router
-from keylane.systems.atomic import write_json
 from keylane.systems.folders.folder import Counts, Head, Manifest, TakenFile, dead_file, lane_file
+from keylane.systems.journal import write_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def make(folder: Path, contract: Contract, tables: Sequence[pa.Table]) -> tuple[
     tiers = {rule.tier.stream: rule.tier.lanes for rule in contract.spec.hot_keys if rule.tier}
     streams, meta = {router.stream: router.lane_count, **tiers}, contract.metadata
     head = Head(meta.name, meta.epoch, contract.fingerprint, streams, str(source), "parquet", "*.{parquet,pq}")
-    write_json(target / "_keylane" / "target.json", head.as_json())
+    write_document(target / "_keylane" / "target.json", head.as_json())
     state = Manifest.before_all(head)
     for number, table in enumerate(tables):
         name = f"f{number:03d}.parquet"
@@ -80,7 +80,7 @@ def _batch(target: Path, router: Router, state: Manifest, name: str, table: pa.T
         taken_bytes=0,
         schema="",
     )
-    write_json(target / "_keylane" / "batches" / f"{manifest.batch:010d}.json", manifest.as_json())
+    write_document(target / "_keylane" / "batches" / f"{manifest.batch:010d}.json", manifest.as_json())
     return manifest
 
 

@@ -68,7 +68,7 @@ def written(spark: SparkSession) -> Callable[..., Said]:
 
     def written(division: Division, given: pa.Table) -> Said:
         found = write(spark.createDataFrame(given).coalesce(1), division)
-        return [(slot, records, again) for slot, (records, again) in sorted(found.items())]
+        return [(slot, one.records, one.repeated) for slot, one in sorted(found.items())]
 
     return written
 

@@ -63,7 +63,14 @@ _connector: Final = grouped(
 kafka_options: Final = grouped(
     client_options,
     click.option(
-        "--state", type=click.Path(), help="Where a route into Kafka keeps its state; default: keylane-state/."
+        "--state",
+        type=click.Path(),
+        help="Where a route into Kafka keeps its state; default: a folder in ~/.local/state/keylane/routes.",
+    ),
+    click.option(
+        "--second-route",
+        is_flag=True,
+        help="Begin with a new state although another one has routed the same source into the same target.",
     ),
     click.option(
         "--delivery",
@@ -112,6 +119,7 @@ reading_options: Final = grouped(client_options, _values)
 profiling_options: Final = grouped(client_options, _values, _connector)
 _NAMES: Final = (
     *("state", "delivery", "start", "max_records", "writers", "dead_letters", "on_poison", "on_growth", "create"),
+    "second_route",
     *("value", "value_schema", "message", "jars", "packages"),
 )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keylane.spark.context import RunContext, java_process, warn
-from keylane.spark.streaming import check_checkpoint, check_every, run_query
+from keylane.spark.streaming import check_every, run_query
 from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.flow import BatchReport as Done
 from keylane.systems.flow import Routed
@@ -94,20 +94,22 @@ def route_between(
     lanes: int | None = None,
     stream: str | None = None,
 ) -> Routed:
-    """Route from one endpoint to another."""
+    """Route from one endpoint to another. Everything that can be refused is, before `begin` creates anything."""
     target.check_apart(source)
     source.check_source(contract, target)
-    with target.target(run, contract, source, lanes, stream) as held:
-        check_checkpoint(held.checkpoint, *held.last_batch)
+    with (
+        target.target(run, contract, source, lanes, stream) as held,
+        # Messages come with a connector of their own, which the session has to have.
+        (source if source.messages else target).session(run) as session,
+    ):
+        if contract.spec.key.is_place:
+            fetch_cells(session, run.say)
+        followed = source.follow(session, held.router.contract, held.origin)
+        stream_of_batches = followed.stream()
+        held.begin(session, followed)
+        held.lock.note_java(java_process(session))
         for text in source.changed_since(held):
             run.say(text)
-        # Messages come with a connector of their own, which the session has to have.
-        with (source if source.messages else target).session(run) as session:
-            held.lock.note_java(java_process(session))
-            if contract.spec.key.is_place:
-                fetch_cells(session, run.say)
-            followed = source.follow(session, held.router.contract, held.origin)
-            held.begin(session, followed)
-            run.ready()
-            stopped = run_query(followed.stream(), held.write, held.checkpoint, run)
+        run.ready()
+        stopped = run_query(stream_of_batches, held.write, held.checkpoint, run)
         return held.result(held.origin.address, stopped=stopped)

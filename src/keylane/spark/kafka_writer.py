@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PythonException
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SOURCES: Final = Path(__file__).parent / "jvm" / "writer"
 #: What a writer reports of each lane, as a schema of Spark.
-WRITTEN: Final = "slot int, records bigint, repeated boolean"
+WRITTEN: Final = "slot int, records bigint, repeated boolean, beyond bigint"
 #: How the text of a writer's error begins, and of one that would recur. Defined in `WriteError.java`.
 WRITE_ERROR: Final = "keylane.WriteError: "
 PERMANENT: Final = "not to be tried again: "
@@ -73,7 +73,8 @@ class Division:
     """A batch's topics with their lanes in order (a slot is a lane's number in it), and its writers; 0: by part.
 
     `producer` and `client` are properties of Java's clients beside those that are set here, without a secret.
-    `headers` are those that every record of the batch gets beside its own. `source` is the topic that the records came
+    `digest` is of the batch's offsets: no other batch may have its number. `headers` are those that every record of the
+    batch gets beside its own. `source` is the topic that the records came
     from; empty when their positions are spelled already. `held` is a folder in which tests hold a writer at its steps.
     """
 
@@ -87,6 +88,7 @@ class Division:
     source: str = ""
     exactly_once: bool = True
     held: str = ""
+    digest: str = ""
 
     def slots(self) -> list[tuple[str, int]]:
         """Topic and lane of each slot."""
@@ -98,6 +100,7 @@ class Division:
         return {
             "route": self.route,
             "batch": self.batch,
+            "digest": self.digest,
             "topics": [list(topic) for topic in self.topics],
             "writers": self.writers,
             "headers": [[name, bytearray(value)] for name, value in self.headers],
@@ -110,16 +113,28 @@ class Division:
         }
 
 
-def write(rows: DataFrame, division: Division) -> dict[int, tuple[int, int]]:
-    """The job: records of each slot, and how many of them were there before. Several writers may write to one."""
+class Written(NamedTuple):
+    """Records of a slot, and how many of them were there before.
+
+    `beyond` is the number that was found where a later batch is there already, otherwise 0: right for a zombie only.
+    """
+
+    records: int = 0
+    repeated: int = 0
+    beyond: int = 0
+
+
+def write(rows: DataFrame, division: Division) -> dict[int, Written]:
+    """The job, by slot. Several writers may write to one."""
     spark, frame = rows.sparkSession, cast("ClassicFrame", rows)._jdf  # noqa: SLF001
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
     writer = java_class(spark, SOURCES, "keylane.LaneWriter").newInstance().of(division.settings())
     form = java.org.apache.spark.sql.Encoders.row(java.org.apache.spark.sql.types.StructType.fromDDL(WRITTEN))
-    written: dict[int, tuple[int, int]] = {}
-    for slot, records, repeated in ClassicFrame(frame.mapPartitions(writer, form), spark).collect():
-        before, again = written.get(slot, (0, 0))
-        written[slot] = before + records, again + (records if repeated else 0)
+    written: dict[int, Written] = {}
+    for slot, records, repeated, beyond in ClassicFrame(frame.mapPartitions(writer, form), spark).collect():
+        before = written.get(slot, Written())
+        again = before.repeated + (records if repeated else 0)
+        written[slot] = Written(before.records + records, again, max(before.beyond, beyond))
     return written
 
 

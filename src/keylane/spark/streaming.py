@@ -2,15 +2,14 @@
 
     run_query          a stream and the body of its batches, until it ends, fails or is asked to stop
     file_names         files as they appear, as a stream of names: their contents are not read
-    check_checkpoint   whether a checkpoint is the one that a target was written with
 
 `query.stop()` interrupts the running batch, and one that has just ended is then not committed: both are repeated at
 the next start. The gate lets a running batch end and holds the next one back. Knows nothing of what a batch does.
+What Spark has written into a checkpoint, and whether it belongs to a target: `systems.checkpoint`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from keylane.errors import TargetError, UsageError
+from keylane.errors import UsageError
 from keylane.spark.context import translated
 
 if TYPE_CHECKING:
@@ -135,25 +134,3 @@ def file_names(spark: SparkSession, folder: str, pattern: str, most: int) -> Dat
         .load(f"file://{folder}")
         .select("path", F.unix_millis("modificationTime"), "length", F.col("_metadata.file_path"))
     )
-
-
-def query_id(checkpoint: Path) -> str:
-    """The id that Spark gave the query when its checkpoint was created; empty when there is no checkpoint."""
-    try:
-        return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
-    except (OSError, ValueError, KeyError):
-        return ""
-
-
-def check_checkpoint(checkpoint: Path, batch: int, query: str) -> None:
-    """Refuse a checkpoint that the target was not written with; `batch` and `query` are of its last batch."""
-    known = query_id(checkpoint)
-    if batch >= 0 and known != query:
-        raise TargetError.of(
-            "the target has records, but the Spark checkpoint is not the one they were written with",
-            got=known or f"no checkpoint in {checkpoint}",
-            allowed=query,
-            hint="restore the checkpoint folder, or start a new route into a new target",
-        )
-    if not known and (checkpoint / "offsets").exists():
-        raise TargetError.of("the Spark checkpoint is damaged: its metadata is missing", got=str(checkpoint))

@@ -43,6 +43,14 @@ def force_all(paths: Iterable[Path]) -> None:
         force(path)
 
 
+def make_folder(path: Path) -> None:
+    """Create a folder, and those above it, so that their names survive a power failure."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        force(path.parent)
+
+
 def write_json(path: Path, document: Any) -> None:
     """Write a document so that a reader sees the old one or the new one, also after the power fails."""
     waiting = path.with_name(f".{path.name}.new")
@@ -157,15 +165,16 @@ def _take(handle: int, path: Path) -> None:
 
 def _noted(handle: int) -> dict[str, Any]:
     try:
-        return dict(json.loads(os.pread(handle, 4096, 0) or b"{}"))
+        noted = json.loads(os.pread(handle, 4096, 0) or b"{}")
     except ValueError:
         return {}
+    return noted if isinstance(noted, dict) else {}
 
 
 def _wait_for_orphan(holder: dict[str, Any], seconds: float) -> None:
     """Wait for the Java process of a killed route; its pid alone proves nothing, so its start time is compared."""
     java = holder.get("java")
-    if java is None or holder.get("host") != socket.gethostname():
+    if not isinstance(java, int) or holder.get("host") != socket.gethostname():
         return
     until = time.monotonic() + seconds
     while started(java) is not None and started(java) == holder.get("java_started"):

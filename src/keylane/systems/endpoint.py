@@ -68,8 +68,9 @@ class StreamOptions:
     Files: `kind` is parquet, json or csv, by the files' endings where it is not given; `schema` gives types to columns
     of JSON and CSV; a batch has at most `max_files` files.
 
-    Messages: `properties` are client properties (`systems.kafka.access`); `state` is the folder of a route into them;
-    `start` is where a new route begins to read; `max_records` bounds a batch. `dead_letters` is a topic, `<topic>.dlq`
+    Messages: `properties` are client properties (`systems.kafka.access`); `state` is the folder of a route into them,
+    and `second_route` lets a new one begin beside another of the same contract, source and target; `start` is where a
+    new route begins to read; `max_records` bounds a batch. `dead_letters` is a topic, `<topic>.dlq`
     where it is not given. `value` is the format of values, where the contract needs a field of them, `value_schema`
     the file of its schema, and `message` the name in it. `jars` and `packages` say where Spark's connector is.
     """
@@ -84,6 +85,7 @@ class StreamOptions:
     on_poison: OnPoison = "dlq"
     on_growth: OnGrowth = "stop"
     create: bool = False
+    second_route: bool = False
     try_seconds: float = 600.0
     value: str | None = None
     value_schema: str | None = None

@@ -195,7 +195,11 @@ class RowsFollowed:
 
 
 class RouteTarget:
-    """The target of a route, open and locked. A system adds `write`, `result` and where it stands."""
+    """The target of a route. A system adds `begin`, `write` and `result`.
+
+    Until `begin` nothing is created: what can be refused is refused before. From then on it is locked, and `lock` and
+    `checkpoint` are set.
+    """
 
     router: Router
     #: What the target remembers of its source.
@@ -205,17 +209,12 @@ class RouteTarget:
     checkpoint: Path
     source: Followed
 
-    @property
-    def last_batch(self) -> tuple[int, str]:
-        """The number of the last batch, -1 before the first, and the identity of the query that made it."""
-        return -1, ""
-
     def taken(self) -> Iterable[TakenFile]:
         """What the target knows it has taken of its source, where it keeps that."""
         return ()
 
     def begin(self, spark: SparkSession, source: Followed) -> None:  # noqa: ARG002  for those who need it
-        """Take the session and the source; called once, before the first batch."""
+        """Create and lock what is needed, and refuse a state that does not fit; called once, before the first batch."""
         self.source = source
 
     def write(self, frame: DataFrame, batch: int) -> None:

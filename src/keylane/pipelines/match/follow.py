@@ -32,7 +32,8 @@ from keylane.pipelines.match.write import Written, check_target
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import active_session_kept
-from keylane.spark.streaming import check_checkpoint, run_query
+from keylane.spark.streaming import run_query
+from keylane.systems.checkpoint import check_checkpoint
 from keylane.systems.endpoint import open_endpoint, parse_address, path_of
 from keylane.systems.jars import fetch_cells
 from keylane.systems.journal import no_probe

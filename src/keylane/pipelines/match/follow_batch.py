@@ -44,7 +44,7 @@ from keylane.pipelines.match.records import as_pings, as_requests
 from keylane.pipelines.match.watermark import lane_read, passed, ripe_before
 from keylane.records import Reason
 from keylane.spark.context import translated
-from keylane.spark.streaming import query_id
+from keylane.systems.checkpoint import query_id
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:

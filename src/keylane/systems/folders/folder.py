@@ -18,14 +18,28 @@ Reading sources is in `files` and `keylane.spark`; merging small files is in `co
 
 from __future__ import annotations
 
+import filecmp
+import os
+import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from keylane.errors import CountError, TargetError
-from keylane.systems.atomic import force, force_all, write_json
-from keylane.systems.journal import OWN, documents, hold_journal, last_document, no_probe, read_document
+from keylane.systems.atomic import force, force_all, make_folder
+from keylane.systems.journal import (
+    OWN,
+    decoded,
+    document_file,
+    documents,
+    hold_journal,
+    last_document,
+    missing,
+    no_probe,
+    read_document,
+    write_document,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,14 +110,16 @@ class Head:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        """Read it; a later format than this version knows is refused."""
-        if document.get("format") != FORMAT:
-            raise TargetError.of("the target has another format", got=document.get("format"), allowed=FORMAT)
+        """The inverse of `as_json`; another format than this version writes is refused by who reads the file."""
         return cls(**{f.name: document[f.name] for f in fields(cls)})
 
     def at(self, source: str) -> Self:
         """The same for another source."""
         return replace(self, source=source)
+
+    def agrees(self, other: Head) -> bool:
+        """Whether the other is of the same target; an id of the source may have become known since."""
+        return self == other or (not self.source_id and replace(self, source_id=other.source_id) == other)
 
     def differences(self, other: Head) -> list[str]:
         """What differs: this one's value, then the other's."""
@@ -135,7 +151,10 @@ class TakenFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that a batch changes. Once it is written the batch is committed, even if the process is killed."""
+    """All that a batch changes. Once it is written the batch is committed, even if the process is killed.
+
+    `offsets` are those of the batch in Spark's checkpoint (`systems.checkpoint`): no other batch may have its number.
+    """
 
     batch: int
     query: str
@@ -151,6 +170,7 @@ class Manifest:
     taken_files: int
     taken_bytes: int
     schema: str
+    offsets: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -220,18 +240,18 @@ class Target:
     def begin(self, head: Head) -> None:
         """Write the metadata of a new target."""
         for folder in ("batches", "staging"):
-            (self.journal.own / folder).mkdir(exist_ok=True)
-        write_json(self.journal.own / "target.json", head.as_json())
+            make_folder(self.journal.own / folder)
+        # Of an attempt that committed nothing: another contract or source may have come after it.
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+        write_document(self.journal.own / "target.json", head.as_json())
 
     def manifest(self, batch: int) -> Manifest | None:
         """The manifest of a batch, if it is committed and still kept."""
-        manifest = self.journal.document("batches", batch)
-        return None if manifest is None else Manifest.from_json(manifest)
+        return _manifest(self.path, batch, self.journal.document("batches", batch))
 
     def latest(self) -> Manifest | None:
         """The manifest of the last batch that is committed."""
-        manifest = last_document(self.path, "batches")[1]
-        return None if manifest is None else Manifest.from_json(manifest)
+        return read_latest(self.path)
 
     def manifests(self) -> Iterator[Manifest]:
         """Those that are kept, oldest first."""
@@ -244,6 +264,7 @@ class Target:
     def recover(self) -> Manifest | None:
         """Finish the last batch that is committed, remove what is not, and return the last manifest."""
         last = self.latest()
+        _check_not_newer(self.path, -1 if last is None else last.batch)
         if last is not None:
             self._move(last, no_probe)
         self.journal.clear_staging()
@@ -255,6 +276,11 @@ class Target:
         for file in manifest.placed:
             force(staging / file.staged)
         force_all([(staging / file.staged).parent for file in manifest.placed] + [staging, staging.parent])
+        # Before the manifest, for what cannot be moved after it would stop every later start.
+        for file in manifest.placed:
+            make_folder((self.path / file.final).parent)
+            if (self.path / file.final).exists():
+                raise _in_the_way(self.path / file.final)
         probe("forced", manifest.batch)
         self.journal.write("batches", manifest.batch, manifest.as_json())
         probe("happened", manifest.batch)
@@ -270,19 +296,12 @@ class Target:
         folders = set()
         for file in manifest.placed:
             final = self.path / file.final
-            self._make(final.parent)
+            make_folder(final.parent)
             _rename(staging / file.staged, final)
             folders.add(final.parent)
             probe("renamed", manifest.batch)
         force_all(sorted(folders))
         shutil.rmtree(staging)
-
-    def _make(self, folder: Path) -> None:
-        """Create a lane's folder so that it survives a power failure."""
-        if not folder.exists():
-            self._make(folder.parent)
-            folder.mkdir(exist_ok=True)
-            force(folder.parent)
 
 
 @contextmanager
@@ -303,25 +322,49 @@ def open_target(path: Path, head: Head) -> Iterator[Target]:
     _check_free(path)
     with hold_journal(path) as journal:
         target = Target(journal)
+        check_agrees(path, head)
         known = target.head()
-        if known is None:
+        if known is None or not known.agrees(head):
             target.begin(head)
         elif known != head:
-            if known.source_id or replace(known, source_id=head.source_id) != head:
-                raise _other(path, known, head)
-            target.begin(head)
+            write_document(target.journal.own / "target.json", head.as_json())
         yield target
+
+
+def check_agrees(path: Path, head: Head) -> None:
+    """Refuse a folder that cannot be a target for this metadata; nothing in it is changed, and no lock is needed.
+
+    One that nothing was committed to may be made anew, for a command that was refused in its first batch.
+    """
+    _check_free(path)
+    _check_names(path, head)
+    known = read_head(path)
+    if known is not None and not known.agrees(head) and read_latest(path) is not None:
+        raise _other(path, known, head)
 
 
 def read_head(path: Path) -> Head | None:
     """The metadata of a target, without its lock; None when there is no such target."""
-    head = read_document(path / OWN / "target.json")
-    return None if head is None else Head.from_json(head)
+    file = path / OWN / "target.json"
+    head = read_document(file, FORMAT)
+    return None if head is None else decoded(file, head, Head.from_json)
+
+
+def read_latest(path: Path) -> Manifest | None:
+    """The manifest of the last batch that is committed, without the lock; None before the first."""
+    return _manifest(path, *last_document(path, "batches"))
 
 
 def read_manifests(path: Path) -> list[Manifest]:
     """The manifests of a target that are kept, oldest first, without its lock."""
-    return [Manifest.from_json(document) for document in documents(path, "batches")]
+    read = (_manifest(path, document["batch"], document) for document in documents(path, "batches"))
+    return [manifest for manifest in read if manifest is not None]
+
+
+def _manifest(path: Path, batch: int, document: Any) -> Manifest | None:
+    if document is None:
+        return None
+    return decoded(document_file(path, "batches", batch), document, Manifest.from_json)
 
 
 def _check_free(path: Path) -> None:
@@ -336,7 +379,41 @@ def _check_free(path: Path) -> None:
             raise _foreign(path)
 
 
+def _check_names(path: Path, head: Head) -> None:
+    """Refuse names of streams that are too long for a folder: found out later, they would stop a batch half way."""
+    most = os.pathconf(_existing(path), "PC_NAME_MAX")
+    for stream in head.streams:
+        name = lane_folder(stream, 0).partition("/")[0]
+        if len(os.fsencode(name)) > most:
+            raise TargetError.of(
+                "the name of a stream is too long for a folder; nothing was written",
+                got=stream,
+                allowed=f"{most - len('stream=')} bytes",
+                hint="another --stream, or a shorter name in the contract",
+            )
+
+
+def _existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+
+
+def _check_not_newer(path: Path, last: int) -> None:
+    """Refuse lanes with files of later batches than the last manifest: keylane's own folder is an older one."""
+    folders = [*path.glob("stream=*/lane=*"), path / DEAD]
+    for folder in folders:
+        for file in folder.glob("part-*"):
+            batch = re.fullmatch(r"part-(?:\d+-)?(\d+)\.\w+", file.name)
+            if batch is not None and int(batch[1]) > last:
+                raise TargetError.of(
+                    f"the target has files of batches after batch {last}, the last one that is recorded",
+                    got=str(file),
+                    hint=f"{path / OWN} is older than the lanes: restore both from the same moment",
+                )
+
+
 def _foreign(path: Path) -> TargetError:
+    if any((path / OWN / "batches").glob("*.json")):
+        return missing(path / OWN / "target.json")
     return TargetError.of(
         "the target is not a keylane folder; nothing in it was changed",
         got=str(path),
@@ -356,6 +433,12 @@ def _rename(staged: Path, final: Path) -> None:
         if not final.exists():
             raise TargetError.of("the target is damaged: a file of its last batch is missing", got=str(final))
         return
-    if final.exists():
-        raise TargetError.of("the target is damaged: a file is in the way of the last batch", got=str(final))
+    if final.exists() and not filecmp.cmp(staged, final, shallow=False):
+        raise _in_the_way(final)
+    # A power failure between the two folders of a rename may leave the file in both.
     staged.rename(final)
+
+
+def _in_the_way(final: Path) -> TargetError:
+    hint = "it is of a later batch than the last one that is recorded, or not keylane's: restore the target"
+    return TargetError.of("the target is damaged: a file is in the way of the last batch", got=str(final), hint=hint)

@@ -1,19 +1,28 @@
 """A folder as the target of a route: the records of a batch -> staged files -> a batch that is committed.
 
 A batch is written once: one that is committed has a manifest, and is not repeated. What becomes of a batch
-when the process is killed at any step is in `folder`. Which records make a batch is the source's (`systems.flow`).
+when the process is killed at any step is in `folder`. Nothing is created before `begin`, when all else was checked.
+Which records make a batch is the source's (`systems.flow`).
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import fields_of, lacking_text
 from keylane.errors import TargetError
+from keylane.systems.checkpoint import (
+    WAYS_ON,
+    batch_offsets,
+    check_checkpoint,
+    drop_unforced,
+    force_batch,
+    query_id,
+)
 from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
 from keylane.systems.folders.folder import (
     Counts,
@@ -21,22 +30,25 @@ from keylane.systems.folders.folder import (
     Manifest,
     Placed,
     TakenFile,
+    check_agrees,
     dead_file,
     lane_file,
     open_target,
     read_head,
+    read_manifests,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from keylane.router import Router
     from keylane.spark.context import RunContext
     from keylane.spark.read_parquet import Batch, SourceFile
     from keylane.spark.write_lanes import LaneFile
+    from keylane.systems.flow import Followed
     from keylane.systems.folders.folder import Target
 
 _SHARED: Final = "on a cluster, source and target have to be on a file system that all machines share"
@@ -50,39 +62,42 @@ def known_origin(path: Path) -> Origin | None:
 
 @contextmanager
 def open_folder(path: Path, router: Router, origin: Origin, run: RunContext) -> Iterator[FolderTarget]:
-    """The folder as a target for this contract and source, created if missing; locked and recovered."""
+    """The folder as a target for this contract and source. One that exists is locked; a new one is made by `begin`."""
     contract, meta = router.contract, router.contract.metadata
     streams = {router.stream: router.lane_count, **contract.tiers}
     named = (origin.address, origin.kind, origin.pattern, origin.id or "")
     head = Head(meta.name, meta.epoch, contract.fingerprint, streams, *named)
-    with open_target(path, head) as held:
-        before = held.recover() or Manifest.before_all(head)
-        yield FolderTarget(held, router, origin, run, before, before)
+    check_agrees(path, head)
+    with ExitStack() as held:
+        known = held.enter_context(open_target(path, head)) if read_head(path) == head else None
+        yield FolderTarget(path, head, router, origin, run, held, known)
 
 
 @dataclass
 class FolderTarget(RouteTarget):
-    """A folder that is open: the manifest that this run began with, and the last one."""
+    """A folder: what this run began with, and the last manifest. `known` is locked already; a new one is in `begin`."""
 
-    folder: Target
+    path: Path
+    head: Head
     router: Router
     origin: Origin
     run: RunContext
-    before: Manifest
-    last: Manifest
+    held: ExitStack
+    known: Target | None
     _unordered: bool = False
 
-    def __post_init__(self) -> None:
+    def begin(self, spark: SparkSession, source: Followed) -> None:
+        """Create the folder if it is missing, finish what a killed run left, and take the source."""
+        super().begin(spark, source)
+        self.folder = self.known or self.held.enter_context(open_target(self.path, self.head))
         self.lock, self.checkpoint = self.folder.lock, self.folder.checkpoint
-
-    @property
-    def last_batch(self) -> tuple[int, str]:
-        """The number of the last batch, and the query that made it."""
-        return self.last.batch, self.last.query
+        self.last = self.before = self.folder.recover() or Manifest.before_all(self.head)
+        drop_unforced(self.checkpoint, self.last.batch, self.last.batch)
+        check_checkpoint(self.checkpoint, self.last.batch, self.last.query, self.last.offsets)
 
     def taken(self) -> Iterator[TakenFile]:
         """The source files of the kept manifests, oldest first."""
-        for manifest in self.folder.manifests():
+        for manifest in read_manifests(self.path):
             yield from manifest.taken
 
     def write(self, frame: DataFrame, batch: int) -> None:
@@ -92,14 +107,16 @@ class FolderTarget(RouteTarget):
 
         with active_session_kept():
             began, source = time.monotonic(), self.source
-            taken = source.taken(frame)
-            if self._is_committed(batch, taken):
+            offsets = batch_offsets(self.checkpoint, batch)
+            if self._is_committed(batch, offsets):
                 return
+            force_batch(self.checkpoint, batch)
+            taken = source.taken(frame)
             self._report_unordered(taken)
             self.run.probe("begun", batch)
             staging = self.folder.staging(batch)
             try:
-                manifest = self._staged(frame, batch, taken, staging)
+                manifest = replace(self._staged(frame, batch, taken, staging), offsets=offsets)
                 source.check_unchanged(taken)
                 self.run.probe("staged", batch)
                 self.folder.commit(manifest, self.run.probe)
@@ -119,18 +136,19 @@ class FolderTarget(RouteTarget):
         }
         counts = (self.last.total - self.before.total).checked("this run")
         batches = self.last.batch - self.before.batch
-        return Routed(source, str(self.folder.path), counts, self.last.total, lanes, batches, stopped)
+        return Routed(source, str(self.path), counts, self.last.total, lanes, batches, stopped)
 
-    def _is_committed(self, batch: int, taken: Sequence[SourceFile]) -> bool:
-        """Whether a batch is in the target already. If so, it must have the same files."""
-        if batch > self.last.batch:
+    def _is_committed(self, batch: int, offsets: str) -> bool:
+        """Whether a batch is in the target already. If so, it must have the same records; if not, it is the next."""
+        if batch == self.last.batch + 1:
             return False
         before = self.folder.manifest(batch)
-        if before is None or sorted(file.name for file in before.taken) != sorted(file.name for file in taken):
+        if before is None or before.offsets != offsets:
             raise TargetError.of(
                 "Spark's checkpoint does not belong to this target: it would repeat or lose records",
-                got=f"batch {batch} with {len(taken)} files, after batch {self.last.batch}",
-                hint="restore the checkpoint folder, or route into a new target",
+                got=f"batch {batch} of {offsets}, after batch {self.last.batch}",
+                allowed=before.offsets if before else f"batch {self.last.batch + 1}",
+                hint=WAYS_ON,
             )
         return True
 
@@ -145,7 +163,6 @@ class FolderTarget(RouteTarget):
 
     def _staged(self, frame: DataFrame, batch: int, taken: Sequence[SourceFile], staging: Path) -> Manifest:
         from keylane.spark.messages import refuse_lacking
-        from keylane.spark.streaming import query_id
         from keylane.spark.write_lanes import decided, write_dead, write_lanes
 
         query = query_id(self.checkpoint)

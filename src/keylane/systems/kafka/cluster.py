@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.errors import BrokerError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from keylane.systems.kafka.access import KafkaAccess
 
@@ -182,6 +182,41 @@ class KafkaCluster:
                 if is_permanent(error) or time.monotonic() > until:
                     raise explained(error, self.access.brokers, self.listener) from None
                 time.sleep(0.2)
+
+    def noted(self, group: str, topic: str, seconds: float = 2 * ANSWER_SECONDS) -> tuple[int, str]:
+        """The offset that a group has for lane 0 of a topic, and the text beside it; -1 when it has none."""
+        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+        asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0)])]
+        (found,) = self._group_call(lambda: self.admin.list_consumer_group_offsets(asked, require_stable=True), seconds)
+        return (found.offset, found.metadata or "") if found.offset >= 0 else (-1, "")
+
+    def note(self, group: str, topic: str, offset: int, text: str, seconds: float = 2 * ANSWER_SECONDS) -> None:
+        """Keep an offset of a group that nobody joins, with a text beside it; a broker that is away is waited for."""
+        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+        asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset, text)])]
+        self._group_call(lambda: self.admin.alter_consumer_group_offsets(asked), seconds)
+
+    def _group_call(self, call: Callable[[], Any], seconds: float) -> list[Any]:
+        """Ask the coordinator of a group, which a new cluster or one that has just failed over has to find first."""
+        from confluent_kafka import KafkaException
+
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                (answer,) = call().values()
+                partitions = list(answer.result(ANSWER_SECONDS).topic_partitions)
+                failed = next((one.error for one in partitions if one.error is not None), None)
+            except (KafkaException, TimeoutError) as error:
+                partitions, failed = [], error
+            if failed is None:
+                return partitions
+            if isinstance(failed, TimeoutError) and time.monotonic() > until:
+                raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
+            if is_permanent(failed) or time.monotonic() > until:
+                raise explained(failed, self.access.brokers, self.listener) from None
+            time.sleep(0.2)
 
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic is compacted; False where the cluster does not report it."""

@@ -1,6 +1,7 @@
 """The state of a route into Kafka, in a folder of its own: `STATE/_keylane/`.
 
     head.json          the metadata of the route: its name, contract, source, topics and their lane counts when it began
+    parked.json        the keys that are set aside
     plans/B.json       the plan of batch B, written before anything of it is sent
     done/B.json        the result of batch B, written after all of it was committed
     checkpoint/        Spark's own: which records make a batch
@@ -9,27 +10,41 @@
 The records and the numbers of their batches are in Kafka, together (`spark.kafka_writer`); this folder defines
 what a batch is. One that has a plan and is not done is repeated by that plan: the same records, lanes and writers,
 whatever has changed since. One that is done is not repeated. So a kill between any two of these files changes
-nothing.
+nothing. A batch is bound to its offsets in Spark's checkpoint, here and in Kafka (`progress`): an older copy of this
+folder, or of a part of it, is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
-from keylane.errors import DataError, TargetError
+from keylane.errors import DataError, TargetError, UsageError
 from keylane.records import Parked
-from keylane.systems.atomic import write_json
+from keylane.systems.checkpoint import batch_offsets, check_checkpoint, drop_unforced
 from keylane.systems.folders.folder import Counts, TakenFile
-from keylane.systems.journal import OWN, documents, hold_journal, last_document, read_document
+from keylane.systems.journal import (
+    OWN,
+    damaged,
+    decoded,
+    document_file,
+    documents,
+    hold_journal,
+    last_document,
+    missing,
+    read_document,
+    write_document,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.spark.read_parquet import SourceFile
     from keylane.systems.atomic import Lock
@@ -103,7 +118,7 @@ class BatchPlan:
 class BatchDone:
     """The result of a batch, and of all batches up to it. `lanes` are records by topic and lane, of all batches.
 
-    `taken` are the files of this batch; a topic has none.
+    `taken` are the files of this batch; a topic has none. `parked` is a digest of the keys that are set aside after it.
     """
 
     batch: int
@@ -118,6 +133,7 @@ class BatchDone:
     schema: str = ""
     offsets: str = ""
     taken: tuple[TakenFile, ...] = ()
+    parked: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -160,7 +176,7 @@ class RouteState:
     def plan(self, batch: int) -> BatchPlan | None:
         """The plan of a batch, if it has one."""
         plan = self.journal.document("plans", batch)
-        return None if plan is None else BatchPlan.from_json(plan)
+        return None if plan is None else decoded(document_file(self.path, "plans", batch), plan, BatchPlan.from_json)
 
     def write_plan(self, plan: BatchPlan) -> None:
         """Write a plan; it survives a power failure once this returns."""
@@ -173,7 +189,8 @@ class RouteState:
     def taken(self) -> Iterator[TakenFile]:
         """The source files of the batches that are done and kept, oldest first."""
         for done in documents(self.path, "done"):
-            yield from BatchDone.from_json(done).taken
+            file = document_file(self.path, "done", done["batch"])
+            yield from decoded(file, done, BatchDone.from_json).taken
 
     def write_done(self, done: BatchDone) -> None:
         """Write the result of a batch, and remove what is not needed any more."""
@@ -181,76 +198,117 @@ class RouteState:
         self.journal.forget("plans", KEPT)
 
     def offsets(self, batch: int) -> str:
-        """Which records make a batch, by Spark's checkpoint, without its time and its settings."""
-        lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-        return "\n".join(f"{line}{self._files(line)}" for line in lines[2:])
+        """Which records make a batch, by Spark's checkpoint."""
+        return batch_offsets(self.checkpoint, batch)
 
-    def _files(self, line: str) -> str:
-        """Files have a number for an offset, and their names in a log of their own: a digest of those."""
-        match = re.fullmatch(r'\{"logOffset":(\d+)\}', line)
-        if match is None:
-            return ""
-        logs = (self.checkpoint / "sources" / "0" / f"{match[1]}{end}" for end in ("", ".compact"))
-        return "".join(f" {hashlib.sha256(log.read_bytes()).hexdigest()}" for log in logs if log.exists())
+    def check_whole(self) -> None:
+        """Refuse a state of which a part is missing, or older than the rest; done before the first batch of a run."""
+        last, planned = self.last(), last_planned(self.path)
+        if planned > last.batch + 1:
+            raise missing(document_file(self.path, "done", last.batch + 1))
+        if planned < last.batch:
+            raise missing(document_file(self.path, "plans", last.batch))
+        self._check_parked(last, self.plan(last.batch + 1))
+        drop_unforced(self.checkpoint, last.batch, planned)
+        check_checkpoint(self.checkpoint, last.batch, last.query, last.offsets)
+        if planned > last.batch:
+            self.check_same(planned, self.offsets(planned))
 
     def check_same(self, batch: int, offsets: str) -> None:
         """Refuse a batch that has the number of an earlier one but other records: skipped, they would be lost."""
         written = self.journal.document("done", batch) or self.journal.document("plans", batch)
-        if written is None or written["offsets"] != offsets:
+        if written is None or written.get("offsets") != offsets:
             raise TargetError.of(
                 f"batch {batch} was written before, with other records: the Spark checkpoint is older than the route",
                 got=offsets,
-                allowed=written["offsets"] if written else "a checkpoint as new as the route",
+                allowed=str(written.get("offsets")) if written else "a checkpoint as new as the route",
                 hint="restore the newest checkpoint; or start a new route with --start and another --state",
             )
 
     def parked(self) -> list[Parked]:
         """The keys that are set aside by batches that are done."""
-        return [Parked(**key) for key in read_document(self.journal.own / "parked.json") or []]
+        file = self.journal.own / "parked.json"
+        document = read_document(file) or {"parked": []}
+        return decoded(file, document, lambda read: [Parked(**key) for key in read["parked"]])
 
     def write_parked(self, parked: list[Parked]) -> None:
         """Write all keys that are set aside; written before the batch that adds to them is done."""
-        write_json(self.journal.own / "parked.json", [asdict(key) for key in parked])
+        write_document(self.journal.own / "parked.json", {"parked": [asdict(key) for key in parked]})
+
+    def _check_parked(self, last: BatchDone, begun: BatchPlan | None) -> None:
+        """Refuse keys that are not those of the last batch, nor those that the batch after it adds."""
+        parked = self.parked()
+        added = {(key.kind, key.key) for key in begun.parked} if begun is not None else set()
+        without = [key for key in parked if (key.kind, key.key) not in added]
+        if last.parked not in {parked_digest(parked), parked_digest(without)}:
+            raise damaged(self.journal.own / "parked.json", f"it is not the one of batch {last.batch}")
+
+
+def with_parked(known: Sequence[Parked], more: Sequence[Parked]) -> list[Parked]:
+    """All keys that are set aside, each once; those of a batch that is done are parked from their first record."""
+    by_key = {(key.kind, key.key): key for key in known}
+    by_key |= {(key.kind, key.key): replace(key, part=-1, place=-1) for key in more}
+    return list(by_key.values())
+
+
+def parked_digest(parked: Sequence[Parked]) -> str:
+    """What a batch remembers of the keys that are set aside; nothing where there are none."""
+    if not parked:
+        return ""
+    return hashlib.sha256(json.dumps([asdict(key) for key in parked], sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager
 def open_state(path: Path, head: RouteHead) -> Iterator[RouteState]:
     """The state of this route, created if missing; locked. That of another route is refused."""
+    check_state(path, head)
+    with hold_journal(path, "plans", "done") as journal:
+        known = check_state(path, head)
+        if known is None or known.differences(head):
+            # Of an attempt that planned nothing: another contract or source may have come after it.
+            shutil.rmtree(journal.checkpoint, ignore_errors=True)
+            agreed = replace(head, route=uuid4().hex[:16])
+        else:
+            # Ids that were not known before are: they were compared where the cluster was asked for them.
+            agreed = replace(known, source_id=head.source_id, topic_ids=head.topic_ids)
+        if agreed != known:
+            write_document(journal.own / "head.json", {"format": FORMAT, **asdict(agreed)})
+        yield RouteState(journal, agreed)
+
+
+def check_state(path: Path, head: RouteHead) -> RouteHead | None:
+    """Refuse a folder that cannot be the state of this route; nothing in it is changed. What it knows of the route.
+
+    A state without a batch may be made anew, for a command that was refused in its first batch.
+    """
+    if path.exists() and not path.is_dir():
+        raise TargetError.of("the state is not a folder", got=str(path), hint="--state")
     if path.exists() and not (path / OWN).exists() and any(path.iterdir()):
         raise TargetError.of("not a state folder of keylane; nothing in it was changed", got=str(path), hint="--state")
-    with hold_journal(path, "plans", "done") as journal:
-        yield RouteState(journal, _agreed(journal.own / "head.json", head))
-
-
-def _agreed(path: Path, new: RouteHead) -> RouteHead:
-    document = read_document(path)
-    if document is None:
-        head = RouteHead(**{**asdict(new), "route": uuid4().hex[:16]})
-        write_json(path, {"format": FORMAT, **asdict(head)})
-        return head
-    if document.pop("format", None) != FORMAT:
-        raise TargetError.of("the state folder has another format", got=str(path), allowed=FORMAT)
-    head = RouteHead(**document)
-    if differences := head.differences(new):
+    known, begun = read_head(path), last_planned(path) >= 0 or last_document(path, "done")[0] >= 0
+    if known is None and begun:
+        raise missing(path / OWN / "head.json")
+    if known is not None and begun and (differences := known.differences(head)):
         hint = "another --state, or the contract and addresses that this one was made with"
-        raise TargetError.of(f"{path.parent.parent} belongs to another route", got="; ".join(differences), hint=hint)
-    # Ids that were not known before are: they were compared where the cluster was asked for them.
-    agreed = replace(head, source_id=new.source_id, topic_ids=new.topic_ids)
-    if agreed != head:
-        write_json(path, {"format": FORMAT, **asdict(agreed)})
-    return agreed
+        raise TargetError.of(f"{path} belongs to another route", got="; ".join(differences), hint=hint)
+    return known
 
 
 def read_head(path: Path) -> RouteHead | None:
     """The metadata of a route, without its lock; None when there is no such route."""
-    head = read_document(path / OWN / "head.json")
-    return None if head is None else RouteHead(**{f.name: head[f.name] for f in fields(RouteHead)})
+    file = path / OWN / "head.json"
+    head = read_document(file, FORMAT)
+    if head is None:
+        return None
+    return decoded(file, head, lambda read: RouteHead(**{f.name: read[f.name] for f in fields(RouteHead)}))
 
 
 def read_last(path: Path, head: RouteHead) -> BatchDone:
     """The last batch that is done, without the lock."""
-    done = last_document(path, "done")[1]
-    return BatchDone.before_all(head) if done is None else BatchDone.from_json(done)
+    number, done = last_document(path, "done")
+    if done is None:
+        return BatchDone.before_all(head)
+    return decoded(document_file(path, "done", number), done, BatchDone.from_json)
 
 
 def last_planned(path: Path) -> int:
@@ -272,10 +330,39 @@ def check_planned(plan: BatchPlan, files: Sequence[SourceFile]) -> None:
             )
 
 
+# Where a state is when nobody says so: one folder for a user, wherever the command is started.
+
+#: Where it was in versions that kept it beside the command.
+OLD_STATES: Final = "keylane-state"
+
+
+def default_state(contract: str, target: str, environment: Mapping[str, str], here: Path) -> Path:
+    """The state of a route without `--state`. One in the working folder, of an earlier version, has to be named."""
+    name = state_name(contract, target)
+    old = here / OLD_STATES / name
+    if old.exists():
+        raise TargetError.of(
+            "this route has a state in the working folder, where an earlier version kept it",
+            got=str(old),
+            hint=f"--state {old} continues with it; move it away to start a new route",
+        )
+    given = Path(environment.get("XDG_STATE_HOME", ""))
+    if not given.is_absolute():
+        try:
+            given = Path.home() / ".local" / "state"
+        except RuntimeError:
+            what = "there is no home folder to keep the state of the route in"
+            raise UsageError.of(what, hint="--state DIR, or XDG_STATE_HOME") from None
+    return given / "keylane" / "routes" / name
+
+
 def state_name(contract: str, target: str) -> str:
     """The folder's name when none is given: contract and target, in characters that every file system allows.
 
+    A digest of both keeps apart what these characters do not.
+
     >>> state_name("payments", "kafka://b1:9092,b2:9092/payments.tx")
-    'payments-b1_9092_b2_9092_payments.tx'
+    'payments-b1_9092_b2_9092_payments.tx-ada36d33'
     """
-    return f"{contract}-{re.sub(r'[^A-Za-z0-9._-]+', '_', target.removeprefix('kafka://'))}"[:200]
+    digest = hashlib.sha256(f"{contract}\0{target}".encode()).hexdigest()[:8]
+    return f"{contract}-{re.sub(r'[^A-Za-z0-9._-]+', '_', target.removeprefix('kafka://'))}"[:190] + f"-{digest}"

@@ -6,8 +6,9 @@ Lane counts and topics: `topics`. Records without a lane: `spark.poison`.
 
 from __future__ import annotations
 
+import os
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,12 +17,25 @@ from keylane.contract.fields import fields_of, lacking_text
 from keylane.contract.fingerprint import abbreviated
 from keylane.errors import CountError
 from keylane.router import Router
+from keylane.systems.checkpoint import force_batch, offsets_digest, query_id
 from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
 from keylane.systems.folders.folder import Counts
 from keylane.systems.identity import agreed_source
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, dead_topic
-from keylane.systems.kafka.state import BatchPlan, RouteHead, check_planned, open_state, read_head, state_name
+from keylane.systems.kafka.progress import Progress, check_first, newer_than_state
+from keylane.systems.kafka.state import (
+    BatchPlan,
+    RouteHead,
+    check_planned,
+    check_state,
+    default_state,
+    last_planned,
+    open_state,
+    parked_digest,
+    read_head,
+    with_parked,
+)
 from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes
 
 if TYPE_CHECKING:
@@ -32,7 +46,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.records import Parked
     from keylane.spark.context import RunContext
-    from keylane.spark.kafka_writer import Division
+    from keylane.spark.kafka_writer import Division, Written
     from keylane.spark.messages import Messages
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.flow import Followed
@@ -43,8 +57,6 @@ if TYPE_CHECKING:
 
 #: Writers for each core: one that waits for its commit leaves the core to another.
 WRITERS_A_CORE: Final = 2
-#: Records of a slot, and how many of them were in the topic before.
-Written = dict[int, tuple[int, int]]
 
 
 @contextmanager
@@ -58,58 +70,76 @@ def open_topics(
     lanes: int | None,
     stream: str | None,
 ) -> Iterator[KafkaTarget]:
-    """The topics of a route, their lane counts agreed, with the state of the route locked."""
-    name = state_name(contract.metadata.name, str(target))
-    path = Path(options.state or Path("keylane-state") / name).absolute()
-    with open_cluster(access) as cluster:
-        known = read_head(path)
-        before = None if known is None else Origin(known.source, known.kind, known.pattern, known.source_id)
+    """The topics of a route, their lane counts agreed. A state that exists is locked; `begin` makes what is missing."""
+    path = _state_of(contract, target, options)
+    with open_cluster(access) as cluster, ExitStack() as held:
+        # A state without a batch is of a command that was refused, and binds nobody.
+        begun = read_head(path) if last_planned(path) >= 0 else None
+        before = None if begun is None else Origin(begun.source, begun.kind, begun.pattern, begun.source_id)
         origin = agreed_source(origin, before, run.say)
-        counts = agreed_lanes(cluster, contract, target, options, lanes, known)
-        ids = agreed_ids(cluster, target, options, counts, known, run.say)
+        counts, absent = agreed_lanes(cluster, contract, target, options, lanes, begun)
+        ids = agreed_ids(cluster, target, options, counts, absent, begun, run.say)
         router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)
         meta, by = contract.metadata, (origin.kind, origin.pattern, options.value or "")
         head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
         head = replace(head, source_id=origin.id or "", topic_ids=ids)
-        with open_state(path, head) as state:
-            last = state.last()
-            yield KafkaTarget(router, origin, target, options, cluster, state, run, last, last, state.parked())
+        known = check_state(path, head)
+        if begun is None and target.name not in absent and not options.second_route:
+            check_first(cluster, head, str(path))
+        same = known is not None and not known.differences(head)
+        state = held.enter_context(open_state(path, head)) if same and not absent else None
+        yield KafkaTarget(router, origin, target, options, cluster, path, head, absent, run, held, state)
+
+
+def _state_of(contract: Contract, target: Address, options: StreamOptions) -> Path:
+    if options.state is not None:
+        return Path(options.state).absolute()
+    return default_state(contract.metadata.name, str(target), os.environ, Path.cwd())
 
 
 @dataclass
 class KafkaTarget(RouteTarget):
-    """Topics that are open: what this run began with, the last batch that is done, and the keys that are parked."""
+    """Topics: what this run began with, the last batch that is done, and the keys that are parked.
+
+    `absent` are topics that `begin` makes, `known` is a state that is locked already.
+    """
 
     router: Router
     origin: Origin
     target: Address
     options: StreamOptions
     cluster: KafkaCluster
-    state: RouteState
+    path: Path
+    head: RouteHead
+    absent: dict[str, int]
     run: RunContext
-    before: BatchDone
-    last: BatchDone
-    parked: list[Parked] = field(default_factory=list)
+    held: ExitStack
+    known: RouteState | None
     about: dict[tuple[str, ...], dict[str, Column]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.lock, self.checkpoint = self.state.lock, self.state.checkpoint
-
-    @property
-    def last_batch(self) -> tuple[int, str]:
-        """The number of the last batch, and the query that made it."""
-        return self.last.batch, self.last.query
 
     def taken(self) -> Iterator[TakenFile]:
         """The source files of the batches that are kept, oldest first."""
         return self.state.taken()
 
     def begin(self, spark: SparkSession, source: Followed) -> None:
-        """Take the source, and determine the number of writers.
+        """Create what is missing, refuse a state that is not as new as its records, and take the source.
 
-        As given; otherwise none for a topic, which is divided by its own partitions, and some for files.
+        The number of writers is as given; otherwise none for a topic, which is divided by its own partitions, and some
+        for files.
         """
+        if self.absent:
+            for topic, lanes in self.absent.items():
+                self.cluster.create(topic, lanes)
+            ids = agreed_ids(self.cluster, self.target, self.options, self.head.topics, {}, self.head, self.run.say)
+            self.head = replace(self.head, topic_ids=ids)
+        self.state = self.known or self.held.enter_context(open_state(self.path, self.head))
+        self.lock, self.checkpoint = self.state.lock, self.state.checkpoint
+        self.state.check_whole()
+        self.last = self.before = self.state.last()
+        self.parked = self.state.parked()
         options, head = self.options, self.state.head
+        self.progress = Progress(self.cluster, head, str(self.path), options.try_seconds)
+        self.progress.check(self.last, self.state.plan(self.last.batch + 1))
         some = WRITERS_A_CORE * spark.sparkContext.defaultParallelism if head.kind else 0
         self.topics = Topics(
             self.cluster,
@@ -132,9 +162,10 @@ class KafkaTarget(RouteTarget):
         from keylane.spark.session import active_session_kept
 
         offsets = self.state.offsets(batch)
-        if batch <= self.last.batch:
+        if batch != self.last.batch + 1:
             self.state.check_same(batch, offsets)
             return
+        force_batch(self.checkpoint, batch)
         with active_session_kept():
             began = time.monotonic()
             self.topics.check_same()
@@ -151,6 +182,8 @@ class KafkaTarget(RouteTarget):
             self.run.probe("planned", batch)
             if messages.lacking:
                 self.run.say(lacking_text(batch, messages.lacking))
+            self.progress.begin(batch, offsets_digest(offsets))
+            self.run.probe("begun", batch)
             written = retried(lambda: self._written(plan, messages), batch, self.topics.try_seconds, self.run)
             self.run.probe("written", batch)
             self.source.check_unchanged(messages.taken)
@@ -202,18 +235,17 @@ class KafkaTarget(RouteTarget):
     def _finish(self, done: BatchDone, plan: BatchPlan, began: float) -> None:
         if plan.parked:
             # Every key once, also when a batch is finished twice: from here on it is parked from its first record.
-            known = {(key.kind, key.key): key for key in self.parked}
-            known |= {(key.kind, key.key): replace(key, part=-1, place=-1) for key in plan.parked}
-            self.parked = list(known.values())
+            self.parked = with_parked(self.parked, plan.parked)
             self.state.write_parked(self.parked)
             self.run.probe("parked", plan.batch)
+            done = replace(done, parked=parked_digest(self.parked))
         self.state.write_done(done)
         size, self.last = done.taken_bytes - self.last.taken_bytes, done
         self.run.probe("done", plan.batch)
         seconds = time.monotonic() - began
         self.run.progress(BatchReport(plan.batch, done.counts, seconds, size, done.taken_files, done.taken_bytes, None))
 
-    def _written(self, plan: BatchPlan, messages: Messages) -> Written:
+    def _written(self, plan: BatchPlan, messages: Messages) -> dict[int, Written]:
         """The job. The records written are compared with the records read, counted before they were divided."""
         from keylane.spark.kafka_writer import write
         from keylane.spark.messages import counted, to_writers
@@ -223,7 +255,10 @@ class KafkaTarget(RouteTarget):
         written = write(
             to_writers(rows, plan.writers, spelled=not messages.topic), self._division(plan, messages.topic)
         )
-        seen, in_lanes = records(), sum(records for records, _ in written.values())
+        # A zombie finds later batches too, and its result goes nowhere; for a living driver its own state is too old.
+        if beyond := max((one.beyond for one in written.values()), default=0):
+            raise newer_than_state(plan.batch, beyond)
+        seen, in_lanes = records(), sum(one.records for one in written.values())
         # A stage that Spark ran twice counts twice: then they are counted again.
         if seen != in_lanes and messages.frame.count() != in_lanes:
             got = f"{seen} read, {in_lanes} in lanes or dead letters"
@@ -268,22 +303,21 @@ class KafkaTarget(RouteTarget):
             came_from,
             plan.exactly_once,
             getattr(self.run.probe, "held", ""),
+            offsets_digest(plan.offsets),
         )
 
-    def _done(self, plan: BatchPlan, messages: Messages, written: Written) -> BatchDone:
-        from keylane.spark.streaming import query_id
-
+    def _done(self, plan: BatchPlan, messages: Messages, written: dict[int, Written]) -> BatchDone:
         lanes, dead = {topic: list(records) for topic, records in self.last.lanes.items()}, 0
         slots = [(topic, lane) for topic, lanes in plan.topics.items() for lane in range(lanes)]
-        for slot, (records, _) in written.items():
+        for slot, one in written.items():
             topic, lane = slots[slot]
             if topic == plan.dead:
-                dead += records
+                dead += one.records
             else:
-                lanes[topic][lane] += records
-        total = sum(records for records, _ in written.values())
+                lanes[topic][lane] += one.records
+        total = sum(one.records for one in written.values())
         into = messages.records if messages.records is not None else total + messages.filtered
         counts = Counts(into, total - dead, dead, messages.filtered).checked(f"batch {plan.batch}")
         after: dict[str, Any] = {"batch": plan.batch, "counts": counts, "total": self.last.total + counts}
         after |= {"query": query_id(self.checkpoint), "lanes": lanes, "offsets": plan.offsets, **messages.after}
-        return replace(self.last, repeated=self.last.repeated + sum(again for _, again in written.values()), **after)
+        return replace(self.last, repeated=self.last.repeated + sum(one.repeated for one in written.values()), **after)

@@ -8,16 +8,17 @@ its name is refused by its id: what the route wrote is gone with the first, and 
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keylane.errors import BrokerError, LaneCountError, TargetError
+from keylane.errors import BrokerError, LaneCountError, TargetError, UsageError
 from keylane.systems.identity import agreed_topic_ids, target_made_anew
 from keylane.systems.kafka.headers import dead_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from keylane.contract.model import Contract
     from keylane.systems.endpoint import Address, OnGrowth, OnPoison, StreamOptions
@@ -92,21 +93,27 @@ def agreed_lanes(
     options: StreamOptions,
     lanes: int | None,
     known: RouteHead | None,
-) -> dict[str, int]:
-    """The lane count of each topic of a route: as it began, as in the contract, or as the topic has it."""
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The lane count of each topic of a route: as it began, as in the contract, or as the topic has it.
+
+    Beside them those that are missing and may be made, the one of the dead letters included. Nothing is made here.
+    """
     promised = contract.spec.lanes if contract.spec.lanes != "live" else lanes
     wanted: dict[str, int | None] = {target.name: promised, **contract.tiers}
     if known is not None:
         wanted = {topic: known.topics.get(topic, lanes) for topic, lanes in wanted.items()}
     dead = options.dead_letters or dead_topic(target.name)
+    _check_name(dead)
     there = cluster.lanes([*wanted, dead])
     for topic in wanted if options.on_poison == "stop" else there:
         if not there[topic] and known is not None and known.topic_ids.get(topic):
             raise target_made_anew(topic, known.topic_ids[topic], "")
-    if options.on_poison != "stop" and not there[dead]:
-        # No order is kept there, so one lane is enough.
-        _created(cluster, dead, 1, options)
-    return {topic: _agreed(cluster, topic, lanes, there[topic], options) for topic, lanes in wanted.items()}
+    # The target is named before its dead letters where both are missing. No order is kept there: one lane is enough.
+    asked = {**wanted, **({dead: 1} if options.on_poison != "stop" else {})}
+    absent = [topic for topic in asked if not there[topic]]
+    missing = {topic: _creatable(cluster, asked[topic], options, absent) for topic in absent}
+    counts = {topic: there[topic] or missing[topic] for topic in wanted}
+    return {topic: _agreed(topic, lanes, counts[topic], options) for topic, lanes in wanted.items()}, missing
 
 
 def agreed_ids(
@@ -114,17 +121,17 @@ def agreed_ids(
     target: Address,
     options: StreamOptions,
     lanes: Mapping[str, int],
+    absent: Mapping[str, int],
     known: RouteHead | None,
     say: Callable[[str], None],
 ) -> dict[str, str]:
-    """The id of each topic of a route, that of the dead letters included; one that was made anew is refused."""
+    """The id of each topic of a route that is there, that of the dead letters included; one made anew is refused."""
     dead = [] if options.on_poison == "stop" else [options.dead_letters or dead_topic(target.name)]
-    now = cluster.topic_ids([*lanes, *dead])
+    now = cluster.topic_ids([topic for topic in (*lanes, *dead) if topic not in absent])
     return agreed_topic_ids({} if known is None else known.topic_ids, now, say)
 
 
-def _agreed(cluster: KafkaCluster, topic: str, wanted: int | None, there: int, options: StreamOptions) -> int:
-    there = there or _created(cluster, topic, wanted, options)
+def _agreed(topic: str, wanted: int | None, there: int, options: StreamOptions) -> int:
     grown = wanted is not None and there > wanted and options.on_growth == "keep"
     if wanted is not None and there != wanted and not grown:
         hint = "plan the change as a new epoch of the contract"
@@ -133,14 +140,25 @@ def _agreed(cluster: KafkaCluster, topic: str, wanted: int | None, there: int, o
     return wanted or there
 
 
-def _created(cluster: KafkaCluster, topic: str, lanes: int | None, options: StreamOptions) -> int:
-    if not options.create or lanes is None:
-        flags = "--create" if lanes is not None else "--create --lanes N"
-        raise TargetError.of(
-            f"no such topic at {cluster.access.brokers}", got=topic, hint=f"create it first, or {flags}"
+def _creatable(cluster: KafkaCluster, lanes: int | None, options: StreamOptions, absent: Sequence[str]) -> int:
+    """The lanes that a missing topic gets; an error, which names all that are missing, where it may not be made."""
+    if options.create and lanes is not None:
+        return lanes
+    flags = "--create" if lanes is not None else "--create --lanes N"
+    raise TargetError.of(
+        f"no such topic at {cluster.access.brokers}", got=", ".join(absent), hint=f"create it first, or {flags}"
+    )
+
+
+def _check_name(topic: str) -> None:
+    """Refuse a name that no topic can have: that of the dead letters is made from another, and may be too long."""
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in {".", ".."}:
+        raise UsageError.of(
+            "the topic of the dead letters cannot have this name; nothing was written",
+            got=topic,
+            allowed="1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'",
+            hint="--dead-letters TOPIC",
         )
-    cluster.create(topic, lanes)
-    return lanes
 
 
 def _changed(topic: str, began: int, now: int, promised: Any) -> LaneCountError:

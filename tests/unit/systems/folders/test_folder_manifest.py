@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from keylane.errors import CountError, TargetError
-from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, TakenFile
+from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, TakenFile, read_head
+from keylane.systems.journal import write_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAD = Head("orders", 1, "f" * 64, {"orders": 2, "vip": 1}, "/in", "parquet", "*")
 
@@ -28,10 +33,21 @@ def test_counts_as_json() -> None:
 def test_a_head_and_its_json() -> None:
     written = json.loads(json.dumps(HEAD.as_json()))
     assert Head.from_json(written) == HEAD
-    with pytest.raises(TargetError, match=r"another format: got 'keylane.folder/9'; allowed: keylane.folder/2"):
-        Head.from_json({**written, "format": "keylane.folder/9"})
+
+
+def test_a_head_of_another_format_is_refused_by_the_name_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "_keylane").mkdir()
+    file = tmp_path / "_keylane" / "target.json"
+    file.write_text(json.dumps({**HEAD.as_json(), "format": "keylane.folder/9"}))
+    words = r"target.json has another format: got 'keylane.folder/9'; allowed: keylane.folder/2"
+    with pytest.raises(TargetError, match=words):
+        read_head(tmp_path)
+    file.write_text("{}")
     with pytest.raises(TargetError, match="another form"):
-        Head.from_json({})
+        read_head(tmp_path)
+    write_document(file, {"format": "keylane.folder/2"})
+    with pytest.raises(TargetError, match=r"target\.json, a file .* is damaged: got .KeyError: 'contract'"):
+        read_head(tmp_path)
 
 
 def test_what_differs_is_told() -> None:

@@ -18,6 +18,8 @@ import org.apache.spark.sql.Row;
  */
 final class Batch {
     final long number;
+    /** Of its offsets in the source: another batch with the same number has another. */
+    final String digest;
     final boolean exactlyOnce;
     final Map producer;
     final Map reader;
@@ -38,6 +40,7 @@ final class Batch {
 
     Batch(HashMap told, Row first) {
         number = ((Number) told.get("batch")).longValue();
+        digest = (String) told.get("digest");
         exactlyOnce = ((Boolean) told.get("exactly_once")).booleanValue();
         producer = (Map) told.get("producer");
         reader = (Map) told.get("reader");

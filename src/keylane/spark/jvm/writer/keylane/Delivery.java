@@ -110,6 +110,11 @@ class Delivery implements Callback {
         return false;
     }
 
+    /** The number that was found for a slot where it is beyond this batch and the next; otherwise 0. */
+    long beyond(int slot) {
+        return 0L;
+    }
+
     void giveUp() {}
 
     void close() {

@@ -14,7 +14,8 @@ import org.apache.spark.sql.RowFactory;
  * The work of one task of a route into Kafka: rows of one writer, in the source's order, into their lanes.
  *
  * <p>A row is slot, key, value, time, source, headers, part, place, as keylane.spark.messages has it. What comes back is
- * a row for each slot that had records: slot, records, whether they were there before. The rule that makes it exactly
+ * a row for each slot that had records: slot, records, whether they were there before, and the number that was found where
+ * it is of a later batch. The rule that makes it exactly
  * once is in Transaction. Compiled where it runs, by the compiler that Spark brings along (keylane.spark.compiled): it
  * knows neither lambdas nor type arguments.
  */
@@ -66,7 +67,7 @@ public final class LaneWriter implements MapPartitionsFunction {
         List out = new ArrayList();
         for (int slot = 0; slot < delivery.counts.length; slot++) {
             if (delivery.counts[slot] > 0) {
-                Object[] told = {slot, delivery.counts[slot], delivery.isThere(slot)};
+                Object[] told = {slot, delivery.counts[slot], delivery.isThere(slot), delivery.beyond(slot)};
                 out.add(RowFactory.create(told));
             }
         }

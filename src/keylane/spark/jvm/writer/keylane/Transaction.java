@@ -19,8 +19,11 @@ import org.apache.kafka.common.TopicPartition;
  * <p>The rule. The writer opens the transaction of its name: that ends every earlier holder of the name and whatever it
  * had open; from then on no zombie can commit. Only then does it read, for each of its units, the number that was last
  * committed; a unit whose number is beyond this batch is there already, and is passed over. The rest is sent, and in
- * the same transaction each unit that had records commits the batch's number + 1, with the count of its records, as
- * an offset of a group that nobody joins. Records and number are there together or not at all.
+ * the same transaction each unit that had records commits the batch's number + 1, with the count of its records and the
+ * digest of the batch's offsets, as an offset of a group that nobody joins. Records and number are there together or not
+ * at all. A unit that has this number by another digest has other records under it, and the batch is refused. One that
+ * is further still is right for a zombie, whose result nobody reads, and wrong for a driver that lives: it is reported,
+ * and the driver refuses (keylane.systems.kafka.target).
  *
  * <pre>
  *   batch 7, lanes 0 and 2 of writer 0      committed {0: 8, 2: 7}    lane 0 has batch 7, lane 2 has not
@@ -46,6 +49,7 @@ final class Transaction extends Delivery {
         producer.initTransactions();
         batch.at("fenced");
         readNumbers();
+        checkSameBatch();
         there = new boolean[counts.length];
         for (int slot = 0; slot < there.length; slot++) {
             there[slot] = numberOf(batch.placeOf(slot)) > batch.number;
@@ -75,6 +79,11 @@ final class Transaction extends Delivery {
         return there[slot];
     }
 
+    long beyond(int slot) {
+        long number = numberOf(batch.placeOf(slot));
+        return number > batch.number + 1 ? number : 0L;
+    }
+
     /** Nobody has to listen: a record that was not taken fails the commit. */
     void send(ProducerRecord record) throws Exception {
         producer.send(record);
@@ -89,7 +98,7 @@ final class Transaction extends Delivery {
             Map.Entry unit = (Map.Entry) units.next();
             TopicPartition place = (TopicPartition) unit.getKey();
             if (numberOf(place) <= batch.number) {
-                numbers.put(place, new OffsetAndMetadata(batch.number + 1, unit.getValue().toString()));
+                numbers.put(place, new OffsetAndMetadata(batch.number + 1, unit.getValue() + " " + batch.digest));
             }
         }
         if (numbers.isEmpty()) {
@@ -115,19 +124,43 @@ final class Transaction extends Delivery {
         return out;
     }
 
+    /** A unit that has this number must have it from the same offsets, or an older state makes another batch of it. */
+    private void checkSameBatch() {
+        List places = batch.places();
+        for (int at = 0; at < places.size(); at++) {
+            TopicPartition place = (TopicPartition) places.get(at);
+            String found = committedOf(place, 1);
+            if (found != null && !found.equals(batch.digest)) {
+                throw WriteError.permanent("batch " + batch.number + " of " + batch.unit(place)
+                    + " was committed with other records: the state of the route is older than the target, or another"
+                    + " copy of it was used; restore the newest state, or start a new route");
+            }
+        }
+    }
+
     /** A unit that has this very batch must have as many records of it as there are now, or a batch has changed. */
     private void checkRepeated(Map sent) {
         List places = batch.places();
         for (int at = 0; at < places.size(); at++) {
             TopicPartition place = (TopicPartition) places.get(at);
-            OffsetAndMetadata found = (OffsetAndMetadata) committed.get(place);
+            String found = committedOf(place, 0);
             Object now = sent.get(place) == null ? "0" : sent.get(place).toString();
-            if (found != null && found.offset() == batch.number + 1 && !found.metadata().equals(now)) {
+            if (found != null && !found.equals(now)) {
                 throw WriteError.permanent("batch " + batch.number + " of " + batch.unit(place)
-                    + " was committed with " + found.metadata() + " records and has " + now
+                    + " was committed with " + found + " records and has " + now
                     + " now: the source has changed under it");
             }
         }
+    }
+
+    /** What was committed beside the number of this very batch: its count, and the digest; null where it is another. */
+    private String committedOf(TopicPartition place, int part) {
+        OffsetAndMetadata found = (OffsetAndMetadata) committed.get(place);
+        if (found == null || found.offset() != batch.number + 1) {
+            return null;
+        }
+        String[] parts = found.metadata().split(" ");
+        return part < parts.length ? parts[part] : "";
     }
 
     /** What cannot be aborted here is ended by the next holder of the name. */

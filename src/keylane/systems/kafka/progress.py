@@ -1,0 +1,149 @@
+"""How far a route has come, kept in the cluster beside its records: what an older copy of its state is found out by.
+
+    group keylane-ROUTE-at     the batch that was begun last, as an offset, with a digest of its offsets
+    group keylane-of-DIGEST    the routes of one contract, source and target, with the folders of their states
+
+Both are written after the plan of a batch and before its first record, under both kinds of delivery, as offsets of
+groups that nobody joins. The numbers of the writers, which are in the same transaction as the records, are others:
+`spark.kafka_writer`. A cluster forgets all of them after `offsets.retention.minutes` without a commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from keylane.errors import TargetError
+from keylane.systems.checkpoint import offsets_digest
+from keylane.systems.endpoint import parse_address
+
+if TYPE_CHECKING:
+    from keylane.systems.kafka.cluster import KafkaCluster
+    from keylane.systems.kafka.state import BatchDone, BatchPlan, RouteHead
+
+#: A cluster keeps 4096 bytes beside an offset.
+_MOST_ROUTES: Final = 10
+_MOST_PATH: Final = 200
+#: The list of routes is written again this often, because a cluster forgets it.
+_REFRESH_SECONDS: Final = 3600.0
+_OLDER: Final = (
+    "restore the newest copy of the state; or begin behind the records that are there: "
+    "--start OFFSETS with another --state and --second-route"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The batch that a route has begun last, by the cluster."""
+
+    batch: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRoute:
+    """A route that has begun a batch, and where its state is."""
+
+    route: str
+    state: str
+
+
+@dataclass(slots=True)
+class Progress:
+    """The progress of one route, in a cluster that is waited for so many seconds."""
+
+    cluster: KafkaCluster
+    head: RouteHead
+    state: str
+    seconds: float = 30.0
+    _listed: float = field(default=-_REFRESH_SECONDS)
+
+    @property
+    def _topic(self) -> str:
+        return next(iter(self.head.topics))
+
+    @property
+    def _group(self) -> str:
+        return f"keylane-{self.head.route}-at"
+
+    def begun(self) -> Begun | None:
+        """The batch that was begun last; None when the cluster knows of none."""
+        offset, text = self.cluster.noted(self._group, self._topic, self.seconds)
+        return Begun(offset - 1, text) if offset >= 0 else None
+
+    def check(self, last: BatchDone, plan: BatchPlan | None) -> None:
+        """Refuse a state that is not as new as the records in the cluster; `plan` is of the batch after the last."""
+        begun = self.begun()
+        if begun is None:
+            return
+        ends = last.batch if plan is None else plan.batch
+        if begun.batch > ends:
+            raise _older(f"the state ends at batch {ends}", f"batch {begun.batch}, which the route has begun")
+        if begun.batch < last.batch:
+            raise TargetError.of(
+                "the cluster is older than the state of the route: records that were written may be gone",
+                got=f"batch {begun.batch} in the cluster, batch {last.batch} in the state",
+                hint="was the cluster restored, or the topic made anew? Look for the records, and start a new route",
+            )
+        # A plan that was written just before a kill is not known to the cluster yet.
+        expected = offsets_digest(plan.offsets if plan is not None and begun.batch == plan.batch else last.offsets)
+        if begun.digest != expected:
+            raise _older(f"batch {begun.batch} of {expected}", f"{begun.digest}: another copy of the state was used")
+
+    def begin(self, batch: int, digest: str) -> None:
+        """Record that a batch is begun, before its first record; a copy of the state that is ahead is refused."""
+        begun = self.begun()
+        if begun is not None and (begun.batch > batch or (begun.batch == batch and begun.digest != digest)):
+            raise _older(f"batch {batch} of {digest}", f"batch {begun.batch} of {begun.digest}, by another copy of it")
+        if begun != Begun(batch, digest):
+            self.cluster.note(self._group, self._topic, batch + 1, digest, self.seconds)
+        if time.monotonic() - self._listed >= _REFRESH_SECONDS:
+            self._list()
+
+    def _list(self) -> None:
+        mine = KnownRoute(self.head.route, self.state[-_MOST_PATH:])
+        routes = [route for route in known_routes(self.cluster, self.head) if route.route != mine.route]
+        kept = [asdict(route) for route in [*routes, mine][-_MOST_ROUTES:]]
+        self.cluster.note(_routes_group(self.head), self._topic, len(kept), json.dumps(kept), self.seconds)
+        self._listed = time.monotonic()
+
+
+def known_routes(cluster: KafkaCluster, head: RouteHead) -> list[KnownRoute]:
+    """The routes of this contract, source and target that have begun a batch."""
+    _, text = cluster.noted(_routes_group(head), next(iter(head.topics)))
+    try:
+        return [KnownRoute(str(route["route"]), str(route["state"])) for route in json.loads(text or "[]")]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def check_first(cluster: KafkaCluster, head: RouteHead, state: str) -> None:
+    """Refuse a new state where another one has written the same records: everything would be there twice."""
+    others = [route for route in known_routes(cluster, head) if route.route != head.route]
+    if others:
+        raise TargetError.of(
+            "another state has routed this source into this target by the same contract; a new one would write "
+            "every record again",
+            got=state,
+            allowed=", ".join(route.state for route in others),
+            hint=f"--state {others[-1].state} continues with it; --second-route starts a second route all the same",
+        )
+
+
+def _routes_group(head: RouteHead) -> str:
+    """By names, not by brokers: a cluster has many addresses."""
+    names = (head.fingerprint, *(parse_address(text).name for text in (head.source, head.target)))
+    return f"keylane-of-{hashlib.sha256(chr(0).join(names).encode()).hexdigest()[:16]}"
+
+
+def newer_than_state(batch: int, number: int) -> TargetError:
+    """The error for a batch some lanes of which have a later one already, by the numbers of the writers."""
+    return _older(f"batch {batch}", f"batch {number}, the first that the target does not have")
+
+
+def _older(got: str, allowed: str) -> TargetError:
+    what = "the state of the route is older than what it has written: it would lose or repeat records"
+    return TargetError.of(what, got=got, allowed=allowed, hint=_OLDER)

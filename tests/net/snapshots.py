@@ -22,7 +22,7 @@ FOLDER: Final = Path(__file__).parent / "snapshots"
 UPDATE: Final = os.environ.get("KEYLANE_NET_UPDATE", "")
 #: Fields whose values differ from run to run or from machine to machine: only the type of what they hold is kept.
 VOLATILE: Final = frozenset(
-    {"seconds", "made", "query", "staging", "token", "route", "modified", "taken_bytes", "pid", "port"}
+    {"seconds", "made", "query", "staging", "token", "route", "modified", "taken_bytes", "pid", "port", "checksum"}
 )
 #: More of them, in documents of one schema: what a doctor finds, and what a demo was made by, are facts of the machine.
 VOLATILE_IN: Final = {

@@ -113,7 +113,7 @@ class Division:
         }
 
 
-class Written(NamedTuple):
+class SlotWritten(NamedTuple):
     """Records of a slot, and how many of them were there before.
 
     `beyond` is the number that was found where a later batch is there already, otherwise 0: right for a zombie only.
@@ -124,17 +124,17 @@ class Written(NamedTuple):
     beyond: int = 0
 
 
-def write(rows: DataFrame, division: Division) -> dict[int, Written]:
+def write(rows: DataFrame, division: Division) -> dict[int, SlotWritten]:
     """The job, by slot. Several writers may write to one."""
     spark, frame = rows.sparkSession, cast("ClassicFrame", rows)._jdf  # noqa: SLF001
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
     writer = java_class(spark, SOURCES, "keylane.LaneWriter").newInstance().of(division.settings())
     form = java.org.apache.spark.sql.Encoders.row(java.org.apache.spark.sql.types.StructType.fromDDL(WRITTEN))
-    written: dict[int, Written] = {}
+    written: dict[int, SlotWritten] = {}
     for slot, records, repeated, beyond in ClassicFrame(frame.mapPartitions(writer, form), spark).collect():
-        before = written.get(slot, Written())
+        before = written.get(slot, SlotWritten())
         again = before.repeated + (records if repeated else 0)
-        written[slot] = Written(before.records + records, again, max(before.beyond, beyond))
+        written[slot] = SlotWritten(before.records + records, again, max(before.beyond, beyond))
     return written
 
 

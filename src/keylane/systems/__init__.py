@@ -9,6 +9,7 @@
     kafka     clusters, topics, producers
     kinesis   a contract in boto3
     journal   the state of a long-running pipeline on disk: metadata, lock, plans, commits, recovery
+    checkpoint  what Spark has written down of a query, forced and compared
     profiles  a profile on disk
     atomic    atomic writes, locks, and which process a pid is
     broker    a real Kafka on this machine, for development and tests

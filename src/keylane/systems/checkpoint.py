@@ -87,7 +87,9 @@ def drop_unforced(checkpoint: Path, last: int, planned: int) -> list[Path]:
     `last` is the last batch that is committed, and `planned` the last that anything was written for: what Spark wrote
     up to that batch was forced before, so that a fault in it is damage, and stays to be reported.
     """
-    broken = []
+    broken: list[Path] = []
+    if planned >= 0 and not (checkpoint / "offsets" / str(planned)).exists():
+        return broken
     if planned < 0 and not query_id(checkpoint):
         broken += _cut([checkpoint / "metadata"], whole=False)
     broken += _cut(_numbered_after(checkpoint / "offsets", planned))

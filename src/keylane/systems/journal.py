@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 OWN: Final = "_keylane"
 #: The field of a document that holds the digest of all others.
-CHECKSUM: Final = "sha256"
+CHECKSUM: Final = "checksum"
 RESTORE: Final = "restore it from a backup of the same moment as the rest, or route into a new target"
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@
     follow     a topic as the source of a route; target: as its target
     stream     a topic as `verify` reads it; data: as `identify` and `check` do
     state      what a route into Kafka has written down
+    progress   how far it has come, kept in the cluster
     producers  a contract in confluent-kafka and kafka-python
     load       a producer and a consumer group that measure themselves, for `demo lesson`
     reassign   what brokers carry, and moving it

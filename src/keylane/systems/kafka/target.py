@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.records import Parked
     from keylane.spark.context import RunContext
-    from keylane.spark.kafka_writer import Division, Written
+    from keylane.spark.kafka_writer import Division, SlotWritten
     from keylane.spark.messages import Messages
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.flow import Followed
@@ -245,7 +245,7 @@ class KafkaTarget(RouteTarget):
         seconds = time.monotonic() - began
         self.run.progress(BatchReport(plan.batch, done.counts, seconds, size, done.taken_files, done.taken_bytes, None))
 
-    def _written(self, plan: BatchPlan, messages: Messages) -> dict[int, Written]:
+    def _written(self, plan: BatchPlan, messages: Messages) -> dict[int, SlotWritten]:
         """The job. The records written are compared with the records read, counted before they were divided."""
         from keylane.spark.kafka_writer import write
         from keylane.spark.messages import counted, to_writers
@@ -306,7 +306,7 @@ class KafkaTarget(RouteTarget):
             offsets_digest(plan.offsets),
         )
 
-    def _done(self, plan: BatchPlan, messages: Messages, written: dict[int, Written]) -> BatchDone:
+    def _done(self, plan: BatchPlan, messages: Messages, written: dict[int, SlotWritten]) -> BatchDone:
         lanes, dead = {topic: list(records) for topic, records in self.last.lanes.items()}, 0
         slots = [(topic, lane) for topic, lanes in plan.topics.items() for lane in range(lanes)]
         for slot, one in written.items():

@@ -263,7 +263,8 @@ class Target:
 
     def recover(self) -> Manifest | None:
         """Finish the last batch that is committed, remove what is not, and return the last manifest."""
-        last = self.latest()
+        # All of them, so that a damaged one is found before it is needed.
+        last = next(reversed(read_manifests(self.path)), None)
         _check_not_newer(self.path, -1 if last is None else last.batch)
         if last is not None:
             self._move(last, no_probe)
@@ -307,7 +308,7 @@ class Target:
 @contextmanager
 def hold(path: Path) -> Iterator[Target]:
     """A target that exists, locked. What a killed process left is still there: call `recover`."""
-    if not (path / OWN / "target.json").exists():
+    if read_head(path) is None:
         raise _foreign(path)
     with hold_journal(path) as journal:
         yield Target(journal)

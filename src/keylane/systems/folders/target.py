@@ -35,6 +35,7 @@ from keylane.systems.folders.folder import (
     lane_file,
     open_target,
     read_head,
+    read_latest,
     read_manifests,
 )
 
@@ -55,8 +56,8 @@ _SHARED: Final = "on a cluster, source and target have to be on a file system th
 
 
 def known_origin(path: Path) -> Origin | None:
-    """The source that a folder was routed from, by its metadata; None where there is no such target."""
-    head = read_head(path)
+    """The source that a folder was routed from, by its metadata; None where nothing was routed into it."""
+    head = read_head(path) if read_latest(path) is not None else None
     return None if head is None else Origin(head.source, head.kind, head.pattern, head.source_id)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Uuid
 from keylane.errors import DataError, TargetError
 from keylane.systems.endpoint import Endpoint, StreamOptions, open_endpoint, parse_address
 from keylane.systems.flow import Origin
-from keylane.systems.folders.folder import Head, open_target, read_head
+from keylane.systems.folders.folder import Head, Manifest, open_target, read_head
 from keylane.systems.identity import agreed_source, agreed_topic_ids
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import KafkaCluster, Listener
@@ -123,8 +124,10 @@ def test_heads_keep_ids_and_take_those_that_were_not_known(tmp_path: Path) -> No
     head = Head("orders", 1, "f" * 64, {"orders": 2}, "kafka://b:1/raw", "kafka", "", "")
     known = Head("orders", 1, "f" * 64, {"orders": 2}, "kafka://b:1/raw", "kafka", "", "a")
     for one in (head, known, known):
-        with open_target(tmp_path / "folder", one):
+        with open_target(tmp_path / "folder", one) as target:
             assert read_head(tmp_path / "folder") == one
+            if target.latest() is None:
+                target.commit(replace(Manifest.before_all(head), batch=0))
     with pytest.raises(TargetError, match="source_id: a here,  given"), open_target(tmp_path / "folder", head):
         pass
     route = RouteHead("orders", 1, "f", "kafka://b:1/raw", "kafka://b:1/t", {"t": 2})

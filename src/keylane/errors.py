@@ -97,7 +97,8 @@ def cause(text: str) -> str:
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     python = [line for line in lines if re.match(r"\w*(Error|Exception): ", line)]
     messages = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
-    return next((found[-1] for found in (python, causes, messages) if found), first_line(text))
+    lost = re.findall(r"Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): (.+)", text)
+    return next((found[-1] for found in (python, causes, lost, messages) if found), first_line(text))
 
 
 class UsageError(KeylaneError, ValueError):

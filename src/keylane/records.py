@@ -31,8 +31,22 @@ class Reason(StrEnum):
     PLACE_OUT_OF_RANGE = "place-out-of-range"
     PLACE_ZERO = "place-zero"
     LATE_REQUEST = "late-request"
+    TOO_LARGE = "too-large"
+    UNWRITABLE_TIME = "unwritable-time"
+    UNWRITABLE_KEY = "unwritable-key"
+    MALFORMED_HEADER = "malformed-header"
 
 
+#: Of records that have a lane: its topic does not take them, or the route keeps them back.
+NOT_OF_CONTRACT: Final = frozenset(
+    {
+        Reason.PARKED_KEY,
+        Reason.TOO_LARGE,
+        Reason.UNWRITABLE_TIME,
+        Reason.UNWRITABLE_KEY,
+        Reason.MALFORMED_HEADER,
+    }
+)
 #: Each reason as a small number, for columns of them.
 REASON_CODES: Final = {reason: code for code, reason in enumerate(Reason)}
 
@@ -74,3 +88,13 @@ class Parked:
     key: str
     part: int
     place: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLimits:
+    """What a topic takes of a record: its bytes at most, its time in milliseconds, and whether it must have a key."""
+
+    largest: int
+    earliest: int = 0
+    latest: int = 2**62
+    keyed: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keylane.spark.messages import DEAD_PREFIX
+from keylane.spark.writable import DEAD_PREFIX
 from keylane.systems.kafka.headers import REASON
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
@@ -14,6 +15,20 @@ if TYPE_CHECKING:
 #: What click parsed of a command line, by the name of the parameter.
 Arguments: TypeAlias = dict[str, Any]
 Option: TypeAlias = "Callable[[Any], Any]"
+
+
+_LENGTH: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
+_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def length_of_time(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """A length of time in seconds, as the callback of an option."""
+    if text is None:
+        return None
+    found = _LENGTH.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise click.UsageError(f"{option.opts[0]} takes a length of time as 500ms, 30s, 10m, 1h, 1d, got {text!r}")
+    return int(found[1]) * _SECONDS[found[2]]
 
 
 def grouped(*several: Option) -> Option:
@@ -109,6 +124,15 @@ kafka_options: Final = grouped(
         show_default=True,
         help="What to do when a topic has gained lanes.",
     ),
+    click.option(
+        "--retry-for",
+        "try_seconds",
+        metavar="TIME",
+        default="10m",
+        show_default=True,
+        callback=length_of_time,
+        help="Into Kafka: how long a batch is retried while brokers or workers fail.",
+    ),
     click.option("--create", is_flag=True, help="Create missing topics."),
     _values,
     _connector,
@@ -120,6 +144,7 @@ profiling_options: Final = grouped(client_options, _values, _connector)
 _NAMES: Final = (
     *("state", "delivery", "start", "max_records", "writers", "dead_letters", "on_poison", "on_growth", "create"),
     "second_route",
+    "try_seconds",
     *("value", "value_schema", "message", "jars", "packages"),
 )
 

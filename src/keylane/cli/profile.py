@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
+from keylane.cli.options import (
+    Arguments,
+    grouped,
+    length_of_time,
+    profiling_from,
+    profiling_options,
+    settings_from,
+    spark_options,
+)
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import say
 
@@ -23,8 +30,6 @@ if TYPE_CHECKING:
 
 #: Fair hashes are drawn from it, to say what chance gives: the same profile has the same answer.
 SEED: Final = 2026
-_FOR: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
-_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 profile_options: Final = grouped(
     click.option(
         "--key", "-k", "keys", multiple=True, metavar="COLUMN", help="A field of the key; repeatable, in order."
@@ -45,9 +50,7 @@ profile_options: Final = grouped(
         "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."
     ),
     click.option("--windows", "-w", type=int, help="Number of windows, 1 to 48; default: 24, or 8 over 20 M records."),
-    click.option(
-        "--for", "seconds", metavar="TIME", callback=lambda *a: _duration(a[2]), help="Listen to a topic: 10m."
-    ),
+    click.option("--for", "seconds", metavar="TIME", callback=length_of_time, help="Listen to a topic: 10m."),
     click.option("--approximate", is_flag=True, help="Count by sketches, for more keys than fit in memory."),
     spark_options,
     profiling_options,
@@ -129,15 +132,6 @@ def _place(text: str | None) -> tuple[str, ...]:
     if len(fields) != 2 or not all(fields) or fields[0] == fields[1]:
         raise click.UsageError(f"--place takes two columns, as lat,lng, got {text!r}")
     return fields
-
-
-def _duration(text: str | None) -> float | None:
-    if text is None:
-        return None
-    found = _FOR.fullmatch(text)
-    if found is None or int(found[1]) == 0:
-        raise click.UsageError(f"--for takes a length of time as 500ms, 30s, 10m, 1h, 1d, got {text!r}")
-    return int(found[1]) * _SECONDS[found[2]]
 
 
 def _encoding(given: tuple[str, ...]) -> Any:

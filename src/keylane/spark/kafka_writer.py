@@ -15,6 +15,7 @@ from the batch's first record on. Which rows come to a writer: `keylane.spark.me
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from pyspark.errors import AnalysisException, PythonException
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
-from keylane.errors import BrokerError, KeylaneError
+from keylane.errors import BrokerError, DataError, KeylaneError, cause
 from keylane.spark.context import translated
 from keylane.spark.jvm import java_class
 
@@ -76,6 +77,8 @@ class Division:
     `digest` is of the batch's offsets: no other batch may have its number. `headers` are those that every record of the
     batch gets beside its own. `source` is the topic that the records came
     from; empty when their positions are spelled already. `held` is a folder in which tests hold a writer at its steps.
+    `largest` is what every topic of the batch takes at once: a batch of the producer's that is larger would be divided
+    into one of the same size, and refused for ever.
     """
 
     producer: Mapping[str, str]
@@ -89,6 +92,7 @@ class Division:
     exactly_once: bool = True
     held: str = ""
     digest: str = ""
+    largest: int = 0
 
     def slots(self) -> list[tuple[str, int]]:
         """Topic and lane of each slot."""
@@ -97,6 +101,8 @@ class Division:
     def settings(self) -> dict[str, Any]:
         """The settings of the writers in Java. No secret is in them: a login is read where a client is made."""
         producer = {**PRODUCER, **self.producer, **NEEDED}
+        if self.largest:
+            producer["batch.size"] = str(min(int(producer["batch.size"]), self.largest))
         return {
             "route": self.route,
             "batch": self.batch,
@@ -145,9 +151,15 @@ T = TypeVar("T")
 PAUSE_SECONDS: Final = (0.25, 8.0)
 
 
-def retried(step: Callable[[], T], batch: int, seconds: float, run: RunContext) -> T:
-    """What the step returns; its error, translated, when it would recur or time is up."""
-    until, pause = time.monotonic() + seconds, PAUSE_SECONDS[0]
+def retried(
+    step: Callable[[], T],
+    batch: int,
+    seconds: float,
+    run: RunContext,
+    check: Callable[[], None] = lambda: None,
+) -> T:
+    """What the step returns; its error, translated, when it would recur or time is up. `check` is made before each."""
+    began, pause = time.monotonic(), PAUSE_SECONDS[0]
     while True:
         try:
             return step()
@@ -155,23 +167,72 @@ def retried(step: Callable[[], T], batch: int, seconds: float, run: RunContext) 
             raise
         except Exception as error:
             reported = error_of_writer(str(error))
-            shown = reported or translated(error, batch)
-            if not _passes(error, reported) or run.stopping or time.monotonic() + pause > until:
+            shown = explained_loss(str(error), batch) or reported or translated(error, batch)
+            if not passes(error, reported) or run.stopping:
                 raise shown from error
+            if time.monotonic() - began + pause > seconds:
+                raise _given_up(shown, batch, seconds) from error
             run.say(f"retrying batch {batch}: {shown}")
         run.probe("again", batch)
         time.sleep(pause)
         pause = min(pause * 2, PAUSE_SECONDS[1])
+        check()
 
 
-def _passes(error: Exception, reported: BrokerError | None) -> bool:
+def _given_up(error: Exception, batch: int, seconds: float) -> BrokerError:
+    return BrokerError.of(
+        f"batch {batch} was not written: {error}; retried for {seconds:g} s",
+        hint="the same command continues with this batch; --retry-for retries for longer",
+    )
+
+
+#: What the same job would meet again: records that are gone, what is not allowed or not known, and mistakes in data or
+#: code. By the last part of a Java class, or by Spark's own name of an error.
+_RECURS: Final = re.compile(
+    r"\b(?:OffsetOutOfRangeException|KAFKA_DATA_LOSS[.\w]*|\w*AuthorizationException|\w*AuthenticationException"
+    r"|InvalidTopicException|\w*SerializationException|UnsupportedVersionException|ConfigException"
+    r"|IllegalArgumentException|NullPointerException|ClassCastException|ArithmeticException|NumberFormatException"
+    r"|UnsupportedOperationException|SparkRuntimeException|Spark\w+ArithmeticException|ClassNotFoundException"
+    r"|NoClassDefFoundError|NoSuchMethodError|StackOverflowError)\b"
+)
+#: Where an exception is named: not in a stack, nor in what it says of other things.
+_NAMED: Final = re.compile(
+    r"(?:^|Caused by: |\): |: )(?:[\w$]+\.)*([\w$]+(?:Exception|Error))(?=:|\s|$)|\[(KAFKA_DATA_LOSS[.\w]*)\]"
+)
+
+
+def passes(error: Exception, reported: BrokerError | None) -> bool:
     """Whether another try may do better: after what a writer reported of its broker, or when a job broke from outside.
 
     What Python raised in a worker for another reason recurs, and so does what never became a job.
     """
+    text = str(error)
     if reported is not None:
-        return PERMANENT not in str(error)
-    return isinstance(error, Py4JJavaError | CapturedException) and not isinstance(error, PythonException)
+        return PERMANENT not in text
+    if not isinstance(error, Py4JJavaError | CapturedException) or isinstance(error, PythonException):
+        return False
+    return not any(_RECURS.fullmatch(name) for name in named_errors(text))
+
+
+def named_errors(text: str) -> set[str]:
+    """The exceptions that a long error of Java is made of, without packages."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("at ")]
+    return {found[1] or found[2] for line in lines for found in _NAMED.finditer(line)}
+
+
+_LOST: Final = ("OffsetOutOfRangeException", "KAFKA_DATA_LOSS")
+
+
+def explained_loss(text: str, batch: int) -> DataError | None:
+    """Records of the source that are gone before they were read, out of the text that Spark makes of it."""
+    if not any(name.startswith(_LOST) for name in named_errors(text)):
+        return None
+    return DataError.of(
+        f"records of batch {batch} are no longer in the source; nothing of the batch was written",
+        got=cause(text),
+        hint="they were deleted by its retention, or the topic was made anew; a new route (--state, --start) goes on"
+        " with what is there, and `keylane verify` counts the others as lost",
+    )
 
 
 def error_of_writer(text: str) -> BrokerError | None:

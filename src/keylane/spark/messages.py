@@ -3,7 +3,7 @@
 A frame of messages has the contract's fields under their own names, and beside them these columns:
 
     keylane_key, keylane_value     bytes as they are, null as null
-    keylane_time                   milliseconds, or null
+    keylane_time                   milliseconds, or null: no time
     keylane_headers                the headers that the record had
     keylane_source                 its position as people read it: `topic/partition/offset`, `file/row`
     keylane_part, keylane_place    the same as numbers: the order that is kept
@@ -42,6 +42,7 @@ from keylane.spark.read_parquet import (
     place_of,
     row_of,
 )
+from keylane.spark.writable import HEADERS
 from keylane.spark.write_lanes import MESSAGE_LENGTH, explained, key_columns
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
     #: Columns by name, with the marks of records that lack one; and which records cannot be read; None when all can.
     Fields = tuple[dict[str, Column], Column | None]
 
-DEAD_PREFIX: Final = "__keylane.errors."
-HEADERS: Final = "array<struct<key:string,value:binary>>"
 SLOT: Final = "keylane_slot"
 #: What a writer gets, in this order.
 WRITER_COLUMNS: Final = ("slot", "key", "value", "time", "source", "headers", "part", "place")
@@ -71,7 +70,7 @@ def from_kafka(frame: DataFrame, fields: Mapping[str, Column], malformed: Column
         *(column.alias(name) for name, column in fields.items()),
         F.col("key").alias("keylane_key"),
         F.col("value").alias("keylane_value"),
-        F.unix_millis("timestamp").alias("keylane_time"),
+        _time_of_message().alias("keylane_time"),
         F.col("headers").alias("keylane_headers"),
         source.cast("binary").alias("keylane_source"),
         F.col("partition").alias("keylane_part"),
@@ -79,6 +78,12 @@ def from_kafka(frame: DataFrame, fields: Mapping[str, Column], malformed: Column
         F.col("offset").alias(POSITION),
         *([] if malformed is None else [malformed.alias(MALFORMED)]),
     )
+
+
+def _time_of_message() -> Column:
+    """Milliseconds. One less than zero is how a message without a time has it."""
+    millis = F.unix_millis("timestamp")
+    return F.when(millis != -1, millis)
 
 
 def decided(frame: DataFrame, router: Router) -> DataFrame:
@@ -102,17 +107,6 @@ def slotted(frame: DataFrame, streams: Sequence[tuple[str, int]], dead_lanes: in
     dead = F.lit(first) + F.pmod(F.col("keylane_part"), F.lit(dead_lanes))
     slot = F.when(F.col("reason").isNull(), base + F.col("lane")).otherwise(dead)
     return frame.withColumn(SLOT, slot.cast("int"))
-
-
-def dead_headers(frame: DataFrame, about: Mapping[str, Column]) -> DataFrame:
-    """Give each dead letter headers with the reason, after its own."""
-    own = [
-        F.struct(F.lit(f"{DEAD_PREFIX}{name}").alias("key"), value.cast("string").cast("binary").alias("value"))
-        for name, value in about.items()
-    ]
-    headers = F.concat(F.coalesce("keylane_headers", F.array().cast(HEADERS)), F.array(*own))
-    kept = F.col("keylane_headers")
-    return frame.withColumn("keylane_headers", F.when(F.col("reason").isNull(), kept).otherwise(headers))
 
 
 def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataFrame:

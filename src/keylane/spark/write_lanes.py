@@ -48,6 +48,10 @@ _MESSAGES: Final = {
     Reason.NO_POSITION: "the lane depends on the source position, and there is none",
     Reason.MALFORMED_RECORD: "the record cannot be read, or the value of a number not be kept",
     Reason.PARKED_KEY: "an earlier record of this key is a dead letter, and the route parks such keys",
+    Reason.TOO_LARGE: "the record is larger than its topic takes",
+    Reason.UNWRITABLE_TIME: "the record's time is one that its topic does not take",
+    Reason.UNWRITABLE_KEY: "the record has no key, and its topic is compacted",
+    Reason.MALFORMED_HEADER: "the name of a header is not text in UTF-8",
 }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
-from keylane.records import Reason
+from keylane.records import NOT_OF_CONTRACT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,7 +104,7 @@ class Stream:
     claimed: Counts | None = None
     every_name: bool = False
     begins: Mapping[str, int] = field(default_factory=dict)
-    excused: frozenset[str] = frozenset({Reason.PARKED_KEY})
+    excused: frozenset[str] = NOT_OF_CONTRACT
     remarks: tuple[str, ...] = ()
 
     @property

@@ -24,7 +24,7 @@ from keylane.errors import TargetError, UsageError
 from keylane.pipelines.match.follow_metrics import BatchResult
 from keylane.pipelines.match.offers import assigned
 from keylane.private import own_folder
-from keylane.spark.messages import DEAD_PREFIX
+from keylane.spark.writable import DEAD_PREFIX
 from keylane.systems.atomic import force_all
 from keylane.systems.endpoint import open_endpoint, path_of
 

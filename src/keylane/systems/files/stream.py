@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from keylane.errors import DataError, TargetError
 from keylane.keys.json_object import read_object
-from keylane.records import Reason
+from keylane.records import NOT_OF_CONTRACT, Reason
 from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
 from keylane.systems.folders.folder import DEAD, read_head, read_manifests
 from keylane.systems.journal import OWN
@@ -37,7 +37,7 @@ LONGS: Final = range(-(2**63), 2**63)
 ORIGINAL: Final = "original"
 LETTER: Final = ("reason", "fingerprint", ORIGINAL)
 #: What was malformed in its file is not in the JSON of a dead letter as it was there.
-EXCUSED: Final = frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD, Reason.MALFORMED_KEY})
+EXCUSED: Final = NOT_OF_CONTRACT | {Reason.MALFORMED_RECORD, Reason.MALFORMED_KEY}
 
 
 def target_stream(path: Path) -> Stream:

@@ -3,7 +3,7 @@
     endpoint   what an address of a topic opens to
     access     client properties, checked, and passwords by reference only
     cluster    topics, partitions, offsets: what a cluster answers
-    topics     the topics of a route and their lane counts
+    topics     the topics of a route and their lane counts; limits: what they take of a record
     reader     records of a topic without Spark; values: their fields; headers: what keylane writes beside them
     frames     a topic as a Spark frame
     session    a Spark session that can log in to a cluster

@@ -220,13 +220,18 @@ class KafkaCluster:
 
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic is compacted; False where the cluster does not report it."""
+        return "compact" in self.topic_settings(topic).get("cleanup.policy", "")
+
+    def topic_settings(self, topic: str) -> dict[str, str]:
+        """The settings of a topic; none where the cluster does not report them."""
         from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
         asked = self.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
         try:
-            return "compact" in next(iter(asked.values())).result(ANSWER_SECONDS)["cleanup.policy"].value
+            settings = next(iter(asked.values())).result(ANSWER_SECONDS)
+            return {name: one.value for name, one in settings.items() if one.value is not None}
         except Exception:  # noqa: BLE001  the right to ask this is rarely given
-            return False
+            return {}
 
     def offsets_kept_seconds(self) -> float | None:
         """How long the cluster keeps the offsets of an empty group; None when it does not report it."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
 from keylane.errors import DataError, TargetError, UsageError
-from keylane.records import Parked
+from keylane.records import Parked, RecordLimits
 from keylane.systems.checkpoint import batch_offsets, check_checkpoint, drop_unforced
 from keylane.systems.folders.folder import Counts, TakenFile
 from keylane.systems.journal import (
@@ -92,7 +92,7 @@ class BatchPlan:
 
     `dead` is the topic of its dead letters, and `offsets` are those in Spark's checkpoint. `attempt` counts the
     attempts of a batch that is written at least once; those of the others do not differ. `taken` are the files that
-    it is made of, as they were then; a topic has none.
+    it is made of, as they were then; a topic has none. `limits` are what each topic took of a record then.
     """
 
     batch: int
@@ -105,13 +105,15 @@ class BatchPlan:
     offsets: str = ""
     attempt: int = 0
     taken: tuple[TakenFile, ...] = ()
+    limits: dict[str, RecordLimits] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """Read it."""
         parked, taken = (document[name] for name in ("parked", "taken"))
         parts = {"parked": tuple(Parked(**key) for key in parked), "taken": tuple(TakenFile(**one) for one in taken)}
-        return cls(**{**document, **parts})
+        limits = {topic: RecordLimits(**one) for topic, one in document["limits"].items()}
+        return cls(**{**document, **parts, "limits": limits})
 
 
 @dataclass(frozen=True, slots=True)

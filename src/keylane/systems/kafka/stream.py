@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, TargetError, UsageError
-from keylane.records import Reason
+from keylane.records import NOT_OF_CONTRACT, Reason
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.headers import dead_topic, origin, texts_of, written_by
@@ -118,7 +118,7 @@ def _fields(contract: Contract | None, options: StreamOptions, *, from_messages:
 def _excused(fields: TopicFields, *, from_messages: bool) -> frozenset[str]:
     """Whether a line or a value was readable cannot be decided here as the route did; a key always is."""
     whole = not from_messages or fields.spec.of_value
-    return frozenset({Reason.PARKED_KEY, Reason.MALFORMED_RECORD} if whole else {Reason.PARKED_KEY})
+    return NOT_OF_CONTRACT | {Reason.MALFORMED_RECORD} if whole else NOT_OF_CONTRACT
 
 
 def _offset_ranges(cluster: KafkaCluster, topic: str, error: type[DataError | TargetError]) -> list[OffsetRange]:

@@ -39,12 +39,12 @@ from keylane.systems.kafka.state import (
 from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.records import Parked
+    from keylane.records import Parked, RecordLimits
     from keylane.spark.context import RunContext
     from keylane.spark.kafka_writer import Division, SlotWritten
     from keylane.spark.messages import Messages
@@ -184,7 +184,10 @@ class KafkaTarget(RouteTarget):
                 self.run.say(lacking_text(batch, messages.lacking))
             self.progress.begin(batch, offsets_digest(offsets))
             self.run.probe("begun", batch)
-            written = retried(lambda: self._written(plan, messages), batch, self.topics.try_seconds, self.run)
+            seconds = self.topics.try_seconds
+            written = retried(
+                lambda: self._written(plan, messages), batch, seconds, self.run, lambda: self.topics.check_plan(plan)
+            )
             self.run.probe("written", batch)
             self.source.check_unchanged(messages.taken)
             self._finish(self._done(plan, messages, written), plan, began)
@@ -218,17 +221,18 @@ class KafkaTarget(RouteTarget):
         from keylane.spark.messages import decided, refuse_lacking
         from keylane.spark.poison import newly_parked, refuse_any
 
-        lanes = self.topics.for_new_batch(self.run.say)
+        topics, now = self.topics, time.time()
+        lanes = topics.for_new_batch(self.run.say)
+        limits = topics.limits(lanes, now)
         if messages.topic and not self.last.total.in_:
             refuse_lacking(decided(messages.frame, self.router), fields_of(self.router.contract), "keylane_value")
         parked: tuple[Parked, ...] = ()
-        if self.topics.on_poison == "stop":
-            refuse_any(decided(messages.frame, self.router), batch)
-        elif self.topics.on_poison == "dlq-and-park-key":
-            parked = newly_parked(decided(messages.frame, self.router), self.parked)
-        topics = self.topics
-        plan = BatchPlan(batch, lanes, topics.writers, time.time(), parked, topics.exactly_once, topics.dead, offsets)
-        plan = replace(plan, taken=messages.after.get("taken", ()))
+        if topics.on_poison == "stop":
+            refuse_any(self._decided(messages.frame, messages, limits), batch)
+        elif topics.on_poison == "dlq-and-park-key":
+            parked = newly_parked(self._decided(messages.frame, messages, limits), self.parked)
+        plan = BatchPlan(batch, lanes, topics.writers, now, parked, topics.exactly_once, topics.dead, offsets)
+        plan = replace(plan, taken=messages.after.get("taken", ()), limits=limits)
         self.state.write_plan(plan)
         return plan
 
@@ -251,7 +255,7 @@ class KafkaTarget(RouteTarget):
         from keylane.spark.messages import counted, to_writers
 
         frame, records = counted(messages.frame)
-        rows = self._slotted(frame, plan, keyed=messages.keyed)
+        rows = self._slotted(frame, plan, messages)
         written = write(
             to_writers(rows, plan.writers, spelled=not messages.topic), self._division(plan, messages.topic)
         )
@@ -265,13 +269,22 @@ class KafkaTarget(RouteTarget):
             raise CountError.of("the records of a batch do not add up", got=got, allowed="equal")
         return written
 
-    def _slotted(self, frame: DataFrame, plan: BatchPlan, *, keyed: bool) -> DataFrame:
-        from keylane.spark.messages import about_dead_letters, dead_headers, decided, keyed_by_routing_key, slotted
-        from keylane.spark.poison import parked_away
+    def _decided(self, frame: DataFrame, messages: Messages, limits: Mapping[str, RecordLimits]) -> DataFrame:
+        """The messages with their lane, or the reason why they have none or cannot be written to it."""
+        from keylane.spark.messages import decided, keyed_by_routing_key
+        from keylane.spark.writable import unwritable
 
         routed = decided(frame, self.router)
-        if not keyed:
-            routed = keyed_by_routing_key(routed)
+        routed = routed if messages.keyed else keyed_by_routing_key(routed)
+        by_stream = {stream: limits[topic] for stream, topic in self.topics.streams.items() if topic in limits}
+        return unwritable(routed, by_stream, messages.topic)
+
+    def _slotted(self, frame: DataFrame, plan: BatchPlan, messages: Messages) -> DataFrame:
+        from keylane.spark.messages import about_dead_letters, slotted
+        from keylane.spark.poison import parked_away
+        from keylane.spark.writable import as_letters
+
+        routed = self._decided(frame, messages, plan.limits)
         # A key that this very batch parks is parked from the position of its plan, also when noted before a kill.
         parked = {(key.kind, key.key): key for key in [*self.parked, *plan.parked]}
         routed = parked_away(routed, list(parked.values()))
@@ -279,7 +292,8 @@ class KafkaTarget(RouteTarget):
         shape = tuple(routed.columns)
         if shape not in self.about:
             self.about = {shape: about_dead_letters(self.router.contract, self.source.where(), routed)}
-        return dead_headers(slotted(routed, lanes, plan.topics.get(plan.dead, 1)), self.about[shape])
+        slots = slotted(routed, lanes, plan.topics.get(plan.dead, 1))
+        return as_letters(slots, self.about[shape], plan.limits.get(plan.dead), messages.topic)
 
     def _division(self, plan: BatchPlan, came_from: str) -> Division:
         """The settings of the writers. A probe of tests may hold them at their steps."""
@@ -304,6 +318,7 @@ class KafkaTarget(RouteTarget):
             plan.exactly_once,
             getattr(self.run.probe, "held", ""),
             offsets_digest(plan.offsets),
+            min((one.largest for one in plan.limits.values()), default=0),
         )
 
     def _done(self, plan: BatchPlan, messages: Messages, written: dict[int, SlotWritten]) -> BatchDone:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from keylane.errors import BrokerError, LaneCountError, TargetError, UsageError
 from keylane.systems.identity import agreed_topic_ids, target_made_anew
 from keylane.systems.kafka.headers import dead_topic
+from keylane.systems.kafka.limits import check_for_letters, limits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from keylane.contract.model import Contract
+    from keylane.records import RecordLimits
     from keylane.systems.endpoint import Address, OnGrowth, OnPoison, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
@@ -60,6 +62,27 @@ class Topics:
             if now[topic] > began:
                 say(f"{topic} has {now[topic]} lanes now; the route keeps the {began} it began with")
         return {**self.began, **{topic: now[topic] for topic in self.for_dead}}
+
+    def limits(self, topics: Iterable[str], now: float) -> dict[str, RecordLimits]:
+        """What each topic takes of a record, by its settings at this time."""
+        producer, millis = self.access.java_producer(), int(now * 1000)
+        found = {topic: limits_of(self.cluster.topic_settings(topic), producer, millis) for topic in topics}
+        for topic in self.for_dead:
+            if topic in found:
+                check_for_letters(topic, found[topic])
+        return found
+
+    def check_plan(self, plan: BatchPlan) -> None:
+        """Refuse to write a batch again to topics that are gone, or do not take any more what its plan says."""
+        self.check_same()
+        for topic, now in self.limits(plan.limits, plan.made).items():
+            if now.largest < plan.limits[topic].largest:
+                raise TargetError.of(
+                    f"max.message.bytes of {topic} was lowered while batch {plan.batch} was written",
+                    got=now.largest,
+                    allowed=f"{plan.limits[topic].largest}, as when the batch began",
+                    hint="raise it again until the batch is written; later batches keep to the lower limit",
+                )
 
     def check_same(self) -> None:
         """Refuse to go on when a topic was made anew, or deleted, under the same name."""
@@ -108,6 +131,9 @@ def agreed_lanes(
     for topic in wanted if options.on_poison == "stop" else there:
         if not there[topic] and known is not None and known.topic_ids.get(topic):
             raise target_made_anew(topic, known.topic_ids[topic], "")
+    if options.on_poison != "stop" and there[dead]:
+        # Before anything is made: its limits are those of each batch's plan, and are compared again there.
+        check_for_letters(dead, limits_of(cluster.topic_settings(dead), cluster.access.java_producer(), 0))
     # The target is named before its dead letters where both are missing. No order is kept there: one lane is enough.
     asked = {**wanted, **({dead: 1} if options.on_poison != "stop" else {})}
     absent = [topic for topic in asked if not there[topic]]

@@ -24,6 +24,9 @@ class Delivery implements Callback {
     private int prefixOf = -1;
     private String prefix;
     private volatile Exception failed;
+    /** The largest record that was sent: the first that a topic with a lower limit would refuse. */
+    private long largest = -1L;
+    private String largestAt;
 
     Delivery(Batch batch, Map more) {
         this.batch = batch;
@@ -45,8 +48,37 @@ class Delivery implements Callback {
             return;
         }
         TopicPartition to = batch.slots[slot];
-        Long time = (Long) row.get(3);
-        send(new ProducerRecord(to.topic(), to.partition(), time, row.get(1), row.get(2), headers(row)));
+        noteSize(row, to);
+        send(recordOf(row, to));
+    }
+
+    /** What keylane.spark.writable lets pass can be made; what cannot would not be made at another try either. */
+    private ProducerRecord recordOf(Row row, TopicPartition to) {
+        try {
+            Long time = (Long) row.get(3);
+            return new ProducerRecord(to.topic(), to.partition(), time, row.get(1), row.get(2), headers(row));
+        } catch (IllegalArgumentException refused) {
+            throw WriteError.permanent("the record " + position(row) + " cannot be written to " + to.topic() + ": "
+                + refused.getMessage());
+        }
+    }
+
+    private void noteSize(Row row, TopicPartition to) {
+        long size = (row.isNullAt(1) ? 0 : ((byte[]) row.get(1)).length) + (row.isNullAt(2) ? 0 : ((byte[]) row.get(2)).length);
+        if (size > largest) {
+            largest = size;
+            largestAt = position(row) + ", into " + to.topic();
+        }
+    }
+
+    private String position(Row row) {
+        byte[] source = row.isNullAt(4) ? spelled(row.getInt(6), row.getLong(7)) : (byte[]) row.get(4);
+        return new String(source, StandardCharsets.UTF_8);
+    }
+
+    /** The record that was too large, for an error; the largest of those that were sent. */
+    String largest() {
+        return "the largest record is " + largestAt + ", with " + largest + " bytes in key and value";
     }
 
     /** Nothing is sent behind a record that was not taken: it would come before it when the batch is tried again. */

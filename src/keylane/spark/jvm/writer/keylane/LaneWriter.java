@@ -37,17 +37,14 @@ public final class LaneWriter implements MapPartitionsFunction {
         }
         Row first = (Row) rows.next();
         Batch batch = new Batch(told, first);
-        long began = System.nanoTime();
-        try {
-            return result(written(batch, first, rows));
-        } catch (KafkaException error) {
-            throw WriteError.of(error, batch, (System.nanoTime() - began) / 1000000L);
-        }
+        return result(written(batch, first, rows));
     }
 
     private static Delivery written(Batch batch, Row first, Iterator rows) throws Exception {
-        Delivery delivery = batch.exactlyOnce ? new Transaction(batch) : new Delivery(batch, new HashMap());
+        long began = System.nanoTime();
+        Delivery delivery = null;
         try {
+            delivery = batch.exactlyOnce ? new Transaction(batch) : new Delivery(batch, new HashMap());
             delivery.begin();
             delivery.send(first);
             while (rows.hasNext()) {
@@ -55,11 +52,23 @@ public final class LaneWriter implements MapPartitionsFunction {
             }
             delivery.end();
             return delivery;
+        } catch (KafkaException error) {
+            giveUp(delivery);
+            String largest = delivery == null ? "" : delivery.largest();
+            throw WriteError.of(error, batch, (System.nanoTime() - began) / 1000000L, largest);
         } catch (Throwable error) {
-            delivery.giveUp();
+            giveUp(delivery);
             throw error;
         } finally {
-            delivery.close();
+            if (delivery != null) {
+                delivery.close();
+            }
+        }
+    }
+
+    private static void giveUp(Delivery delivery) {
+        if (delivery != null) {
+            delivery.giveUp();
         }
     }
 

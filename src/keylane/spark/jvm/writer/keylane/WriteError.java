@@ -1,15 +1,25 @@
 package keylane;
 
+import org.apache.kafka.clients.consumer.InvalidOffsetException;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.errors.ApiException;
-import org.apache.kafka.common.errors.AuthenticationException;
-import org.apache.kafka.common.errors.AuthorizationException;
-import org.apache.kafka.common.errors.InvalidTxnTimeoutException;
+import org.apache.kafka.common.errors.InvalidPidMappingException;
+import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.InvalidTimestampException;
+import org.apache.kafka.common.errors.InvalidTxnStateException;
+import org.apache.kafka.common.errors.OutOfOrderSequenceException;
+import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.errors.RecordBatchTooLargeException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
+import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.SerializationException;
 import org.apache.kafka.common.errors.TimeoutException;
-import org.apache.kafka.common.errors.UnsupportedVersionException;
+import org.apache.kafka.common.errors.TransactionAbortedException;
+import org.apache.kafka.common.errors.TransactionCoordinatorFencedException;
+import org.apache.kafka.common.errors.TransactionalIdNotFoundException;
+import org.apache.kafka.common.errors.UnknownProducerIdException;
+import org.apache.kafka.common.errors.UnknownServerException;
 
 /**
  * A delivery that did not happen, or of which nobody knows, as text: it crosses from a task to the driver, where no
@@ -26,15 +36,27 @@ final class WriteError {
         return new IllegalStateException(MARK + PERMANENT + text);
     }
 
-    static IllegalStateException of(KafkaException error, Batch batch, long ms) {
+    /** What a client or broker reported. `largest` says which record was the largest of those that were sent. */
+    static IllegalStateException of(KafkaException error, Batch batch, long ms, String largest) {
         Throwable cause = cause(error);
         boolean late = batch.exactlyOnce && ms > batch.transactionMs;
-        String hint = late ? "; it took longer than transaction.timeout.ms: lower --max-records" : "";
+        String hint = late ? "; it took longer than transaction.timeout.ms: lower --max-records" : hint(cause, largest);
         String brokers = "no broker answers at " + batch.producer.get("bootstrap.servers") + ": ";
         String words = cause instanceof TimeoutException ? brokers : "";
         String said = cause.getClass().getSimpleName() + ": " + ("" + cause.getMessage()).replace('\n', ' ');
         String text = "writer " + batch.shown + " of batch " + batch.number + ": " + words + said + hint;
         return late || isPermanent(error, cause) ? permanent(text) : new IllegalStateException(MARK + text);
+    }
+
+    /** What to do about it. The limits of a topic are read when a batch is planned: these were changed after that. */
+    private static String hint(Throwable cause, String largest) {
+        if (cause instanceof RecordTooLargeException || cause instanceof RecordBatchTooLargeException) {
+            return "; " + largest + "; hint: raise max.message.bytes of the topic to what it was, and run again";
+        }
+        if (cause instanceof InvalidTimestampException) {
+            return "; hint: raise message.timestamp.before.max.ms and after.max.ms of the topic, and run again";
+        }
+        return "";
     }
 
     /** The error of a broker or client that others are wrapped around. */
@@ -46,14 +68,29 @@ final class WriteError {
         return found;
     }
 
+    /**
+     * Whether it would come again: what Kafka itself does not call passing does, but for the ends of a transaction or a
+     * producer, after which a new one goes on.
+     */
     private static boolean isPermanent(Throwable error, Throwable cause) {
-        return ("" + error.getMessage()).startsWith("Failed to construct kafka")
-            || cause instanceof AuthenticationException
-            || cause instanceof AuthorizationException
-            || cause instanceof ConfigException
-            || cause instanceof InvalidTxnTimeoutException
-            || cause instanceof RecordTooLargeException
-            || cause instanceof SerializationException
-            || cause instanceof UnsupportedVersionException;
+        if (("" + error.getMessage()).startsWith("Failed to construct kafka") || cause instanceof ConfigException
+            || cause instanceof SerializationException || cause instanceof IllegalArgumentException
+            || cause instanceof InvalidOffsetException) {
+            return true;
+        }
+        return cause instanceof ApiException && !(cause instanceof RetriableException) && !isEnd(cause);
+    }
+
+    private static boolean isEnd(Throwable cause) {
+        return cause instanceof ProducerFencedException
+            || cause instanceof InvalidProducerEpochException
+            || cause instanceof InvalidPidMappingException
+            || cause instanceof InvalidTxnStateException
+            || cause instanceof OutOfOrderSequenceException
+            || cause instanceof TransactionAbortedException
+            || cause instanceof TransactionCoordinatorFencedException
+            || cause instanceof TransactionalIdNotFoundException
+            || cause instanceof UnknownProducerIdException
+            || cause instanceof UnknownServerException;
     }
 }

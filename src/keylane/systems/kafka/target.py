@@ -36,7 +36,7 @@ from keylane.systems.kafka.state import (
     read_head,
     with_parked,
 )
-from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes
+from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes, check_tombstones
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,6 +77,8 @@ def open_topics(
         begun = read_head(path) if last_planned(path) >= 0 else None
         before = None if begun is None else Origin(begun.source, begun.kind, begun.pattern, begun.source_id)
         origin = agreed_source(origin, before, run.say)
+        if not origin.kind:
+            check_tombstones(cluster, contract, target)
         counts, absent = agreed_lanes(cluster, contract, target, options, lanes, begun)
         ids = agreed_ids(cluster, target, options, counts, absent, begun, run.say)
         router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)

@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from keylane.contract.answers import answers, weakest
+from keylane.contract.fields import fields_of
 from keylane.errors import BrokerError, LaneCountError, TargetError, UsageError
 from keylane.systems.identity import agreed_topic_ids, target_made_anew
 from keylane.systems.kafka.headers import dead_topic
@@ -140,6 +142,24 @@ def agreed_lanes(
     missing = {topic: _creatable(cluster, asked[topic], options, absent) for topic in absent}
     counts = {topic: there[topic] or missing[topic] for topic in wanted}
     return {topic: _agreed(topic, lanes, counts[topic], options) for topic, lanes in wanted.items()}, missing
+
+
+def check_tombstones(cluster: KafkaCluster, contract: Contract, target: Address) -> None:
+    """Refuse a compacted topic for records of a topic whose lane depends on more than their own key.
+
+    A tombstone has a key and nothing else: it has to find the lane of the record that it deletes by that alone.
+    """
+    others = [name for name in fields_of(contract) if name != "key"]
+    scope = weakest(answers(contract))
+    topics = [topic for topic in (target.name, *contract.tiers) if cluster.is_compacted(topic)]
+    if not topics or (not others and scope == "per-key"):
+        return
+    raise UsageError.of(
+        f"{', '.join(topics)} is compacted, and a tombstone would not reach the lane of the record that it deletes",
+        got=f"lanes by {', '.join(others)}" if others else f"order {scope}",
+        allowed="lanes by the record's key alone, one for each key: key: {fields: [key]}",
+        hint="or a target with cleanup.policy=delete, where tombstones become dead letters",
+    )
 
 
 def agreed_ids(

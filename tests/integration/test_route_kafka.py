@@ -414,3 +414,32 @@ def test_where_a_new_route_starts(world: World) -> None:
         spark=world.spark,
     )
     assert late.counts.in_ == 0
+
+
+def test_fields_of_values_missing_null_nested_and_of_tombstones(world: World) -> None:
+    values = [b'{"shop":{"id":"a"}}', b'{"shop":{}}', b'{"shop":{"id":null}}', None]
+    send(world.broker, world.source, [(0, b"k", value) for value in values])
+    given = contract(world.target, **{"fields: [key]": "fields: [shop.id]"})
+    with pytest.raises(
+        DataError, match=r"no record has a field that the lane depends on: got 'shop.id'; allowed: shop"
+    ):
+        world.route(contract(world.target, **{"fields: [key]": "fields: [shops.id]"}), value="json")
+    shutil.rmtree(world.folder / "state")
+    assert read_committed(world.broker, world.target) == []
+    assert world.route(given, value="json").counts.as_json() == {"in": 4, "out": 1, "dead": 3, "filtered": 0}
+    letters = {
+        letter.value: letter.header("__keylane.errors.reason") for letter in read_committed(world.broker, world.dead)
+    }
+    assert letters == {values[1]: "missing-field", values[2]: "null-key", None: "missing-field"}
+    source, target = world.address(world.source), world.address(world.target)
+    assert verify(source, target, given, topics=world.topics(value="json")).ok
+
+
+def test_a_compacted_target_is_refused_before_anything_is_made(world: World, topic: Callable[..., str]) -> None:
+    world.target = topic(4, "compacted", cleanup_policy="compact")
+    with pytest.raises(UsageError, match=rf"{world.target} is compacted, and a tombstone would not reach"):
+        world.route(contract(world.target, **{"fields: [key]": "fields: [shop]"}), value="json", create=True)
+    assert not (world.folder / "state").exists()
+    send(world.broker, world.source, [(0, b"k", b"1"), (1, b"k", None)])
+    assert world.route(contract(world.target), create=True).counts.out == 2
+    assert len({record.lane for record in read_committed(world.broker, world.target)}) == 1

@@ -55,6 +55,15 @@ def conf_option(*short: str) -> Option:
     )
 
 
+#: What a CSV cell means.
+csv_null_option: Final = click.option(
+    "--csv-null",
+    "csv_null",
+    multiple=True,
+    metavar="TEXT",
+    help="A CSV cell without quotes that is this text is null; '' for an empty cell. Repeatable.",
+)
+
 #: What a command on Spark reads, where it runs, and how.
 spark_options: Final = grouped(format_option, master_option, conf_option())
 
@@ -134,18 +143,19 @@ kafka_options: Final = grouped(
         help="Into Kafka: how long a batch is retried while brokers or workers fail.",
     ),
     click.option("--create", is_flag=True, help="Create missing topics."),
+    csv_null_option,
     _values,
     _connector,
 )
 #: How streams are read.
-reading_options: Final = grouped(client_options, _values)
+reading_options: Final = grouped(csv_null_option, client_options, _values)
 #: How streams are read on Spark.
-profiling_options: Final = grouped(client_options, _values, _connector)
+profiling_options: Final = grouped(csv_null_option, client_options, _values, _connector)
 _NAMES: Final = (
     *("state", "delivery", "start", "max_records", "writers", "dead_letters", "on_poison", "on_growth", "create"),
     "second_route",
     "try_seconds",
-    *("value", "value_schema", "message", "jars", "packages"),
+    *("value", "value_schema", "message", "jars", "packages", "csv_null"),
 )
 
 
@@ -153,7 +163,7 @@ def profiling_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read on Spark out of a command's; the rest stays."""
     from keylane.systems.endpoint import StreamOptions
 
-    names = ("value", "value_schema", "message", "jars", "packages")
+    names = ("value", "value_schema", "message", "jars", "packages", "csv_null")
     return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in names})
 
 
@@ -168,7 +178,7 @@ def reading_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read out of a command's; the rest stays."""
     from keylane.systems.endpoint import StreamOptions
 
-    names = ("value", "value_schema", "message", "dead_letters", "state")
+    names = ("value", "value_schema", "message", "dead_letters", "state", "csv_null")
     return StreamOptions(
         properties_from(arguments), **{name: arguments.pop(name) for name in names if name in arguments}
     )

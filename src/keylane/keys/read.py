@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.contract.fields import absent_name, no_such_field, paths_in, steps_of
 from keylane.errors import DataError, UnplacedError, did_you_mean
 from keylane.keys.encode import ENCODERS, home_cell, malformed, strip_registry_header
+from keylane.keys.json_object import read_object
 from keylane.records import REASON_CODES, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -92,6 +93,19 @@ def _missing(record: Mapping[str, Any], name: str) -> UnplacedError:
     hint = did_you_mean(name, known)
     text = f"the record has no field {name!r}: got {known}"
     return UnplacedError(f"{text}; hint: {hint}" if hint else text, Reason.MISSING_FIELD)
+
+
+def names_in_json(texts: Iterable[str | bytes]) -> list[str]:
+    """The fields that some texts have, those within others by their paths; texts that are no objects have none."""
+    tree: dict[str, Any] = {}
+    for text in texts:
+        try:
+            found = read_object(text if isinstance(text, bytes) else text.encode())
+        except ValueError:
+            continue
+        for name, inner in _tree(found).items():
+            tree[name] = {**tree.get(name, {}), **inner}
+    return sorted(paths_in(tree))
 
 
 def _tree(record: Mapping[str, Any], depth: int = 8) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructField, StructType, VariantType
 
 from keylane.contract.fields import TIME, absent_name, no_such_field, steps_of
 from keylane.errors import UsageError
+from keylane.keys.read import names_in_json
 from keylane.records import Reason
 from keylane.spark.frames import route
 from keylane.spark.hashes import arrow_udf
@@ -131,7 +132,7 @@ def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataF
 #: The magic byte and the schema's number, which a registry's serializers put before a value.
 _HEADER_BYTES: Final = 5
 #: Messages whose fields an error names.
-_SAMPLE: Final = 1000
+_SAMPLE: Final = 100
 
 
 def from_message(fields: FieldSpec) -> dict[str, Column]:
@@ -241,8 +242,8 @@ def refuse_lacking(routed: DataFrame, names: Sequence[str], value: str) -> None:
             or not routed.where(there & reason & absent).limit(1).collect()
         ):
             continue
-        keys = F.explode(F.json_object_keys(F.col(value).cast("string"))).alias("name")
-        known = sorted(row[0] for row in routed.where(there).limit(_SAMPLE).select(keys).distinct().collect())
+        sample = routed.where(there).select(value).limit(_SAMPLE).collect()
+        known = names_in_json(bytes(row[0]) for row in sample)
         raise no_such_field("no record has a field that the lane depends on", name, known)
 
 

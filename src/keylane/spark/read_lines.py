@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from keylane.contract.fields import absent_name, resolved_name, steps_of
 from keylane.errors import DataError
@@ -61,6 +61,9 @@ _JSON: Final = {
 _CORRUPT: Final = "keylane_corrupt"
 _CSV: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "escape": '"'}
 _HEADER_BYTES: Final = 1 << 20
+#: Stand for a cell that is null, and for one with quotes and nothing in them, while a line is parsed.
+_NULL, _QUOTED = "\0keylane null\0", "\0keylane empty\0"
+_WHOLE: Final = "^[+-]?[0-9]+$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +151,12 @@ def read_csv(
     needed: Mapping[str, DataType],
     *,
     only: bool = False,
+    nulls: Sequence[str] = (),
 ) -> Batch:
     """Records of CSV files, each with its header line. Columns are text, but for numbers that a key is made of.
 
-    `only` the needed columns, of those that there are.
+    `only` the needed columns, of those that there are. `nulls` are the texts of a cell without quotes that stand for
+    null.
     """
     headers = [_header(file) for file in files]
     in_paths = {name for file in files for name in file.values}
@@ -165,7 +170,7 @@ def read_csv(
         absent = [field for field in _fields(needed).fields if field.name not in {*schema.names, *in_paths}]
         schema = StructType(schema.fields + absent)
     lines = _numbered(spark, files, header=True)
-    frame = _csv_records(lines.frame, schema, headers)
+    frame = _csv_records(lines.frame, schema, headers, nulls)
     has = {name: [name in header for header in headers] for name in {*needed, *in_paths}}
     frame = with_absent(frame, files, {name: has[name] for name in needed})
     records = tuple(max(0, rows - 1) for rows in lines.rows)
@@ -301,35 +306,69 @@ def _header(file: SourceFile) -> tuple[str, ...]:
     return names
 
 
-def _csv_records(lines: DataFrame, schema: StructType, headers: Sequence[tuple[str, ...]]) -> DataFrame:
+def _csv_records(
+    lines: DataFrame, schema: StructType, headers: Sequence[tuple[str, ...]], nulls: Sequence[str]
+) -> DataFrame:
     """Lines parsed by the header of their own file, into the columns of all."""
     shapes = [shape for shape in dict.fromkeys(headers) if shape]
     number = picked([shapes.index(h) if h else -1 for h in headers], "int", file_of(F.col(PLACE)))
-    parsed = lines.select("*", *(_parsed(schema, shape, number == n, n) for n, shape in enumerate(shapes)))
+    # Which cell has quotes is known to the parser alone, so with nulls everything is text first.
+    kinds = {} if nulls else {field.name: field.dataType.simpleString() for field in schema.fields}
+    line = _with_marks(F.col(LINE), nulls)
+    parsed = lines.select("*", *(_parsed(line, kinds, shape, number == n, n) for n, shape in enumerate(shapes)))
     records = [F.col(f"keylane_shape_{n}") for n in range(len(shapes))]
-    corrupt = [record.isNotNull() & record[_CORRUPT].isNull() for record in records]
+    whole = [record.isNotNull() & record[_CORRUPT].isNull() for record in records]
     quotes = F.length(LINE) - F.length(F.replace(F.col(LINE), F.lit('"'), F.lit("")))
-    sound = F.is_valid_utf8(LINE) & (quotes % 2 == 0) & _any(corrupt)
-    columns = [_csv_column(field, records, shapes).alias(field.name) for field in schema.fields]
+    cells = {field.name: _csv_cell(field, records, shapes, nulls) for field in schema.fields}
+    values = {field.name: _csv_value(field, cells[field.name], nulls) for field in schema.fields}
+    fit = [F.lit(True)] if not nulls else [cells[name].isNull() | values[name].isNotNull() for name in cells]
+    sound = F.is_valid_utf8(LINE) & (quotes % 2 == 0) & _any(whole) & reduce(lambda a, b: a & b, fit, F.lit(True))
+    columns = [value.alias(name) for name, value in values.items()]
     return parsed.select(LINE, PLACE, (~F.coalesce(sound, F.lit(False))).alias(MALFORMED), *columns)
 
 
-def _parsed(schema: StructType, shape: Sequence[str], mine: Column, n: int) -> Column:
-    kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
+def _with_marks(line: Column, nulls: Sequence[str]) -> Column:
+    """The line with a mark for each cell that stands for null and is not empty; empty cells the parser knows."""
+    texts = [f"\\Q{text}\\E" for text in nulls if text]
+    if not texts:
+        return line
+    # Outside of quotes: as many of them follow as make pairs.
+    cell = rf'(?<=^|,)(?:{"|".join(texts)})(?=,|$)(?=[^"]*(?:"[^"]*"[^"]*)*$)'
+    return F.regexp_replace(line, F.lit(cell), F.lit(_NULL))
+
+
+def _parsed(line: Column, kinds: Mapping[str, str], shape: Sequence[str], mine: Column, n: int) -> Column:
     fields = [f"`{name.replace('`', '``')}` {kinds.get(name, 'string')}" for name in shape]
-    record = F.from_csv(F.col(LINE), ", ".join([*fields, f"{_CORRUPT} string"]), _CSV)
+    options = _CSV if kinds else {**_CSV, "emptyValue": _QUOTED}
+    record = F.from_csv(line, ", ".join([*fields, f"{_CORRUPT} string"]), options)
     return F.when(mine, record).alias(f"keylane_shape_{n}")
 
 
-def _csv_column(field: StructField, records: Sequence[Column], shapes: Sequence[Sequence[str]]) -> Column:
-    """A column from whichever shape has it. A text cell without text is the empty text: CSV has no other null."""
+def _csv_cell(
+    field: StructField, records: Sequence[Column], shapes: Sequence[Sequence[str]], nulls: Sequence[str]
+) -> Column:
+    """A cell from whichever shape has it: null where it stands for null, or there is none.
+
+    A text cell without text is the empty text, unless that stands for null too; one with quotes always is.
+    """
     own = [record for record, shape in zip(records, shapes, strict=True) if field.name in shape]
     if not own:
-        return F.lit(None).cast(field.dataType)
-    value = F.coalesce(*(record[field.name] for record in own))
-    if not isinstance(field.dataType, StringType):
-        return value
-    return F.when(_any([record.isNotNull() for record in own]), F.coalesce(value, F.lit("")))
+        return F.lit(None).cast("string" if nulls else field.dataType)
+    cell, there = F.coalesce(*(record[field.name] for record in own)), _any([record.isNotNull() for record in own])
+    if nulls:
+        known = F.when(cell == _QUOTED, "").otherwise(F.when(cell != _NULL, cell))
+        text = known if "" in nulls else F.when(cell.isNull(), "").otherwise(known)
+        return F.when(there, text if isinstance(field.dataType, StringType) else F.nullif(text, F.lit("")))
+    return F.when(there, F.coalesce(cell, F.lit(""))) if isinstance(field.dataType, StringType) else cell
+
+
+def _csv_value(field: StructField, cell: Column, nulls: Sequence[str]) -> Column:
+    """The cell as its column holds it; null where it does not fit. Without nulls the parser has typed it."""
+    if not nulls or isinstance(field.dataType, StringType):
+        return cell
+    # As the parser reads numbers: a cast would take spaces around them, and half a number.
+    fits = cell.rlike(_WHOLE) if isinstance(field.dataType, LongType) else F.trim(cell) == cell
+    return F.when(fits, cell.try_cast(field.dataType))
 
 
 def _any(conditions: Sequence[Column]) -> Column:

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 
 from keylane.contract.fields import TIME, paths_in, steps_of
 from keylane.errors import DataError, UnknownNameError
-from keylane.keys.read import TICKS
+from keylane.keys.read import TICKS, names_in_json
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of
 from keylane.spark.keys import TYPES, column_named, field_of, has_field, schema_tree
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._=-]+")
 _FILE: Final = "keylane_file"
 #: Records whose names an error lists.
-_SAMPLE: Final = 1000
+_SAMPLE: Final = 100
 _STAMP: Final = "keylane_stamp"
 #: The time of a message is in milliseconds.
 _MILLISECOND: Final = 1000
@@ -145,8 +145,8 @@ class Rows:
 
 def named_in(frame: DataFrame, text: Column) -> Callable[[], list[str]]:
     """The names in the first records that are JSON objects, looked up when they are asked for."""
-    names = F.explode(F.json_object_keys(text)).alias("name")
-    return lambda: sorted(row[0] for row in frame.limit(_SAMPLE).select(names).distinct().collect())
+    sample = frame.where(text.isNotNull()).select(text).limit(_SAMPLE)
+    return lambda: names_in_json(row[0] for row in sample.collect())
 
 
 def scan_rows(
@@ -298,12 +298,16 @@ def read_line_columns(
     files: Sequence[SourceFile],
     fields: FieldSpec,
     lanes: Sequence[int] | None,
+    csv_null: Sequence[str] = (),
 ) -> Rows:
     """These columns of JSON lines or CSV. A column of JSON that no record has is a column of nulls."""
     wanted = {name: TYPES[fields.kind(name)] for name in fields.names}
     in_paths = [name for name in wanted if any(name in file.values for file in files)]
     inside = {name: held for name, held in wanted.items() if name not in in_paths}
-    read = (read_json if kind == "json" else read_csv)(spark, files, None, 0, inside, only=True)
+    if kind == "json":
+        read = read_json(spark, files, None, 0, inside, only=True)
+    else:
+        read = read_csv(spark, files, None, 0, inside, only=True, nulls=csv_null)
     for name in wanted:
         if name not in read.columns:
             raise UnknownNameError.among(f"column of {files[0].path}", name, read.columns)

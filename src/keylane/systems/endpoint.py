@@ -66,7 +66,8 @@ class StreamOptions:
     """What may be set about a stream beside its address; each system takes what it has a use for.
 
     Files: `kind` is parquet, json or csv, by the files' endings where it is not given; `schema` gives types to columns
-    of JSON and CSV; a batch has at most `max_files` files.
+    of JSON and CSV; a batch has at most `max_files` files. `csv_null` are the texts of a CSV cell without quotes that
+    stand for null; the empty text for an empty cell.
 
     Messages: `properties` are client properties (`systems.kafka.access`); `state` is the folder of a route into them,
     and `second_route` lets a new one begin beside another of the same contract, source and target; `start` is where a
@@ -95,6 +96,7 @@ class StreamOptions:
     kind: str | None = None
     schema: str | None = None
     max_files: int = 1000
+    csv_null: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

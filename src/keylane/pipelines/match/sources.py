@@ -165,17 +165,22 @@ def _files(spark: SparkSession, found: MatchSource, given: Options) -> tuple[Dat
     files = sized_files(spark, path, None if given.kind else kind)
     if not files:
         raise DataError.of(f"the {found.side} have no files", got=str(path))
-    return raw_files(spark, files, kind, found.columns)
+    return raw_files(spark, files, kind, found.columns, given.kafka.csv_null)
 
 
-def raw_files(spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns) -> tuple[DataFrame, int]:
+def raw_files(
+    spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns, csv_null: Sequence[str] = ()
+) -> tuple[DataFrame, int]:
     """The raw frame of these files, in their order, and how many records there are."""
     if kind == "parquet":
         read = read_parquet(spark, files, None, 0, {})
         original = _as_json(read.columns)
     else:
         wanted = _line_types(columns)
-        read = (read_json if kind == "json" else read_csv)(spark, files, None, 0, wanted, only=True)
+        if kind == "json":
+            read = read_json(spark, files, None, 0, wanted, only=True)
+        else:
+            read = read_csv(spark, files, None, 0, wanted, only=True, nulls=csv_null)
         original = F.col(LINE)
     file, row = file_of(F.col(PLACE)), row_of(F.col(PLACE)).cast("string")
     where = F.concat_ws("/", picked([one.name for one in files], "string", file), row)

@@ -50,8 +50,10 @@ class ReadDataset:
             raise DataError.of(f"{self.path} cannot be read", got=str(error).splitlines()[0]) from error
 
 
-def open_data(path: str, text: Sequence[str] = ()) -> Description:
+def open_data(path: str, text: Sequence[str] = (), csv_null: Sequence[str] = ()) -> Description:
     """Describe a file or folder; `text` names the columns that must stay text, in CSV cells and in folder names.
+
+    `csv_null` are the texts of a CSV cell without quotes that stand for null.
 
     Its files are one part, because the types of columns are those of all of them.
     """
@@ -70,15 +72,18 @@ def open_data(path: str, text: Sequence[str] = ()) -> Description:
     base = path if root.is_dir() else None
     try:
         parts, named = _partitioning(root, files, text), [str(file) for file in files]
-        dataset = ds.dataset(named, format=_format(kind, text), partitioning=parts, partition_base_dir=base)
+        dataset = ds.dataset(named, format=_format(kind, text, csv_null), partitioning=parts, partition_base_dir=base)
     except (pa.ArrowException, OSError) as error:
         raise DataError.of(f"{path} cannot be read as {kind}", got=str(error).splitlines()[0]) from error
     return Description(path, tuple(dataset.schema.names), (Part(path),), ReadDataset(path, dataset))
 
 
-def _format(kind: str, text: Sequence[str]) -> Any:
+def _format(kind: str, text: Sequence[str], csv_null: Sequence[str]) -> Any:
     if kind == "csv":
-        return ds.CsvFileFormat(convert_options=csv.ConvertOptions(column_types=dict.fromkeys(text, pa.string())))
+        types: dict[str, Any] = {"column_types": dict.fromkeys(text, pa.string())}
+        if csv_null:
+            types |= {"null_values": list(csv_null), "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+        return ds.CsvFileFormat(convert_options=csv.ConvertOptions(**types))
     if kind == "json":
         return ds.JsonFileFormat()
     return ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False))

@@ -41,7 +41,7 @@ class FilesEndpoint(Endpoint):
         """The files as one data set, with the columns of their folders."""
         from keylane.systems.files.data import open_data
 
-        return open_data(self.address.name, fields.text)
+        return open_data(self.address.name, fields.text, self.options.csv_null)
 
     @contextmanager
     def scan(self, run: RunContext, wanted: ScanRequest) -> Iterator[Scan]:
@@ -51,7 +51,7 @@ class FilesEndpoint(Endpoint):
         if wanted.seconds is not None:
             raise UsageError.of("only a topic can be listened to", got=str(self.path), hint="leave --for out")
         with self.session(run) as session:
-            yield scan_files(session, self.path, self.options.kind, wanted)
+            yield scan_files(session, self.path, self.options.kind, wanted, self.options.csv_null)
 
     def as_source(self, target: Stream, contract: Contract | None) -> Stream:  # noqa: ARG002  files have columns
         """The files, of the kind that the target remembers."""
@@ -70,7 +70,8 @@ class FilesEndpoint(Endpoint):
         """The path, the kind of the files, and which names count."""
         from keylane.systems.files.follow import origin_of
 
-        return origin_of(self.path, self.options.kind, known)
+        found = origin_of(self.path, self.options.kind, known)
+        return replace(found, csv_null=tuple(sorted(set(self.options.csv_null))) if found.kind == "csv" else ())
 
     def check_apart(self, source: Endpoint) -> None:
         """Refuse a source within the target, and a target within the source."""

@@ -123,8 +123,11 @@ class FilesFollowed(RowsFollowed):
         if self.origin.kind == "parquet":
             batch = read_parquet(self.spark, taken, known, last.next_position, self.shapes, list(needed))
         else:
-            lines = read_json if self.origin.kind == "json" else read_csv
-            batch = lines(self.spark, taken, known, last.next_position, needed)
+            batch = (
+                read_json(self.spark, taken, known, last.next_position, needed)
+                if self.origin.kind == "json"
+                else read_csv(self.spark, taken, known, last.next_position, needed, nulls=self.origin.csv_null)
+            )
         before = schema_from_json(last.schema)
         lacking = [name for name in needed if not _has(batch, taken, name)]
         for name in lacking:

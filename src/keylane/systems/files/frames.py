@@ -29,7 +29,9 @@ _LANE: Final = re.compile(r"lane=(\d{1,9})")
 _STREAM: Final = re.compile(r"stream=(.*)")
 
 
-def scan_files(spark: SparkSession, path: Path, given: str | None, wanted: ScanRequest) -> Scan:
+def scan_files(
+    spark: SparkSession, path: Path, given: str | None, wanted: ScanRequest, csv_null: Sequence[str] = ()
+) -> Scan:
     """A file or folder of Parquet, JSON lines or CSV; of the given kind, or by the files' endings."""
     kind = kind_of(path, given)
     files = sized_files(spark, path, None if given else kind)
@@ -41,7 +43,7 @@ def scan_files(spark: SparkSession, path: Path, given: str | None, wanted: ScanR
         counts, shapes = [footer.rows for footer in footers], [footer.shape for footer in footers]
         rows = read_columns(spark, files, counts, shapes, names, lanes, positions=wanted.time is None)
     else:
-        rows = read_line_columns(spark, kind, files, FieldSpec.of_key(wanted.key, names), lanes)
+        rows = read_line_columns(spark, kind, files, FieldSpec.of_key(wanted.key, names), lanes, csv_null)
     if rows.records == 0:
         raise DataError.of("no records", got=str(path), hint="the source is empty")
     return scan_rows(

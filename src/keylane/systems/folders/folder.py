@@ -23,7 +23,7 @@ import os
 import re
 import shutil
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from keylane.errors import CountError, TargetError
@@ -103,6 +103,7 @@ class Head:
     kind: str
     pattern: str
     source_id: str = ""
+    csv_null: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""

@@ -45,7 +45,8 @@ class ReadDataset:
         wanted = {name: ds.field(name) if name in tree else pc.field(*steps_of(name)) for name in columns}
         try:
             # Arrow reads far ahead by default; a little is as quick, and memory stays flat however many rows there are.
-            yield from self.dataset.to_batches(columns=wanted, batch_readahead=2, fragment_readahead=1)
+            for batch in self.dataset.to_batches(columns=wanted, batch_readahead=2, fragment_readahead=1):
+                yield pa.RecordBatch.from_arrays([batch.column(name) for name in columns], names=list(columns))
         except (pa.ArrowException, OSError) as error:
             raise DataError.of(f"{self.path} cannot be read", got=str(error).splitlines()[0]) from error
 

@@ -121,6 +121,16 @@ schemas: $(STAMP) ## Write the JSON Schemas of the contract and of what commands
 	echo "schemas: python -m keylane.documents.schemas"
 	$(BIN)/python -m keylane.documents.schemas
 
+.PHONY: licences
+licences: $(STAMP) ## Write THIRD-PARTY.md: every dependency and jar with its licence
+	echo "licences: python scripts/inventory.py --write-licences"
+	$(BIN)/python scripts/inventory.py --write-licences
+
+.PHONY: sbom
+sbom: $(STAMP) ## Write the bill of materials, CycloneDX, into build/: packages, jars, data, with checksums
+	echo "sbom: build/keylane.cdx.json"
+	$(BIN)/python scripts/inventory.py --sbom build/keylane.cdx.json
+
 .PHONY: map
 map: $(STAMP) ## Write the file map of docs/architecture.md from the modules' docstrings
 	echo "map: python scripts/house.py --write-map"

@@ -6,6 +6,7 @@ what every command on Spark needs; with a broker named, what Kafka needs too.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -17,10 +18,11 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from pwd import getpwuid
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from keylane.errors import KeylaneError, MissingExtraError
-from keylane.spark.jvm import OLDEST, find_java
+from keylane.spark.jvm import OLDEST, cache_folder, find_java
 from keylane.systems import jars
 
 if TYPE_CHECKING:
@@ -92,6 +94,7 @@ def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterat
     kafka = broker is not None
     python = f"{'.'.join(map(str, sys.version_info[:3]))} in {sys.prefix}"
     yield Inspection("Python", "ok", needed=True, used_for="all", found=python)
+    yield _part("user", SPARK, _user)
     yield _part("Java", SPARK, _java)
     for library in LIBRARIES:
         needed = library.used_for in ("all", SPARK) or (kafka and library.used_for == KAFKA)
@@ -114,6 +117,16 @@ def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = T
         return Inspection(
             name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "see the message"
         )
+
+
+def _user() -> str:
+    """Spark starts for no user id without a name; a cache that others can write to is used by nothing."""
+    try:
+        name = getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        fix = "add it to /etc/passwd of the container, or run as a user that is in it"
+        raise Problem("wrong", f"user id {os.geteuid()} has no name", fix) from None
+    return f"{name}, cache in {cache_folder() or 'no folder: KEYLANE_CACHE is empty'}"
 
 
 def _java() -> str:

@@ -36,6 +36,7 @@ def test_a_machine_without_kafka_is_well_and_told_what_kafka_would_need() -> Non
     assert is_well(list(parts.values()))
     assert [name for name, part in parts.items() if part.needed] == [
         "Python",
+        "user",
         "Java",
         "pyarrow",
         "pyspark",

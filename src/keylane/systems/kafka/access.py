@@ -307,5 +307,6 @@ def _pair(text: str, where: str) -> tuple[str, str]:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    """As Java's reader of logins takes a text: a quote or the end of a line would end it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

@@ -9,6 +9,7 @@ import pytest
 from tests.route.killable_routes import contract
 from tests.route.routed_records import counts, letters, records
 
+from keylane.contract.fields import FieldSpec
 from keylane.errors import TargetError
 from keylane.pipelines.route import KafkaOptions, Options, route
 from keylane.systems.files.data import open_data
@@ -40,7 +41,9 @@ def write(path: Path) -> None:
 @pytest.mark.parametrize("nulls", NULLS, ids=repr)
 def test_on_arrow(tmp_path: Path, nulls: tuple[str, ...]) -> None:
     write(tmp_path / "a.csv")
-    found = pa.Table.from_batches(open_data(str(tmp_path / "a.csv"), ["k"], nulls).batches(["k"])).column("k")
+    found = pa.Table.from_batches(open_data(str(tmp_path / "a.csv"), FieldSpec(("k",)), nulls).batches(["k"])).column(
+        "k"
+    )
     assert dict(zip(CELLS, found.to_pylist(), strict=True)) == {cell: said[nulls] for cell, said in CELLS.items()}
 
 

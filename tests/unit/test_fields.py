@@ -17,6 +17,7 @@ from keylane.contract.parse import parse_contract
 from keylane.errors import DataError, UnknownNameError
 from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions
+from keylane.systems.files.data import open_data
 from keylane.systems.kafka.values import fields_for, read_fields, value_form
 
 if TYPE_CHECKING:
@@ -93,6 +94,29 @@ def test_a_field_that_no_record_has_is_named_with_those_that_there_are(
     said = rf"no column '{field}': got '{field}'; allowed: payload\.merchant\.id, n" + (f".*{hint}" if hint else "")
     with pytest.raises(DataError, match=said):
         Router(contract(**spec(field))).lanes(batch)
+
+
+def test_json_lines_are_read_as_records_are(contract: Make, tmp_path: Path) -> None:
+    agreed = contract(**spec(PATH))
+    router, wanted = Router(agreed), {text: key for text, key in NESTED.items() if key != BAD}
+    (tmp_path / "lane=3").mkdir()
+    (tmp_path / "lane=3" / "a.jsonl").write_text("\n".join(wanted) + "\n\n")
+    batches = list(open_data(str(tmp_path), FieldSpec.of(agreed)).batches([PATH, "lane"]))
+    found = [row for batch in batches for row in router.placements(batch).select(["lane", "reason"]).to_pylist()]
+    assert [(row["lane"], row["reason"]) for row in found] == [expected(router, key) for key in wanted.values()]
+    assert {lane for batch in batches for lane in batch.column("lane").to_pylist()} == {3}
+    (tmp_path / "lane=3" / "b.jsonl").write_text('{"payload": [1]}\n')
+    with pytest.raises(DataError, match=r"b\.jsonl cannot be read: a line from 1 on"):
+        list(open_data(str(tmp_path), FieldSpec.of(agreed)).batches([PATH]))
+
+
+def test_a_field_that_no_line_has_is_named_with_those_that_there_are(contract: Make, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"payload":{"merchant":{"id":"a"}},"n":1}\n')
+    fields = FieldSpec.of(contract(**spec("payload.merchant.ident")))
+    with pytest.raises(
+        DataError, match=r"no record of .* has a field.*allowed: n, payload\.merchant\.id; hint: did you"
+    ):
+        list(open_data(str(tmp_path), fields).batches(fields.names))
 
 
 AVRO = {

@@ -41,7 +41,7 @@ class FilesEndpoint(Endpoint):
         """The files as one data set, with the columns of their folders."""
         from keylane.systems.files.data import open_data
 
-        return open_data(self.address.name, fields.text, self.options.csv_null)
+        return open_data(self.address.name, fields, self.options.csv_null)
 
     @contextmanager
     def scan(self, run: RunContext, wanted: ScanRequest) -> Iterator[Scan]:

@@ -14,26 +14,21 @@ import json
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import json as arrow_json
 
 from keylane.contract.fields import TIME, absent_name, in_tree, paths_in, steps_of
-from keylane.errors import DataError, MissingExtraError, UnknownNameError, UnplacedError, UsageError
-from keylane.keys.arrow_bytes import nulls_of, plain
-from keylane.keys.json_object import FractionText, read_object
-from keylane.keys.read import column_at, value_at
-from keylane.records import Reason
+from keylane.errors import DataError, MissingExtraError, UnknownNameError, UsageError
+from keylane.keys.json_columns import json_columns, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from keylane.contract.fields import FieldKind, FieldSpec
+    from keylane.contract.fields import FieldSpec
     from keylane.systems.endpoint import StreamOptions
 
     Read = Callable[[bytes], tuple[Any, ...]]
@@ -254,7 +249,7 @@ class ValueForm:
     def typed(self, name: str, value: Any) -> Any:
         """A value as its column holds it; a ValueError where it cannot."""
         if value is None or name in self.numbers:
-            return _whole(value)
+            return whole(value)
         if name in self.degrees:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ValueError(value)
@@ -412,7 +407,6 @@ def _message(how: ValueForm, schema: bytes) -> Any:
 # The fields that a contract needs, out of a topic's records as Arrow columns: key, time, or a field of the value.
 
 FORMS: Final = ("json", "utf8", "avro", "protobuf")
-_LONGS: Final = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +439,8 @@ class TopicFields:
             return fields, [values.is_null()] * len(fields)
         if self.form == "utf8":
             return [_text(values)], []
-        return _json(values, self.spec)
+        fields, marks, _ = json_columns(values, self.spec.of_value, self.spec.kind)
+        return fields, marks
 
 
 def fields_for(spec: FieldSpec, options: StreamOptions) -> TopicFields:
@@ -478,14 +473,6 @@ def checked_form(spec: FieldSpec, form: str | None) -> None:
         raise UsageError.of("a text value has one field", got=got, allowed="value", hint="--value json")
 
 
-_ARROW: Final[dict[FieldKind, pa.DataType]] = {
-    "text": pa.string(),
-    "integer": pa.int64(),
-    "degrees": pa.float64(),
-    "flag": pa.bool_(),
-}
-
-
 def _number(keys: pa.Array, width: int) -> pa.Array:
     """The number that bytes spell, big-endian, two's complement; null where they are not as many."""
     fits = pc.equal(pc.binary_length(keys), width).fill_null(False)
@@ -506,144 +493,3 @@ def _decoded(value: bytes | None) -> str | None:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _json(values: pa.Array, fields: FieldSpec) -> tuple[list[pa.Array], list[pa.Array]]:
-    """The fields, and which values lack each. Values are read at once; those with a null, one by one.
-
-    Arrow does not know a null from nothing.
-    """
-    names = fields.of_value
-    columns = _json_at_once(values, fields)
-    if columns is None:
-        columns, rows = [pa.nulls(len(values), _ARROW[fields.kind(name)]) for name in names], np.ones(len(values), bool)
-    else:
-        rows = np.logical_or.reduce([nulls_of(column) for column in columns])
-    marks = [np.zeros(len(values), bool) for _ in names]
-    if rows.any():
-        read = [_json_row(value, fields) for value in values.filter(pa.array(rows)).to_pylist()]
-        for n, name in enumerate(names):
-            again = pa.array([row[n][0] for row in read], _ARROW[fields.kind(name)])
-            columns[n] = pc.replace_with_mask(columns[n], pa.array(rows), again)
-            marks[n][rows] = [row[n][1] for row in read]
-    return columns, [pa.array(mark) for mark in marks]
-
-
-#: What Arrow is given at once: values within these are within all bounds of `keys.json_object`.
-_SHORT, _FEW_BRACKETS = 1000, 100
-
-
-def _json_at_once(values: pa.Array, fields: FieldSpec) -> list[pa.Array] | None:
-    """All values as lines of one text, which Arrow parses; None unless each looks like an object on one line.
-
-    Arrow knows no lines, only objects one after the other. A brace that closes and then one that opens can stand only
-    between two objects. So where every line has braces at both ends, each holds whole objects; and as many objects as
-    lines are one in each. Without these braces one value could leave open what another closes.
-    """
-    if values.null_count or not len(values):
-        return None
-    try:
-        texts = values.cast(pa.string())
-    except pa.ArrowInvalid:
-        return None
-    if not _are_plain(texts):
-        return None
-    names = fields.of_value
-    if any(pc.any(pc.match_substring(texts, f'"{name}"')).as_py() for name in names if len(steps_of(name)) > 1):
-        # A field whose own name is that of the path: each record decides.
-        return None
-    schema = _schema_of([(steps_of(name), _ARROW[fields.kind(name)]) for name in names])
-    how = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    text = pa.py_buffer("\n".join(texts.to_pylist()).encode())
-    try:
-        options = arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 20, len(text) + 1))
-        found = arrow_json.read_json(pa.BufferReader(text), options, how)
-    except pa.ArrowInvalid:
-        return None
-    return [plain(column_at(found, name)) for name in names] if len(found) == len(values) else None
-
-
-def _schema_of(paths: Sequence[tuple[Sequence[str], pa.DataType]]) -> pa.Schema:
-    """A schema with these fields at their paths."""
-    tops = dict.fromkeys(path[0] for path, _ in paths)
-    inner = {top: [(path[1:], kind) for path, kind in paths if path[0] == top] for top in tops}
-    return pa.schema([(top, _typed_as(rest)) for top, rest in inner.items()])
-
-
-def _typed_as(paths: Sequence[tuple[Sequence[str], pa.DataType]]) -> pa.DataType:
-    whole = [kind for path, kind in paths if not path]
-    return whole[0] if whole else pa.struct(list(_schema_of(paths)))
-
-
-def _are_plain(texts: pa.Array) -> bool:
-    """Whether each text has braces at both ends, is short and on one line, and has nothing that Arrow alone takes."""
-    brackets = pc.add(pc.count_substring(texts, "["), pc.count_substring(texts, "{"))
-    checks = (
-        pc.less_equal(pc.binary_length(texts), _SHORT),
-        pc.starts_with(texts, "{"),
-        pc.ends_with(texts, "}"),
-        pc.less_equal(brackets, _FEW_BRACKETS),
-        # A line's end, or a number that is none.
-        pc.invert(pc.match_substring_regex(texts, r"\n|[:,\[\s-][NI]")),
-    )
-    return all(pc.all(check).as_py() for check in checks)
-
-
-def _json_row(value: bytes | None, fields: FieldSpec) -> list[tuple[Any, bool]]:
-    """Each field, and whether the value lacks it. A tombstone lacks all; of what cannot be read nothing is known."""
-    if value is None:
-        return [(None, True)] * len(fields.of_value)
-    body = value[_HEADER:] if len(value) > _HEADER and value[0] == 0 else value
-    try:
-        found = read_object(body)
-        return [_json_field(found, name, fields.kind(name)) for name in fields.of_value]
-    except ValueError:
-        return [(None, False)] * len(fields.of_value)
-
-
-def _json_field(found: dict[str, Any], name: str, kind: FieldKind) -> tuple[Any, bool]:
-    try:
-        return _TYPED[kind](value_at(found, name)), False
-    except UnplacedError as error:
-        if error.reason is Reason.MISSING_FIELD:
-            return None, True
-        raise ValueError(name) from None
-
-
-def _whole(value: Any) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value in _LONGS):
-        return value
-    raise ValueError(value)
-
-
-def _float(value: Any) -> float | None:
-    if value is None or isinstance(value, float):
-        return value
-    if isinstance(value, int | FractionText) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            return inf if int(value) > 0 else -inf
-    raise ValueError(value)
-
-
-def _as_text(value: Any) -> str | None:
-    """Text, or a whole number in its digits; as every client's serializer of text would write it."""
-    if value is None or (isinstance(value, str) and not isinstance(value, FractionText)):
-        return value
-    return str(_whole(value))
-
-
-def _flag(value: Any) -> bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    raise ValueError(value)
-
-
-#: A value of JSON as its column holds it; a ValueError where it cannot.
-_TYPED: Final[dict[FieldKind, Callable[[Any], Any]]] = {
-    "text": _as_text,
-    "integer": _whole,
-    "degrees": _float,
-    "flag": _flag,
-}

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, UnknownNameError
 from keylane.systems.files.data import ReadDataset, open_data
 from keylane.systems.files.listing import kind_of, source_files
@@ -23,7 +24,7 @@ ROWS = pa.table({"k": KEYS, "lane": pa.array([1, 2], pa.int32()), "other": [0.5,
 
 
 def rows(path: Path, *columns: str, text: tuple[str, ...] = ("k",)) -> dict[str, list[Any]]:
-    batches = list(open_data(str(path), text=text).batches(columns or ("k", "lane")))
+    batches = list(open_data(str(path), FieldSpec(tuple(text))).batches(columns or ("k", "lane")))
     found: dict[str, list[Any]] = pa.Table.from_batches(batches).to_pydict()
     return found
 
@@ -173,7 +174,7 @@ def test_all_commands_list_the_same_files(ending: str, write: Callable[[Path], N
         write(path)
     listed = [str(path) for path in source_files(tmp_path, kind_of(tmp_path, None))]  # route, profile, match
     assert len(listed) == len(LISTED)
-    data = open_data(str(tmp_path), text=["k"])  # identify, check
+    data = open_data(str(tmp_path), FieldSpec(("k",)))  # identify, check
     assert isinstance(data.read, ReadDataset)
     assert data.read.dataset.files == listed
     assert len(pa.Table.from_batches(data.batches(["k"]))) == len(LISTED) * len(KEYS)

@@ -11,8 +11,8 @@ import pytest
 from keylane import parse_contract
 from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
+from keylane.keys import json_columns as columns_of_json
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka import values as topic_fields
 from keylane.systems.kafka.values import fields_for
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_json_is_read_at_once_and_one_by_one_alike(monkeypatch: pytest.MonkeyPat
     quick = read(values, ["k"])
     assert quick[0][:2] == ["ü-0", "ü-1"]
     assert quick[0][-3:] == [None, None, "a\nb"]
-    monkeypatch.setattr(topic_fields, "_json_at_once", lambda *_: None)
+    monkeypatch.setattr(columns_of_json, "_json_at_once", lambda *_: None)
     assert read(values, ["k"]) == quick
 
 

@@ -424,7 +424,6 @@ def test_fields_of_values_missing_null_nested_and_of_tombstones(world: World) ->
         DataError, match=r"no record has a field that the lane depends on: got 'shops.id'; allowed: shop.id; hint"
     ):
         world.route(contract(world.target, **{"fields: [key]": "fields: [shops.id]"}), value="json")
-    shutil.rmtree(world.folder / "state")
     assert read_committed(world.broker, world.target) == []
     assert world.route(given, value="json").counts.as_json() == {"in": 4, "out": 1, "dead": 3, "filtered": 0}
     letters = {

@@ -13,7 +13,8 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from tests.parity.field_records import BAD, FLAT, MISSING, NESTED, NULL, PATH, spec
 
 from keylane.contract.fields import FieldSpec
-from keylane.errors import DataError
+from keylane.errors import DataError, KeylaneError
+from keylane.pipelines.profile import profile
 from keylane.pipelines.route import route as route_files
 from keylane.router import Router
 from keylane.spark import route
@@ -102,3 +103,20 @@ def test_structs_of_a_frame(spark: SparkSession, contract: Make) -> None:
         route(frame, contract(**spec("payload.merchant.idd")))
     with pytest.raises(DataError, match=r"lacks a column: got 'ordr'"):
         route(frame, contract(**spec(PATH, hot_keys=[{"keys": ["hot"], "spread": {"over": 3, "by": "ordr"}}])))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_profile_of_nested_fields(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    records = [{"payload": {"merchant": {"id": text}}, "n": 1} for text in ("a", "b", "a", None)]
+    path = tmp_path / name
+    if name == "a.parquet":
+        pq.write_table(pa.Table.from_pylist(records), path)
+    else:
+        path.write_text("".join(json.dumps(record) + "\n" for record in [*records, {"n": 2}]))
+    made = profile(str(path), [PATH], spark=spark)
+    assert (made.keys.num_rows, made.without_key.null) == (2, 1 if name == "a.parquet" else 2)
+    with pytest.raises(KeylaneError, match=r"allowed: .*payload\.merchant\.id.*did you mean 'payload\.merchant\.id'"):
+        profile(str(path), ["payload.merchant.idd"], spark=spark)

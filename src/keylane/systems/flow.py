@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -194,6 +194,12 @@ class RowsFollowed:
         from keylane.spark.messages import row_position
 
         return row_position()
+
+
+def report_dead(report: BatchReport, say: Callable[[str], None]) -> None:
+    """Warn of a batch that is dead letters only: seldom what was meant, and otherwise only a count."""
+    if report.counts.dead and not report.counts.out:
+        say(f"batch {report.batch}: no record has a lane, {report.counts.dead:,} became dead letters")
 
 
 class RouteTarget:

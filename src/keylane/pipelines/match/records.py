@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DecimalType, DoubleType, FloatType, NullType
 
+from keylane.contract.fields import paths_in
 from keylane.errors import DataError, UnknownNameError
 from keylane.geo.coordinates import EARTH, PLACE_REASONS
 from keylane.records import Reason
 from keylane.spark.cells import place_columns
 from keylane.spark.count_keys import micros_of
-from keylane.spark.keys import column_named, field_of
+from keylane.spark.keys import field_of, has_field, schema_tree
 from keylane.spark.read_parquet import LANE, MALFORMED, PLACE, picked
 
 if TYPE_CHECKING:
@@ -55,10 +56,9 @@ def as_requests(frame: DataFrame, columns: Columns, region: Region = EARTH) -> R
 
 def check_columns(found: DataFrame, columns: Columns, where: str) -> None:
     """Refuse a source that lacks a column."""
-    own = [name for name in found.columns if not name.startswith("keylane_")]
     for name in (*columns.needed, *filter(None, (columns.available,))):
-        if name not in own:
-            raise UnknownNameError.among(f"column of {where}", name, own)
+        if not has_field(name, found.schema):
+            raise UnknownNameError.among(f"column of {where}", name, paths_in(schema_tree(found.schema)))
 
 
 def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: dict[str, Column | None]) -> Read:
@@ -66,7 +66,7 @@ def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: d
     lat, lng = (_degrees(frame, name) for name in (columns.lat, columns.lng))
     made = {who: ident, "ts": moment, "offset": F.col(PLACE), "lat": lat, "lng": lng, **_given(extra)}
     unread = [F.col(MALFORMED)] if MALFORMED in frame.columns else []
-    raw_time = column_named(columns.time)
+    raw_time = field_of(columns.time, frame.schema).column
     rules = [
         *((one, Reason.MALFORMED_RECORD) for one in unread),
         (ident.isNull(), Reason.NULL_KEY),
@@ -113,7 +113,7 @@ def _ident(frame: DataFrame, name: str) -> Column:
 def _degrees(frame: DataFrame, name: str) -> Column:
     field = field_of(name, frame.schema)
     numbers = (DoubleType, FloatType, DecimalType, NullType)
-    if field.kind != "integer" and not isinstance(frame.schema[name].dataType, numbers):
+    if field.kind != "integer" and not isinstance(field.held, numbers):
         raise DataError.of(f"column {name!r} does not hold degrees", got=field.written, allowed="numbers")
     return field.column.cast("double")
 
@@ -130,7 +130,7 @@ def _available(frame: DataFrame, columns: Columns) -> Column | None:
     if name is None:
         return None
     field = field_of(name, frame.schema)
-    if not (isinstance(frame.schema[name].dataType, BooleanType) or field.kind in {"string", "void"}):
+    if not (isinstance(field.held, BooleanType) or field.kind in {"string", "void"}):
         raise DataError.of(f"column {name!r} does not hold availability", got=field.written, allowed="true and false")
     said = field.column.try_cast("boolean") if field.kind == "string" else field.column.cast("boolean")
     return F.coalesce(said, F.lit(True))
@@ -139,7 +139,8 @@ def _available(frame: DataFrame, columns: Columns) -> Column | None:
 def _misfits(frame: DataFrame, columns: Columns) -> list[Column]:
     """Text that is neither true nor false, where availability is text."""
     name = _available_name(frame, columns)
-    if name is None or field_of(name, frame.schema).kind != "string":
+    field = None if name is None else field_of(name, frame.schema)
+    if field is None or field.kind != "string":
         return []
-    text = column_named(name)
+    text = field.column
     return [(text != "") & text.try_cast("boolean").isNull()]

@@ -23,7 +23,7 @@ from keylane.systems.checkpoint import (
     force_batch,
     query_id,
 )
-from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
+from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget, report_dead
 from keylane.systems.folders.folder import (
     Counts,
     Head,
@@ -127,7 +127,9 @@ class FolderTarget(RouteTarget):
                 raise translated(error, batch) from error
             size, self.last = manifest.taken_bytes - self.last.taken_bytes, manifest
             seconds, sums = time.monotonic() - began, (manifest.taken_files, manifest.taken_bytes)
-            self.run.progress(BatchReport(batch, manifest.counts, seconds, size, *sums, source.counted))
+            report = BatchReport(batch, manifest.counts, seconds, size, *sums, source.counted)
+            self.run.progress(report)
+            report_dead(report, self.run.say)
 
     def result(self, source: str, *, stopped: bool) -> Routed:
         """The result of this run."""

@@ -18,7 +18,7 @@ from keylane.contract.fingerprint import abbreviated
 from keylane.errors import CountError
 from keylane.router import Router
 from keylane.systems.checkpoint import force_batch, offsets_digest, query_id
-from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget
+from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget, report_dead
 from keylane.systems.folders.folder import Counts
 from keylane.systems.identity import agreed_source
 from keylane.systems.kafka.cluster import open_cluster
@@ -249,7 +249,9 @@ class KafkaTarget(RouteTarget):
         size, self.last = done.taken_bytes - self.last.taken_bytes, done
         self.run.probe("done", plan.batch)
         seconds = time.monotonic() - began
-        self.run.progress(BatchReport(plan.batch, done.counts, seconds, size, done.taken_files, done.taken_bytes, None))
+        report = BatchReport(plan.batch, done.counts, seconds, size, done.taken_files, done.taken_bytes, None)
+        self.run.progress(report)
+        report_dead(report, self.run.say)
 
     def _written(self, plan: BatchPlan, messages: Messages) -> dict[int, SlotWritten]:
         """The job. The records written are compared with the records read, counted before they were divided."""

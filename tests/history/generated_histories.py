@@ -42,13 +42,22 @@ class World:
     def lane_of(self, key: bytes, generation: int) -> int:
         return (int(key[1:]) + generation) % LANES
 
-    def number(self) -> None:
-        """Give the reads of every lane their offsets, with gaps, as transaction markers leave them."""
+    def number(self, *, gaps: bool) -> None:
+        """Give the reads of every lane their offsets: with gaps, as transaction markers leave them; or as files have them.
+
+        Records in files have a place of their own, too.
+        """
         offsets: dict[tuple[int, int], int] = {}
-        for read in self.reads:
+        for n, read in enumerate(self.reads):
             lane = (read["generation"], read["lane"])
-            offsets[lane] = offsets.get(lane, -1) + self.rng.choice([1, 1, 1, 2, 5])
+            offsets[lane] = offsets.get(lane, -1) + (self.rng.choice([1, 1, 1, 2, 5]) if gaps else 1)
             read["offset"] = offsets[lane]
+            if not gaps:
+                read["place"] = 3 * n
+        for letter in self.dead:
+            lane = (letter["generation"], -1)
+            offsets[lane] = offsets.get(lane, -1) + 1
+            letter |= {"offset": offsets[lane]} if gaps else {"offset": offsets[lane], "place": offsets[lane]}
 
     def lane_rows(self, *, least: int = 6) -> list[Row]:
         """The reads of some lane that has several, in the order of the log."""
@@ -81,8 +90,11 @@ def batch_of(rows: list[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: pa.array([row.get(name) for row in rows], TYPES[name]) for name in names})
 
 
-def clean(seed: int, *, replays: bool = False, generations: int = 2) -> World:
-    """Nothing is wrong here: unknown sends are read or not, failed ones never, some records are dead letters."""
+def clean(seed: int, *, replays: bool = False, generations: int = 2, gaps: bool | None = None) -> World:
+    """Nothing is wrong here: unknown sends are read or not, failed ones never, some records are dead letters.
+
+    Logs with replays have gaps in their offsets, and those without have none, unless it is said otherwise.
+    """
     world = World(random.Random(seed))
     rng, clock = world.rng, 0
     for generation in range(generations):
@@ -90,7 +102,7 @@ def clean(seed: int, *, replays: bool = False, generations: int = 2) -> World:
         _read(world, batch, generation)
     if replays:
         _replayed(world)
-    world.number()
+    world.number(gaps=replays if gaps is None else gaps)
     for generation in range(generations):
         world.cutovers.append({"what": "cutover", "generation": generation, "t0": clock})
         clock = _applied(world, generation, clock)
@@ -101,14 +113,14 @@ def clean(seed: int, *, replays: bool = False, generations: int = 2) -> World:
 
 
 def _sent(world: World, generation: int) -> list[Row]:
-    rng, per = world.rng, RECORDS // 2
-    made = []
+    rng, per, clock = world.rng, RECORDS // 2, 1_000 * generation
+    made: list[Row] = []
     for n in range(per):
         writer, key = f"w{rng.randrange(WRITERS)}", b"k%d" % rng.randrange(KEYS)
         outcome = rng.choices(["ok", "failed", "unknown"], [90, 4, 6])[0]
-        made.append(
-            {"what": "send", "writer": writer, "seq": generation * 10_000 + n * 3, "key": key, "outcome": outcome}
-        )
+        record = {"writer": writer, "seq": generation * 10_000 + n * 3, "key": key if n % 20 else None, "keyed": True}
+        content = {"digest": rng.getrandbits(63), "letter": rng.getrandbits(63) if n % 2 else None, "stamp": clock + n}
+        made.append({"what": "send", "outcome": outcome, **record, **content})
     world.sends += made
     return made
 
@@ -116,9 +128,11 @@ def _sent(world: World, generation: int) -> list[Row]:
 def _read(world: World, batch: list[Row], generation: int) -> None:
     for send in batch:
         lands = send["outcome"] == "ok" or (send["outcome"] == "unknown" and world.rng.random() < 0.5)
-        record = {"writer": send["writer"], "seq": send["seq"], "key": send["key"], "generation": generation}
-        if lands and world.rng.random() < 0.03:
-            world.dead.append({"what": "dead", **record})
+        record = {name: send[name] for name in ("writer", "seq", "key", "keyed", "digest", "stamp")}
+        record["generation"] = generation
+        if lands and (send["key"] is None or world.rng.random() < 0.03):
+            letter = send["digest"] if send["letter"] is None else send["letter"]
+            world.dead.append({"what": "dead", **record, "digest": letter, "expected_lane": -1})
         elif lands:
             lane = world.lane_of(send["key"], generation)
             world.reads.append({"what": "read", **record, "lane": lane, "expected_lane": lane, "epoch": generation + 1})
@@ -230,7 +244,8 @@ def duplicate_a_file(world: World) -> None:
 def set_aside_and_keep(world: World) -> None:
     """A record is a dead letter and in its lane."""
     read = world.rng.choice(world.reads)
-    world.dead.append({"what": "dead", "writer": read["writer"], "seq": read["seq"]})
+    at = {"generation": 0, "offset": len(world.dead), "place": len(world.dead)}
+    world.dead.append({"what": "dead", "writer": read["writer"], "seq": read["seq"], **at})
 
 
 def swap_in_a_lane(world: World) -> None:
@@ -362,6 +377,82 @@ def hide_a_replay(world: World) -> None:
     world.reads.append({**rows[-1], "offset": rows[-1]["offset"] + 1, "replay": False})
 
 
+def change_a_value(world: World) -> None:
+    """A record comes out with another content."""
+    read = world.rng.choice(world.reads)
+    for one in world.reads:
+        if _same(one, read):
+            one["digest"] ^= 1 << world.rng.randrange(63)
+
+
+def change_a_letter(world: World) -> None:
+    """A dead letter is not what was sent."""
+    world.rng.choice(world.dead)["digest"] ^= 1
+
+
+def change_a_time(world: World) -> None:
+    """A record comes out at another time."""
+    world.rng.choice(world.reads)["stamp"] += 1
+
+
+def null_a_key(world: World) -> None:
+    """A record comes out without the key that it was sent with."""
+    world.rng.choice(world.reads)["key"] = None
+
+
+def null_the_keys_of_a_lane(world: World) -> None:
+    """No record of a lane has its key."""
+    for read in world.lane_rows():
+        read["key"] = None
+
+
+def give_a_key(world: World) -> None:
+    """A record that was sent without a key has one."""
+    next(one for one in world.dead if one["key"] is None)["key"] = b"k1"
+
+
+def leave_a_gap(world: World) -> None:
+    """Files only: the offsets of a lane jump."""
+    for row in world.lane_rows()[3:]:
+        row["offset"] += 7
+
+
+def begin_later(world: World) -> None:
+    """Files only: a lane begins at another offset than 0."""
+    for row in world.lane_rows():
+        row["offset"] += 1_000
+
+
+def begin_earlier(world: World) -> None:
+    """Files only: a lane begins below 0."""
+    for row in world.lane_rows():
+        row["offset"] -= 50
+
+
+def miss_a_letter(world: World) -> None:
+    """Files only: the offsets of the dead letters jump."""
+    world.dead[-1]["offset"] += 1
+
+
+def reverse_a_file(world: World) -> None:
+    """Files only: the records of a lane stand in reverse, each with its right offset."""
+    rows = world.lane_rows()
+    for row, place in zip(rows, [row["place"] for row in rows][::-1], strict=True):
+        row["place"] = place
+
+
+def swap_two_places(world: World) -> None:
+    """Files only: two records of a lane stand in each other's place, with their right offsets."""
+    one, other, *_ = world.lane_rows()
+    one["place"], other["place"] = other["place"], one["place"]
+
+
+def reverse_the_letters(world: World) -> None:
+    """Files only: the dead letters stand in reverse."""
+    for letter in world.dead:
+        letter["place"] = -letter["place"] + 1_000
+
+
 #: Each damage, and the rule that must report it.
 BOTH_MODES: dict[Callable[[World], None], Rule] = {
     lose: "lost",
@@ -369,6 +460,12 @@ BOTH_MODES: dict[Callable[[World], None], Rule] = {
     invent: "invented",
     read_an_aborted_one: "invented",
     change_a_key: "invented",
+    null_a_key: "invented",
+    null_the_keys_of_a_lane: "invented",
+    give_a_key: "invented",
+    change_a_value: "changed",
+    change_a_letter: "changed",
+    change_a_time: "changed",
     duplicate_elsewhere: "duplicated",
     set_aside_and_keep: "duplicated",
     swap_in_a_lane: "reordered",
@@ -389,6 +486,13 @@ ONCE: dict[Callable[[World], None], Rule] = {
     **BOTH_MODES,
     duplicate_at_the_end: "duplicated",
     duplicate_a_file: "duplicated",
+    leave_a_gap: "offset_gaps",
+    begin_later: "offset_gaps",
+    begin_earlier: "offset_gaps",
+    miss_a_letter: "offset_gaps",
+    reverse_a_file: "unsorted",
+    swap_two_places: "unsorted",
+    reverse_the_letters: "unsorted",
 }
 REPEATED: dict[Callable[[World], None], Rule] = {
     **BOTH_MODES,

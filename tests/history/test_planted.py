@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.history.generated_histories import World
 
 SEEDS = range(8)
-EXACTLY, AT_LEAST = Settings(), Settings(mode="at-least-once")
+EXACTLY, GAPS, AT_LEAST = Settings(dense=True), Settings(), Settings(mode="at-least-once")
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -23,6 +23,14 @@ def test_a_clean_history_is_clean(seed: int) -> None:
     found = check(clean(seed).batches(), EXACTLY)
     assert found.ok, found.violations
     assert found.unchecked == {}
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_gaps_are_clean_where_they_are_allowed(seed: int) -> None:
+    found = check(clean(seed, gaps=True).batches(), GAPS)
+    assert found.ok, found.violations
+    assert set(found.unchecked) == {"offset_gaps", "unsorted"}
+    assert check(clean(seed, gaps=True).batches(), EXACTLY).counts["offset_gaps"] > 0
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -62,8 +62,9 @@ def test_the_verdict_does_not_depend_on_how_the_rows_come(
     world = clean(seed)
     damage(world)  # type: ignore[operator]  # a function of a world
     found = [*world.sends, *world.reads, *world.dead, *world.applies, *world.owns, *world.cutovers]
-    whole = check([batch_of(found)])
+    dense = Settings(dense=True)
+    whole = check([batch_of(found)], dense)
     chance.shuffle(found)
     parts = [batch_of(found[at : at + size]) for at in range(0, len(found), size)]
-    assert check(parts) == whole
+    assert check(parts, dense) == whole
     assert whole.counts[ONCE[damage]] > 0  # type: ignore[index]  # the same function

@@ -7,11 +7,16 @@ of one clock, whichever that is.
     writer      who sent the record: a producer, a source partition, a file
     seq         its number there. Writer and seq together name a record; no two sends share them
     outcome     of a send: ok, failed, or unknown (a time-out is unknown, never failed)
-    key         the record's key, as bytes; null when it is not known
+    key         the record's key, as bytes
+    keyed       whether the key is known: a known key may be null. Without the column: where it is not null
     scope       what is kept in order, and in one lane of a generation. Without the column: the key. Null: nothing is
     generation  of the stream: 0, and one more after each change of contract or lane count. Null is 0
     stream      null for histories of one stream
     lane, offset   where the record was read, was applied from, or what was owned (lane)
+    place       where it stands in its lane, in the order in which a reader meets its records; null: as its offset says
+    digest      of the record's content (`digests`); null when it is not known
+    letter      of a send: the digest that its dead letter has, where that is another
+    stamp       the record's own time; null where it has none, or where it is not kept
     epoch       of the writer that wrote it, or of the owner
     replay      whether the record is marked as one that may have been written before; null: not marked
     expected_stream, expected_lane   where the contract puts it; a lane of -1: in none; null: not asked. Of a dead
@@ -57,11 +62,16 @@ SCHEMA: Final = pa.schema(
         ("seq", pa.int64()),
         ("outcome", pa.int8()),
         ("key", pa.binary()),
+        ("keyed", pa.bool_()),
         ("scope", pa.binary()),
         ("generation", pa.int32()),
         ("stream", pa.string()),
         ("lane", pa.int32()),
         ("offset", pa.int64()),
+        ("place", pa.int64()),
+        ("digest", pa.int64()),
+        ("letter", pa.int64()),
+        ("stamp", pa.int64()),
         ("epoch", pa.int64()),
         ("replay", pa.bool_()),
         ("expected_stream", pa.string()),
@@ -161,6 +171,7 @@ def _refuse_gaps(batch: pa.RecordBatch) -> None:
 
 #: Bytes of a key that a violation shows.
 SHOWN: Final = 80
+_NOTHING: Final = {"generation": 0, "stream": "", "writer": ""}
 _POSITION: Final = ("generation", "stream", "lane", "offset", "writer", "seq", "key", "scope")
 
 
@@ -241,8 +252,11 @@ def violations(
     there = [name for name in _POSITION if name in table.schema.names]
     found = table.select(there).take(pa.array(rows)).append_column("row", pa.array(rows))
     if len(found) > keep:
-        by = [(name, "ascending") for name in there if name not in ("key", "scope")]
-        found = found.take(pc.sort_indices(found, sort_keys=by)).slice(0, keep)
+        # By the same values as violations are, so that the first of all buckets are the first of each.
+        by = [name for name in there if name not in ("key", "scope")]
+        filled = pa.table({name: found[name].fill_null(_NOTHING.get(name, -1)) for name in by})
+        order = pc.sort_indices(filled, sort_keys=[(name, "ascending") for name in by])
+        found = found.take(order).slice(0, keep)
     return tuple(_violation(rule, one, detail) for one in found.to_pylist())
 
 

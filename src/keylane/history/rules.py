@@ -3,7 +3,9 @@
 Rules about single records, judged over all rows of some (writer, seq):
 
     lost         a send that is known to have succeeded, and was neither read nor set aside
-    invented     a read of what was never sent, of what is known to have failed, or with another key than was sent
+    invented     a read of what was never sent, of what is known to have failed, or with another key than was sent: null
+                 where it had a key, too
+    changed      a read or a dead letter with another digest, or another time, than was sent; where both sides have one
     duplicated   exactly-once: any read after the first. At-least-once: a read in another lane than the first; repeats
                  within a lane are judged by `judge_lanes`, which sees whether they are rewinds
 
@@ -42,7 +44,10 @@ if TYPE_CHECKING:
     from keylane.history.verdict import Settings
 
 
-RECORD_COLUMNS = ("what", "writer", "seq", "outcome", "key", "generation", "stream", "lane", "offset")
+RECORD_COLUMNS = (
+    *("what", "writer", "seq", "outcome", "key", "keyed", "generation", "stream", "lane", "offset"),
+    *("digest", "letter", "stamp"),
+)
 OK, UNKNOWN, FAILED, UNSENT = 2, 1, 0, -1
 
 
@@ -60,6 +65,7 @@ def judge_records(table: pa.Table, settings: Settings) -> BucketResult:
     found: list[tuple[Any, Any, Any]] = [
         ("lost", starts[(best == OK) & (reads == 0)], "sent and acknowledged, but missing"),
         *_invented(table, is_read, best[group], group),
+        *(altered := _Changed(table, is_read & (best[group] > FAILED), group)).found,
         ("duplicated", np.flatnonzero(_repeats(table, is_read, group, settings)), _twice(table, starts[group])),
     ]
     counts = Counter[str]()
@@ -68,7 +74,10 @@ def judge_records(table: pa.Table, settings: Settings) -> BucketResult:
     shown = tuple(v for rule, rows, why in found for v in violations(rule, table, rows, settings.keep, why))
     facts = _facts(what, outcome, best, reads)
     facts["dead_repeats"] = facts["dead"] - len(np.unique(group[what == DEAD]))
-    return BucketResult(counts, _records_checked(what, best, reads), facts, shown)
+    facts["compared"], facts["uncompared"] = altered.compared, altered.uncompared
+    looked_at = _records_checked(what, best, reads)
+    looked_at["changed"] = altered.looked_at
+    return BucketResult(counts, looked_at, facts, shown)
 
 
 def _grouped(table: pa.Table, settings: Settings) -> tuple[pa.Table, Any]:
@@ -87,16 +96,53 @@ def _grouped(table: pa.Table, settings: Settings) -> tuple[pa.Table, Any]:
 
 def _invented(table: pa.Table, is_read: Any, best: Any, group: Any) -> list[tuple[Any, Any, Any]]:
     key, what = codes(table.column("key")), kind_of(table)
-    sent = np.full(int(group[-1]) + 1, -1)
-    keyed = (what == SEND) & (key >= 0)
-    sent[group[keyed]] = key[keyed]
-    # A key is compared only where both sides know it.
-    changed = is_read & (best > FAILED) & (key >= 0) & (sent[group] >= 0) & (key != sent[group])
+    # A key that is null and known is a key of its own, -1; one that is not known is compared with none.
+    known = pc.coalesce(table.column("keyed"), table.column("key").is_valid()).to_numpy(zero_copy_only=False)
+    sent, has = _of_sends(key, (what == SEND) & known, group)
+    changed = is_read & (best > FAILED) & known & has & (key != sent)
     return [
         ("invented", np.flatnonzero(is_read & (best == UNSENT)), "read, and never sent"),
         ("invented", np.flatnonzero(is_read & (best == FAILED)), "read, though its send is known to have failed"),
         ("invented", np.flatnonzero(changed), "read with a different key than it was sent with"),
     ]
+
+
+def _of_sends(values: Any, rows: Any, group: Any) -> tuple[Any, Any]:
+    """For every row the value of its record's send, of those rows that have one; and whether there is such a send."""
+    sent, has = np.zeros(int(group[-1]) + 1, values.dtype), np.zeros(int(group[-1]) + 1, bool)
+    sent[group[rows]], has[group[rows]] = values[rows], True
+    return sent[group], has[group]
+
+
+class _Changed:
+    """Reads and dead letters whose digest or time is not that of their send, and how many were compared."""
+
+    def __init__(self, table: pa.Table, is_read: Any, group: Any) -> None:
+        what = kind_of(table)
+        digest, known = self._column(table, "digest")
+        sent, has = _of_sends(digest, (what == SEND) & known, group)
+        letter, told = _of_sends(*self._sent(table, "letter", what), group)
+        expected = np.where((what == DEAD) & told, letter, sent)
+        both = is_read & known & (has | ((what == DEAD) & told))
+        stamp, stamped = self._column(table, "stamp")
+        at, timed = _of_sends(stamp, (what == SEND) & stamped, group)
+        times = is_read & stamped & timed
+        other = both & (digest != expected)
+        self.found: list[tuple[Any, Any, Any]] = [
+            ("changed", np.flatnonzero(other), "its content is not what was sent"),
+            ("changed", np.flatnonzero(times & (stamp != at) & ~other), "its time is not what was sent"),
+        ]
+        self.compared, self.uncompared = int(both.sum()), int((is_read & ~both).sum())
+        self.looked_at = int((both | times).sum())
+
+    def _sent(self, table: pa.Table, name: str, what: Any) -> tuple[Any, Any]:
+        values, known = self._column(table, name)
+        return values, known & (what == SEND)
+
+    @staticmethod
+    def _column(table: pa.Table, name: str) -> tuple[Any, Any]:
+        column = table.column(name)
+        return numbers(column, 0), column.is_valid().to_numpy()
 
 
 def _repeats(table: pa.Table, is_read: Any, group: Any, settings: Settings) -> Any:
@@ -288,10 +334,10 @@ def _against_cutovers(at: _Columns, applies: Any) -> list[tuple[Any, str]]:
     return out
 
 
-# Lanes: inconsistent offsets, stale epochs, misrouted, two owners, and repeats that are no rewind.
+# Lanes: inconsistent, missing and unsorted offsets, stale epochs, misrouted, two owners, repeats that are no rewind.
 
 LANE_COLUMNS = (
-    *("what", "writer", "seq", "key", "generation", "stream", "lane", "offset", "epoch", "replay"),
+    *("what", "writer", "seq", "key", "generation", "stream", "lane", "offset", "place", "epoch", "replay"),
     *("expected_stream", "expected_lane", "who", "t0", "t1"),
 )
 #: The end of what still goes on.
@@ -305,11 +351,13 @@ def judge_lanes(table: pa.Table, settings: Settings) -> BucketResult:
     table = _by_log(table)
     what = kind_of(table)
     reads, owns = table.filter(pa.array(what == READ)), table.filter(pa.array(what == OWN))
-    facts = _asked(reads)
     dead = table.filter(pa.array(what == DEAD))
+    facts = _asked(reads, dead)
     undeserved = np.flatnonzero(numbers(dead.column("expected_lane")) >= 0)
     broken: list[tuple[Any, pa.Table, Any, Any]] = [*_of_reads(reads), *_of_owners(owns)]
     broken.append(("misrouted", dead, undeserved, "a dead letter, and the contract has a lane for it"))
+    for of in (reads, dead):
+        broken += _of_numbers(of, dense=settings.dense)
     if settings.mode == "at-least-once" and len(reads):
         strays, unmarked, repeats = _strays(reads, rereads=settings.rereads)
         facts["repeats"] = repeats
@@ -319,14 +367,40 @@ def judge_lanes(table: pa.Table, settings: Settings) -> BucketResult:
     for rule, _, rows, _ in broken:
         counts[rule] += len(rows)
     shown = tuple(v for rule, of, rows, why in broken for v in violations(rule, of, rows, settings.keep, why))
-    return BucketResult(counts, _lanes_checked(reads, owns, dead), facts, shown, _seen(reads))
+    looked_at = _lanes_checked(reads, owns, dead)
+    looked_at["offset_gaps"] = len(reads) + len(dead) if settings.dense else 0
+    return BucketResult(counts, looked_at, facts, shown, _seen(reads))
 
 
-def _asked(reads: pa.Table) -> Counter[str]:
-    """How many reads there are, how many of them have no expected lane, and how many not even in a stream."""
+def _asked(reads: pa.Table, dead: pa.Table) -> Counter[str]:
+    """How many reads there are; how many have no expected lane, how many not even in a stream, how many no epoch.
+
+    And how many dead letters were not asked whether they have a lane.
+    """
     nowhere = reads.column("expected_lane").is_null()
     unplaced = pc.sum(pc.and_(nowhere, reads.column("expected_stream").is_null())).as_py() or 0
-    return Counter(reads=len(reads), unasked=pc.sum(nowhere).as_py() or 0, unplaced=unplaced)
+    facts = Counter(reads=len(reads), unasked=pc.sum(nowhere).as_py() or 0, unplaced=unplaced)
+    facts["no_epoch"] = reads.column("epoch").null_count
+    facts["unasked_dead"] = dead.column("expected_lane").null_count
+    return facts
+
+
+def _of_numbers(rows: pa.Table, *, dense: bool) -> list[tuple[Any, pa.Table, Any, Any]]:
+    """Offsets that leave some out, and records that stand behind one of a higher offset. Rows come by their offsets."""
+    if not len(rows):
+        return []
+    first, offset, place = _lane_begins(rows), numbers(rows.column("offset")), numbers(rows.column("place"))
+    before = np.where(first, -1, np.concatenate([[-1], offset[:-1]]))
+    gaps = np.flatnonzero((offset > before + 1) | (first & (offset != 0))) if dense else np.empty(0, np.intp)
+    behind = np.flatnonzero((place >= 0) & (place < running_max(place, first)))
+
+    def detail(row: int) -> str:
+        return "the first offset of its lane is not 0" if first[row] else f"the offset before it is {before[row]}"
+
+    return [
+        ("offset_gaps", rows, gaps, detail),
+        ("unsorted", rows, behind, "a reader of the lane meets a higher offset before it"),
+    ]
 
 
 def _by_log(table: pa.Table) -> pa.Table:
@@ -446,7 +520,10 @@ def _holder(until: Any, longest: Any, first: Any) -> Any:
 def _lanes_checked(reads: pa.Table, owns: pa.Table, dead: pa.Table) -> Counter[str]:
     epochs = sum(len(table) - table.column("epoch").null_count for table in (reads, owns))
     expected = sum(len(table) - table.column("expected_lane").null_count for table in (reads, dead))
-    return Counter(inconsistent_offsets=len(reads), stale_epochs=epochs, misrouted=expected, two_owners=len(owns))
+    places = sum(len(table) - table.column("place").null_count for table in (reads, dead))
+    return Counter(
+        inconsistent_offsets=len(reads), stale_epochs=epochs, misrouted=expected, two_owners=len(owns), unsorted=places
+    )
 
 
 def _seen(reads: pa.Table) -> tuple[LaneSeen, ...]:

@@ -18,10 +18,13 @@ Rule: TypeAlias = Literal[
     "lost",
     "invented",
     "duplicated",
+    "changed",
     "reordered",
     "split_keys",
     "misrouted",
     "inconsistent_offsets",
+    "offset_gaps",
+    "unsorted",
     "stale_epochs",
     "two_owners",
     "early_applies",
@@ -31,10 +34,13 @@ RULES: Final[dict[Rule, str]] = {
     "lost": "no sends that are known to have succeeded",
     "invented": "no sends, or no reads",
     "duplicated": "no reads",
+    "changed": "no digests or times of records on both sides",
     "reordered": "no reads of records whose order is kept",
     "split_keys": "no reads of records whose order is kept",
     "misrouted": "no expected lanes",
     "inconsistent_offsets": "no reads",
+    "offset_gaps": "offsets are not said to be dense, or no reads",
+    "unsorted": "no places of records in their lanes",
     "stale_epochs": "no epochs in reads or ownerships",
     "two_owners": "no ownerships",
     "early_applies": "no applies",
@@ -49,13 +55,15 @@ class Settings:
     `mode` is exactly-once, each record once; or at-least-once, where records may repeat, but only as a rewind that goes
     over the same records of the same lane again without a gap. With `rereads` the same offset may be read many times,
     by several consumers; without, a log is read once. `keep` is how many violations of each rule are kept.
-    `sends_complete` means that all sends are in the history, so that one without any has sent nothing.
+    `sends_complete` means that all sends are in the history, so that one without any has sent nothing. `dense` means
+    that the offsets of every lane, and of the dead letters, are 0, 1, 2 and so on.
     """
 
     mode: Mode = "exactly-once"
     rereads: bool = False
     keep: int = 10
     sends_complete: bool = False
+    dense: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)

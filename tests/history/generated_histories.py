@@ -43,7 +43,7 @@ class World:
         return (int(key[1:]) + generation) % LANES
 
     def number(self, *, gaps: bool) -> None:
-        """Give the reads of every lane their offsets: with gaps, as transaction markers leave them; or as files have them.
+        """Give the reads of every lane their offsets: with gaps, as transaction markers leave them; or as in files.
 
         Records in files have a place of their own, too.
         """
@@ -57,7 +57,9 @@ class World:
         for letter in self.dead:
             lane = (letter["generation"], -1)
             offsets[lane] = offsets.get(lane, -1) + 1
-            letter |= {"offset": offsets[lane]} if gaps else {"offset": offsets[lane], "place": offsets[lane]}
+            letter["offset"] = offsets[lane]
+            if not gaps:
+                letter["place"] = offsets[lane]
 
     def lane_rows(self, *, least: int = 6) -> list[Row]:
         """The reads of some lane that has several, in the order of the log."""

@@ -108,7 +108,9 @@ def test_contents_are_compared_where_both_sides_have_a_digest() -> None:
     found = check([one, rows("read", writer="w", seq=[1, 2], lane=0, offset=[0, 1], digest=[7, None]), aside])
     assert (found.counts["changed"], found.facts["compared"], found.facts["uncompared"]) == (0, 2, 1)
     wrong = rows("dead", writer="w", seq=[3], digest=[9])
-    assert broken(one, rows("read", writer="w", seq=[1, 2], lane=0, offset=[0, 1], digest=[7, 9]), wrong) == {"changed": 2}
+    assert broken(one, rows("read", writer="w", seq=[1, 2], lane=0, offset=[0, 1], digest=[7, 9]), wrong) == {
+        "changed": 2
+    }
 
 
 def test_the_first_violations_are_kept_and_all_are_counted() -> None:

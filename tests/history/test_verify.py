@@ -14,6 +14,7 @@ from tests.history.written_targets import make, payments, rewrite
 from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.verify import verify
 from keylane.systems.journal import read_document, write_document
+from keylane.testing.history import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,10 +59,10 @@ def lane_files(target: Path) -> list[Path]:
 def test_a_right_target_is_certified_under_every_contract(spec: dict[str, Any], contract: Make, tmp_path: Path) -> None:
     agreed = contract(**spec)
     source, target = make(tmp_path, agreed, payments())
-    for given in (agreed, None):
-        found = verify(str(source), str(target), given)
-        assert found.ok, (found.verdict.violations, found.miscounted)
-    assert found.verdict.facts["ok"] == 1200
+    found = verify(str(source), str(target), agreed)
+    assert found.ok, (found.verdict.violations, found.miscounted, found.unproven)
+    assert found.verdict.facts["ok"] == found.verdict.facts["compared"] == 1200
+    assert verify(str(source), str(target)).outcome == "not proven"
 
 
 @pytest.mark.parametrize("name", ["a window", "pinned", "spread by sub-key", "spread in windows", "a tier", "a table"])
@@ -82,13 +83,19 @@ def test_the_certificate_says_what_was_seen(made: tuple[Path, Path, Contract]) -
     assert sum(lane.records for lane in found.verdict.lanes) == found.verdict.records
     assert all(lane.last == lane.records - 1 for lane in found.verdict.lanes)
     assert (found.contract, found.fingerprint) == ("test", agreed.fingerprint)
-    assert set(found.verdict.unchecked) == {"stale_epochs", "two_owners", "early_applies"}
+    assert set(RULES) - set(found.rules) == {"stale_epochs", "two_owners", "early_applies"}
+    assert (found.outcome, found.unproven) == ("certified", ())
+    assert found.cost is not None
+    assert 0 < found.cost[0] < found.cost[1]
 
 
 def test_without_a_contract_it_says_what_it_did_not_check(made: tuple[Path, Path, Contract]) -> None:
     found = verify(str(made[0]), str(made[1]))
-    assert found.ok
-    assert {"misrouted", "split_keys"} <= set(found.verdict.unchecked)
+    assert (found.ok, found.outcome) == (False, "not proven")
+    assert {one.rule: (one.records, one.hint) for one in found.unproven} == {
+        "misrouted": (1200, "give --contract"),
+        "split_keys": (1170, "give --contract"),
+    }
     assert found.fingerprint == made[2].fingerprint
 
 
@@ -178,46 +185,49 @@ def test_planted_damage_is_found_without_a_contract(
 
 
 def set_aside(target: Path, reason: str, fingerprint: str, original: bytes | None = None) -> None:
-    """Take the first record of a lane out of it, and make a dead letter of it."""
-    file, letters = lane_files(target)[0], next((target / "_dead").iterdir())
+    """Take the last record of a lane out of it, and make a dead letter of it."""
+    file, letters = lane_files(target)[-1], max((target / "_dead").iterdir())
     rows, dead = pq.ParquetFile(file).read(), pq.ParquetFile(letters).read()
-    own = {"k": rows["k"][0].as_py(), "ts": rows["ts"][0].as_py()}
+    record = rows.slice(len(rows) - 1).to_pylist()[0]
     letter = {
-        "keylane_source": rows["keylane_source"][0].as_py(),
-        "keylane_offset": 99,
+        "keylane_source": record["keylane_source"],
+        "keylane_offset": dead["keylane_offset"][-1].as_py() + 1,
         "reason": reason,
-        "original": original or json.dumps(own).encode(),
+        "original": original or json.dumps({n: v for n, v in record.items() if not n.startswith("keylane_")}).encode(),
         "fingerprint": fingerprint,
     }
-    pq.write_table(rows[1:], file)
+    pq.write_table(rows.slice(0, len(rows) - 1), file)
     pq.write_table(pa.Table.from_pylist([*dead.to_pylist(), letter], dead.schema), letters)
 
 
 @pytest.mark.parametrize(
     ("reason", "found"),
-    [("null-key", 1), ("not-in-table", 1), ("parked-key", 0), ("malformed-record", 0), ("malformed-key", 0)],
+    [("null-key", 1), ("not-in-table", 1), ("parked-key", 0), ("malformed-record", 1), ("malformed-key", 1)],
 )
 def test_a_dead_letter_that_has_a_lane_is_misrouted(reason: str, found: int, made: tuple[Path, Path, Contract]) -> None:
     source, target, agreed = made
     set_aside(target, reason, agreed.fingerprint)
-    verdict = verify(str(source), str(target), agreed).verdict
+    said = verify(str(source), str(target), agreed)
+    verdict = said.verdict
     assert {rule: count for rule, count in verdict.counts.items() if count} == ({"misrouted": 1} if found else {})
     assert ["dead letter" in one.detail for one in verdict.violations] == [True] * found
+    assert [(one.rule, one.records) for one in said.unproven] == ([] if found else [("misrouted", 1)])
 
 
-@pytest.mark.parametrize("original", [b"key-1,1763000000000", b'{"k": "key-1', b"[1]", b"\xff"])
-def test_a_dead_letter_that_does_not_say_its_key_is_not_judged(
-    original: bytes, made: tuple[Path, Path, Contract]
-) -> None:
+@pytest.mark.parametrize("original", [b"key-1,1763000000000", b'{"k": "key-1', b"[1]", b"\xff", b'{"k": "key-1"}'])
+def test_a_dead_letter_that_is_not_its_record_is_found(original: bytes, made: tuple[Path, Path, Contract]) -> None:
     source, target, agreed = made
     set_aside(target, "null-key", agreed.fingerprint, original)
-    assert verify(str(source), str(target), agreed).verdict.ok
+    found = verify(str(source), str(target), agreed)
+    assert found.verdict.counts["changed"] == 1
 
 
 def test_a_dead_letter_of_another_contract_is_not_judged(made: tuple[Path, Path, Contract]) -> None:
     source, target, agreed = made
     set_aside(target, "null-key", "sha256:another")
-    assert verify(str(source), str(target), agreed).verdict.ok
+    found = verify(str(source), str(target), agreed)
+    assert found.verdict.ok
+    assert [(one.rule, one.records) for one in found.unproven] == [("misrouted", 1)]
 
 
 def test_positions_name_source_files_and_rows(made: tuple[Path, Path, Contract]) -> None:
@@ -240,9 +250,9 @@ def test_what_a_gone_source_cannot_vouch_for_is_not_invented(made: tuple[Path, P
     source, target, agreed = made
     (source / "f001.parquet").unlink()
     found = verify(str(source), str(target), agreed)
-    assert found.ok
+    assert found.outcome == "not proven"
     assert found.verdict.facts["unknown"] == 400
-    assert any("gone" in remark for remark in found.remarks)
+    assert {(one.rule, one.records) for one in found.unproven} == {("lost", 400), ("changed", 400)}
 
 
 def test_the_account_of_a_target_is_counted_where_its_source_is_gone(made: tuple[Path, Path, Contract]) -> None:
@@ -250,9 +260,10 @@ def test_the_account_of_a_target_is_counted_where_its_source_is_gone(made: tuple
     (source / "f001.parquet").unlink()
     next(target.glob("stream=t/lane=*/part-0000000001.parquet")).unlink()
     found = verify(str(source), str(target), agreed)
-    assert found.verdict.ok
+    assert found.verdict.counts["lost"] == 0
     assert not found.ok
-    assert "the manifests report out" in found.miscounted[0]
+    assert any("the manifests report out" in text for text in found.miscounted)
+    assert found.verdict.counts["offset_gaps"] == 1
 
 
 def test_an_empty_source_vouches_for_nothing(made: tuple[Path, Path, Contract]) -> None:
@@ -270,13 +281,14 @@ def test_order_between_files_needs_all_manifests(made: tuple[Path, Path, Contrac
     (target / "_keylane" / "batches" / "0000000000.json").unlink()
     found = verify(str(source), str(target), agreed)
     assert found.verdict.counts["reordered"] == 0
-    assert any("source files" in remark for remark in found.remarks)
+    assert any("source files" in one.why for one in found.unproven if one.rule == "reordered")
 
 
 def test_a_target_without_its_head_is_still_judged(made: tuple[Path, Path, Contract]) -> None:
     source, target, agreed = made
     shutil.rmtree(target / "_keylane")
-    assert verify(str(source), str(target), agreed).ok
+    found = verify(str(source), str(target), agreed)
+    assert (found.outcome, {one.rule for one in found.unproven}) == ("not proven", {"lost", "reordered"})
     delete_a_file(target)
     found = verify(str(source), str(target), agreed)
     assert found.verdict.counts["lost"] > 0
@@ -300,7 +312,8 @@ def test_lines_are_numbered_as_route_numbers_them(name: str, text: bytes, positi
     (tmp_path / name).write_bytes(text)
     stream = source_stream(tmp_path, Stream("", (), lambda *_: iter(())))
     batches = [batch for part in stream.parts for batch in stream.read(part, ())]
-    assert [row for batch in batches for row in batch["position"].to_pylist()] == positions
+    rows = [row for batch in batches for row in batch.select(["position", "filtered"]).to_pylist()]
+    assert [row["position"] for row in rows if not row["filtered"]] == positions
     assert {row for batch in batches for row in batch["source"].to_pylist()} <= {name}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from tests.integration.route_records import contract, send
+from tests.integration.route_records import BASE, contract, send
 from tests.integration.topics import create_topic
 
 from keylane import Router
@@ -47,6 +47,7 @@ class Message:
     topic: str = ""
     more: tuple[tuple[str, bytes], ...] = ()
     behind: tuple[tuple[str, bytes], ...] = ()
+    time: int = 0
 
     def headers(self) -> list[tuple[str, bytes]]:
         """As docs/kafka.md has them."""
@@ -85,12 +86,13 @@ class Topics:
         """Send rows to the source, and give the messages that a route would write, in the order of each partition."""
         send(self.broker, self.source, rows)
         router, offsets, out = Router(self.agreed), dict.fromkeys(range(3), 0), []
-        for partition, key, value in rows:
+        for number, (partition, key, value) in enumerate(rows):
             place = f"{self.source}/{partition}/{offsets[partition]}"
             offsets[partition] += 1
             lane, topic = (0, f"{self.target}.dlq") if key is None else (router.lane({"key": key}) or 0, "")
             why = (("__keylane.errors.reason", b"null-key"),) if key is None else ()
-            out.append(Message(lane, key, value, place, self.agreed.fingerprint, topic=topic, more=why))
+            made = Message(lane, key, value, place, self.agreed.fingerprint, topic=topic, more=why)
+            out.append(replace(made, time=BASE + number))
         return out
 
     def write(self, messages: Iterable[Message], at_once: int = 40) -> None:
@@ -105,7 +107,8 @@ class Topics:
                 producer.begin_transaction()
                 for one in some:
                     topic, headers = one.topic or self.target, one.headers()
-                    producer.produce(topic, one.value, one.key, one.lane, headers=headers)  # type: ignore[arg-type]
+                    given: Any = {"headers": headers, **({"timestamp": one.time} if one.time else {})}
+                    producer.produce(topic, one.value, one.key, one.lane, **given)
                 assert producer.flush(SECONDS) == 0
                 ends(SECONDS)
 

@@ -29,6 +29,7 @@ VOLATILE_IN: Final = {
     "keylane.doctor/1": frozenset({"state", "found", "mend"}),
     "keylane.demo/1": frozenset({"version", "spark"}),
     "keylane.demo-lesson/1": frozenset({"version"}),
+    "keylane.verify/2": frozenset({"digests", "all"}),
 }
 #: Fields whose values are names or types, also with a space in them.
 EXACT: Final = frozenset({"part", "schema"})
@@ -41,7 +42,7 @@ SHOWN: Final = 20
 #: So many words of a list are on one line of a snapshot.
 FEW: Final = 12
 #: A number of a page or table that says how long something took.
-TOOK: Final = re.compile(r"\b\d+\.\d s\b")
+TOOK: Final = re.compile(r"\b\d+\.\d+ s\b")
 #: Which Spark was used.
 USED: Final = re.compile(r"\bSpark \d+(?:\.\d+)+")
 

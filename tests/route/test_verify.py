@@ -37,13 +37,13 @@ def test_a_routed_folder_is_certified_and_its_damage_found(tmp_path: Path, spark
     assert (found.verdict.facts["ok"], found.verdict.facts["dead"]) == (600, 12)
     file = min(target.glob("stream=*/lane=*/*.parquet"))
     shutil.copy(file, file.with_name("part-0000000099.parquet"))
-    assert set(_broken(source, target)) == {"duplicated"}
+    assert set(_broken(source, target)) == {"duplicated", "unsorted"}
     file.with_name("part-0000000099.parquet").rename(target / "stream=orders" / "lane=3" / "part-0000000099.parquet")
     assert {"duplicated", "split_keys", "misrouted"} <= set(_broken(source, target))
     file.unlink()
     assert "duplicated" not in _broken(source, target)
     (target / "stream=orders" / "lane=3" / "part-0000000099.parquet").unlink()
-    assert set(_broken(source, target)) == {"lost"}
+    assert set(_broken(source, target)) == {"lost", "offset_gaps"}
 
 
 def _broken(source: Path, target: Path) -> dict[str, int]:

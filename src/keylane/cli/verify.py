@@ -1,4 +1,4 @@
-"""`keylane verify`: are the records of a source each where they belong in a target? A certificate, or what is wrong."""
+"""`keylane verify`: is a target what source and contract make of it? A certificate, or what is wrong or not proven."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
     from keylane.documents.verify import VerifyDocument, VerifyViolation
-    from keylane.history.verdict import Violation
+    from keylane.history.verdict import Rule, Unproven, Violation
     from keylane.pipelines.verify import Verified
 
 BROKEN: Final = 4
@@ -40,6 +40,12 @@ SHOWN_LANES: Final = 32
 @click.option(
     "--keep", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Violations of each rule to show."
 )
+@click.option(
+    "--values/--no-values",
+    default=True,
+    show_default=True,
+    help="Compare the contents of all records; without that nothing is certified.",
+)
 @click.option("--lanes", "-n", type=click.IntRange(min=1), help="The lane count, where the contract has `lanes: live`.")
 @click.option("--dead-letters", metavar="TOPIC", help="Where records without a lane went; default: <topic>.dlq.")
 @click.option("--state", type=click.Path(), help="State folder of the route, to check its own counts as well.")
@@ -48,9 +54,12 @@ SHOWN_LANES: Final = 32
 def verify(source: str, target: str, contract: str | None, output: str, **options: Any) -> tuple[Result, str]:
     """Hold DST against SRC, and print a certificate, or the first violations with their positions.
 
-    Every record of SRC has to be in DST once, in its lane or among the dead letters; nothing else may be there; and
-    what the contract keeps in order has to be in the order of SRC. Nothing is changed, and nothing that DST says of
-    itself is believed without counting.
+    Every record of SRC has to be in DST once, unchanged, in its lane or among the dead letters; nothing else may be
+    there; and what the contract keeps in order has to be in the order of SRC. Nothing is changed, and nothing that DST
+    says of itself is believed without counting.
+
+    Certified means that every rule that the contract calls for was checked on all records. Anything less is not proven:
+    then it says which rule was not checked, on how many records, why, and what to do.
 
     \b
     keylane verify --source day1/ --target lanes/ --contract payments.yaml
@@ -60,7 +69,7 @@ def verify(source: str, target: str, contract: str | None, output: str, **option
     Topics are read at read_committed, up to where they end when this begins; lanes are partitions, and the records of
     a target say by their headers where they came from.
 
-    Exit codes: 0 certified, 1 cannot be read, 2 usage or another contract's target, 4 broken.
+    Exit codes: 0 certified, 1 cannot be read, 2 usage or another contract's target, 4 broken or not proven.
     """
     from keylane.cli.progress import counted
     from keylane.contract.parse import load_contract
@@ -75,10 +84,8 @@ def as_result(found: Verified) -> Result:
     """The certificate as data, and as a person reads it."""
     document = _document(found)
     columns = ("rule", "stream", "lane", "offset", "source", "position", "key", "detail")
-    unchecked = found.verdict.unchecked
     rules = [
-        {"rule": rule, "found": None if rule in unchecked else count, "checked": unchecked.get(rule, "yes")}
-        for rule, count in found.verdict.counts.items()
+        {"rule": rule, "found": found.verdict.counts[rule], "checked": _checked(found, rule)} for rule in found.rules
     ]
     sections = [Section(columns, document.violations), Section(("rule", "found", "checked"), rules)]
     if len(document.lanes) <= SHOWN_LANES:
@@ -86,13 +93,28 @@ def as_result(found: Verified) -> Result:
     return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN)
 
 
+def _checked(found: Verified, rule: Rule) -> str:
+    """On which records a rule was checked: all, all but some, or none."""
+    missing = [one for one in found.unproven if one.rule == rule]
+    total = found.verdict.records + found.verdict.facts.get("dead", 0)
+    if not missing:
+        return "yes"
+    counts = [one.records for one in missing]
+    known = sum(count or 0 for count in counts)
+    if None in counts:
+        return "in part"
+    return "no" if known >= min(total, found.verdict.records or total) else f"all but {known:,}"
+
+
 def _document(found: Verified) -> VerifyDocument:
     from keylane.documents.route import RecordCounts
-    from keylane.documents.verify import VerifiedLane, VerifyDocument
+    from keylane.documents.verify import UnprovenRule, ValueCost, VerifiedLane, VerifyDocument
 
     verdict, claimed = found.verdict, found.claimed
+    open_rules = {one.rule for one in found.unproven}
     return VerifyDocument(
         ok=found.ok,
+        verdict=found.outcome,
         mode=verdict.mode,
         engine="spark" if found.engine == "spark" else "local",
         source=found.source,
@@ -108,18 +130,24 @@ def _document(found: Verified) -> VerifyDocument:
         lost=verdict.counts["lost"],
         invented=verdict.counts["invented"],
         duplicated=verdict.counts["duplicated"],
+        changed=verdict.counts["changed"],
         reordered=verdict.counts["reordered"],
         split_keys=verdict.counts["split_keys"],
         misrouted=verdict.counts["misrouted"],
         inconsistent_offsets=verdict.counts["inconsistent_offsets"],
+        offset_gaps=verdict.counts["offset_gaps"],
+        unsorted=verdict.counts["unsorted"],
         stale_epochs=verdict.counts["stale_epochs"],
-        two_owners=verdict.counts["two_owners"],
-        early_applies=verdict.counts["early_applies"],
         violations=[_violation(one) for one in verdict.violations],
         miscounted=list(found.miscounted),
         not_taken=list(found.not_taken),
-        checked=[rule for rule in verdict.counts if rule not in verdict.unchecked],
-        unchecked=dict(verdict.unchecked),
+        checked=[rule for rule in found.rules if rule not in open_rules],
+        unproven=[
+            UnprovenRule(rule=one.rule, records=one.records, why=one.why, hint=one.hint or None)
+            for one in found.unproven
+        ],
+        compared=verdict.facts.get("compared", 0),
+        cost=ValueCost(digests=round(found.cost[0], 3), all=round(found.cost[1], 3)) if found.cost else None,
         claimed=RecordCounts.model_validate(claimed.as_json()) if claimed else None,
         lanes=[
             VerifiedLane(stream=one.stream, lane=one.lane, records=one.records, first=one.first, last=one.last)
@@ -165,12 +193,23 @@ def _lines(found: Verified, document: VerifyDocument) -> list[str]:
         some = ", ".join(found.not_taken[:3]) + (", …" if len(found.not_taken) > 3 else "")
         lines.append(f"not taken yet: {len(found.not_taken)} source file(s), whose records count as lost: {some}")
     lines += [f"note: {remark}" for remark in found.remarks]
+    if found.cost:
+        digests, total = found.cost
+        lines.append(f"contents: {document.compared:,} compared; digests took {digests:.2f} s of {total:.2f} s")
+    lines += [_open_rule(one) for one in found.unproven]
     return [*lines, _last(found)]
 
 
+def _open_rule(one: Unproven) -> str:
+    many = "not on all records" if one.records is None else f"not on {one.records:,} record(s)"
+    return f"not proven: {one.rule}, {many}: {one.why}" + (f"; {one.hint}" if one.hint else "")
+
+
 def _last(found: Verified) -> str:
+    if found.outcome == "certified":
+        return f"certified, {found.verdict.mode}"
+    if found.outcome == "not proven":
+        rules = ", ".join(dict.fromkeys(one.rule for one in found.unproven))
+        return f"not proven, {found.verdict.mode}: {rules}; nothing was found wrong"
     broken = [f"{rule} {count:,}" for rule, count in found.verdict.counts.items() if count]
-    if found.ok:
-        skipped = len(found.verdict.unchecked)
-        return f"certified, {found.verdict.mode}" + (f"; {skipped} rule(s) not checked" if skipped else "")
     return "broken: " + ", ".join([*broken, *(["miscounted"] if found.miscounted else [])])

@@ -10,12 +10,18 @@ from keylane.documents.model import Count, Digest, Document
 from keylane.documents.route import RecordCounts
 from keylane.history.verdict import RULES, Mode, Rule
 
+#: Rules of histories that have owners and consumers, which streams do not record.
+_NOT_OF_STREAMS = ("two_owners", "early_applies")
 _NOTHING_WRONG: dict[str, Any] = {
     "properties": {
-        **{rule: {"const": 0} for rule in RULES},
+        **{rule: {"const": 0} for rule in RULES if rule not in _NOT_OF_STREAMS},
         "violations": {"maxItems": 0},
         "miscounted": {"maxItems": 0},
+        "verdict": {"enum": ["certified", "not proven"]},
     }
+}
+_ALL_CHECKED: dict[str, Any] = {
+    "properties": {"unproven": {"maxItems": 0}, "verdict": {"const": "certified"}, "violations": {"maxItems": 0}}
 }
 
 
@@ -32,14 +38,30 @@ class VerifyViolation(Document):
     detail: str
 
 
+class UnprovenRule(Document):
+    """A rule that was not checked on all records."""
+
+    rule: Rule
+    records: Count | None = Field(description="How many records it was not checked on; null where that is not known.")
+    why: str
+    hint: str | None = Field(description="What to do about it.")
+
+
+class ValueCost(Document):
+    """What comparing contents took: seconds of the processor for digests, reading apart, and for all of it."""
+
+    digests: float
+    all: float
+
+
 class VerifiedLane(Document):
     """The offsets that were read of one lane."""
 
     stream: str
     lane: Count
     records: Count
-    first: Count
-    last: Count
+    first: int
+    last: int
 
 
 class VerifyDocument(Document):
@@ -49,13 +71,16 @@ class VerifyDocument(Document):
         title="keylane verify -o json",
         json_schema_extra={
             "if": {"properties": {"ok": {"const": True}}},
-            "then": _NOTHING_WRONG,
-            "else": {"not": _NOTHING_WRONG},
+            "then": {"allOf": [_NOTHING_WRONG, _ALL_CHECKED]},
+            "else": {"not": {"allOf": [_NOTHING_WRONG, _ALL_CHECKED]}},
         },
     )
 
-    schema_: Literal["keylane.verify/1"] = "keylane.verify/1"
-    ok: bool
+    schema_: Literal["keylane.verify/2"] = "keylane.verify/2"
+    ok: bool = Field(description="Whether it is certified.")
+    verdict: Literal["certified", "not proven", "broken"] = Field(
+        description="Certified: every rule that is called for was checked on all records, and none is broken."
+    )
     mode: Mode
     engine: Literal["local", "spark"] = Field(description="Where it was judged; the verdict is the same.")
     source: str
@@ -71,18 +96,21 @@ class VerifyDocument(Document):
     lost: Count
     invented: Count
     duplicated: Count
+    changed: Count
     reordered: Count
     split_keys: Count
     misrouted: Count
     inconsistent_offsets: Count
+    offset_gaps: Count
+    unsorted: Count
     stale_epochs: Count
-    two_owners: Count
-    early_applies: Count
     violations: list[VerifyViolation] = Field(description="The first of each rule, by position.")
     miscounted: list[str] = Field(description="Where the target's own account does not hold.")
     not_taken: list[str] = Field(description="Source files that no manifest names; their records are among the lost.")
-    checked: list[Rule]
-    unchecked: dict[Rule, str] = Field(description="Why a rule was not checked, by rule.")
+    checked: list[Rule] = Field(description="Rules that are called for and were checked on all records.")
+    unproven: list[UnprovenRule] = Field(description="Rules that are called for and were not checked on all records.")
+    compared: Count = Field(description="Records and dead letters whose contents were compared with the source.")
+    cost: ValueCost | None = Field(description="Null where contents were not compared, or not in this process.")
     claimed: RecordCounts | None = Field(description="What the manifests of the target add up to.")
     lanes: list[VerifiedLane] = Field(description="Offsets seen in each lane.")
     remarks: list[str]

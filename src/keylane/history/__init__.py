@@ -5,6 +5,7 @@ reordered, split key, misrouted, inconsistent offsets, stale epochs, two owners,
 each.
 
     rows      the columns of a history, how to make rows, and the vector steps that the rules share
+    digests   one number for the content of each record
     rules     the rules, as pure functions of a bucket: of records, of their order, of lanes
     verdict   violations, counts, the verdict
     check     the verdict on this machine: which rows are judged together, in bounded memory

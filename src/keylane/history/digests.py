@@ -14,7 +14,7 @@ What a file or a topic has to compare is in `systems.files.stream` and `systems.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -89,7 +89,7 @@ def _record(columns: Iterable[tuple[str, pa.Array]], rows: int) -> Words:
     return total
 
 
-def _of(values: pa.Array) -> Words:  # noqa: PLR0911  one kind of type after the other
+def _of(values: pa.Array) -> Words:  # noqa: C901, PLR0911  one kind of type after the other
     """The hash of every value of a column; whatever it is where there is none."""
     kind = values.type
     if pa.types.is_boolean(kind):

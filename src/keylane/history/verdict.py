@@ -81,6 +81,16 @@ class Violation:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """A rule that was not checked on all records: on how many not, None where that is not known; why; what to do."""
+
+    rule: Rule
+    records: int | None
+    why: str
+    hint: str = ""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class LaneSeen:
     """What was read of one lane: how many records, from which offset to which."""

@@ -9,10 +9,14 @@ Records of the source count as sent and acknowledged; records in the lanes of th
 the target has not taken yet is lost, until it has. A record is known by its position in the source. Where the target
 records the order in which it took its sources, they count as one writer, so that order is judged across them;
 otherwise each source is a writer of its own. The functions that make rows run here and in Spark's workers alike.
+
+A target is certified when every rule that its contract calls for was checked on all records, and none is broken. What
+was not checked is listed (`Unproven`): then it is not proven, whatever was found.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -29,14 +33,16 @@ from keylane.contract.fingerprint import abbreviated
 from keylane.errors import DataError, UsageError
 from keylane.history.check import check
 from keylane.history.rows import DEAD, READ, SCHEMA, SEND
-from keylane.history.verdict import Settings
+from keylane.history.verdict import RULES, Settings, Unproven
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.read import read_batch, sent_keys
 from keylane.measure.conformance import order_scopes
 from keylane.records import REASON_CODES, Reason
 from keylane.router import Router
-from keylane.systems.endpoint import open_endpoint
-from keylane.systems.streams import POSITIONS
+from keylane.systems.endpoint import StreamOptions, open_endpoint
+from keylane.systems.identity import source_made_anew
+from keylane.systems.streams import LEFT_OUT, POSITIONS
+from keylane.systems.texts import SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,9 +52,9 @@ if TYPE_CHECKING:
 
     from keylane.batch_router import Decided
     from keylane.contract.model import Contract
-    from keylane.history.verdict import Mode, Verdict
+    from keylane.history.verdict import Mode, Rule, Verdict
     from keylane.keys.read import BatchKeys
-    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.endpoint import Endpoint
     from keylane.systems.folders.folder import Counts
     from keylane.systems.streams import Part, Read, Stream
 
@@ -60,7 +66,9 @@ Engine: TypeAlias = Literal["auto", "local", "spark"]
 MANY: Final = 10_000_000
 
 
-OK, UNKNOWN = 2, 1
+#: The outcomes of sends: of records, and of what is no record and must not be read.
+OK, FAILED = (pa.scalar(number, pa.int8()) for number in (2, 0))
+UNKNOWN: Final = 1
 #: More than any position.
 ALL: Final = 1 << 62
 #: The one writer that sources taken in a known order make up. No file has such a name.
@@ -68,12 +76,17 @@ IN_ORDER: Final = "//"
 _ROW_BITS: Final = 40
 
 
+Outcome: TypeAlias = Literal["certified", "not proven", "broken"]
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """The result of a comparison: the verdict, and what a certificate reports beside it.
 
-    `not_taken` are records in source files that no manifest of the target names: they count as lost, and may only be
-    late. `unvouched` are records of sources that are gone. `miscounted`: where the target's own counts are wrong.
+    `rules` are those that the contract and the target call for, and `unproven` those of them that were not checked on
+    all records. `not_taken` are records in source files that no manifest of the target names: they count as lost, and
+    may only be late. `miscounted`: where the target's own counts are wrong. `cost` is what comparing contents took:
+    seconds of the processor for digests, and for all; None where it was not measured.
     """
 
     source: str
@@ -87,11 +100,24 @@ class Verified:
     miscounted: tuple[str, ...]
     not_taken: tuple[str, ...]
     remarks: tuple[str, ...]
+    rules: tuple[Rule, ...] = ()
+    unproven: tuple[Unproven, ...] = ()
+    cost: tuple[float, float] | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether anything was found wrong."""
+        return not self.verdict.ok or bool(self.miscounted)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return self.verdict.ok and not self.miscounted
+        """Whether it is certified."""
+        return not self.broken and not self.unproven
+
+    @property
+    def outcome(self) -> Outcome:
+        """Broken before anything else; certified only where all was checked."""
+        return "broken" if self.broken else "not proven" if self.unproven else "certified"
 
 
 def verify(
@@ -106,17 +132,22 @@ def verify(
     watch: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]] = iter,
     lanes: int | None = None,
     topics: StreamOptions | None = None,
+    values: bool = True,
 ) -> Verified:
     """Compare a target with its source.
 
     `watch` is passed every batch on its way, for progress. `lanes` is the lane count that a `live` contract
-    was routed with; otherwise the target's own. `topics` are options of both streams.
+    was routed with; otherwise the target's own. `topics` are options of both streams. Without `values` contents are not
+    compared, and so nothing is certified.
     """
-    origin = open_endpoint(source, topics)
-    target_stream = open_endpoint(target, topics).as_target(origin, contract)
+    began, spent = time.process_time(), SPENT.seconds
+    options = replace(topics or StreamOptions(), values=values)
+    origin = open_endpoint(source, options)
+    target_stream = open_endpoint(target, options).as_target(origin, contract)
     source_stream = origin.as_source(target_stream, contract)
     if contract is not None and target_stream.fingerprint not in {None, contract.fingerprint}:
         raise _another(contract, f"{target_stream.contract} {target_stream.fingerprint}")
+    _check_same_source(origin, target_stream)
     plan = VerifyPlan.of(source_stream, target_stream, contract, lanes)
     tasks = [(source_rows, part) for part in source_stream.parts]
     tasks += [(target_rows, part) for part in target_stream.parts]
@@ -125,14 +156,24 @@ def verify(
     if engine == "auto":
         many = spark is not None or (records is not None and records > MANY)
         engine = "spark" if many and find_spec("pyspark") else "local"
-    settings = Settings(mode=mode, keep=keep, sends_complete=True)
+    settings = Settings(mode=mode, keep=keep, sends_complete=True, dense=target_stream.dense)
+    cost = None
     if engine == "spark":
         verdict = _on_spark(plan, tasks, settings, records, spark)
     else:
         verdict = check(watch(chain.from_iterable(rows(plan, part) for rows, part in tasks)), settings)
+        cost = (SPENT.seconds - spent, time.process_time() - began) if values else None
     if contract is not None and 0 < verdict.records == verdict.facts.get("unplaced", 0):
         raise _another(contract, "the contract that its records name in `keylane.contract`")
-    return _verified(source_stream, target_stream, contract, plan, _named_verdict(verdict, plan, contract), engine)
+    found = _verified(source_stream, target_stream, contract, plan, _named_verdict(verdict, plan), engine)
+    return replace(found, cost=cost)
+
+
+def _check_same_source(source: Endpoint, target: Stream) -> None:
+    """Refuse a source that has the name of the one that was routed, and is another."""
+    now = source.identity() if target.source_id else ""
+    if now and now != target.source_id:
+        raise source_made_anew(str(source.address), target.source_id, now)
 
 
 def _another(contract: Contract, allowed: str) -> UsageError:
@@ -163,20 +204,10 @@ def _on_spark(
     return judged(numbers.mapInArrow(read, ROWS_DDL), settings, bits_for(records))
 
 
-def _named_verdict(verdict: Verdict, plan: VerifyPlan, contract: Contract | None) -> Verdict:
-    """The verdict with sources by their names; rules that cannot be checked without a contract are marked."""
-    named = tuple(
-        replace(violation, **source_of(plan, violation.writer, violation.seq)) for violation in verdict.violations
-    )
-    unchecked: dict[Any, str] = dict(verdict.unchecked)
-    for rule in ("two_owners", "early_applies"):
-        unchecked[rule] = "streams do not record who owned a lane or applied a record"
-    if "stale_epochs" in unchecked:
-        unchecked["stale_epochs"] = "the records of the target carry no epochs"
-    if contract is None:
-        why = "no contract was given, so keys are not known"
-        unchecked |= {"split_keys": why, "misrouted": why}
-    return replace(verdict, violations=named, unchecked=unchecked)
+def _named_verdict(verdict: Verdict, plan: VerifyPlan) -> Verdict:
+    """The verdict with sources by their names."""
+    named = (replace(violation, **source_of(plan, violation.writer, violation.seq)) for violation in verdict.violations)
+    return replace(verdict, violations=tuple(named))
 
 
 def _verified(
@@ -185,14 +216,9 @@ def _verified(
     remarks = [*source.remarks, *target.remarks]
     if contract is None:
         remarks.append("order was checked per lane and source, which is stricter than per key")
-    if plan.gone:
-        remarks.append(f"{len(plan.gone)} source(s) are gone: their records were not compared")
-    unasked = verdict.facts.get("unasked", 0)
-    if contract is not None and unasked:
-        remarks.append(
-            f"the lanes of {unasked:,} record(s) were not checked: they are placed by position, or by another contract"
-        )
-    named = [part.stream for part in source.parts]
+    named = {part.stream: None for part in source.parts}
+    rules = tuple(_called_for(target, plan))
+    open_rules = [one for one in _unproven(source, target, plan, verdict) if one.rule in rules]
     return Verified(
         source=source.address,
         target=target.address,
@@ -202,28 +228,114 @@ def _verified(
         fingerprint=contract.fingerprint if contract else target.fingerprint,
         epoch=contract.metadata.epoch if contract else target.epoch,
         claimed=target.claimed,
-        miscounted=tuple(_miscounted(target.claimed, verdict)),
+        miscounted=tuple(_miscounted(source, target, plan, verdict)),
         not_taken=() if target.taken is None else tuple(name for name in named if name and name not in target.taken),
         remarks=tuple(remarks),
+        rules=rules,
+        unproven=tuple(open_rules),
     )
 
 
-def _miscounted(claimed: Counts | None, verdict: Verdict) -> Iterator[str]:
+def _called_for(target: Stream, plan: VerifyPlan) -> Iterator[Rule]:
+    """The rules that the contract and the kind of target call for; all that need a key, where there is no contract."""
+    keyless = plan.router is not None and plan.router.partitioner.hash is None
+    left_out: set[Rule] = {"two_owners", "early_applies"}
+    left_out |= set() if target.dense else {"offset_gaps", "unsorted"}
+    left_out |= set() if target.epochs else {"stale_epochs"}
+    left_out |= {"reordered", "split_keys"} if keyless else set()
+    return (rule for rule in RULES if rule not in left_out)
+
+
+def _unproven(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict) -> Iterator[Unproven]:
+    """What was not checked on all records: on how many, why, and what to do about it."""
+    facts, records = verdict.facts, verdict.records + verdict.facts.get("dead", 0)
+    yield from (*source.unproven, *target.unproven)
+    if plan.gone or plan.begins:
+        unvouched, hint = facts.get("unknown_read", 0), "verify before records of the source are deleted"
+        why = "the source no longer has their records" if unvouched else "the source no longer has all of its records"
+        yield Unproven("lost", unvouched or None, why, hint)
+    yield from _unproven_values(source, target, facts, records)
+    if missing := facts.get("no_epoch", 0):
+        yield Unproven("stale_epochs", missing, "they do not name their contract and epoch", "route them by keylane")
+    if plan.router is None:
+        why, hint = "no contract was given, so the keys are not known", "give --contract"
+        yield Unproven("split_keys", verdict.records, why, hint)
+        yield Unproven("misrouted", records, why, hint)
+        return
+    yield from _unproven_lanes(plan.router, facts, verdict.records)
+
+
+def _unproven_values(source: Stream, target: Stream, facts: Mapping[str, int], records: int) -> Iterator[Unproven]:
+    for stream in (source, target):
+        if stream.values:
+            hint = "leave out --no-values" if stream.values == LEFT_OUT else ""
+            yield Unproven("changed", records, f"contents were not compared: {stream.values}", hint)
+            return
+    if missing := facts.get("uncompared", 0):
+        gone = min(missing, facts.get("unknown_read", 0))
+        if gone:
+            yield Unproven("changed", gone, "the source no longer has their records")
+        if missing > gone:
+            yield Unproven("changed", missing - gone, "what was written of them has no form that can be compared")
+
+
+def _unproven_lanes(router: Router, facts: Mapping[str, int], records: int) -> Iterator[Unproven]:
+    other = facts.get("unplaced", 0)
+    if other:
+        hint = "verify with the version of the contract that they name"
+        yield Unproven("misrouted", other, "another contract, or another version of this one, placed them", hint)
+    if by_position := facts.get("unasked", 0) - other:
+        why = "they are placed by position, and at which position their source began is not known"
+        yield Unproven("misrouted", by_position, why, "reject null keys, or route into a folder")
+    if letters := facts.get("unasked_dead", 0):
+        why = "whether the contract has a lane for these dead letters cannot be seen in them"
+        yield Unproven("misrouted", letters, why, "look at their reasons")
+    if 0 < records == facts.get("no_key", 0) and router.partitioner.hash is not None:
+        names = ", ".join(router.contract.spec.key.fields)
+        why = f"no record has a key: {names} is null in all of them, under a contract that places by key"
+        yield Unproven("misrouted", records, why, "look at the names of the key's fields in the contract")
+
+
+def _miscounted(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict) -> Iterator[str]:
     """Where the target's own counts are wrong: in themselves, or against its records, repeats left out.
 
     A batch that was written again is counted once there.
     """
+    claimed, facts, again = target.claimed, verdict.facts, verdict.mode == "at-least-once"
+    yield from _short_lanes(target, verdict)
     if claimed is None:
         return
     if claimed.in_ != claimed.out + claimed.dead + claimed.filtered:
         yield f"in {claimed.in_} is not out {claimed.out} + dead {claimed.dead} + filtered {claimed.filtered}"
-    facts, again = verdict.facts, verdict.mode == "at-least-once"
-    for name, reported, counted in (
-        ("out", claimed.out, verdict.records - facts.get("repeats", 0)),
-        ("dead", claimed.dead, facts.get("dead", 0) - (facts.get("dead_repeats", 0) if again else 0)),
+    counted = {
+        "out": (claimed.out, verdict.records - facts.get("repeats", 0), "are in the target"),
+        "dead": (
+            claimed.dead,
+            facts.get("dead", 0) - (facts.get("dead_repeats", 0) if again else 0),
+            "are in the target",
+        ),
+    }
+    if (
+        not plan.gone
+        and not plan.begins
+        and target.taken == frozenset(filter(None, (part.stream for part in source.parts)))
     ):
-        if reported != counted:
-            yield f"the manifests report {name} {reported}, but {counted} are in the target"
+        counted["filtered"] = (claimed.filtered, facts.get("failed", 0), "are in the source")
+    for name, (reported, seen, where) in counted.items():
+        if reported != seen:
+            yield f"the manifests report {name} {reported}, but {seen} {where}"
+
+
+def _short_lanes(target: Stream, verdict: Verdict) -> Iterator[str]:
+    """Lanes that do not end where the target says that they do."""
+    if target.ends is None:
+        return
+    seen = {(lane.stream, lane.lane): lane.last + 1 for lane in verdict.lanes}
+    for stream, ends in target.ends.items():
+        for lane, end in enumerate(ends):
+            if seen.get((stream, lane), 0) != end:
+                there = seen.get((stream, lane), 0)
+                yield f"the manifests report {end} as the next offset of {stream} lane {lane}, but it ends at {there}"
 
 
 # Records -> rows of a history.
@@ -242,6 +354,10 @@ class VerifyPlan:
     gone: frozenset[str]
     begins: Mapping[str, int]
     excused: frozenset[str]
+    bases: Mapping[str, int] | None = None
+    source_keys: bool = False
+    target_keys: bool = False
+    epochs: bool = False
     fields: tuple[str, ...] = field(default=())
 
     @classmethod
@@ -260,6 +376,10 @@ class VerifyPlan:
             frozenset((target.taken or frozenset()) - named),
             source.begins,
             target.excused,
+            target.bases if target.bases is not None or len(named) != 1 else dict.fromkeys(filter(None, named), 0),
+            source.keys,
+            target.keys,
+            target.epochs,
             tuple(fields_of(contract)) if contract else (),
         )
 
@@ -286,8 +406,10 @@ def source_rows(plan: VerifyPlan, part: Part) -> Iterator[pa.RecordBatch]:
     for batch in plan.read_source(part, plan.fields):
         if len(batch):
             known, fields = _apart(batch)
+            outcome = pc.if_else(known.column("filtered").fill_null(False), FAILED, OK)
+            content = {name: known.column(name) for name in ("digest", "letter", "stamp")}
             keys = _base_keys(plan, known, fields)
-            yield _rows(known, SEND, **_identity(plan, known), outcome=_same(OK, pa.int8(), known), key=keys)
+            yield _rows(known, SEND, **_identity(plan, known), outcome=outcome, **content, **keys)
 
 
 def target_rows(plan: VerifyPlan, part: Part) -> Iterator[pa.RecordBatch]:
@@ -300,11 +422,13 @@ def target_rows(plan: VerifyPlan, part: Part) -> Iterator[pa.RecordBatch]:
         if plan.gone or plan.begins:
             sends = _rows(known, SEND, **identity, outcome=_same(UNKNOWN, pa.int8(), known))
             yield sends.filter(pa.array(_unvouched(plan, known)))
+        content = {name: known.column(name) for name in ("digest", "stamp", "offset", "place")}
         if part.dead:
-            yield _rows(known, DEAD, **identity, offset=known.column("offset"), **_lanes_of_dead(plan, known, fields))
+            yield _rows(known, DEAD, **identity, **content, **_lanes_of_dead(plan, known, fields))
         else:
-            where = {name: known.column(name) for name in ("stream", "lane", "offset", "epoch", "replay")}
-            yield _rows(known, READ, **identity, **where, **_promise(plan, known, fields))
+            where = {name: known.column(name) for name in ("stream", "lane", "replay")}
+            where["epoch"] = _epochs(plan, known)
+            yield _rows(known, READ, **identity, **content, **where, **_promise(plan, known, fields))
 
 
 def _apart(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -346,44 +470,74 @@ def _identity(plan: VerifyPlan, batch: pa.RecordBatch) -> dict[str, pa.Array]:
     return {"writer": labels.take(coded.indices), "seq": pa.array(np.where(rank < 0, row, rank << _ROW_BITS | row))}
 
 
-def _base_keys(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBatch) -> pa.Array:
-    """Keys of the source as bytes, to be compared; null where they are not available."""
+def _epochs(plan: VerifyPlan, known: pa.RecordBatch) -> pa.Array:
+    """Epochs, of records that name their contract, too: the epoch is the contract's."""
+    epochs = known.column("epoch")
+    if not plan.epochs:
+        return epochs
+    return pc.if_else(known.column("fingerprint").is_valid(), epochs, pa.scalar(None, epochs.type))
+
+
+def _base_keys(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Keys of the source as bytes, to be compared, and whether they are known: null is a key, too."""
     if plan.contract is None or not set(plan.contract.spec.key.fields) <= set(fields.schema.names):
-        return known.column("key")
-    return read_batch(fields, plan.contract.spec.key, plan.contract.spec.geo).base
+        return {"key": known.column("key"), "keyed": _same(plan.source_keys, pa.bool_(), known)}
+    keys = read_batch(fields, plan.contract.spec.key, plan.contract.spec.geo).base
+    return {"key": keys, "keyed": _same(True, pa.bool_(), known)}
+
+
+def _positions(plan: VerifyPlan, known: pa.RecordBatch) -> NDArray[np.int64] | None:
+    """The positions that rules of position read; None where it is not known at which a source begins."""
+    if plan.bases is None:
+        return None
+    coded = plain(known.column("source")).dictionary_encode()
+    begins = [plan.bases.get(name, 0) for name in coded.dictionary.to_pylist()]
+    first = np.array(begins, np.int64)[coded.indices.to_numpy()]
+    return np.asarray(first + known.column("position").to_numpy(), np.int64)
 
 
 def _promise(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
     """Key, scope and lane as the contract has them; without it, or under another, the lane is what keeps an order."""
     lane = pc.binary_join_element_wise(known.column("stream"), known.column("lane").cast(pa.string()), "/")
     if plan.router is None:
-        return {"scope": lane}
-    decided = decide(plan.router, fields, keys=_sent_keys(plan.router, known, fields))
+        return {"scope": lane, "key": known.column("key"), "keyed": _same(plan.target_keys, pa.bool_(), known)}
+    sent = _sent_keys(plan.router, known, fields)
+    decided = decide(plan.router, fields, _positions(plan, known), keys=sent)
     other = _by_another(known.column("fingerprint"), plan.router.contract.fingerprint)
     scope = order_scopes(plan.router, decided)
     if pc.any(other).as_py():
         apart = pc.binary_join_element_wise(lane, known.column("fingerprint"), "\0").cast(pa.binary())
         scope = pc.if_else(other, apart, scope)
-    return {"key": decided.keys.base, "scope": scope, **_expected(decided, other)}
+    keyed = _same(sent is None or plan.target_keys, pa.bool_(), known)
+    return {"key": decided.keys.base, "keyed": keyed, "scope": scope, **_expected(decided, other)}
 
 
 def _lanes_of_dead(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
     """The lane that the contract has for each dead letter: -1 for none; null where its record does not decide it."""
     router, reason = plan.router, known.column("reason")
-    if router is None or not _has_key(router, known, fields):
+    if router is None:
         return {}
+    malformed = pc.equal(reason, Reason.MALFORMED_RECORD).fill_null(False)
+    confirmed = pc.and_(malformed, known.column("confirmed").fill_null(False))
+    nowhere = pc.if_else(confirmed, pa.scalar(-1, pa.int32()), pa.scalar(None, pa.int32()))
+    if not _has_key(router, known, fields):
+        return {"expected_lane": nowhere}
     try:
         decided = decide(router, fields, keys=_sent_keys(router, known, fields))
     except DataError:
         # The JSON of a dead letter has not the types of the columns that it came from.
-        return {}
+        return {"expected_lane": nowhere}
     # A key that is null here may have been unreadable there, unless the dead letter's reason is a null key.
     keyed = pc.or_(decided.keys.routing.is_valid(), pc.equal(reason, Reason.NULL_KEY).fill_null(False))
+    unfit = pc.and_(pa.array(decided.keys.malformed), pc.equal(reason, Reason.MALFORMED_KEY).fill_null(False))
+    keyed = pc.or_(keyed, unfit)
     excused = pc.is_in(reason, value_set=pa.array(sorted(plan.excused), pa.string()))
     other = _by_another(known.column("fingerprint"), router.contract.fingerprint)
     asked = pc.and_not(keyed, pc.or_(excused, other)).to_numpy(zero_copy_only=False)
     placed = (decided.reason < 0) | (decided.reason == REASON_CODES[Reason.NO_POSITION])
-    return {"expected_lane": pa.array(np.where(placed, decided.lane, -1), pa.int32(), mask=~asked)}
+    return {
+        "expected_lane": pc.coalesce(nowhere, pa.array(np.where(placed, decided.lane, -1), pa.int32(), mask=~asked))
+    }
 
 
 def _has_key(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> bool:
@@ -412,7 +566,7 @@ def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
     """
     lane = np.where(decided.reason >= 0, -1, decided.lane)
     by_other = other.to_numpy(zero_copy_only=False)
-    by_position = (decided.reason == REASON_CODES[Reason.NO_POSITION]) | decided.by_position
+    by_position = decided.reason == REASON_CODES[Reason.NO_POSITION]
     streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
     placed = pa.array(((lane >= 0) | by_position) & ~by_other)
     return {

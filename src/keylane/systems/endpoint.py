@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from keylane.contract.fields import FieldSpec
@@ -74,6 +75,8 @@ class StreamOptions:
     new route begins to read; `max_records` bounds a batch. `dead_letters` is a topic, `<topic>.dlq`
     where it is not given. `value` is the format of values, where the contract needs a field of them, `value_schema`
     the file of its schema, and `message` the name in it. `jars` and `packages` say where Spark's connector is.
+
+    Of streams that are verified: whether `values` are read, to be compared.
     """
 
     properties: tuple[tuple[str, str], ...] = ()
@@ -97,6 +100,7 @@ class StreamOptions:
     schema: str | None = None
     max_files: int = 1000
     csv_null: tuple[str, ...] = ()
+    values: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +226,14 @@ class Endpoint:
     def as_target(self, source: Endpoint, contract: Contract | None) -> Stream:
         """The stream that the records of this source were put in, with their positions there and here."""
         self._lacks("be verified")
+
+    def columns(self, kind: str | None = None) -> pa.Schema | None:
+        """The columns of its records with their types, where records have such; of files of this kind, if given."""
+        return None
+
+    def has_cells(self, kind: str | None = None) -> bool:
+        """Whether records are cells of text, where null is the same as nothing written."""
+        return False
 
     def message_fields(self, fields: FieldSpec) -> MessageFields:
         """How fields are read out of the stream's messages, wherever these were copied to."""

@@ -18,10 +18,11 @@ import pyarrow as pa
 from keylane.records import NOT_OF_CONTRACT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from keylane.contract.fields import FieldSpec
-    from keylane.systems.folders.folder import Counts
+    from keylane.history.verdict import Unproven
+    from keylane.systems.folders.folder import Counts, TakenFile
 
     #: Reads these columns of a part. Of a `Stream` those of `POSITIONS` come first, then the fields that there are; a
     #: field may have the name of one of them, so these are taken by their number.
@@ -41,13 +42,35 @@ POSITIONS: Final = pa.schema(
         ("replay", pa.bool_()),  # marked as written again; null where it is not recorded
         ("dead", pa.bool_()),  # a dead letter, which has no lane
         ("reason", pa.string()),  # why it is one
+        ("confirmed", pa.bool_()),  # whether its record shows that the reason is right; null: this is not known
+        ("place", pa.int64()),  # where it stands in its lane; null where its offset says that
+        ("digest", pa.int64()),  # of its content; null where that is not compared
+        ("letter", pa.int64()),  # of a source: the digest of its dead letter, where that is another
+        ("stamp", pa.int64()),  # its time in milliseconds, where it is kept
+        ("filtered", pa.bool_()),  # of a source: no record, and in no target
     ]
 )
 
 
+#: Why contents are not compared where the user has it so.
+LEFT_OUT: Final = "it was left out by --no-values"
+
+
+def begins_of(taken: Iterable[TakenFile], kind: str) -> dict[str, int]:
+    """At which position each source file begins, for rules that place by position; the header of CSV is a line, too."""
+    begins, at = {}, 0
+    for one in taken:
+        begins[one.name] = at
+        at += one.records + (kind == "csv" and one.size > 0)
+    return begins
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a stream that is read on its own, from `start` up to `end`."""
+    """A piece of a stream that is read on its own, from `start` up to `end`.
+
+    `rank` is its place among those of its lane.
+    """
 
     name: str
     stream: str | None = None
@@ -55,6 +78,7 @@ class Part:
     start: int = 0
     end: int | None = None
     dead: bool = False
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +112,15 @@ class Stream:
     took, where it records them, and `claimed` are its own counts. `kind` and `every_name` select the
     files of a folder. `begins` is the first position that is still there of a source with retention.
     `excused` are reasons of dead letters that cannot be checked against their records. `remarks` are what a
-    reader of the certificate has to know.
+    reader of the certificate has to know, and `unproven` are rules that this stream leaves unchecked.
+
+    `keys`: records have a key of their own, and null is one. `epochs`: they carry their writer's. `values` says why
+    contents are not compared: nothing where they are. Of a target: `dense` offsets are 0, 1, 2 and so on, and records
+    have a place in their lane; `ends` are the next offsets that it claims, by stream and lane. `bases` are positions at
+    which sources begin for rules that place by position, 0 where one is missing, None where they are not known.
+    `as_messages` is whether it holds records as messages, otherwise `schema` are their columns; `dead_values` is
+    whether dead letters are only the values of messages. `source_id` is what the source's system knew it by when it was
+    routed; nothing where that is not known.
     """
 
     address: str
@@ -106,6 +138,17 @@ class Stream:
     begins: Mapping[str, int] = field(default_factory=dict)
     excused: frozenset[str] = NOT_OF_CONTRACT
     remarks: tuple[str, ...] = ()
+    unproven: tuple[Unproven, ...] = ()
+    keys: bool = False
+    epochs: bool = False
+    dense: bool = False
+    ends: Mapping[str, Sequence[int]] | None = None
+    bases: Mapping[str, int] | None = None
+    as_messages: bool = False
+    dead_values: bool = False
+    source_id: str = ""
+    schema: pa.Schema | None = None
+    values: str = "this system does not give the contents of its records"
 
     @property
     def records(self) -> int | None:

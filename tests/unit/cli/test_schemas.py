@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     ContractFile = Callable[..., Path]
     DataFile = Callable[..., Path]
 
+#: What a certificate of `verify` has nothing of.
+SOUND = {"lost": 0, "offset_gaps": 0, "violations": [], "miscounted": [], "unproven": []}
 COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-kafka", "dev-jars", "verify"]
 COMMANDS += ["demo-lesson", "budget", "budget-status", "match", "geo-table"]
 
@@ -132,9 +134,11 @@ def test_what_check_prints_is_valid(run: Run, contract_file: ContractFile, data_
 def test_what_verify_prints_is_valid(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
     file = contract_file(hot_keys=[{"keys": ["hot"], "tier": {"stream": "vip", "lanes": 2}}])
     source, target = make(tmp_path / "streams", parse_contract(file.read_text()), payments(2))
-    assert validated(run, "verify", "--source", source, "--target", target)["contract"] == "test"
-    assert validated(run, "verify", "--source", source, "--target", target, "-c", file)["ok"]
-    assert validated(run, "verify", "--source", source, "--target", target, "--mode", "at-least-once")["ok"]
+    assert validated(run, "verify", "--source", source, "--target", target)["verdict"] == "not proven"
+    sides = ["--source", source, "--target", target, "-c", file]
+    assert validated(run, "verify", *sides)["ok"]
+    assert validated(run, "verify", *sides, "--mode", "at-least-once")["ok"]
+    assert validated(run, "verify", *sides, "--no-values")["unproven"][0]["rule"] == "changed"
     shutil.rmtree(target / "_keylane")
     assert validated(run, "verify", "--source", source, "--target", target)["claimed"] is None
 
@@ -319,9 +323,9 @@ def test_a_document_with_a_missing_field_is_not_valid(
         pytest.param("dev-kafka", {"bootstrap": "127.0.0.1:1"}, id="somewhere without a broker"),
         pytest.param("dev-kafka", {"bootstrap": "broker.example.org:1"}, id="not on loopback"),
         pytest.param("verify", {"ok": True}, id="ok with records lost"),
-        pytest.param("verify", {"lost": 0, "violations": [], "miscounted": []}, id="not ok without a reason"),
+        pytest.param("verify", {**SOUND, "verdict": "certified"}, id="not ok without a reason"),
         pytest.param("verify", {"engine": "auto"}, id="judged nowhere"),
-        pytest.param("verify", {"unchecked": {"luck": "none"}}, id="an unknown rule"),
+        pytest.param("verify", {"unproven": [{"rule": "luck", "records": 1, "why": "", "hint": None}]}, id="no rule"),
     ],
 )
 def test_a_document_that_says_something_else_is_not_valid(

@@ -31,7 +31,24 @@ def test_a_certificate(run: Run, streams: list[Any]) -> None:
     assert (code, err) == (0, "")
     assert "misrouted             0      yes" in out
     assert "1,200 records sent, 1,170" in out
-    assert out.splitlines()[-1].startswith("certified, exactly-once; 3 ")
+    assert "contents: 1,200 compared; digests took 0.0" in out
+    assert out.splitlines()[-1] == "certified, exactly-once"
+    assert "two_owners" not in out
+
+
+def test_less_than_everything_is_not_proven(run: Run, streams: list[Any]) -> None:
+    code, out, _ = run("verify", *streams, "--no-values")
+    assert code == 4
+    assert "changed               0      no" in out
+    assert "not proven: changed, not on 1,200 record(s): contents were not compared" in out
+    assert out.splitlines()[-1] == "not proven, exactly-once: changed; nothing was found wrong"
+    code, out, _ = run("verify", *streams[:4], "-o", "json")
+    document = json.loads(out)
+    assert (code, document["ok"], document["verdict"]) == (4, False, "not proven")
+    assert [(one["rule"], one["hint"]) for one in document["unproven"]] == [
+        ("split_keys", "give --contract"),
+        ("misrouted", "give --contract"),
+    ]
 
 
 def test_violations_with_their_positions(run: Run, streams: list[Any]) -> None:

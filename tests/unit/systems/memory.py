@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from keylane.history.digests import of_columns
 from keylane.router import Router
 from keylane.spark.read_parquet import LANE, PLACE, POSITION, Batch, SourceFile
 from keylane.spark.scan import Rows, scan_rows
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 STREAMS: Final[dict[str, pa.Table]] = {}
+_ADDED: Final = ("lane", "offset", "source", "position")
 SYSTEM: Final = System("memory", "memory://here/name", re.compile(r"(here)/([a-z-]+)"), f"{__name__}:MemoryEndpoint")
 
 
@@ -72,12 +74,12 @@ class MemoryEndpoint(Endpoint):
             yield scan_rows(rows, wanted, lanes=self.lanes, size=table.nbytes)
 
     def as_source(self, target: Stream, contract: Any) -> Stream:
-        return Stream(str(self.address), (Part("", self.address.name),), self._sent)
+        return Stream(str(self.address), (Part("", self.address.name),), self._sent, values="")
 
     def as_target(self, source: Endpoint, contract: Any) -> Stream:
         name = contract.spec.streams[0] if contract else self.address.name
         parts = tuple(Part("", name, lane) for lane in range(self.lanes))
-        return Stream(str(self.address), parts, self._read, lanes={name: self.lanes})
+        return Stream(str(self.address), parts, self._read, lanes={name: self.lanes}, values="")
 
     def _sent(self, part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         rows = self.table.combine_chunks().to_batches()[0]
@@ -105,7 +107,8 @@ class MemoryEndpoint(Endpoint):
 
 
 def _batch(rows: pa.RecordBatch, fields: Sequence[str], **known: pa.Array) -> pa.RecordBatch:
-    columns = [*position_columns(len(rows), **known), *(rows.column(name) for name in fields)]
+    own = {name: rows.column(name) for name in rows.schema.names if name not in _ADDED}
+    columns = [*position_columns(len(rows), digest=of_columns(own), **known), *(own[name] for name in fields)]
     return pa.RecordBatch.from_arrays(columns, names=[*POSITIONS.names, *fields])
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
@@ -53,18 +54,32 @@ class FilesEndpoint(Endpoint):
         with self.session(run) as session:
             yield scan_files(session, self.path, self.options.kind, wanted, self.options.csv_null)
 
-    def as_source(self, target: Stream, contract: Contract | None) -> Stream:  # noqa: ARG002  files have columns
+    def as_source(self, target: Stream, contract: Contract | None) -> Stream:
         """The files, of the kind that the target remembers."""
         from keylane.systems.files.stream import source_stream
 
-        return source_stream(self.path, target)
+        return source_stream(self.path, target, contract, values=self.options.values)
 
     def as_target(self, source: Endpoint, contract: Contract | None) -> Stream:
         """A folder with `stream=S/lane=N/` in it."""
-        from keylane.systems.files.stream import routed_messages, target_stream
+        from keylane.systems.files.stream import ReadLanes, kind_in, routed_messages, target_stream
 
-        stream = target_stream(self.path)
+        kind = kind_in(self.path)
+        how = ReadLanes(source.columns(kind), cells=source.has_cells(kind), values=self.options.values)
+        stream = target_stream(self.path, how)
         return routed_messages(stream, source.message_fields(FieldSpec.of(contract))) if source.messages else stream
+
+    def columns(self, kind: str | None = None) -> pa.Schema | None:
+        """Those of Parquet files."""
+        from keylane.systems.files.stream import source_columns
+
+        return source_columns(self.path, kind or self.options.kind)
+
+    def has_cells(self, kind: str | None = None) -> bool:
+        """Of CSV."""
+        from keylane.systems.files.listing import kinds_in
+
+        return (kind or self.options.kind or "".join(kinds_in(self.path))) == "csv"
 
     def origin(self, known: Origin | None) -> Origin:
         """The path, the kind of the files, and which names count."""

@@ -1,7 +1,8 @@
 """Folders as streams to verify: source files of Parquet, JSON lines or CSV; targets of `route`, dead letters included.
 
-Rows are numbered as `route` numbers them: rows of a Parquet file, lines of the others, blank ones counted and left
-out. Of lines only their numbers are read here, not what is in them. The layout of a target is in `folders`.
+Rows are numbered as `route` numbers them: rows of a Parquet file, lines of the others, blank ones counted as filtered.
+Where contents are compared, a record has the digest of all its columns, and a dead letter that of its original: lines
+are parsed here, by the types of the lanes. The layout of a target is in `folders`.
 """
 
 from __future__ import annotations
@@ -16,17 +17,34 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from keylane.errors import DataError, TargetError
+from keylane.history.digests import joined, of_bytes, of_columns
+from keylane.history.verdict import Unproven
 from keylane.keys.json_object import read_object
 from keylane.records import NOT_OF_CONTRACT, Reason
-from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
+from keylane.systems.files.listing import kind_of, kinds_in, name_in, path_values, source_files
 from keylane.systems.folders.folder import DEAD, read_head, read_manifests
 from keylane.systems.journal import OWN
-from keylane.systems.streams import POSITIONS, Part, Stream, position_columns
+from keylane.systems.streams import LEFT_OUT, POSITIONS, Part, Stream, begins_of, position_columns
+from keylane.systems.texts import (
+    SPENT,
+    cells_of,
+    has_times,
+    is_no_record,
+    masked,
+    message_digest,
+    object_of,
+    rendered,
+    rendered_digest,
+    row_message_digest,
+    typed,
+    typed_cells,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from keylane.contract.model import Contract
     from keylane.systems.folders.folder import Manifest
     from keylane.systems.streams import MessageFields
 
@@ -36,31 +54,51 @@ LONGS: Final = range(-(2**63), 2**63)
 #: Columns of a dead letter beside its position.
 ORIGINAL: Final = "original"
 LETTER: Final = ("reason", "fingerprint", ORIGINAL)
+#: Columns that keylane adds to a record; and those of a record that came as a message.
+OWN_COLUMNS: Final = ("keylane_offset", "keylane_source")
+MESSAGE: Final = ("key", "value", "timestamp", "headers")
+_ROW_BITS: Final = 40
+_ROUTED: Final = "verify the folder as `keylane route` made it, with _keylane/ in it"
 #: What was malformed in its file is not in the JSON of a dead letter as it was there.
 EXCUSED: Final = NOT_OF_CONTRACT | {Reason.MALFORMED_RECORD, Reason.MALFORMED_KEY}
 
 
-def target_stream(path: Path) -> Stream:
+def target_stream(path: Path, how: ReadLanes | None = None) -> Stream:
     """A folder with `stream=S/lane=N/` in it; where they exist, its metadata, manifests and dead letters."""
-    files = sorted(path.glob("stream=*/lane=*/*.parquet"))
+    how = how or ReadLanes()
+    lanes = sorted(path.glob("stream=*/lane=*"))
+    files = [(rank, file) for lane in lanes for rank, file in enumerate(sorted(lane.glob("*.parquet")))]
     head = read_head(path) if path.is_dir() else None
     if head is None and not files:
         allowed = "a folder that `keylane route` made, with stream=…/lane=…/ in it"
         raise TargetError.of("not a target that can be verified", got=str(path), allowed=allowed)
     letters = sorted((path / DEAD).glob("*")) if (path / DEAD).is_dir() else []
-    parts = (*map(_lane_part, files), *(Part(str(file), end=_rows(file), dead=True) for file in letters))
+    footers = {file: _footer(file) for _, file in files}
+    parts = (
+        *(_lane_part(file, rank, footers[file].num_rows) for rank, file in files),
+        *(Part(str(file), end=_footer(file).num_rows, dead=True, rank=rank) for rank, file in enumerate(letters)),
+    )
+    schema = _schema([footer.schema.to_arrow_schema() for footer in footers.values()]) if how.values else None
+    stream = Stream(
+        str(path),
+        parts,
+        replace(how, lanes=schema),
+        excused=EXCUSED if how.columns is None else NOT_OF_CONTRACT,
+        dense=True,
+        schema=schema,
+        values="" if how.values else LEFT_OUT,
+    )
     if head is None:
-        remark = "the target has no metadata and no manifests: its own counts were not checked"
-        return Stream(str(path), parts, read_target, excused=EXCUSED, remarks=(remark,))
+        why = "the target has no metadata and no manifests, so that its own counts and the order of files are not known"
+        missing = tuple(Unproven(rule, None, why, _ROUTED) for rule in ("lost", "reordered"))
+        return replace(stream, unproven=missing)
     manifests = read_manifests(path)
     _refuse_unmoved(path, manifests)
     last = manifests[-1] if manifests else None
     order = _order(manifests)
     late = "only the last manifests are kept: the order between source files was not checked, only within each"
-    return Stream(
-        str(path),
-        parts,
-        read_target,
+    return replace(
+        stream,
         lanes=head.streams,
         contract=head.contract,
         fingerprint=head.fingerprint,
@@ -70,34 +108,69 @@ def target_stream(path: Path) -> Stream:
         taken=frozenset(order) if order is not None else None,
         claimed=last.total if last else None,
         every_name=head.pattern == "*",
-        excused=EXCUSED,
-        remarks=() if order is not None else (late,),
+        ends=last.next if last else {name: [0] * lanes for name, lanes in head.streams.items()},
+        bases=None if order is None else begins_of([f for one in manifests for f in one.taken], head.kind),
+        source_id=head.source_id,
+        unproven=() if order is not None else (Unproven("reordered", None, late),),
     )
 
 
-def source_stream(path: Path, target: Stream) -> Stream:
+def kind_in(path: Path) -> str | None:
+    """The kind of the source that a target remembers."""
+    head = read_head(path) if path.is_dir() else None
+    return None if head is None else head.kind
+
+
+def source_stream(path: Path, target: Stream, contract: Contract | None = None, *, values: bool = True) -> Stream:
     """The files of a folder, or one file, of the kind that the target remembers, or by their endings."""
     kind = kind_of(path, target.kind)
     files = source_files(path, None if target.every_name else kind)
-    parts = tuple(
-        Part(str(file), name_in(path, str(file)), end=_rows(file) if kind == "parquet" else None) for file in files
-    )
+    why = "" if values else LEFT_OUT
     if kind == "parquet":
-        return Stream(str(path), parts, read_parquet, kind=kind)
-    remark = f"the source is {kind}: its lines were counted and not parsed, so keys were not compared"
-    return Stream(str(path), parts, read_csv if kind == "csv" else read_json, kind=kind, remarks=(remark,))
+        parts = tuple(Part(str(file), name_in(path, str(file)), end=_footer(file).num_rows) for file in files)
+        read = ReadParquet(values=values, as_messages=target.as_messages)
+        return Stream(str(path), parts, read, kind=kind, values=why)
+    keyed = contract is not None and contract.spec.key.fields == ("key",)
+    lines = ReadLines(kind, target.schema or pa.schema([]), values=values, as_messages=target.as_messages, keyed=keyed)
+    parts = tuple(Part(str(file), name_in(path, str(file))) for file in files)
+    return Stream(str(path), parts, lines, kind=kind, values=why)
 
 
-def _lane_part(file: Path) -> Part:
+def source_columns(path: Path, kind: str | None) -> pa.Schema | None:
+    """The columns of all files of a source, where its files have types."""
+    if not path.exists() or (kind or "".join(kinds_in(path))) != "parquet":
+        return None
+    return _schema([_footer(file).schema.to_arrow_schema() for file in source_files(path, "parquet")])
+
+
+def _schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of all, keylane's own left out; of several types the widest, or else the first."""
+    fields: dict[str, pa.Field] = {}
+    for schema in {str(one): one for one in schemas}.values():
+        for field in schema:
+            known = fields.setdefault(field.name, field)
+            if known.type != field.type:
+                fields[field.name] = _wider(known, field)
+    return pa.schema([field for name, field in fields.items() if name.lower() not in OWN_COLUMNS])
+
+
+def _wider(known: pa.Field, field: pa.Field) -> pa.Field:
+    try:
+        return known.remove_metadata().merge(field, promote_options="permissive")
+    except pa.ArrowException:
+        return known
+
+
+def _lane_part(file: Path, rank: int, rows: int) -> Part:
     stream, lane = (folder.name.partition("=")[2] for folder in (file.parents[1], file.parent))
     if not lane.isdigit():
         raise TargetError.of("a folder of the target is not a lane", got=str(file.parent), allowed="lane=NUMBER")
-    return Part(str(file), stream, int(lane), end=_rows(file))
+    return Part(str(file), stream, int(lane), end=rows, rank=rank)
 
 
-def _rows(file: Path) -> int:
+def _footer(file: Path) -> Any:
     try:
-        return int(pq.read_metadata(file).num_rows)
+        return pq.read_metadata(file)
     except (pa.ArrowException, OSError) as error:
         raise DataError.of(f"{file} cannot be read as Parquet", got=str(error).splitlines()[0]) from error
 
@@ -121,31 +194,102 @@ def _refuse_unmoved(path: Path, manifests: Sequence[Manifest]) -> None:
         )
 
 
-def read_target(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """A file of a lane, or of dead letters, with the fields that it has."""
-    with _opened(part) as file:
-        own = ["keylane_offset", "keylane_source"]
-        there = file.schema_arrow.names
-        if missing := [name for name in own if name not in there]:
-            raise DataError.of(f"{part.name} is not a file of a lane", got=f"no column {', '.join(missing)}")
-        about = [name for name in LETTER if part.dead and name in there]
-        wanted = [] if part.dead else [name for name in fields if name in there]
-        for batch in _batches(file, part, [*own, *about, *wanted]):
-            source = batch.column("keylane_source")
-            known = position_columns(
-                len(batch),
-                stream=None if part.dead else pa.repeat(part.stream, len(batch)),
-                lane=None if part.dead else pa.repeat(pa.scalar(part.lane, pa.int32()), len(batch)),
-                offset=batch.column("keylane_offset"),
-                source=pc.struct_field(source, "file"),
-                position=pc.struct_field(source, "row"),
-                dead=pa.repeat(pa.scalar(part.dead), len(batch)),
-                **{name: batch.column(name) for name in about if name != ORIGINAL},
-            )
-            columns = {name: batch.column(name) for name in wanted}
-            if ORIGINAL in about:
-                columns = _fields_of(batch.column(ORIGINAL), fields)
-            yield pa.RecordBatch.from_arrays([*known, *columns.values()], names=[*POSITIONS.names, *columns])
+@dataclass(frozen=True, slots=True)
+class ReadLanes:
+    """Reads a file of a lane, or of dead letters, with the fields that it has.
+
+    `columns` are those of the source, where its records have types; `cells`: its records are cells of text, where null
+    is the same as nothing written; `messages`: they came as messages. `lanes` are the columns of the lanes.
+    """
+
+    columns: pa.Schema | None = None
+    cells: bool = False
+    values: bool = True
+    messages: bool = False
+    lanes: pa.Schema | None = None
+
+    def __call__(self, part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The records of a part, a batch at a time."""
+        with _opened(part) as file:
+            there = file.schema_arrow.names
+            if missing := [name for name in OWN_COLUMNS if name not in there]:
+                raise DataError.of(f"{part.name} is not a file of a lane", got=f"no column {', '.join(missing)}")
+            if part.dead:
+                wanted = [*OWN_COLUMNS, *(name for name in LETTER if name in there)]
+            else:
+                wanted = there if self.values else [*OWN_COLUMNS, *(name for name in fields if name in there)]
+            at = 0
+            for batch in _batches(file, part, wanted):
+                known, columns = self._letters(batch, fields) if part.dead else self._records(batch, fields)
+                source, places = batch.column("keylane_source"), np.arange(at, at + len(batch))
+                known |= {
+                    "offset": batch.column("keylane_offset"),
+                    "source": pc.struct_field(source, "file"),
+                    "position": pc.struct_field(source, "row"),
+                    "dead": pa.repeat(pa.scalar(part.dead), len(batch)),
+                    "place": pa.array(places + (part.rank << _ROW_BITS)),
+                }
+                if not part.dead:
+                    known["stream"] = pa.repeat(part.stream, len(batch))
+                    known["lane"] = pa.repeat(pa.scalar(part.lane, pa.int32()), len(batch))
+                at += len(batch)
+                yield _batch_of(len(batch), known, columns)
+
+    def _records(self, batch: pa.RecordBatch, fields: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
+        content = {name: batch.column(name) for name in batch.schema.names if name not in OWN_COLUMNS}
+        given = {name: content[name] for name in fields if name in content}
+        with SPENT.measured():
+            return {"digest": self._digest(content)} if self.values and not self.messages else {}, given
+
+    def _digest(self, content: dict[str, pa.Array]) -> pa.Array | None:
+        if self.cells:
+            content = {name: _written(column) for name, column in content.items()}
+        return of_columns(content) if content else None
+
+    def _letters(self, batch: pa.RecordBatch, fields: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
+        known = {name: batch.column(name) for name in LETTER if name != ORIGINAL and name in batch.schema.names}
+        if ORIGINAL not in batch.schema.names:
+            return known, {}
+        originals = batch.column(ORIGINAL)
+        if self.messages:
+            return known | ({"digest": joined(of_bytes(originals))} if self.values else {}), {ORIGINAL: originals}
+        if self.columns is None:
+            known["confirmed"] = self._confirmed(originals)
+            known |= {"digest": joined(of_bytes(originals))} if self.values else {}
+            return known, _fields_of(originals, fields)
+        known |= {"digest": rendered_digest(originals, self.columns)} if self.values else {}
+        columns, unsure = typed([object_of(one) for one in originals.to_pylist()], self.columns)
+        return known, {name: columns[name] for name in fields if name in columns} if not unsure.any() else {}
+
+    def _confirmed(self, originals: pa.Array) -> pa.Array:
+        """Whether a line is surely no record: true, or null."""
+        lines = originals.to_pylist()
+        if self.cells:
+            return pa.array([True if _is_no_line(line or b"") else None for line in lines], pa.bool_())
+        schema = self.lanes or pa.schema([])
+        return pa.array([True if is_no_record(line, schema) else None for line in lines], pa.bool_())
+
+
+def _written(column: pa.Array) -> pa.Array:
+    """Text with null where nothing is written."""
+    return pc.if_else(pc.equal(column, ""), None, column) if pa.types.is_string(column.type) else column
+
+
+def _is_no_line(line: bytes) -> bool:
+    return line.count(b'"') % 2 > 0 or not _is_text(line)
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _batch_of(rows: int, known: dict[str, pa.Array], columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    positions = position_columns(rows, **known)
+    return pa.RecordBatch.from_arrays([*positions, *columns.values()], names=[*POSITIONS.names, *columns])
 
 
 def routed_messages(stream: Stream, fields: MessageFields) -> Stream:
@@ -153,7 +297,17 @@ def routed_messages(stream: Stream, fields: MessageFields) -> Stream:
 
     Lanes of the source have each an order of their own, and were taken in offset ranges instead of files.
     """
-    return replace(stream, order=None, taken=None, read=ReadMessages(fields))
+    values = not stream.values
+    # The position of a message is its offset, so that every source begins at 0.
+    return replace(
+        stream,
+        order=None,
+        taken=None,
+        bases={},
+        as_messages=True,
+        dead_values=True,
+        read=ReadMessages(fields, values=values),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +315,41 @@ class ReadMessages:
     """Reads a file of a lane whose records came as messages."""
 
     fields: MessageFields
+    values: bool = True
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The records of a part, a batch at a time."""
         spec = self.fields.spec
-        wanted = [*(["key", "value"] if spec.names else []), *(["timestamp"] if spec.of_time else [])]
-        for batch in read_target(part, [] if part.dead else wanted):
-            known = list(batch.columns[: len(POSITIONS)])
+        needs = [*(["key", "value"] if spec.names else []), *(["timestamp"] if spec.of_time else [])]
+        for batch in ReadLanes(values=self.values, messages=True)(part, MESSAGE if self.values else needs):
+            known = dict(zip(POSITIONS.names, batch.columns[: len(POSITIONS)], strict=True))
             own: dict[str, Any] = dict(
                 zip(batch.schema.names[len(POSITIONS) :], batch.columns[len(POSITIONS) :], strict=True)
             )
-            if part.dead or not spec.names:
-                yield pa.RecordBatch.from_arrays(known, schema=POSITIONS)
-                continue
-            columns = self.fields.marked(own["key"], own["value"], own.get("timestamp"))
-            yield pa.RecordBatch.from_arrays([*known, *columns.values()], names=[*POSITIONS.names, *columns])
+            if self.values and not part.dead:
+                with SPENT.measured():
+                    known |= _of_message(own)
+            yield _batch_of(len(batch), known, self._fields(own, dead=part.dead))
+
+    def _fields(self, own: dict[str, pa.Array], *, dead: bool) -> dict[str, pa.Array]:
+        """The fields of messages; of dead letters, which are values, only where all are in the value."""
+        spec = self.fields.spec
+        if not spec.names or (dead and (spec.names != spec.of_value or ORIGINAL not in own)):
+            return {}
+        if dead:
+            values = own[ORIGINAL]
+            return self.fields.marked(pa.nulls(len(values), pa.binary()), values, None)
+        return self.fields.marked(own["key"], own["value"], own.get("timestamp"))
+
+
+def _of_message(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """Digest and time of messages that are rows: with no headers, their list is null or empty."""
+    if missing := [name for name in MESSAGE if name not in columns]:
+        raise DataError.of("a lane of messages lacks a column", got=", ".join(missing))
+    headers = columns["headers"]
+    listed = [None if not one else [(pair["key"], pair["value"]) for pair in one] for one in headers.to_pylist()]
+    stamp = columns["timestamp"].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    return {"digest": message_digest(columns["key"], columns["value"], listed), "stamp": stamp}
 
 
 def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array]:
@@ -199,23 +373,39 @@ def _column(values: list[Any]) -> pa.Array:
     return pa.array([text and text.encode("utf-8", "replace").decode() for text in texts], pa.string())
 
 
-def read_parquet(part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """A source file. Fields that it has not come from its path, as in `day=2026-11-15/`, or are null."""
-    values = path_values(part.stream or "")
-    with _opened(part) as file:
-        there = [name for name in fields if name in file.schema_arrow.names]
-        at = 0
-        for batch in _batches(file, part, there) if there else _counted(part):
-            rows = batch.num_rows
-            columns = [
-                batch.column(name) if name in there else pa.repeat(pa.scalar(values.get(name), pa.string()), rows)
-                for name in fields
-            ]
-            known = position_columns(
-                rows, source=pa.repeat(part.stream, rows), position=pa.array(np.arange(at, at + rows))
-            )
-            yield pa.RecordBatch.from_arrays([*known, *columns], names=[*POSITIONS.names, *fields])
-            at += rows
+@dataclass(frozen=True, slots=True)
+class ReadParquet:
+    """Reads a source file. Fields that it has not come from its path, as in `day=2026-11-15/`, or are null."""
+
+    values: bool = True
+    as_messages: bool = False
+
+    def __call__(self, part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The records of a part, a batch at a time."""
+        paths = path_values(part.stream or "")
+        with _opened(part) as file:
+            names = [name for name in file.schema_arrow.names if name.lower() not in OWN_COLUMNS]
+            there = names if self.values else [name for name in fields if name in names]
+            at = 0
+            for batch in _batches(file, part, there) if there else _counted(part):
+                rows = batch.num_rows
+                content = {name: batch.column(name) for name in there}
+                for name, value in paths.items():
+                    content.setdefault(name, pa.repeat(pa.scalar(value, pa.string()), rows))
+                nothing = pa.nulls(rows, pa.string())
+                known = {"source": pa.repeat(part.stream, rows), "position": pa.array(np.arange(at, at + rows))}
+                known |= self._digests(content) if self.values and content else {}
+                yield _batch_of(rows, known, {name: content.get(name, nothing) for name in fields})
+                at += rows
+
+    def _digests(self, content: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        with SPENT.measured():
+            if self.as_messages:
+                return {"digest": row_message_digest(content)}
+            out = {"digest": of_columns(content)}
+            if any(has_times(column.type) for column in content.values()):
+                out["letter"] = of_columns({name: rendered(column) for name, column in content.items()})
+            return out
 
 
 def _counted(part: Part) -> Iterator[pa.RecordBatch]:
@@ -228,7 +418,7 @@ def _counted(part: Part) -> Iterator[pa.RecordBatch]:
 def _opened(part: Part) -> Any:
     try:
         # Pages carry a checksum: a bit that has changed is not taken for a value.
-        return pq.ParquetFile(part.name, page_checksum_verification=True)
+        return pq.ParquetFile(part.name, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:
         raise DataError.of(f"{part.name} cannot be read as Parquet", got=str(error).splitlines()[0]) from error
 
@@ -240,25 +430,70 @@ def _batches(file: Any, part: Part, columns: list[str]) -> Iterator[pa.RecordBat
         raise DataError.of(f"{part.name} cannot be read", got=str(error).splitlines()[0]) from error
 
 
-def read_json(part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The numbers of the lines that are not blank."""
-    return _numbered(part, first=0)
+@dataclass(frozen=True, slots=True)
+class ReadLines:
+    """Reads the lines of a source file: their numbers, and, where contents are compared, what is in them.
 
+    `schema` are the columns of the lanes, by whose types lines are read; `keyed`: the contract's key is a field `key`.
+    """
 
-def read_csv(part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The same, without the line of names."""
-    return _numbered(part, first=1)
+    kind: str
+    schema: pa.Schema
+    values: bool = True
+    as_messages: bool = False
+    keyed: bool = False
 
+    def __call__(self, part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The lines of a part, without a line of names, a batch at a time; blank ones are filtered."""
+        first, header, at = int(self.kind == "csv"), [], 0
+        for lines in _lines(part.name):
+            if first and not at and lines:
+                header = cells_of(lines[0].removeprefix(b"\xef\xbb\xbf")) or []
+            numbered = [(n, line) for n, line in enumerate(lines, at) if n >= first]
+            at += len(lines)
+            blank = [not line.strip(b" ") for _, line in numbered]
+            known = {
+                "source": pa.repeat(part.stream, len(numbered)),
+                "position": pa.array([n for n, _ in numbered], pa.int64()),
+                "filtered": pa.array(blank, pa.bool_()),
+            }
+            columns: dict[str, pa.Array] = {}
+            if self.values:
+                records = [None if skip else line for (_, line), skip in zip(numbered, blank, strict=True)]
+                with SPENT.measured():
+                    columns = self._add(known, records, header, path_values(part.stream or ""), fields)
+            yield _batch_of(len(numbered), known, columns)
 
-def _numbered(part: Part, first: int) -> Iterator[pa.RecordBatch]:
-    at = 0
-    for lines in _lines(part.name):
-        kept = [n for n, line in enumerate(lines, at) if n >= first and line.strip(b" ")]
-        at += len(lines)
-        known = position_columns(
-            len(kept), source=pa.repeat(part.stream, len(kept)), position=pa.array(kept, pa.int64())
-        )
-        yield pa.RecordBatch.from_arrays(known, schema=POSITIONS)
+    def _add(
+        self,
+        known: dict[str, pa.Array],
+        lines: list[bytes | None],
+        header: list[str],
+        paths: dict[str, str | None],
+        fields: Sequence[str],
+    ) -> dict[str, pa.Array]:
+        """Digests to what is known of lines; and the fields that are asked for."""
+        objects: list[Any] = []
+        if self.kind == "csv":
+            cells = [None if line is None else cells_of(line) for line in lines]
+            columns, unsure = typed_cells(cells, header, self.schema)
+            named: list[dict[str, Any] | None] = [dict.fromkeys(header)] * len(lines)
+        else:
+            named = objects = [None if line is None else object_of(line) for line in lines]
+            columns, unsure = typed(objects, self.schema)
+        for name, value in paths.items():
+            columns.setdefault(name, pa.repeat(pa.scalar(value, pa.string()), len(lines)))
+        whole = joined(of_bytes(pa.array(lines, pa.binary())))
+        if self.as_messages:
+            taken = {"value"} if self.keyed else {"key", "value"}
+            own = np.array([bool(one and not taken.isdisjoint(one)) for one in named], bool)
+            known["digest"] = masked(whole, own)
+        else:
+            known["letter"] = whole
+            known["digest"] = masked(of_columns(columns), unsure) if columns else pa.nulls(len(lines), pa.int64())
+        if self.as_messages and self.kind != "csv":
+            columns = {name: _column([(one or {}).get(name) for one in objects]) for name in fields}
+        return {name: columns.get(name, pa.nulls(len(lines), pa.string())) for name in fields}
 
 
 def _lines(path: str) -> Iterator[list[bytes]]:

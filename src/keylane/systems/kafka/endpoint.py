@@ -50,17 +50,17 @@ class KafkaEndpoint(Endpoint):
 
         return describe_topic(self.address, fields, self.options)
 
-    def as_source(self, target: Stream, contract: Contract | None) -> Stream:  # noqa: ARG002  a topic is all there is
+    def as_source(self, target: Stream, contract: Contract | None) -> Stream:
         """The topic up to where its lanes end now, with offsets for positions."""
         from keylane.systems.kafka.stream import source_topic
 
-        return source_topic(self.address, contract, self.options)
+        return source_topic(self.address, target, contract, self.options)
 
     def as_target(self, source: Endpoint, contract: Contract | None) -> Stream:
         """The topic, those of the contract's tiers, and that of the dead letters."""
         from keylane.systems.kafka.stream import target_topic
 
-        return target_topic(self.address, contract, self.options, from_messages=source.messages)
+        return target_topic(self.address, contract, self.options, source)
 
     def message_fields(self, fields: FieldSpec) -> TopicFields:
         """By the format of values that the options give."""

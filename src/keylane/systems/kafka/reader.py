@@ -40,6 +40,8 @@ SETTINGS: Final = {
 }
 #: Properties of writers, about which a reader warns.
 _OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size", "message.max.bytes")
+#: What librdkafka calls the kinds of time.
+_CREATED, _APPENDED = 1, 2
 #: The end of no record's headers.
 _NEVER: Final = [("", b"")]
 #: Records asked for at once. Few: the objects of a chunk are gone before the collector looks at them.
@@ -57,7 +59,8 @@ class RecordChunk:
     """Columns of consecutive records; those from `values` on only where requested.
 
     `sources` is the source header of each record, `writers` the index of its writer among the reader's,
-    `reasons` why it is a dead letter.
+    `reasons` why it is a dead letter. `stamps` are times that producers gave, and `own` are the headers of a record,
+    without those that its last route wrote.
     """
 
     offsets: list[int] = field(default_factory=list)
@@ -67,6 +70,8 @@ class RecordChunk:
     sources: list[bytes | None] = field(default_factory=list)
     writers: list[int] = field(default_factory=list)
     reasons: list[bytes | None] = field(default_factory=list)
+    stamps: list[int | None] = field(default_factory=list)
+    own: list[list[tuple[str, bytes]] | None] = field(default_factory=list)
     weight: int = 0
 
     def __len__(self) -> int:
@@ -81,17 +86,23 @@ class TopicReader:
     values: bool = False
     times: bool = False
     headers: bool = False
+    contents: bool = False
     writers: dict[Writer, int] = field(default_factory=dict)
     _consumer: Any = None
     _listener: Listener = field(default_factory=Listener)
     _tail: list[tuple[str, bytes]] = field(default_factory=list)
     _writer: int = -1
 
-    def __getstate__(self) -> tuple[KafkaAccess, bool, bool, bool]:
-        return self.access, self.values, self.times, self.headers
+    def __getstate__(self) -> tuple[KafkaAccess, bool, bool, bool, bool]:
+        return self.access, self.values, self.times, self.headers, self.contents
 
-    def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool]) -> None:
+    def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool, bool]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The kinds of time that are of the record: in a target not the one that the broker set when it came."""
+        return (_CREATED,) if self.headers else (_CREATED, _APPENDED)
 
     def chunks(self, topic: str, lane: int, start: int, end: int, *, dead: bool = False) -> Iterator[RecordChunk]:
         """The records of a partition from one offset up to another; of dead letters their reasons, too."""
@@ -169,19 +180,25 @@ class TopicReader:
             values = list(map(message.value, messages))
             chunk.weight += sum(len(value) for value in values if value is not None)
             chunk.values += values
-        if self.times:
-            chunk.times += [record.timestamp()[1] for record in messages]
+        if self.times or self.contents:
+            stamps = list(map(message.timestamp, messages))
+            chunk.times += [at for _, at in stamps]
+            chunk.stamps += [at if kind in self.kept else None for kind, at in stamps]
         if self.headers:
             self._add_headers(chunk, map(message.headers, messages))
+        elif self.contents:
+            chunk.own += map(message.headers, messages)
 
     def _add_headers(self, chunk: RecordChunk, several: Iterable[list[tuple[str, bytes]] | None]) -> None:
         """The fast path for records whose headers end as those of the previous record: nearly all."""
-        source, writer, number = chunk.sources.append, chunk.writers.append, self._writer
+        source, writer, number, own = chunk.sources.append, chunk.writers.append, self._writer, chunk.own.append
         for headers in several:
             if headers and headers[-2:] == self._tail and headers[-3:][0][0] == SOURCE:
                 source(headers[-3][1])
+                own(headers[:-3])
             else:
                 source(self._source_of(headers or []))
+                own(_own(headers or []))
                 number = self._writer
             writer(number)
 
@@ -200,6 +217,21 @@ class TopicReader:
 def level_of(access: KafkaAccess) -> str:
     """What a reader sees of transactions: committed ones, unless isolation.level is set."""
     return dict(access.properties).get("isolation.level", "read_committed")
+
+
+def _own(headers: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """The headers that a record had before its last route, and what somebody has put behind those of the route."""
+    names = [name for name, _ in headers]
+    if SOURCE not in names:
+        return headers
+    at = _last(names, SOURCE)
+    return headers[:at] + [one for one in headers[at + 1 :] if one[0] not in {CONTRACT, EPOCH, ATTEMPT}]
+
+
+def of_letter(headers: list[tuple[str, bytes]] | None) -> list[tuple[str, bytes]] | None:
+    """The headers of a dead letter's record: those that say why it is one come behind them."""
+    names = [name for name, _ in headers or []]
+    return headers[: _last(names, REASON)] if headers and REASON in names else headers
 
 
 def _last(names: list[str], name: str) -> int:

@@ -191,9 +191,7 @@ class RouteState:
 
     def taken(self) -> Iterator[TakenFile]:
         """The source files of the batches that are done and kept, oldest first."""
-        for done in documents(self.path, "done"):
-            file = document_file(self.path, "done", done["batch"])
-            yield from decoded(file, done, BatchDone.from_json).taken
+        yield from taken_files(self.path)
 
     def write_done(self, done: BatchDone) -> None:
         """Write the result of a batch, and remove what is not needed any more."""
@@ -312,6 +310,12 @@ def read_last(path: Path, head: RouteHead) -> BatchDone:
     if done is None:
         return BatchDone.before_all(head)
     return decoded(document_file(path, "done", number), done, BatchDone.from_json)
+
+
+def taken_files(path: Path) -> Iterator[TakenFile]:
+    """The source files of the batches that are done and kept, oldest first, without the lock."""
+    for done in documents(path, "done"):
+        yield from decoded(document_file(path, "done", done["batch"]), done, BatchDone.from_json).taken
 
 
 def last_planned(path: Path) -> int:

@@ -11,26 +11,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, TargetError, UsageError
+from keylane.history.digests import joined, of_bytes
+from keylane.history.verdict import Unproven
+from keylane.keys.arrow_bytes import nulls_of
 from keylane.records import NOT_OF_CONTRACT, Reason
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.headers import dead_topic, origin, texts_of, written_by
-from keylane.systems.kafka.reader import TopicReader, level_of
-from keylane.systems.kafka.state import last_planned, read_head, read_last
+from keylane.systems.kafka.reader import TopicReader, level_of, of_letter
+from keylane.systems.kafka.state import last_planned, read_head, read_last, taken_files
 from keylane.systems.kafka.values import fields_for
-from keylane.systems.streams import POSITIONS, Part, Stream, position_columns
+from keylane.systems.streams import LEFT_OUT, POSITIONS, Part, Stream, begins_of, position_columns
+from keylane.systems.texts import (
+    SPENT,
+    masked,
+    message_digest,
+    object_of,
+    of_headers,
+    rendered_digest,
+    row_message_digest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
-    from keylane.systems.endpoint import Address, StreamOptions
+    from keylane.systems.endpoint import Address, Endpoint, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster, OffsetRange
     from keylane.systems.kafka.reader import RecordChunk
@@ -39,11 +52,13 @@ if TYPE_CHECKING:
 
 #: Offsets of one part: enough that a worker's connection pays, few enough for a large partition to have several.
 OFFSETS: Final = 1_000_000
+#: What the serializers of a schema registry put before a value.
+_HEADER: Final = 5
 #: More than any offset: no record of such a source is compared.
 NOTHING: Final = 1 << 62
 
 
-def source_topic(address: Address, contract: Contract | None, options: StreamOptions) -> Stream:
+def source_topic(address: Address, target: Stream, contract: Contract | None, options: StreamOptions) -> Stream:
     """The topic that records were taken from."""
     access = kafka_access(address.authority, options.properties)
     with open_cluster(access) as cluster:
@@ -59,14 +74,21 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
         remarks.append(f"{gone} lane(s) of the source no longer start at offset 0: earlier records were not compared")
     parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), ranges[lane]))
     fields = fields_for(FieldSpec.of(contract), options)
-    read = ReadSource(_reader(access, fields), fields)
+    read = ReadSource(_reader(access, fields, options), fields, dead_values=target.dead_values)
     return Stream(
-        str(address), parts, read, begins={name: at for name, at in begins.items() if at}, remarks=tuple(remarks)
+        str(address),
+        parts,
+        read,
+        begins={name: at for name, at in begins.items() if at},
+        remarks=tuple(remarks),
+        keys=True,
+        values="" if options.values else LEFT_OUT,
     )
 
 
-def target_topic(address: Address, contract: Contract | None, options: StreamOptions, *, from_messages: bool) -> Stream:
+def target_topic(address: Address, contract: Contract | None, options: StreamOptions, source: Endpoint) -> Stream:
     """The topic that records were put in, with the tiers of the contract and the dead letters."""
+    from_messages = source.messages
     access = kafka_access(address.authority, options.properties)
     begun = _begun(address, options)
     streams = _streams(address.name, contract)
@@ -84,15 +106,26 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
         for part in _cut(Part(topic, streams[topic], lane), one)
     ]
     parts += [part for lane, one in enumerate(dead[1]) for part in _cut(Part(dead[0], lane=lane, dead=True), one)]
+    columns = None if from_messages else source.columns(begun[0].kind or None if begun else None)
+    read = ReadTarget(
+        replace(_reader(access, fields, options), headers=True), fields, columns, from_messages=from_messages
+    )
+    open_lanes = [remark for topic, lanes in [*ranges.items(), dead] for remark in _open(topic, lanes)]
     stream = Stream(
         str(address),
         tuple(parts),
-        ReadTarget(replace(_reader(access, fields), headers=True), fields),
+        read,
         lanes={streams[topic]: len(lanes) for topic, lanes in ranges.items()},
         excused=_excused(fields, from_messages=from_messages),
-        remarks=tuple(remark for topic, lanes in [*ranges.items(), dead] for remark in _seen(topic, lanes)),
+        remarks=tuple(remark for topic, lanes in [*ranges.items(), dead] for remark in _gone(topic, lanes)),
+        unproven=tuple(Unproven("duplicated", None, why, "verify again when it has ended") for why in open_lanes),
+        keys=True,
+        epochs=True,
+        bases={} if from_messages else None,
+        as_messages=True,
+        values="" if options.values else LEFT_OUT,
     )
-    return stream if begun is None else _as_begun(stream, *begun, streams)
+    return stream if begun is None else _as_begun(stream, Path(options.state or ""), *begun, streams)
 
 
 def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
@@ -141,8 +174,7 @@ def _cut(part: Part, span: OffsetRange) -> Iterator[Part]:
         yield replace(part, start=start, end=min(start + OFFSETS, span.end))
 
 
-def _seen(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
-    yield from _open(topic, lanes)
+def _gone(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
     if gone := sum(one.start > 0 for one in lanes):
         yield f"{gone} lane(s) of {topic} no longer start at offset 0: earlier records count as lost"
 
@@ -173,8 +205,10 @@ def _refuse_unfinished(state: Path, last: BatchDone) -> None:
         )
 
 
-def _as_begun(stream: Stream, head: RouteHead, last: BatchDone, streams: Mapping[str, str]) -> Stream:
-    """The stream with the state of its route: lane counts when it started, contract, and its counts."""
+def _as_begun(stream: Stream, state: Path, head: RouteHead, last: BatchDone, streams: Mapping[str, str]) -> Stream:
+    """The stream with the state of its route: lane counts when it started, contract, its counts, the files it took."""
+    taken = tuple(taken_files(state))
+    whole = bool(taken) and len(taken) == last.taken_files
     begun = {streams[topic]: lanes for topic, lanes in head.topics.items() if topic in streams}
     return replace(
         stream,
@@ -185,35 +219,46 @@ def _as_begun(stream: Stream, head: RouteHead, last: BatchDone, streams: Mapping
         kind=head.kind or None,
         every_name=head.pattern == "*",
         claimed=last.total,
+        source_id=head.source_id,
+        order=tuple(one.name for one in taken) if whole else None,
+        taken=frozenset(one.name for one in taken) if whole else None,
+        bases=begins_of(taken, head.kind) if whole else stream.bases,
     )
 
 
-def _reader(access: KafkaAccess, fields: TopicFields) -> TopicReader:
-    return TopicReader(access, values=bool(fields.spec.of_value), times=fields.spec.of_time)
+def _reader(access: KafkaAccess, fields: TopicFields, options: StreamOptions) -> TopicReader:
+    values = bool(fields.spec.of_value) or options.values
+    return TopicReader(access, values=values, times=fields.spec.of_time, contents=options.values)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """Reads a part of a source topic."""
+    """Reads a part of a source topic; `dead_values`: dead letters of its records are their values."""
 
     reader: TopicReader
     fields: TopicFields
+    dead_values: bool = False
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The records of a part, a batch at a time."""
         for chunk in _chunks(self.reader, part):
-            known = position_columns(
-                len(chunk), source=pa.repeat(part.stream, len(chunk)), position=pa.array(chunk.offsets, pa.int64())
-            )
-            yield _with_fields(known, self.fields, chunk)
+            given = {"source": pa.repeat(part.stream, len(chunk)), "position": pa.array(chunk.offsets, pa.int64())}
+            columns = _ChunkColumns(chunk, self.reader)
+            if self.reader.contents:
+                with SPENT.measured():
+                    given |= {"digest": columns.digest(chunk.own), "stamp": pa.array(chunk.stamps, pa.int64())}
+                    given |= {"letter": joined(of_bytes(columns.values))} if self.dead_values else {}
+            yield columns.batch(given, self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTarget:
-    """Reads a part of a target topic, or of its dead letters."""
+    """Reads a part of a target topic, or of its dead letters. `columns` are those of a source of rows."""
 
     reader: TopicReader
     fields: TopicFields
+    columns: pa.Schema | None = None
+    from_messages: bool = True
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The records of a part, a batch at a time."""
@@ -221,25 +266,69 @@ class ReadTarget:
             source, position = origin(chunk.sources)
             given = {"source": source, "position": position, "offset": pa.array(chunk.offsets, pa.int64())}
             given |= written_by(chunk.writers, self.reader.writers)
+            given["dead"] = pa.repeat(part.dead, len(chunk))
             if part.dead:
                 given |= {"reason": texts_of(chunk.reasons)}
+                given |= {"confirmed": _unreadable(self.fields, chunk.values)} if self.reader.values else {}
             else:
                 given |= {"stream": pa.repeat(part.stream, len(chunk)), "lane": pa.repeat(part.lane, len(chunk))}
-            known = position_columns(len(chunk), dead=pa.repeat(part.dead, len(chunk)), **given)
-            yield _with_fields(known, self.fields, chunk)
+            columns = _ChunkColumns(chunk, self.reader)
+            if self.reader.contents:
+                with SPENT.measured():
+                    given |= self._contents(chunk, columns, dead=part.dead)
+            yield columns.batch(given, self.fields)
+
+    def _contents(self, chunk: RecordChunk, columns: _ChunkColumns, *, dead: bool) -> dict[str, pa.Array]:
+        headers = list(map(of_letter, chunk.own)) if dead else chunk.own
+        if self.from_messages:
+            return {"digest": columns.digest(headers), "stamp": pa.array(chunk.stamps, pa.int64())}
+        digest = self._of_rows(columns)
+        # A row has no headers: a record that has some is not what the route made of it.
+        strange = pa.array([bool(one) for one in headers], pa.bool_())
+        return {"digest": pc.if_else(strange, joined(digest, of_headers(headers)), digest)}
+
+    def _of_rows(self, columns: _ChunkColumns) -> pa.Array:
+        if self.columns is None:
+            # The line itself. Only a field `value` can be null, and which lines have one is not known here.
+            return masked(joined(of_bytes(columns.values)), nulls_of(columns.values))
+        own = {
+            name: one for name, one in (("key", columns.keys), ("value", columns.values)) if name in self.columns.names
+        }
+        if "value" in own:
+            return row_message_digest(own)
+        made = rendered_digest(columns.values, self.columns)
+        return masked(joined(*([of_bytes(own["key"])] if own else []), made), nulls_of(made))
+
+
+def _unreadable(fields: TopicFields, values: list[bytes | None]) -> pa.Array | None:
+    """Whether values that have to be JSON are surely not: true, or null."""
+    if not fields.spec.of_value or fields.form != "json":
+        return None
+    bodies = [value[_HEADER:] if value and len(value) > _HEADER and value[0] == 0 else value for value in values]
+    return pa.array([True if one is not None and object_of(one) is None else None for one in bodies], pa.bool_())
+
+
+class _ChunkColumns:
+    """The columns of a chunk that several look at."""
+
+    def __init__(self, chunk: RecordChunk, reader: TopicReader) -> None:
+        self.chunk = chunk
+        self.keys = pa.array(chunk.keys, pa.binary())
+        self.values: Any = pa.array(chunk.values, pa.binary()) if reader.values else None
+
+    def digest(self, headers: Sequence[list[tuple[str, bytes]] | None]) -> pa.Array:
+        """Of messages as they are."""
+        return message_digest(self.keys, self.values, headers)
+
+    def batch(self, given: dict[str, pa.Array], fields: TopicFields) -> pa.RecordBatch:
+        """Positions, the key's bytes among them, and the fields behind them."""
+        known = position_columns(len(self.chunk), key=self.keys, **given)
+        times = pa.array(self.chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
+        columns = fields.marked(self.keys, self.values, times)
+        return pa.RecordBatch.from_arrays([*known, *columns.values()], names=[*POSITIONS.names, *columns])
 
 
 def _chunks(reader: TopicReader, part: Part) -> Iterator[RecordChunk]:
     assert part.lane is not None
     assert part.end is not None
     return reader.chunks(part.name, part.lane, part.start, part.end, dead=part.dead)
-
-
-def _with_fields(known: list[pa.Array], fields: TopicFields, chunk: RecordChunk) -> pa.RecordBatch:
-    """Positions, the key's bytes among them, and the fields behind them."""
-    keys = pa.array(chunk.keys, pa.binary())
-    known[POSITIONS.get_field_index("key")] = keys
-    values = pa.array(chunk.values, pa.binary()) if fields.spec.of_value else None
-    times = pa.array(chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
-    columns = fields.marked(keys, values, times)
-    return pa.RecordBatch.from_arrays([*known, *columns.values()], names=[*POSITIONS.names, *columns])

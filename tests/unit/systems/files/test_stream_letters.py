@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.hostile_values import JSON_VALUES
 
-from keylane.systems.files.stream import read_target
+from keylane.systems.files.stream import ReadLanes
 from keylane.systems.streams import Part
 
 if TYPE_CHECKING:
@@ -28,6 +28,6 @@ def test_no_letter_stops_the_reading_of_the_others(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "part.dead")
-    (batch,) = read_target(Part(str(tmp_path / "part.dead"), end=rows, dead=True), ["k"])
+    (batch,) = ReadLanes()(Part(str(tmp_path / "part.dead"), end=rows, dead=True), ["k"])
     assert batch.num_rows == rows
     assert batch.column("k").to_pylist()[-2:] == ["good", None]

@@ -520,7 +520,7 @@ def _lanes_of_dead(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBat
     malformed = pc.equal(reason, Reason.MALFORMED_RECORD).fill_null(False)
     confirmed = pc.and_(malformed, known.column("confirmed").fill_null(False))
     nowhere = pc.if_else(confirmed, pa.scalar(-1, pa.int32()), pa.scalar(None, pa.int32()))
-    if not _has_key(router, known, fields):
+    if not _has_key(plan, router, known, fields):
         return {"expected_lane": nowhere}
     try:
         decided = decide(router, fields, keys=_sent_keys(router, known, fields))
@@ -540,10 +540,11 @@ def _lanes_of_dead(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBat
     }
 
 
-def _has_key(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> bool:
+def _has_key(plan: VerifyPlan, router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) -> bool:
     spec = router.contract.spec.key
     needed = {*spec.fields, *([spec.window.field] if spec.window else [])}
-    return needed <= set(fields.schema.names) or (spec.window is None and known.column("key").null_count < len(known))
+    as_bytes = plan.target_keys or known.column("key").null_count < len(known)
+    return needed <= set(fields.schema.names) or (spec.window is None and as_bytes)
 
 
 def _by_another(carried: pa.Array, whole: str) -> pa.Array:

@@ -23,8 +23,9 @@ CONTRACT: Final = "keylane.contract"
 EPOCH: Final = "keylane.epoch"
 #: Of every record of a batch that is written again, at least once; after the others.
 ATTEMPT: Final = "keylane.attempt"
-#: Of a dead letter: why it is one.
-REASON: Final = "__keylane.errors.reason"
+#: Of a dead letter: how the names of all that it gets begin, and why it is one.
+DEAD_PREFIX: Final = "__keylane.errors."
+REASON: Final = f"{DEAD_PREFIX}reason"
 
 
 def dead_topic(target: str) -> str:

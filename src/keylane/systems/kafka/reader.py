@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, DataError, MissingExtraError
 from keylane.systems.kafka.cluster import Listener, explained, is_permanent
-from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, REASON, SOURCE
+from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, DEAD_PREFIX, EPOCH, REASON, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,6 +40,10 @@ SETTINGS: Final = {
 }
 #: Properties of writers, about which a reader warns.
 _OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size", "message.max.bytes")
+#: Headers of a dead letter: the time of its record, and what is there of parts that it has not.
+TIME: Final = f"{DEAD_PREFIX}timestamp"
+_LEFT_OUT: Final = frozenset(f"{DEAD_PREFIX}{name}" for name in ("value.size", "headers.count", "key.size"))
+_MOST_DIGITS: Final = 19
 #: What librdkafka calls the kinds of time.
 _CREATED, _APPENDED = 1, 2
 #: The end of no record's headers.
@@ -60,7 +64,7 @@ class RecordChunk:
 
     `sources` is the source header of each record, `writers` the index of its writer among the reader's,
     `reasons` why it is a dead letter. `stamps` are times that producers gave, and `own` are the headers of a record,
-    without those that its last route wrote.
+    without those that its last route wrote. `cut` are dead letters of which something was left out.
     """
 
     offsets: list[int] = field(default_factory=list)
@@ -72,6 +76,7 @@ class RecordChunk:
     reasons: list[bytes | None] = field(default_factory=list)
     stamps: list[int | None] = field(default_factory=list)
     own: list[list[tuple[str, bytes]] | None] = field(default_factory=list)
+    cut: list[bool] = field(default_factory=list)
     weight: int = 0
 
     def __len__(self) -> int:
@@ -112,7 +117,7 @@ class TopicReader:
         for messages in self._turns(consumer, f"{topic}/{lane}", start, end):
             self._add(chunk, messages)
             if dead:
-                chunk.reasons += [dict(message.headers() or []).get(REASON) for message in messages]
+                self._add_letters(chunk, [dict(message.headers() or []) for message in messages])
             if len(chunk) >= ROWS or chunk.weight >= BYTES:
                 yield chunk
                 chunk = RecordChunk()
@@ -189,6 +194,16 @@ class TopicReader:
         elif self.contents:
             chunk.own += map(message.headers, messages)
 
+    def _add_letters(self, chunk: RecordChunk, letters: list[dict[str, bytes]]) -> None:
+        """Why each is a dead letter; the time of its record, which its own topic may not take; and what was left out."""
+        chunk.reasons += [letter.get(REASON) for letter in letters]
+        chunk.cut += [not _LEFT_OUT.isdisjoint(letter) for letter in letters]
+        if self.contents:
+            own = chunk.stamps[-len(letters) :]
+            chunk.stamps[-len(letters) :] = [
+                _number(letter[TIME]) if TIME in letter else at for letter, at in zip(letters, own, strict=True)
+            ]
+
     def _add_headers(self, chunk: RecordChunk, several: Iterable[list[tuple[str, bytes]] | None]) -> None:
         """The fast path for records whose headers end as those of the previous record: nearly all."""
         source, writer, number, own = chunk.sources.append, chunk.writers.append, self._writer, chunk.own.append
@@ -226,6 +241,10 @@ def _own(headers: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         return headers
     at = _last(names, SOURCE)
     return headers[:at] + [one for one in headers[at + 1 :] if one[0] not in {CONTRACT, EPOCH, ATTEMPT}]
+
+
+def _number(text: bytes | None) -> int | None:
+    return int(text) if text and text.removeprefix(b"-").isdigit() and len(text) < _MOST_DIGITS else None
 
 
 def of_letter(headers: list[tuple[str, bytes]] | None) -> list[tuple[str, bytes]] | None:

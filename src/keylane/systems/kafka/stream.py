@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -280,9 +281,11 @@ class ReadTarget:
 
     def _contents(self, chunk: RecordChunk, columns: _ChunkColumns, *, dead: bool) -> dict[str, pa.Array]:
         headers = list(map(of_letter, chunk.own)) if dead else chunk.own
+        digest = columns.digest(headers) if self.from_messages else self._of_rows(columns)
+        if dead:
+            digest = masked(digest, np.array(chunk.cut, bool))
         if self.from_messages:
-            return {"digest": columns.digest(headers), "stamp": pa.array(chunk.stamps, pa.int64())}
-        digest = self._of_rows(columns)
+            return {"digest": digest, "stamp": pa.array(chunk.stamps, pa.int64())}
         # A row has no headers: a record that has some is not what the route made of it.
         strange = pa.array([bool(one) for one in headers], pa.bool_())
         return {"digest": pc.if_else(strange, joined(digest, of_headers(headers)), digest)}

@@ -42,7 +42,7 @@ SETTINGS: Final = {
 _OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms", "batch.size", "message.max.bytes")
 #: Headers of a dead letter: the time of its record, and what is there of parts that it has not.
 TIME: Final = f"{DEAD_PREFIX}timestamp"
-_LEFT_OUT: Final = frozenset(f"{DEAD_PREFIX}{name}" for name in ("value.size", "headers.count", "key.size"))
+_LEFT_OUT: Final = frozenset(f"{DEAD_PREFIX}{name}" for name in ("value.bytes", "headers.count", "key.bytes"))
 _MOST_DIGITS: Final = 19
 #: What librdkafka calls the kinds of time.
 _CREATED, _APPENDED = 1, 2
@@ -195,7 +195,7 @@ class TopicReader:
             chunk.own += map(message.headers, messages)
 
     def _add_letters(self, chunk: RecordChunk, letters: list[dict[str, bytes]]) -> None:
-        """Why each is a dead letter; the time of its record, which its own topic may not take; and what was left out."""
+        """Why each is a dead letter; the time of its record, which its topic may not take; and what was left out."""
         chunk.reasons += [letter.get(REASON) for letter in letters]
         chunk.cut += [not _LEFT_OUT.isdisjoint(letter) for letter in letters]
         if self.contents:

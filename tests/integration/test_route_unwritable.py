@@ -75,7 +75,9 @@ class Limited:
         topics = StreamOptions(state=str(self.folder / "state"))
         ends = self.address(self.source), self.address(self.target)
         found = verify(*ends, given or contract(self.target), topics=topics)
-        assert found.ok, (found.verdict.violations, found.miscounted)
+        assert not found.broken, (found.verdict.violations, found.miscounted)
+        # What a topic takes is not in the contract, and of a letter that was cut the rest cannot be compared.
+        assert {one.rule for one in found.unproven} <= {"misrouted", "changed"}
 
 
 @pytest.fixture

@@ -232,7 +232,7 @@ class Endpoint:
         return None
 
     def has_cells(self, kind: str | None = None) -> bool:
-        """Whether records are cells of text, where null is the same as nothing written."""
+        """Whether records are lines of CSV."""
         return False
 
     def message_fields(self, fields: FieldSpec) -> MessageFields:

@@ -120,7 +120,7 @@ class Stream:
     which sources begin for rules that place by position, 0 where one is missing, None where they are not known.
     `as_messages` is whether it holds records as messages, otherwise `schema` are their columns; `dead_values` is
     whether dead letters are only the values of messages. `source_id` is what the source's system knew it by when it was
-    routed; nothing where that is not known.
+    routed; nothing where that is not known. `csv_null` are the texts of a cell of CSV that stood for null.
     """
 
     address: str
@@ -147,6 +147,7 @@ class Stream:
     as_messages: bool = False
     dead_values: bool = False
     source_id: str = ""
+    csv_null: tuple[str, ...] = ()
     schema: pa.Schema | None = None
     values: str = "this system does not give the contents of its records"
 

@@ -127,15 +127,22 @@ def cells_of(line: bytes) -> list[str] | None:
         return None
 
 
-def typed_cells(lines: Sequence[Sequence[str] | None], header: Sequence[str], schema: pa.Schema) -> Typed:
-    """The columns of a schema out of the cells of lines. A cell without text counts as null."""
-    unsure = np.array([cells is None or len(cells) != len(header) for cells in lines], bool)
+def typed_cells(
+    lines: Sequence[bytes | None], header: Sequence[str], schema: pa.Schema, nulls: Sequence[str] = ()
+) -> Typed:
+    """The columns of a schema out of lines of CSV; `nulls` are the texts of a cell without quotes that are null."""
+    cells = [None if line is None else cells_of(line) for line in lines]
+    unsure = np.array([one is None or len(one) != len(header) for one in cells], bool)
+    for row, line in enumerate(lines):
+        # Which of its cells had quotes is not known any more.
+        unsure[row] |= bool(nulls and line and b'"' in line and not set(nulls).isdisjoint(cells[row] or ()))
     columns = {}
     for at, name in enumerate(header):
-        own = [None if bad or not cells else cells[at] or None for cells, bad in zip(lines, unsure, strict=True)]
         place = schema.get_field_index(name)
         kind = schema.field(place).type if place >= 0 else pa.string()
-        columns[name] = _slow(own, kind, unsure, _of_cell)
+        nothing = {*nulls, *(() if pa.types.is_string(kind) else ("",))}
+        own = [None if bad or not one else one[at] for one, bad in zip(cells, unsure, strict=True)]
+        columns[name] = _slow([None if text in nothing else text for text in own], kind, unsure, _of_cell)
     return columns, unsure
 
 

@@ -111,6 +111,7 @@ def target_stream(path: Path, how: ReadLanes | None = None) -> Stream:
         ends=last.next if last else {name: [0] * lanes for name, lanes in head.streams.items()},
         bases=None if order is None else begins_of([f for one in manifests for f in one.taken], head.kind),
         source_id=head.source_id,
+        csv_null=tuple(head.csv_null),
         unproven=() if order is not None else (Unproven("reordered", None, late),),
     )
 
@@ -131,7 +132,8 @@ def source_stream(path: Path, target: Stream, contract: Contract | None = None, 
         read = ReadParquet(values=values, as_messages=target.as_messages)
         return Stream(str(path), parts, read, kind=kind, values=why)
     keyed = contract is not None and contract.spec.key.fields == ("key",)
-    lines = ReadLines(kind, target.schema or pa.schema([]), values=values, as_messages=target.as_messages, keyed=keyed)
+    schema, nulls = target.schema or pa.schema([]), target.csv_null
+    lines = ReadLines(kind, schema, values=values, as_messages=target.as_messages, keyed=keyed, nulls=nulls)
     parts = tuple(Part(str(file), name_in(path, str(file))) for file in files)
     return Stream(str(path), parts, lines, kind=kind, values=why)
 
@@ -198,8 +200,8 @@ def _refuse_unmoved(path: Path, manifests: Sequence[Manifest]) -> None:
 class ReadLanes:
     """Reads a file of a lane, or of dead letters, with the fields that it has.
 
-    `columns` are those of the source, where its records have types; `cells`: its records are cells of text, where null
-    is the same as nothing written; `messages`: they came as messages. `lanes` are the columns of the lanes.
+    `columns` are those of the source, where its records have types; `cells`: its records are lines of CSV;
+    `messages`: they came as messages. `lanes` are the columns of the lanes.
     """
 
     columns: pa.Schema | None = None
@@ -239,12 +241,7 @@ class ReadLanes:
         content = {name: batch.column(name) for name in batch.schema.names if name not in OWN_COLUMNS}
         given = {name: content[name] for name in fields if name in content}
         with SPENT.measured():
-            return {"digest": self._digest(content)} if self.values and not self.messages else {}, given
-
-    def _digest(self, content: dict[str, pa.Array]) -> pa.Array | None:
-        if self.cells:
-            content = {name: _written(column) for name, column in content.items()}
-        return of_columns(content) if content else None
+            return {"digest": of_columns(content)} if self.values and content and not self.messages else {}, given
 
     def _letters(self, batch: pa.RecordBatch, fields: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
         known = {name: batch.column(name) for name in LETTER if name != ORIGINAL and name in batch.schema.names}
@@ -268,11 +265,6 @@ class ReadLanes:
             return pa.array([True if _is_no_line(line or b"") else None for line in lines], pa.bool_())
         schema = self.lanes or pa.schema([])
         return pa.array([True if is_no_record(line, schema) else None for line in lines], pa.bool_())
-
-
-def _written(column: pa.Array) -> pa.Array:
-    """Text with null where nothing is written."""
-    return pc.if_else(pc.equal(column, ""), None, column) if pa.types.is_string(column.type) else column
 
 
 def _is_no_line(line: bytes) -> bool:
@@ -434,7 +426,8 @@ def _batches(file: Any, part: Part, columns: list[str]) -> Iterator[pa.RecordBat
 class ReadLines:
     """Reads the lines of a source file: their numbers, and, where contents are compared, what is in them.
 
-    `schema` are the columns of the lanes, by whose types lines are read; `keyed`: the contract's key is a field `key`.
+    `schema` are the columns of the lanes, by whose types lines are read; `keyed`: the contract's key is a field `key`;
+    `nulls` are the texts of a cell that stand for null.
     """
 
     kind: str
@@ -442,6 +435,7 @@ class ReadLines:
     values: bool = True
     as_messages: bool = False
     keyed: bool = False
+    nulls: tuple[str, ...] = ()
 
     def __call__(self, part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The lines of a part, without a line of names, a batch at a time; blank ones are filtered."""
@@ -475,8 +469,7 @@ class ReadLines:
         """Digests to what is known of lines; and the fields that are asked for."""
         objects: list[Any] = []
         if self.kind == "csv":
-            cells = [None if line is None else cells_of(line) for line in lines]
-            columns, unsure = typed_cells(cells, header, self.schema)
+            columns, unsure = typed_cells(lines, header, self.schema, self.nulls)
             named: list[dict[str, Any] | None] = [dict.fromkeys(header)] * len(lines)
         else:
             named = objects = [None if line is None else object_of(line) for line in lines]

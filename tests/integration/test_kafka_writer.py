@@ -247,6 +247,28 @@ def test_a_batch_that_has_changed_is_refused(
     assert values(broker, divided(0)) == {0: [1, 2]}
 
 
+def test_a_batch_of_other_offsets_is_refused(
+    broker: Cluster, divided: Callable[..., Division], written: Callable[..., Said]
+) -> None:
+    """As many records, under the same number, and other ones: an older state has made another batch of it."""
+    written(replace(divided(0), digest="a"), rows([0], [1]))
+    with pytest.raises(Exception, match=f"{WRITE_ERROR}{PERMANENT}.*committed with other records"):
+        written(replace(divided(0), digest="b"), rows([0], [2]))
+    assert written(replace(divided(0), digest="a"), rows([0], [1])) == [(0, 1, 1)]
+    assert values(broker, divided(0)) == {0: [1]}
+
+
+def test_a_number_that_is_beyond_the_batch_is_reported(
+    spark: SparkSession, divided: Callable[..., Division], written: Callable[..., Said]
+) -> None:
+    """For the driver, which knows whether its own state is too old; a zombie reports it to nobody."""
+    for batch in range(3):
+        written(divided(batch), rows([0], [batch]))
+    for batch, beyond in ((0, 3), (1, 3), (2, 0)):
+        found = write(spark.createDataFrame(rows([0], [batch])).coalesce(1), divided(batch))
+        assert (found[0].repeated, found[0].beyond) == (1, beyond)
+
+
 def test_a_writer_without_records_opens_nothing(
     broker: Cluster, divided: Callable[..., Division], written: Callable[..., Said]
 ) -> None:

@@ -43,9 +43,12 @@ class Route:
 
     def route(self, state: str | None = "state", **said: Any) -> Routed:
         path = None if state is None else str(self.folder / state)
-        kafka = KafkaOptions(**{"state": path, **self.said, **said})
-        addresses = [f"kafka://{self.broker.bootstrap}/{name}" for name in (self.source, self.target)]
-        return run(contract(self.target), *addresses, options=Options(kafka=kafka), spark=self.spark)
+        options = Options(kafka=KafkaOptions(state=path, **self.said, **said))
+        at = self.at(self.source), self.at(self.target)
+        return run(contract(self.target), at[0], at[1], options=options, spark=self.spark)
+
+    def at(self, name: str) -> str:
+        return f"kafka://{self.broker.bootstrap}/{name}"
 
     def batches(self, count: int, state: str = "state") -> None:
         for _ in range(count):
@@ -63,8 +66,7 @@ class Route:
         return len(read_committed(self.broker, self.target))
 
     def ok(self) -> bool:
-        addresses = [f"kafka://{self.broker.bootstrap}/{name}" for name in (self.source, self.target)]
-        found = verify(*addresses, contract(self.target))
+        found = verify(self.at(self.source), self.at(self.target), contract(self.target))
         return not found.verdict.violations
 
     def refused(self, words: str = "older", **said: Any) -> None:

@@ -145,6 +145,7 @@ def _missing(theirs: SparkSession, own: SparkSession) -> Iterator[str]:
 # Errors of Spark, Java and the disk, translated: what failed, the root cause, and what to do.
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_BROKEN: Final = (errno.EIO, errno.EROFS)
 _FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file://)?(.+?)\. +SQLSTATE")
 _FIX: Final = "replace it with a readable file of the same name: the route continues from there"
@@ -156,11 +157,9 @@ def translated(error: Exception, batch: int | None = None, work: str = ROUTE) ->
         return error
     text = str(error)
     what = work if batch is None else f"batch {batch}"
-    if (isinstance(error, OSError) and error.errno in _FULL) or any(words in text for words in _FULL_WORDS):
-        hint = "free some space and run again" + (
-            ": it continues after the last committed batch" if work == ROUTE else ""
-        )
-        return TargetError.of(f"disk full: {what} was not committed; the target is unchanged", hint=hint)
+    disk = _disk_error(error, text, what, work)
+    if disk is not None:
+        return disk
     unread = _UNREAD.search(text)
     if unread is not None:
         return DataError.of(f"{unread[1]} cannot be read", got=cause(text), hint=_FIX if work == ROUTE else "")
@@ -169,6 +168,17 @@ def translated(error: Exception, batch: int | None = None, work: str = ROUTE) ->
     if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
         return SparkError.of(f"Spark failed in {what}, which was not committed", got=cause(text), hint=_hint(text))
     return error
+
+
+def _disk_error(error: Exception, text: str, what: str, work: str) -> TargetError | None:
+    code = error.errno if isinstance(error, OSError) else None
+    if code in _FULL or any(words in text for words in _FULL_WORDS):
+        more = ": it continues after the last committed batch" if work == ROUTE else ""
+        hint = f"free some space and run again{more}"
+        return TargetError.of(f"disk full: {what} was not committed; the target is unchanged", hint=hint)
+    if code in _BROKEN:
+        return TargetError.of(f"the disk failed: {what} was not committed", got=text, hint="look at it, and run again")
+    return None
 
 
 def _hint(text: str) -> str:

@@ -6,7 +6,12 @@ leaves it.
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
+import shutil
+import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,7 +20,17 @@ import pytest
 
 from keylane.errors import TargetError
 from keylane.systems.folders import folder
-from keylane.systems.folders.folder import Counts, Head, Manifest, Placed, Target, dead_file, lane_file, open_target
+from keylane.systems.folders.folder import (
+    Counts,
+    Head,
+    Manifest,
+    Placed,
+    Target,
+    check_agrees,
+    dead_file,
+    lane_file,
+    open_target,
+)
 from keylane.testing.folders import files_of
 
 if TYPE_CHECKING:
@@ -131,6 +146,88 @@ def test_a_file_of_the_last_batch_that_is_gone_is_not_passed_over(tmp_path: Path
     (tmp_path / "out" / lane_file("orders", 0, 1)).unlink()
     with open_target(tmp_path / "out", HEAD) as target, pytest.raises(TargetError, match="last batch"):
         target.recover()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("call", range(1, 9))
+def test_a_disk_that_fails_at_any_fsync_leaves_all_of_a_batch_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, call: int
+) -> None:
+    """Every call of fsync in a commit fails once; when the disk is well again, the batch is there once."""
+    with open_target(tmp_path / "out", HEAD) as target:
+        target.commit(stage(target, 0))
+        manifest, calls = stage(target, 1), [0]
+
+        def failing(_handle: int) -> None:
+            calls[0] += 1
+            if calls[0] == call:
+                raise OSError(code, os.strerror(code))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", failing)
+            with pytest.raises(OSError, match=os.strerror(code)):
+                target.commit(manifest)
+    with open_target(tmp_path / "out", HEAD) as target:
+        last = target.recover()
+        assert last is not None
+        if last.batch == 0:
+            target.commit(stage(target, 1))
+    values = sorted(value for values in found(tmp_path / "out").values() for value in values)
+    assert values == [0, 1, 2, 10, 11, 12]
+
+
+def test_a_disk_that_is_full_at_the_manifest_recovers_when_there_is_space(tmp_path: Path) -> None:
+    """A real limit, in a process of its own: the manifest is larger than any file may be."""
+
+    def work(target: Target) -> None:
+        manifest = replace(stage(target, 0), schema="x" * 200_000)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        try:
+            target.commit(manifest)
+        except OSError as error:
+            os._exit(9 if error.errno == errno.EFBIG else 1)
+
+    in_a_process_that_dies(tmp_path / "out", work)
+    with open_target(tmp_path / "out", HEAD) as target:
+        assert target.recover() is None
+        target.commit(stage(target, 0))
+    assert len(found(tmp_path / "out")) == 3
+
+
+def test_a_name_that_no_folder_can_have_is_refused_before_the_manifest(tmp_path: Path) -> None:
+    """The manifest was there first, and every later start failed to make the folder."""
+    with open_target(tmp_path / "out", HEAD) as target:
+        manifest = stage(target, 0)
+        long = replace(manifest.placed[0], final=lane_file("s" * 249, 0, 0))
+        with pytest.raises(OSError, match="too long"):
+            target.commit(replace(manifest, placed=(long, *manifest.placed[1:])))
+        assert target.recover() is None
+    with pytest.raises(TargetError, match=r"too long for a folder.*248"):
+        check_agrees(tmp_path / "new", replace(HEAD, streams={"s" * 249: 1}))
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_lanes_that_are_newer_than_the_manifests_are_refused(tmp_path: Path, kept: int) -> None:
+    """Offsets began again at the number of the older manifest, or at 0."""
+    with open_target(tmp_path / "out", HEAD) as target:
+        for batch in range(3):
+            target.commit(stage(target, batch))
+        for batch in range(kept, 3):
+            (target.journal.own / "batches" / f"{batch:010d}.json").unlink()
+        with pytest.raises(TargetError, match=f"after batch {kept - 1}, .*older than the lanes"):
+            target.recover()
+
+
+def test_a_file_that_a_power_failure_left_in_both_folders_is_moved(tmp_path: Path) -> None:
+    in_a_process_that_dies(tmp_path / "out", dying_at("happened"))
+    staged = next((tmp_path / "out" / "_keylane" / "staging").rglob("0.parquet"))
+    final = tmp_path / "out" / lane_file("orders", 0, 1)
+    shutil.copy(staged, final)
+    with open_target(tmp_path / "out", HEAD) as target:
+        target.recover()
+    assert len(found(tmp_path / "out")) == 3
 
 
 def test_only_the_last_manifests_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

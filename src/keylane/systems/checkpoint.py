@@ -112,8 +112,8 @@ def check_checkpoint(checkpoint: Path, batch: int, query: str, offsets: str | No
     known = query_id(checkpoint)
     if batch >= 0 and known != query:
         raise TargetError.of(
-            "the target has records, but the Spark checkpoint is not the one they were written with",
-            got=known or f"no checkpoint in {checkpoint}",
+            f"the target has records, but the Spark checkpoint is not the one they were written with: {checkpoint}",
+            got=known or "no readable metadata",
             allowed=query,
             hint="restore the checkpoint folder, or start a new route into a new target",
         )

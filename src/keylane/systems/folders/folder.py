@@ -194,6 +194,7 @@ class Manifest:
 
 
 DEAD: Final = "_dead"
+_PART: Final = re.compile(r"part-(?:\d+-)?(\d+)\.\w+")
 #: Manifests are cumulative: only the last one is needed. The others are kept for inspection.
 KEPT_MANIFESTS: Final = 100
 
@@ -401,16 +402,23 @@ def _existing(path: Path) -> Path:
 
 def _check_not_newer(path: Path, last: int) -> None:
     """Refuse lanes with files of later batches than the last manifest: keylane's own folder is an older one."""
-    folders = [*path.glob("stream=*/lane=*"), path / DEAD]
-    for folder in folders:
-        for file in folder.glob("part-*"):
-            batch = re.fullmatch(r"part-(?:\d+-)?(\d+)\.\w+", file.name)
-            if batch is not None and int(batch[1]) > last:
-                raise TargetError.of(
-                    f"the target has files of batches after batch {last}, the last one that is recorded",
-                    got=str(file),
-                    hint=f"{path / OWN} is older than the lanes: restore both from the same moment",
-                )
+    for folder in (*path.glob("stream=*/lane=*"), path / DEAD):
+        if not folder.is_dir():
+            continue
+        with os.scandir(folder) as files:
+            newest = max((file.name for file in files), key=_last_batch, default="")
+        if _last_batch(newest) > last:
+            raise TargetError.of(
+                f"the target has files of batches after batch {last}, the last one that is recorded",
+                got=str(folder / newest),
+                hint=f"{path / OWN} is older than the lanes: restore both from the same moment",
+            )
+
+
+def _last_batch(name: str) -> int:
+    """The last batch whose records a file holds, by its name; -1 for what is not keylane's."""
+    batch = _PART.fullmatch(name)
+    return -1 if batch is None else int(batch[1])
 
 
 def _foreign(path: Path) -> TargetError:

@@ -204,7 +204,9 @@ class RouteState:
 
     def check_whole(self) -> None:
         """Refuse a state of which a part is missing, or older than the rest; done before the first batch of a run."""
-        last, planned = self.last(), last_planned(self.path)
+        # All of them, so that a damaged one is found before it is needed.
+        plans, _ = documents(self.path, "plans"), documents(self.path, "done")
+        last, planned = self.last(), plans[-1]["batch"] if plans else -1
         if planned > last.batch + 1:
             raise missing(document_file(self.path, "done", last.batch + 1))
         if planned < last.batch:

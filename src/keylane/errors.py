@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from keylane.records import Finding, Reason
+    from keylane.records import Finding, Reason, Undelivered
 
 __all__ = [
     "BrokerError",
@@ -23,6 +23,7 @@ __all__ = [
     "ContractError",
     "CountError",
     "DataError",
+    "DeliveryError",
     "JarError",
     "KeylaneError",
     "LaneCountError",
@@ -112,7 +113,7 @@ class UnsupportedError(UsageError, NotImplementedError):
 
 
 class LaneCountError(KeylaneError, ValueError):
-    """A lane count that is zero, negative, fractional, absurd, or `live` without a cluster to ask."""
+    """A lane count that is zero, negative, fractional, absurd, not the topic's, or `live` without a cluster to ask."""
 
     exit_code = 2
 
@@ -177,6 +178,18 @@ class JarError(KeylaneError, OSError):
 
 class CacheError(KeylaneError, PermissionError):
     """A cache folder, or a file of it, that another user of this machine could have changed."""
+
+
+class DeliveryError(KeylaneError, OSError):
+    """Records that a producer took and did not deliver, or not yet. `records` names those that failed.
+
+    `waiting`: so many more are still in the producer's queue; they may be delivered yet.
+    """
+
+    def __init__(self, message: str, records: Sequence[Undelivered] = (), waiting: int = 0) -> None:
+        super().__init__(message)
+        self.records = tuple(records)
+        self.waiting = waiting
 
 
 class BrokerError(KeylaneError, ConnectionError):

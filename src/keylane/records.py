@@ -81,6 +81,20 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Undelivered:
+    """A record that a producer took and could not deliver: where it was to go, and the client's own error."""
+
+    stream: str
+    lane: int | None
+    key: bytes | None
+    error: str
+
+    def __str__(self) -> str:
+        where = self.stream if self.lane is None else f"{self.stream} lane {self.lane}"
+        return f"{where}, key {self.key!r}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
 class Parked:
     """A key that is set aside from a position on. `kind` is whether `key` is a routing key or a record's own."""
 

@@ -33,7 +33,7 @@ def test_librdkafka_delivers_every_record_where_the_contract_says(contract: Make
         {"keys": ["merchant_000005"], "spread": {"over": 2, "by": "order"}},
     ]
     router = Router(contract(lanes=4, hot_keys=hot))
-    producer = KeyedProducer(router, "mock", test_mock_num_brokers=1)
+    producer = KeyedProducer(router, "mock", test_mock_num_brokers=1, allow_auto_create_topics=True)
     records = [{"k": key, "order": order} for key in KEYS for order in ("o-1", "o-2")]
     arrived: dict[int, tuple[str, int]] = {}
 

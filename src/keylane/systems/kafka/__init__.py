@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keylane.systems.kafka.producers import (
         PRODUCER_SETTINGS,
+        KafkaPythonProducer,
         KeyedProducer,
         LanePartitioner,
         kafka_python_partitioner,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRODUCER_SETTINGS",
+    "KafkaPythonProducer",
     "KeyedProducer",
     "LanePartitioner",
     "kafka_python_partitioner",

@@ -82,7 +82,9 @@ def send(
     """Send rounds of (record, value), one every `every` seconds; return when each is delivered or failed."""
     sent = Sent(router.stream)
     windows = {"statistics.interval.ms": WINDOW_MS, "stats_cb": sent.counted, "message.timeout.ms": FATE_MS}
-    keyed = KeyedProducer(router, access.brokers, start=0, **access.librdkafka(**windows, **settings))
+    own = access.librdkafka(**windows, **settings)
+    # Failures are counted where each record is.
+    keyed = KeyedProducer(router, access.brokers, start=0, on_failure=lambda _record: None, **own)
     with _explained(access):
         _make_ready(keyed.producer, sent)
     began = time.monotonic()

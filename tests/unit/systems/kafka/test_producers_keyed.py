@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KEYS = [f"m-{i}" for i in range(40)]
 #: Without producer ids, which take librdkafka half a second to fetch; one test below has them.
-PLAIN = {"enable_idempotence": False}
+PLAIN: dict[str, Any] = {"enable_idempotence": False, "allow_auto_create_topics": True}
 
 
 def delivered(producer: KeyedProducer, records: Iterable[dict[str, Any]], **options: Any) -> list[tuple[str, int, Any]]:
@@ -56,14 +56,14 @@ def test_every_record_is_delivered_to_the_lane_of_its_contract(name: str, broker
 
 def test_the_settings_as_they_are_deliver_and_what_is_given_reaches_librdkafka_with_dots(contract: Make) -> None:
     router = Router(contract(lanes=4))
-    producer = KeyedProducer(router, "unused:1", test_mock_num_brokers=1, client_id="me")
+    producer = KeyedProducer(router, "unused:1", test_mock_num_brokers=1, allow_auto_create_topics=True, client_id="me")
     assert delivered(producer, [{"k": "a"}]) == [("t", router.lane({"k": "a"}), b"a")]
 
 
 def test_callbacks_can_be_given(broker: str, contract: Make) -> None:
     heard: list[str] = []
     producer = KeyedProducer(
-        Router(contract(lanes=4)), broker, stats_cb=heard.append, statistics_interval_ms=10, log_level=0
+        Router(contract(lanes=4)), broker, stats_cb=heard.append, statistics_interval_ms=10, log_level=0, **PLAIN
     )
     delivered(producer, [{"k": "a"}])
     producer.producer.poll(1)
@@ -78,7 +78,7 @@ def test_send_returns_the_placement(broker: str, contract: Make) -> None:
 
 
 def test_a_tier_goes_to_its_own_topic(broker: str, contract: Make) -> None:
-    tiered = contract(lanes=4, hot_keys=[{"keys": ["vip"], "tier": {"stream": "t.vip", "lanes": 3}}])
+    tiered = contract(lanes=4, hot_keys=[{"keys": ["vip"], "tier": {"stream": "t.vip", "lanes": 4}}])
     router = Router(tiered)
     went = delivered(KeyedProducer(router, broker, **PLAIN), [{"k": "vip"}, {"k": "other"}])
     vip, other = router.place({"k": "vip"}), router.place({"k": "other"})

@@ -16,7 +16,7 @@ DRAWERS = {"utils", "util", "misc", "helpers", "common"}
 #: A file a hash and a file a command, however short: they are looked for by name.
 ONE_EACH = ("keylane.hashing", "keylane.cli")
 #: Short modules with one importer that is their package: its names load late, or more of it will come. Add none.
-SHORT = {"keylane.moved", "keylane.systems.kinesis.put"}
+SHORT = {"keylane.moved"}
 
 
 def functions(source: str) -> Iterator[tuple[str, int]]:

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keylane.systems.kinesis.put import put_arguments
+    from keylane.systems.kinesis.put import KinesisPosition, put_arguments, put_records
 
-__all__ = ["put_arguments"]
+__all__ = ["KinesisPosition", "put_arguments", "put_records"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,22 +1,36 @@
-"""A contract in boto3: the arguments that put a record on the shard the contract says.
+"""A contract in boto3: the arguments that put a record on the shard the contract says, and many records put at once.
 
-Needs no library itself: it returns what `put_record` and `put_records` take. Reading shards and changing them comes
-with the key space.
+Needs no library itself: `put_arguments` returns what `put_record` takes, and `put_records` is given the client. Reading
+shards and changing them comes with the key space.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from keylane.errors import UnplacedError, UsageError
-from keylane.records import Reason
+from keylane.errors import DeliveryError, UnplacedError, UsageError
+from keylane.records import Reason, Undelivered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from keylane.router import Router
 
-MOST_UNITS = 256
+MOST_UNITS: Final = 256
+#: What one request may hold. The service takes 10 MiB; 5 was the limit for long, and still is that of stand-ins.
+MOST_RECORDS: Final = 500
+MOST_BYTES: Final = 5 * 2**20
+#: Records that are looked through for the next request.
+WINDOW: Final = 10_000
+#: What one record may hold, key included, unless the stream allows more.
+RECORD_BYTES: Final = 2**20
+#: Requests without one record taken after which the rest is given up, and the longest pause between two.
+TRIES: Final = 10
+LONGEST_PAUSE: Final = 5.0
+#: So many records are in the message of an error; all are in the error.
+NAMED: Final = 3
 
 
 def put_arguments(
@@ -38,6 +52,121 @@ def put_arguments(
     if router.facts.name == "kinesis-md5" and lane == router.partitioner.lane(placement.routing_key, shards):
         return arguments
     return {**arguments, "ExplicitHashKey": str(shards.range_of(lane)[0])}
+
+
+@dataclass(frozen=True, slots=True)
+class KinesisPosition:
+    """Where the service put a record."""
+
+    stream: str
+    shard: str
+    sequence: str
+
+
+def put_records(
+    client: Any,
+    router: Router,
+    records: Iterable[tuple[Mapping[str, Any], bytes]],
+    *,
+    record_bytes: int = RECORD_BYTES,
+    tries: int = TRIES,
+    sleep: Callable[[float], object] = time.sleep,
+) -> list[KinesisPosition]:
+    """Put records of (record, data) through boto3's `put_records`, each where the contract says, in its key's order.
+
+    The service may refuse some records of a request and take the others, and promises no order within one. So a request
+    has one record of a key at most, and what was refused goes first in the next: no record overtakes one of its key. A
+    shard that is full is waited for; when `tries` requests in a row got nothing in, DeliveryError names every record
+    that was not written. All records are looked at before the first is sent, and one that has no lane, or is too large,
+    is an error with nothing sent.
+    """
+    waiting = [_Put.of(router, i, record, data, record_bytes) for i, (record, data) in enumerate(records)]
+    written: dict[int, KinesisPosition] = {}
+    fruitless = 0
+    while waiting:
+        batch = _batch(waiting)
+        refused = _request(client, batch, waiting, written)
+        taken = {one.number for one in batch} - refused.keys()
+        waiting[:WINDOW] = [one for one in waiting[:WINDOW] if one.number not in taken]
+        fruitless = 0 if taken else fruitless + 1
+        if fruitless >= tries:
+            raise _not_written([one.lost(refused.get(one.number, "not sent")) for one in waiting])
+        if refused:
+            sleep(min(LONGEST_PAUSE, 0.1 * 2**fruitless))
+    return [written[i] for i in range(len(written))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """A record on its way: its number among those given, its lane, and what the service is told."""
+
+    number: int
+    lane: int | None
+    arguments: dict[str, Any]
+    size: int
+
+    @classmethod
+    def of(cls, router: Router, number: int, record: Mapping[str, Any], data: bytes, most: int) -> _Put:
+        arguments = put_arguments(router, record, data, number)
+        size = len(data) + len(arguments["PartitionKey"].encode())
+        if size > most:
+            hint = "a smaller record, or record_bytes= as the stream's own limit"
+            got = f"record {number}: {size} bytes"
+            raise UsageError.of("a record is larger than the stream takes", got=got, allowed=f"{most} bytes", hint=hint)
+        return cls(number, router.place(record, number).lane, arguments, size)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.arguments["StreamName"], self.arguments["PartitionKey"]
+
+    def lost(self, error: str) -> Undelivered:
+        return Undelivered(self.key[0], self.lane, self.key[1].encode(), error)
+
+
+def _batch(waiting: Sequence[_Put]) -> list[_Put]:
+    """The next request: of one stream, in order, the first of each key, as many as it may hold."""
+    batch: list[_Put] = []
+    keys, size, stream = set(), 0, waiting[0].key[0]
+    for one in waiting[:WINDOW]:
+        if one.key[0] != stream or one.key in keys:
+            continue
+        size += one.size
+        if batch and size > MOST_BYTES:
+            break
+        keys.add(one.key)
+        batch.append(one)
+        if len(batch) == MOST_RECORDS:
+            break
+    return batch
+
+
+def _request(
+    client: Any, batch: Sequence[_Put], waiting: Sequence[_Put], written: dict[int, KinesisPosition]
+) -> dict[int, str]:
+    """One request: notes what was written, and returns what was refused, by number."""
+    stream = batch[0].key[0]
+    entries = [{name: value for name, value in one.arguments.items() if name != "StreamName"} for one in batch]
+    try:
+        answers = client.put_records(StreamName=stream, Records=entries)["Records"]
+    except Exception as error:
+        # The errors of boto3 are not known here. Whether the request got through is not known either.
+        sent = {one.number for one in batch}
+        unknown, text = f"outcome unknown: {error}", "not sent"
+        lost = [one.lost(unknown if one.number in sent else text) for one in waiting]
+        raise _not_written(lost) from error
+    refused = {}
+    for one, answer in zip(batch, answers, strict=True):
+        if answer.get("ErrorCode"):
+            refused[one.number] = f"{answer['ErrorCode']}: {answer.get('ErrorMessage', '')}"
+        else:
+            written[one.number] = KinesisPosition(stream, answer["ShardId"], answer["SequenceNumber"])
+    return refused
+
+
+def _not_written(lost: Sequence[Undelivered]) -> DeliveryError:
+    shown = "; ".join(map(str, lost[:NAMED])) + (f"; and {len(lost) - NAMED:,} more" if lost[NAMED:] else "")
+    hint = "they are in the error's `records`; send them again, or split the shards that refuse"
+    return DeliveryError(f"{len(lost):,} record(s) were not written: {shown}; hint: {hint}", lost)
 
 
 def _partition_key(key: bytes) -> str:

@@ -111,7 +111,10 @@ def test_every_record_is_there_in_its_lane_after_the_block(
 
 
 @BOTH
-def test_a_topic_that_is_not_there_is_not_made_by_sending_to_it(kind: Kind, broker: Cluster) -> None:
+def test_a_topic_that_is_not_there_is_not_made_by_sending_to_it(
+    kind: Kind, broker: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keylane.systems.kafka.producers.APPEAR_SECONDS", 0.5)
     given = {} if kind is KeyedProducer else {"max_block_ms": 1_500}
     with producer(kind, broker, "never-made", **given) as sender, pytest.raises(BrokerError, match="never-made"):
         sender.send(record(0), b"")

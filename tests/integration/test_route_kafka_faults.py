@@ -1,4 +1,6 @@
-"""Routes into Kafka with live producers while things break: 200,000 records, 20,000 keys, 32 lanes, each fault alone.
+"""Routes into Kafka with live producers while things break: 100,000 records or more, 20,000 keys, 32 lanes.
+
+Each fault comes alone, and each of a scorecard's rows prints its seed, size, faults and verdict as a line of JSON.
 
 Afterwards every record is in its lane once and in its key's order: by what is in the records themselves, the headers
 that the route wrote not asked, and by `keylane verify`, which goes by them. The same kills with Spark's own sink are
@@ -7,6 +9,7 @@ the twin: there duplicates must be found.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from tests.integration.cut_path import HOST, far_path
 from tests.integration.killable_routes import Routes, SparkRoutes, kill_group, wait_until, workers_of
 from tests.integration.route_records import contract, read_committed
 from tests.integration.topics import create_topic
@@ -26,58 +30,76 @@ from keylane import Router
 from keylane.pipelines.verify import Verified, verify
 from keylane.systems.broker import librdkafka_settings, running
 from keylane.systems.broker.faults import kill9, paused, restart
+from keylane.systems.kafka.producers import KeyedProducer
 from keylane.testing.history import Verdict, check, rows
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from tests.integration.cut_path import CutPath
 
     from keylane.systems.broker import Cluster
 
 pytestmark = pytest.mark.faults
 
-RECORDS, KEYS, PARTITIONS, LANES = 200_000, 20_000, 8, 32
+SEED, RECORDS, KEYS, PARTITIONS, LANES = 7, 200_000, 20_000, 8, 32
 POINTS = ["planned", "fenced p1", "sent p0", "sent p2", "committed p1", "written", "done"]
 
 
 class Live:
     """A producer that goes on while things break. Its own sends are idempotent and retried: the source is right."""
 
-    def __init__(self, broker: Cluster, topic: str, seconds: float) -> None:
-        self.sent, self._broker, self._topic, self._pause = 0, broker, topic, seconds / (RECORDS / 500)
+    def __init__(self, broker: Cluster, topic: str, seconds: float, records: int = RECORDS) -> None:
+        self.sent, self._broker, self._topic = 0, broker, topic
+        self._records, self._pause = records, seconds / (records / 500)
         self.thread = threading.Thread(target=self._send)
 
     def _send(self) -> None:
         settings = {"enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 300_000}
         producer = Producer({**librdkafka_settings(self._broker), **settings, "log_level": 0})
-        rng = random.Random(7)
-        for number in range(RECORDS):
+        rng = random.Random(SEED)
+        for number in range(self._records):
             key = rng.randrange(KEYS)
-            producer.produce(self._topic, b"%d" % number, b"key-%d" % key, key % PARTITIONS)
+            while True:
+                try:
+                    producer.produce(self._topic, b"%d" % number, b"key-%d" % key, key % PARTITIONS)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
             producer.poll(0)
             if number % 500 == 499:
                 time.sleep(self._pause)
         assert producer.flush(300) == 0
-        self.sent = RECORDS
+        self.sent = self._records
 
 
 @contextmanager
 def world(
-    broker: Cluster, folder: Path, name: str, seconds: float, kind: type[Routes] = Routes, **asked: Any
+    broker: Cluster,
+    folder: Path,
+    name: str,
+    seconds: float,
+    kind: type[Routes] = Routes,
+    records: int = RECORDS,
+    port: int | None = None,
+    **asked: Any,
 ) -> Iterator[tuple[Live, Routes]]:
     """Topics, a live producer and routes; at the end the routes have taken everything, whatever it takes."""
     source, target = create_topic(broker, f"{name}-src", PARTITIONS), create_topic(broker, f"{name}-dst", LANES)
     create_topic(broker, f"{target}.dlq", 1)
     said = {"max_records": 20_000, **asked.pop("kafka", {})}
     routes = kind(broker, source, target, folder / name, lanes=LANES, follow=True, kafka=said, **asked)
-    live = Live(broker, source, seconds)
+    if port is not None:
+        routes.asked |= {"source": f"kafka://{HOST}:{port}/{source}", "target": f"kafka://{HOST}:{port}/{target}"}
+    live = Live(broker, source, seconds, records)
     live.thread.start()
     yield live, routes
     live.thread.join(600)
-    assert live.sent == RECORDS
+    assert live.sent == records
     routes.to_the_end(follow=False)
-    assert routes.taken() in {RECORDS, 0 if kind is SparkRoutes else RECORDS}
+    assert routes.taken() in {records, 0 if kind is SparkRoutes else records}
 
 
 def verdict(broker: Cluster, name: str, **changes: str) -> Verdict:
@@ -103,12 +125,26 @@ def verdict(broker: Cluster, name: str, **changes: str) -> Verdict:
     return check([sends, reads])
 
 
-def is_clean(broker: Cluster, name: str, **changes: str) -> None:
+def is_clean(broker: Cluster, name: str, records: int = RECORDS, **changes: str) -> Verdict:
     found = verdict(broker, name, **changes)
     assert found.ok, found
     certificate = verified(broker, name, **changes)
     assert certificate.ok, certificate
-    assert (certificate.verdict.facts["ok"], certificate.verdict.records) == (RECORDS, RECORDS)
+    assert (certificate.verdict.facts["ok"], certificate.verdict.records) == (records, records)
+    return found
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
+    """Print a row of the scorecard, past what pytest keeps to itself."""
+
+    def report(row: int, records: int, found: Verdict, faults: Sequence[Any] = (), **more: Any) -> None:
+        size = {"records": records, "keys": KEYS, "lanes": LANES, "source_partitions": PARTITIONS}
+        line = {"row": row, "seed": SEED, "size": size, "faults": list(faults), **more}
+        with capsys.disabled():
+            print("\n" + json.dumps({**line, "verdict": {"ok": found.ok, **found.counts}}))  # noqa: T201
+
+    return report
 
 
 def verified(broker: Cluster, name: str, **changes: str) -> Verified:
@@ -130,13 +166,71 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=300)
 
 
-def test_no_fault_at_all(cluster: Cluster, tmp_path: Path) -> None:
-    with world(cluster, tmp_path, "none", 20) as (live, routes):
+def test_no_fault_at_all(cluster: Cluster, tmp_path: Path, report: Callable[..., None]) -> None:
+    records = 1_000_000
+    with world(cluster, tmp_path, "none", 20, records=records, kafka={"max_records": 100_000}) as (live, routes):
         process = routes.start()
         live.thread.join()
-        wait_until(lambda: routes.taken() == RECORDS)
+        wait_until(lambda: routes.taken() == records, 900)
         end(process)
-    is_clean(cluster, "none")
+    found = is_clean(cluster, "none", records)
+    report(3, records, found)
+    counts = found.counts
+    assert (counts["lost"], counts["duplicated"], counts["reordered"], counts["misrouted"]) == (0, 0, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, CutPath]]:
+    """A broker, and a second way to it that can be cut."""
+    with running(tmp_path_factory.mktemp("far"), heap="512m") as found, far_path(found) as path:
+        yield found, path
+
+
+@pytest.mark.parametrize("how", ["both ways", "to the broker", "from the broker", "paused"])
+def test_a_route_whose_network_is_cut_goes_on_by_itself_when_it_is_healed(
+    how: Any, path: tuple[Cluster, CutPath], tmp_path: Path, report: Callable[..., None]
+) -> None:
+    """The route alone comes over the path; who writes into its source, and who reads, does not."""
+    broker, way = path
+    records, name, seconds = 100_000, how.replace(" ", "-"), 20 if how == "paused" else 30
+    way.log.clear()
+    with world(broker, tmp_path, name, 90, records=records, port=way.port) as (live, routes):
+        process = routes.start()
+        wait_until(lambda: routes.taken() > 0)
+        with paused(broker) if how == "paused" else way.cut(how):
+            time.sleep(2)
+            before = routes.taken()
+            time.sleep(seconds - 2)
+            assert routes.taken() == before, "nothing gets through"
+            assert process.poll() is None, "the route has ended"
+        healed = time.monotonic()
+        wait_until(lambda: routes.taken() > before, 60)
+        resumed = round(time.monotonic() - healed, 1)
+        live.thread.join()
+        wait_until(lambda: routes.taken() == records, 300)
+        end(process)
+        assert process.returncode == 0
+    faults = way.log if how != "paused" else [f"SIGSTOP for {seconds} s"]
+    report(7, records, is_clean(broker, name, records), faults, resumed_after_seconds=resumed)
+
+
+@pytest.mark.parametrize("how", ["both ways", "to the broker", "from the broker"])
+def test_a_producer_whose_network_is_cut_delivers_everything_once_when_it_is_healed(
+    how: Any, path: tuple[Cluster, CutPath]
+) -> None:
+    broker, way = path
+    topic = create_topic(broker, f"producer-{how.replace(' ', '-')}", LANES)
+    router = Router(contract(topic, LANES))
+    with KeyedProducer(router, f"{HOST}:{way.port}", check_seconds=1.0, socket_timeout_ms=5_000, log_level=0) as sender:
+        for number in range(3_000):
+            sender.send({"key": f"key-{number % 97}"}, b"%d" % number)
+            if number == 1_000:
+                with way.cut(how):
+                    for more in range(3_000, 3_400):
+                        sender.send({"key": f"key-{more % 97}"}, b"%d" % more)
+                    time.sleep(10)
+    there = read_committed(broker, topic)
+    assert sorted(int(one.value or b"") for one in there) == list(range(3_400))
 
 
 def test_the_driver_is_killed_twenty_times(cluster: Cluster, tmp_path: Path) -> None:
@@ -180,7 +274,7 @@ def test_python_workers_are_killed(cluster: Cluster, tmp_path: Path) -> None:
         wait_until(lambda: routes.taken() == RECORDS, 300)
         end(process)
     assert len(killed) > 2
-    is_clean(cluster, "worker", **changes)
+    is_clean(cluster, "worker", RECORDS, **changes)
 
 
 def test_the_broker_is_killed_and_started_again(cluster: Cluster, tmp_path: Path) -> None:

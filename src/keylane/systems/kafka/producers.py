@@ -161,6 +161,8 @@ def _key_alone(router: Router) -> None:
 CHECK_SECONDS: Final = 10.0
 #: How long the first look at a topic may take, and how long a full queue is waited for.
 ANSWER_SECONDS: Final = 60.0
+#: A topic that was made a moment ago is not known to every broker yet.
+APPEAR_SECONDS: Final = 5.0
 #: A look at a topic that was seen before: a broker that is away must not hold up the sender, whose queue has room.
 GLANCE_SECONDS: Final = 2.0
 #: The same for kafka-python, which waits so at a topic that is gone, and for room.
@@ -434,6 +436,12 @@ class KeyedProducer(_Keyed):
                 raise DeliveryError(f"a record was not taken by the client: {lost}", [lost]) from error
 
     def _lanes_of(self, topic: str, *, is_new: bool) -> int | None:
+        until = time.monotonic() + APPEAR_SECONDS
+        while not (there := self._lanes_now(topic, is_new=is_new)) and is_new and time.monotonic() < until:
+            time.sleep(0.1)
+        return there
+
+    def _lanes_now(self, topic: str, *, is_new: bool) -> int | None:
         from confluent_kafka import KafkaException
 
         problem: Any = None

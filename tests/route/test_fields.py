@@ -5,6 +5,7 @@ And no column changes its type or the value of a number, whatever comes later.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ import pytest
 from tests.route.killable_routes import contract
 from tests.route.routed_records import counts, letters, records
 
-from keylane.errors import DataError
+from keylane.errors import DataError, UsageError
 from keylane.pipelines.route import route
+from keylane.pipelines.verify import verify
 from keylane.systems.folders.folder import read_manifests
 
 if TYPE_CHECKING:
@@ -149,3 +151,23 @@ def test_a_number_keeps_its_value_or_the_record_is_a_dead_letter(spark: SparkSes
     # What is known of a column by now decides for later batches: a fraction is no decimal of whole numbers.
     write(source / "b.jsonl", '{"k":"a","big":1.5}', '{"k":"a","big":7}', '{"k":"a","x":18446744073709551617}')
     assert counts(route(contract(), str(source), str(target), spark=spark)) == (3, 1, 2, 0)
+
+
+@pytest.mark.parametrize("on_null", ["reject", "sticky"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_verify_reads_fields_as_the_route_did(spark: SparkSession, tmp_path: Path, name: str, on_null: str) -> None:
+    source, target = tmp_path / "in", tmp_path / "out"
+    rows: list[Any] = [{"shop": {"id": f"s-{n % 7}"}, "n": n} for n in range(40)]
+    rows += [{"shop": {"id": None}, "n": 1}, {"shop": None, "n": 2}]
+    if name != "a.parquet":
+        rows = [*(json.dumps(row) for row in rows), '{"n":3}', '{"shop":{},"n":4}', '{"shop":[],"n":5}']
+    write(source / name, *rows)
+    given = contract(**{"[k]": "[shop.id]", "on_null: reject": f"on_null: {on_null}"})
+    route(given, str(source), str(target), spark=spark)
+    found = verify(str(source), str(target), given)
+    assert [str(one) for one in found.verdict.violations] == []
+    assert found.ok
+    # Twin: a contract of another field does not hold there.
+    other = contract(**{"[k]": "[n]", "on_null: reject": f"on_null: {on_null}"})
+    with pytest.raises(UsageError, match="another contract"):
+        verify(str(source), str(target), other)

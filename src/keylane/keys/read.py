@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.contract.fields import absent_name, no_such_field, paths_in, steps_of
+from keylane.contract.fields import absent_name, in_tree, no_such_field, paths_in, steps_of
 from keylane.errors import DataError, UnplacedError, did_you_mean
 from keylane.keys.encode import ENCODERS, home_cell, malformed, strip_registry_header
 from keylane.keys.json_object import read_object
@@ -311,6 +311,18 @@ def column_at(batch: pa.RecordBatch | pa.Table, name: str) -> Any:
             raise _no_column(batch.schema, name)
         column = pc.struct_field(column, names.index(step))
     return column
+
+
+def columns_for(schema: pa.Schema, names: Sequence[str]) -> list[str]:
+    """The columns that hold these fields, of those that there are: whole ones, also of nested fields."""
+    tree = schema_tree(schema)
+    return list(dict.fromkeys(name if name in tree else steps_of(name)[0] for name in names if in_tree(tree, name)))
+
+
+def fields_in(batch: pa.RecordBatch | pa.Table, names: Sequence[str]) -> dict[str, Any]:
+    """These fields by their names, of those that there are."""
+    tree = schema_tree(batch.schema)
+    return {name: column_at(batch, name) for name in names if in_tree(tree, name)}
 
 
 def is_struct(kind: Any) -> bool:

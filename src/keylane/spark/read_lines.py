@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from keylane.contract.fields import absent_name, resolved_name, steps_of
+from keylane.contract.fields import absent_name, in_tree, resolved_name, steps_of
 from keylane.errors import DataError
 from keylane.keys.json_object import HALF_CHARACTER, MOST_DIGITS, MOST_LEVELS
 from keylane.spark.json_fields import absent_in, both_ways, inexact, unlike_text, value_in, with_fields
@@ -118,7 +118,7 @@ def read_json(
         name: ~absent_in(F.col(name), line, name) for name in in_paths if name in held.names
     }
     batch = finished(frame, files, held, lines.rows, lines.rows, before, own=own, filtered=lines.blank)
-    return replace(batch, found=schema_tree(found) if found.fields else None)
+    return replace(batch, found=_tree_of(found, needed) if found.fields else None)
 
 
 def one_object(text: Column, shape: StructType) -> tuple[Column, Column]:
@@ -190,6 +190,18 @@ def _found(spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
     """The columns that the lines have; none where no line is a record with a field."""
     inferred = _inferred(spark, [address(file) for file in files])
     return checked_columns(StructType([f for f in inferred.fields if f.name != _CORRUPT]), files[0].name)
+
+
+def _tree_of(found: StructType, needed: Mapping[str, DataType]) -> dict[str, Any]:
+    """The fields that were found. What is null, or of several types, was inferred as text, and may hold any other."""
+    tree = schema_tree(found)
+    for name in (name for name in needed if not in_tree(tree, name)):
+        held: DataType = found
+        for step in steps_of(name):
+            held = held[step].dataType if isinstance(held, StructType) and step in held.names else held
+        if isinstance(held, StringType):
+            tree[name] = {}
+    return tree
 
 
 def _json_schema(

@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from keylane.errors import DataError, TargetError
+from keylane.contract.fields import absent_name
+from keylane.errors import DataError, TargetError, UnplacedError
 from keylane.history.digests import joined, of_bytes, of_columns
 from keylane.history.verdict import Unproven
 from keylane.keys.json_object import read_object
+from keylane.keys.read import columns_for, fields_in, value_at
 from keylane.records import NOT_OF_CONTRACT, Reason
 from keylane.systems.files.listing import kind_of, kinds_in, name_in, path_values, source_files
 from keylane.systems.folders.folder import DEAD, read_head, read_manifests
@@ -219,7 +221,7 @@ class ReadLanes:
             if part.dead:
                 wanted = [*OWN_COLUMNS, *(name for name in LETTER if name in there)]
             else:
-                wanted = there if self.values else [*OWN_COLUMNS, *(name for name in fields if name in there)]
+                wanted = there if self.values else [*OWN_COLUMNS, *columns_for(file.schema_arrow, fields)]
             at = 0
             for batch in _batches(file, part, wanted):
                 known, columns = self._letters(batch, fields) if part.dead else self._records(batch, fields)
@@ -239,7 +241,7 @@ class ReadLanes:
 
     def _records(self, batch: pa.RecordBatch, fields: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
         content = {name: batch.column(name) for name in batch.schema.names if name not in OWN_COLUMNS}
-        given = {name: content[name] for name in fields if name in content}
+        given = _given(content, fields)
         with SPENT.measured():
             return {"digest": of_columns(content)} if self.values and content and not self.messages else {}, given
 
@@ -256,7 +258,7 @@ class ReadLanes:
             return known, _fields_of(originals, fields)
         known |= {"digest": rendered_digest(originals, self.columns)} if self.values else {}
         columns, unsure = typed([object_of(one) for one in originals.to_pylist()], self.columns)
-        return known, {name: columns[name] for name in fields if name in columns} if not unsure.any() else {}
+        return known, _given(columns, fields) if not unsure.any() else {}
 
     def _confirmed(self, originals: pa.Array) -> pa.Array:
         """Whether a line is surely no record: true, or null."""
@@ -347,7 +349,26 @@ def _of_message(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array]:
     """The fields of dead letters that are JSON; a field that none of them has is left out, and so are those of CSV."""
     objects = [_object(one) for one in originals.to_pylist()]
-    return {name: _column([one.get(name) for one in objects]) for name in fields if any(name in one for one in objects)}
+    columns: dict[str, pa.Array] = {}
+    for name in fields:
+        found = [_at(one, name) for one in objects]
+        if any(there for _, there in found):
+            columns[name] = _column([value for value, _ in found])
+            columns[absent_name(name)] = pa.array([not there for _, there in found])
+    return columns
+
+
+def _at(record: dict[str, Any], name: str) -> tuple[Any, bool]:
+    """The value of a field, and whether the record has it."""
+    try:
+        return value_at(record, name), True
+    except UnplacedError:
+        return None, False
+
+
+def _given(content: dict[str, pa.Array], fields: Sequence[str]) -> dict[str, pa.Array]:
+    """The fields that there are, by name or path."""
+    return fields_in(pa.table(content), fields) if content else {}
 
 
 def _object(text: bytes | None) -> dict[str, Any]:
@@ -377,7 +398,7 @@ class ReadParquet:
         paths = path_values(part.stream or "")
         with _opened(part) as file:
             names = [name for name in file.schema_arrow.names if name.lower() not in OWN_COLUMNS]
-            there = names if self.values else [name for name in fields if name in names]
+            there = names if self.values else [n for n in columns_for(file.schema_arrow, fields) if n in names]
             at = 0
             for batch in _batches(file, part, there) if there else _counted(part):
                 rows = batch.num_rows
@@ -387,7 +408,8 @@ class ReadParquet:
                 nothing = pa.nulls(rows, pa.string())
                 known = {"source": pa.repeat(part.stream, rows), "position": pa.array(np.arange(at, at + rows))}
                 known |= self._digests(content) if self.values and content else {}
-                yield _batch_of(rows, known, {name: content.get(name, nothing) for name in fields})
+                given = _given(content, fields)
+                yield _batch_of(rows, known, {name: given.get(name, nothing) for name in fields})
                 at += rows
 
     def _digests(self, content: dict[str, pa.Array]) -> dict[str, pa.Array]:
@@ -485,8 +507,9 @@ class ReadLines:
             known["letter"] = whole
             known["digest"] = masked(of_columns(columns), unsure) if columns else pa.nulls(len(lines), pa.int64())
         if self.as_messages and self.kind != "csv":
-            columns = {name: _column([(one or {}).get(name) for one in objects]) for name in fields}
-        return {name: columns.get(name, pa.nulls(len(lines), pa.string())) for name in fields}
+            columns = {name: _column([_at(one or {}, name)[0] for one in objects]) for name in fields}
+        given = _given(columns, fields)
+        return {name: given.get(name, pa.nulls(len(lines), pa.string())) for name in fields}
 
 
 def _lines(path: str) -> Iterator[list[bytes]]:

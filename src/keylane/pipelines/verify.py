@@ -530,7 +530,11 @@ def _lanes_of_dead(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBat
     # A key that is null here may have been unreadable there, unless the dead letter's reason is a null key.
     keyed = pc.or_(decided.keys.routing.is_valid(), pc.equal(reason, Reason.NULL_KEY).fill_null(False))
     unfit = pc.and_(pa.array(decided.keys.malformed), pc.equal(reason, Reason.MALFORMED_KEY).fill_null(False))
-    keyed = pc.or_(keyed, unfit)
+    lacking = pc.and_(
+        pa.array(decided.reason == REASON_CODES[Reason.MISSING_FIELD]),
+        pc.equal(reason, Reason.MISSING_FIELD).fill_null(False),
+    )
+    keyed = pc.or_(pc.or_(keyed, unfit), lacking)
     excused = pc.is_in(reason, value_set=pa.array(sorted(plan.excused), pa.string()))
     other = _by_another(known.column("fingerprint"), router.contract.fingerprint)
     asked = pc.and_not(keyed, pc.or_(excused, other)).to_numpy(zero_copy_only=False)

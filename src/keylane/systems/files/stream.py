@@ -347,35 +347,34 @@ def _of_message(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array]:
-    """The fields of dead letters that are JSON; a field that none of them has is left out, and so are those of CSV."""
+    """The fields of dead letters that are JSON, and which lack one; none where no letter is JSON, as with CSV."""
     objects = [_object(one) for one in originals.to_pylist()]
     columns: dict[str, pa.Array] = {}
-    for name in fields:
-        found = [_at(one, name) for one in objects]
-        if any(there for _, there in found):
-            columns[name] = _column([value for value, _ in found])
-            columns[absent_name(name)] = pa.array([not there for _, there in found])
+    for name in fields if any(one is not None for one in objects) else ():
+        found = [(None, True) if one is None else _at(one, name) for one in objects]
+        columns[name] = _column([value for value, _ in found])
+        columns[absent_name(name)] = pa.array([not there for _, there in found])
     return columns
 
 
 def _at(record: dict[str, Any], name: str) -> tuple[Any, bool]:
-    """The value of a field, and whether the record has it."""
+    """The value of a field, and whether the record has it; what its path cannot lead through is not known here."""
     try:
         return value_at(record, name), True
-    except UnplacedError:
-        return None, False
+    except UnplacedError as error:
+        return None, error.reason is not Reason.MISSING_FIELD
 
 
 def _given(content: dict[str, pa.Array], fields: Sequence[str]) -> dict[str, pa.Array]:
     """The fields that there are, by name or path."""
-    return fields_in(pa.table(content), fields) if content else {}
+    return fields_in(pa.RecordBatch.from_arrays(list(content.values()), names=list(content)), fields)
 
 
-def _object(text: bytes | None) -> dict[str, Any]:
+def _object(text: bytes | None) -> dict[str, Any] | None:
     try:
         return read_object(text or b"")
     except ValueError:
-        return {}
+        return None
 
 
 def _column(values: list[Any]) -> pa.Array:

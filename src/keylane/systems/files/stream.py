@@ -160,7 +160,7 @@ def _schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 def _wider(known: pa.Field, field: pa.Field) -> pa.Field:
     try:
-        return known.remove_metadata().merge(field, promote_options="permissive")
+        return pa.unify_schemas([pa.schema([known]), pa.schema([field])], promote_options="permissive").field(0)
     except pa.ArrowException:
         return known
 

@@ -25,7 +25,7 @@ EPOCH: Final = "keylane.epoch"
 ATTEMPT: Final = "keylane.attempt"
 #: Of a dead letter: how the names of all that it gets begin, and why it is one.
 DEAD_PREFIX: Final = "__keylane.errors."
-REASON: Final = f"{DEAD_PREFIX}reason"
+REASON: Final = "__keylane.errors.reason"
 
 
 def dead_topic(target: str) -> str:

@@ -58,12 +58,22 @@ _JSON: Final = {
     "maxNumLen": str(MOST_DIGITS),
     "maxStringLen": str(2**31 - 1),
 }
+#: What a line may have where its fields become columns: Parquet's readers know no more levels, and Spark hardly more
+#: columns. A line beyond is no record; for all lines together there is an error.
+_COLUMN_LEVELS: Final = 30
+_MOST_NAMES: Final = 1000
+_MOST_COLUMNS: Final = 4000
+_IN_COLUMNS: Final = {**_JSON, "maxNestingDepth": str(_COLUMN_LEVELS + 1)}
+#: A string of JSON. Nothing in it is tried twice: Java's patterns use up the stack where they go back.
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _CORRUPT: Final = "keylane_corrupt"
 _CSV: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "escape": '"'}
 _HEADER_BYTES: Final = 1 << 20
 #: Stand for a cell that is null, and for one with quotes and nothing in them, while a line is parsed.
 _NULL, _QUOTED = "\0keylane null\0", "\0keylane empty\0"
 _WHOLE: Final = "^[+-]?[0-9]+$"
+#: Of one line of CSV, in Spark's parser.
+_MOST_CELLS: Final = 20_480
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,8 @@ def read_json(
     schema = both_ways(inside) if only else _json_schema(found, files, known, inside)
     lines = _numbered(spark, files, header=False)
     line = F.col(LINE)
-    parsed, sound = one_object(line, schema)
+    parsed, sound = one_object(line, schema, _JSON if only else _IN_COLUMNS)
+    sound = sound if only else sound & _has_few_names(line)
     read = lines.frame.select("*", parsed.alias("keylane_record"), sound.alias("keylane_sound"))
     record = F.col("keylane_record")
     values = {name: value_in(record, line, name, schema) for name in inside}
@@ -121,15 +132,22 @@ def read_json(
     return replace(batch, found=_tree_of(found, needed) if found.fields else None)
 
 
-def one_object(text: Column, shape: StructType) -> tuple[Column, Column]:
+def _has_few_names(text: Column) -> Column:
+    """Whether a line has no more names than can be columns. Only a long one is looked at."""
+    bare = F.regexp_replace(text, _STRING, "")
+    names = F.length(bare) - F.length(F.replace(bare, F.lit(":"), F.lit("")))
+    return (F.octet_length(text) <= 5 * _MOST_NAMES) | (names <= _MOST_NAMES)
+
+
+def one_object(text: Column, shape: StructType, how: Mapping[str, str] = _JSON) -> tuple[Column, Column]:
     """The record that a text has, and whether the text is one JSON object with nothing behind it.
 
     Spark's parser ends where the object does. In brackets it meets a second object; in an object it meets a closing
     bracket: only what has nothing behind it passes both. Half a character would become a question mark.
     """
-    several = F.from_json(F.concat(F.lit("["), text, F.lit("]")), ArrayType(shape), _JSON)
+    several = F.from_json(F.concat(F.lit("["), text, F.lit("]")), ArrayType(shape), how)
     inside = F.from_json(
-        F.concat(F.lit('{"v":'), text, F.lit("}")), StructType([StructField("v", StructType())]), _JSON
+        F.concat(F.lit('{"v":'), text, F.lit("}")), StructType([StructField("v", StructType())]), how
     )
     record = F.get(several, F.lit(0))
     sound = (
@@ -189,6 +207,13 @@ def _fields(kinds: Mapping[str, DataType]) -> StructType:
 def _found(spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
     """The columns that the lines have; none where no line is a record with a field."""
     inferred = _inferred(spark, [address(file) for file in files])
+    if len(inferred.fields) > _MOST_COLUMNS:
+        raise DataError.of(
+            f"the lines of {files[0].name} and the files with it have too many columns",
+            got=len(inferred.fields),
+            allowed=f"at most {_MOST_COLUMNS}",
+            hint="names that are values belong into an array of pairs",
+        )
     return checked_columns(StructType([f for f in inferred.fields if f.name != _CORRUPT]), files[0].name)
 
 
@@ -221,8 +246,8 @@ def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
 
     One such record would otherwise stop all others. Of two values of one name the last counts, as in most parsers.
     """
-    reader: Any = spark.read.options(columnNameOfCorruptRecord=_CORRUPT, **_JSON)
-    lines: Any = spark.read.text(addresses)
+    reader: Any = spark.read.options(columnNameOfCorruptRecord=_CORRUPT, **_IN_COLUMNS)
+    lines: Any = spark.read.text(addresses).where(_has_few_names(F.col("value")))
     strings = getattr(lines._jdf, "as")(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
     inferred = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001
     single = _single_names(StructType.fromJson(inferred))
@@ -345,7 +370,7 @@ def _with_marks(line: Column, nulls: Sequence[str]) -> Column:
     if not texts:
         return line
     # Outside of quotes: as many of them follow as make pairs.
-    cell = rf'(?<=^|,)(?:{"|".join(texts)})(?=,|$)(?=[^"]*(?:"[^"]*"[^"]*)*$)'
+    cell = rf'(?<=^|,)(?:{"|".join(texts)})(?=,|$)(?=[^"]*+(?:"[^"]*+"[^"]*+)*+$)'
     return F.regexp_replace(line, F.lit(cell), F.lit(_NULL))
 
 
@@ -353,7 +378,14 @@ def _parsed(line: Column, kinds: Mapping[str, str], shape: Sequence[str], mine: 
     fields = [f"`{name.replace('`', '``')}` {kinds.get(name, 'string')}" for name in shape]
     options = _CSV if kinds else {**_CSV, "emptyValue": _QUOTED}
     record = F.from_csv(line, ", ".join([*fields, f"{_CORRUPT} string"]), options)
-    return F.when(mine, record).alias(f"keylane_shape_{n}")
+    return F.when(mine & _has_few_cells(F.col(LINE)), record).alias(f"keylane_shape_{n}")
+
+
+def _has_few_cells(text: Column) -> Column:
+    """Whether Spark's parser takes a line at all: one of more cells it does not call malformed, it fails by it."""
+    bare = F.regexp_replace(text, '"[^"]*+"', "")
+    commas = F.length(bare) - F.length(F.replace(bare, F.lit(","), F.lit("")))
+    return (F.octet_length(text) < _MOST_CELLS) | (commas < _MOST_CELLS)
 
 
 def _csv_cell(

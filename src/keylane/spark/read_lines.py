@@ -146,9 +146,7 @@ def one_object(text: Column, shape: StructType, how: Mapping[str, str] = _JSON) 
     bracket: only what has nothing behind it passes both. Half a character would become a question mark.
     """
     several = F.from_json(F.concat(F.lit("["), text, F.lit("]")), ArrayType(shape), how)
-    inside = F.from_json(
-        F.concat(F.lit('{"v":'), text, F.lit("}")), StructType([StructField("v", StructType())]), how
-    )
+    inside = F.from_json(F.concat(F.lit('{"v":'), text, F.lit("}")), StructType([StructField("v", StructType())]), how)
     record = F.get(several, F.lit(0))
     sound = (
         F.is_valid_utf8(text)

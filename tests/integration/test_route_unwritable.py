@@ -101,7 +101,7 @@ def sent_hostile(world: Limited) -> dict[str, int]:
     return {"unwritable-time": 2, "too-large": 3, "malformed-header": 1}
 
 
-@pytest.mark.parametrize("writers", [None, 2])
+@pytest.mark.parametrize("writers", [None, pytest.param(2, marks=pytest.mark.faults)])
 def test_the_route_goes_on_and_every_record_is_somewhere(limited: Limited, writers: int | None) -> None:
     expected = sent_hostile(limited)
     found = limited.route(writers=writers)
@@ -166,6 +166,7 @@ def test_a_limit_that_is_lowered_under_way_is_named_with_the_record(limited: Lim
     limited.check_verified()
 
 
+@pytest.mark.faults
 def test_a_limit_that_is_raised_between_two_tries_changes_nothing(limited: Limited) -> None:
     sent_hostile(limited)
 
@@ -192,6 +193,7 @@ def test_such_a_record_stops_a_route_that_is_to_stop(limited: Limited) -> None:
     assert read_committed(limited.broker, limited.target) == []
 
 
+@pytest.mark.faults
 def test_a_compacted_target_takes_no_record_without_a_key(
     broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
 ) -> None:

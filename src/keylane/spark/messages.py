@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa  # noqa: TC002  Spark looks at the types of a decoder's arguments
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, VariantType
@@ -49,7 +50,6 @@ from keylane.spark.write_lanes import MESSAGE_LENGTH, explained, key_columns
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from keylane.contract.fields import FieldKind, FieldSpec

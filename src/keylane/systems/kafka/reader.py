@@ -188,7 +188,8 @@ class TopicReader:
         if self.times or self.contents:
             stamps = list(map(message.timestamp, messages))
             chunk.times += [at for _, at in stamps]
-            chunk.stamps += [at if kind in self.kept else None for kind, at in stamps]
+            # One less than zero is how a record without a time has it: a route's writer gives it one.
+            chunk.stamps += [at if kind in self.kept and at != -1 else None for kind, at in stamps]
         if self.headers:
             self._add_headers(chunk, map(message.headers, messages))
         elif self.contents:

@@ -1,6 +1,7 @@
-"""A broker with TLS and SASL/SCRAM, through the command line; and nowhere a trace of the password.
+"""A broker with TLS and SASL/SCRAM, through the command line; and nowhere a trace of the password, or of a record.
 
-The canary is the password itself: it is looked for in everything that a run prints, writes or shows to others.
+The canaries are the password itself and the value of one record. They are looked for in everything that a run prints,
+writes or shows to others: output, state, Spark's own log, temporary files, the arguments of every process.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,9 +51,57 @@ def keylane(folder: Path, cluster: Cluster, *more: str, **environ: str) -> subpr
         *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
         *more,
     ]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**environment(), **environ}
-    )
+    env = {**environment(), "TMPDIR": str(temporary(folder)), **environ}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
+
+
+def temporary(folder: Path) -> Path:
+    """The temporary folder of the commands of a test."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    return folder / "tmp"
+
+
+class Watcher(threading.Thread):
+    """Reads the arguments of every process, and what others can read of a temporary folder, until it is stopped."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder, self.over = folder, threading.Event()
+        self.arguments: set[str] = set()
+        self.open: dict[str, bytes] = {}
+
+    def run(self) -> None:
+        while not self.over.wait(0.2):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    self.arguments.add(path.read_text(errors="replace"))
+                except OSError:
+                    continue
+            for path in self.folder.iterdir():
+                if path.stat().st_mode & 0o077:
+                    self.open[path.name] = path.read_bytes() if path.is_file() else b"a folder"
+
+    def stop(self) -> None:
+        self.over.set()
+        self.join(10)
+
+
+#: Every command that takes client properties and needs no Spark; those on Spark share the login of `route`.
+OTHERS = {
+    "identify": ("identify", "kafka://{}/dst", "-k", "key", "-l", "lane"),
+    "check": ("check", "{contract}", "--data", "kafka://{}/dst"),
+    "budget": ("budget", "kafka://{}"),
+}
+
+
+def asked(folder: Path, cluster: Cluster, name: str, *more: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """One of the other commands over the same login."""
+    filled = [
+        word.replace("{contract}", str(folder / "c.yaml")).replace("{}", cluster.bootstrap) for word in OTHERS[name]
+    ]
+    command = [sys.executable, "-m", "keylane", *filled, "--kafka-file", str(folder / "kafka.properties"), *more]
+    env = {**environment(), "TMPDIR": str(temporary(folder)), **environ}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT, env=env)
 
 
 def verified(folder: Path, cluster: Cluster, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -62,7 +111,7 @@ def verified(folder: Path, cluster: Cluster, **environ: str) -> subprocess.Compl
         *("--source", f"kafka://{cluster.bootstrap}/src", "--target", f"kafka://{cluster.bootstrap}/dst"),
         *("--kafka-file", str(folder / "kafka.properties"), "--state", str(folder / "state")),
     ]
-    env = {**environment(), **environ}
+    env = {**environment(), "TMPDIR": str(temporary(folder)), **environ}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT, env=env)
 
 
@@ -73,22 +122,47 @@ def traces(secret: str, folder: Path, *texts: str) -> list[str]:
     return found + [str(path) for path in files if secret.encode() in path.read_bytes()]
 
 
+#: The value of a record: a number, as all of them are, that is nowhere else.
+RECORD = b"4111111111111111471108150817"
+
+
 def test_a_route_that_logs_in_leaves_no_trace_of_its_password(guarded: Cluster, tmp_path: Path) -> None:
-    secret = password_file(guarded).read_text().strip()
-    send(guarded, "src", numbered(0, 300))
+    secret, record = password_file(guarded).read_text().strip(), RECORD.decode()
+    send(guarded, "src", [*numbered(0, 299), (0, b"key-0", RECORD)])
+    watcher = Watcher(temporary(tmp_path))
+    watcher.start()
     process = keylane(tmp_path, guarded, KAFKA_PASSWORD=secret)
-    arguments = Path(f"/proc/{process.pid}/cmdline").read_text()
     out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
+    assert process.returncode == 0, out + err
     assert json.loads(out)["out"] == 300
     assert faults(read_committed(guarded, "src"), read_committed(guarded, "dst"), contract("dst")) == []
     told = verified(tmp_path, guarded, KAFKA_PASSWORD=secret)
     assert (json.loads(told.stdout)["ok"], json.loads(told.stdout)["records"]) == (True, 300)
-    assert traces(secret, tmp_path, told.stdout, told.stderr) == []
-    assert "rejected the login" in verified(tmp_path, guarded, KAFKA_PASSWORD="wrong").stderr
+    texts = [out, err, told.stdout, told.stderr]
+    for name in OTHERS:
+        for output in ("table", "json"):
+            found = asked(tmp_path, guarded, name, "-o", output, KAFKA_PASSWORD=secret)
+            assert found.returncode in {0, 3, 4}, found.stderr
+            texts += [found.stdout, found.stderr]
+    watcher.stop()
+    assert any("SparkSubmit" in arguments for arguments in watcher.arguments), "Java was not looked at"
     assert any((tmp_path / "events").rglob("*")), "Spark's own log of what it did was not looked at"
-    assert traces(secret, tmp_path, out, err, arguments) == []
-    assert [path.name for path in Path(gettempdir()).glob("keylane-login-*")] == []
+    for canary in (secret, record):
+        assert traces(canary, tmp_path, *texts, *watcher.arguments) == []
+    assert watcher.open == {}, "what lies in the temporary folder is for its owner alone"
+    assert "rejected the login" in verified(tmp_path, guarded, KAFKA_PASSWORD="wrong").stderr
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_wrong_password_of_the_other_commands_is_said_and_not_shown(
+    guarded: Cluster, tmp_path: Path, name: str
+) -> None:
+    keylane(tmp_path, guarded, "--no-such-option").communicate(timeout=60)
+    found = asked(tmp_path, guarded, name, KAFKA_PASSWORD="canary-4711")
+    assert found.returncode == 1
+    assert "login" in found.stderr
+    assert traces("canary-4711", tmp_path, found.stdout, found.stderr) == []
 
 
 def test_twin_a_secret_that_is_written_is_found(tmp_path: Path) -> None:

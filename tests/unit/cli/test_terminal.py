@@ -62,7 +62,7 @@ CALLS = [
     ("plan", ["{folder}", "--lanes", HOSTILE]),
     ("budget", [f"kafka://{HOSTILE}"]),
     ("budget", [f"{HOSTILE}://127.0.0.1:1"]),
-    ("geo", ["table", "{gone}", "--lanes", "4"]),
+    ("geo", ["table", "{gone}", "--lanes", HOSTILE]),
     ("geo", [HOSTILE]),
     ("route", ["{gone}", "--from", "{folder}", "--to", "{folder}/t"]),
     ("route", ["{contract}", "--from", "{folder}", "--to", "{folder}/t"]),

@@ -1,7 +1,8 @@
 """How many records a second `verify` judges on one core, and whether its memory stays flat.
 
 Every process has one core, a source of Parquet and a target as `route` makes it, of 32 lanes; it reads both sides,
-recomputes every lane from the key, and judges by all rules. Seconds are of the processor, start-up included.
+recomputes every lane from the key, compares all contents, and judges by all rules; and the same without contents, which
+says what they cost. Seconds are of the processor, start-up included.
 
 Then the same of two topics on a broker of its own, records of 200 bytes with the headers that `route` writes: the
 client's fetching, unpacking and its threads are in the seconds too, the broker's are not.
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 ROWS, KEYS, LANES, PARTS = 250_000, 20_000, 32, 8
 VALUE = bytes(range(200))
+TIME = 1_763_000_000_000
 CONTRACT = f"""
 apiVersion: keylane/v1
 kind: RoutingContract
@@ -44,8 +46,10 @@ from benchmarks.verify import CONTRACT
 from keylane import parse_contract
 from keylane.pipelines.verify import verify
 with one_core():
-    found = verify(sys.argv[1], sys.argv[2], parse_contract(CONTRACT), engine="local")
-assert found.ok and found.verdict.records == int(sys.argv[3]), found
+    values = sys.argv[4] == "values"
+    found = verify(sys.argv[1], sys.argv[2], parse_contract(CONTRACT), engine="local", values=values)
+assert not found.broken and found.verdict.records == int(sys.argv[3]), found
+assert found.verdict.facts["compared"] == (int(sys.argv[3]) if values else 0), found.verdict.facts
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(time.process_time(), int(peak.split()[1]) / 1024)
 """
@@ -54,11 +58,13 @@ print(time.process_time(), int(peak.split()[1]) / 1024)
 def run() -> Iterator[Figure]:
     """One million records, then five."""
     with tempfile.TemporaryDirectory() as folder:
-        seconds, small = _judged(Path(folder) / "small", 4)
+        seconds, small, bare = _judged(Path(folder) / "small", 4, bare=True)
         yield Figure("verify, 1 M records, processor time", seconds, "s", at_most=10)
         yield Figure("verify, records a second and core", 4 * ROWS / seconds, "records/s", at_least=100_000)
+        yield Figure("verify, without contents", 4 * ROWS / bare, "records/s", at_least=100_000)
+        yield Figure("verify, contents against none", seconds / bare, "times")
         yield Figure("verify, peak memory at 1 M records", small, "MiB")
-        seconds, large = _judged(Path(folder) / "large", 20)
+        seconds, large, _ = _judged(Path(folder) / "large", 20)
         yield Figure("verify, 5 M records, a second and core", 20 * ROWS / seconds, "records/s", at_least=100_000)
         yield Figure("verify, peak memory at 5 M records", large, "MiB")
         yield Figure("verify, the one against the other", large / small, "times", at_most=1.3)
@@ -72,6 +78,9 @@ def _topics(broker: Cluster) -> Iterator[Figure]:
     # The best of three: a broker that has just taken two million records is still busy with them.
     seconds, small = min(_command(source, target, 4 * ROWS) for _ in range(3))
     yield Figure("verify of topics, records a second and core", 4 * ROWS / seconds, "records/s", at_least=100_000)
+    bare, _ = min(_command(source, target, 4 * ROWS, values=False) for _ in range(3))
+    yield Figure("verify of topics, without contents", 4 * ROWS / bare, "records/s", at_least=100_000)
+    yield Figure("verify of topics, contents against none", seconds / bare, "times")
     yield Figure("verify of topics, peak memory at 1 M records", small, "MiB")
     seconds, large = _command(*_sent(broker, "large", 12), 12 * ROWS)
     yield Figure("verify of topics, 3 M records, a second and core", 12 * ROWS / seconds, "records/s", at_least=100_000)
@@ -79,16 +88,18 @@ def _topics(broker: Cluster) -> Iterator[Figure]:
     yield Figure("verify of topics, the one against the other", large / small, "times", at_most=1.3)
 
 
-def _judged(folder: Path, files: int) -> tuple[float, float]:
+def _judged(folder: Path, files: int, *, bare: bool = False) -> tuple[float, float, float]:
+    """Seconds and memory, and where asked for the seconds without contents."""
     source, target = _written(folder, files)
-    found = _command(str(source), str(target), files * ROWS)
+    seconds, peak = _command(str(source), str(target), files * ROWS)
+    without = _command(str(source), str(target), files * ROWS, values=False)[0] if bare else seconds
     shutil.rmtree(folder)
-    return found
+    return seconds, peak, without
 
 
-def _command(source: str, target: str, records: int) -> tuple[float, float]:
+def _command(source: str, target: str, records: int, *, values: bool = True) -> tuple[float, float]:
     """Seconds of the processor, and the most memory, of a process that verifies."""
-    command = [sys.executable, "-c", RUN, source, target, str(records)]
+    command = [sys.executable, "-c", RUN, source, target, str(records), "values" if values else "keys"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     seconds, peak = done.stdout.split()
     return float(seconds), float(peak)
@@ -148,8 +159,8 @@ def _sent(broker: Cluster, name: str, times: int) -> tuple[str, str]:
             part = n % PARTS
             headers["keylane.source"] = b"%s/%d/%d" % (source.encode(), part, next_offset[part])
             next_offset[part] += 1
-            _produced(producer, source, VALUE, key, part)
-            _produced(producer, target, VALUE, key, lane, None, None, 0, headers)
+            _produced(producer, source, VALUE, key, part, None, None, TIME)
+            _produced(producer, target, VALUE, key, lane, None, None, TIME, headers)
     producer.flush()
     return tuple(f"kafka://{broker.bootstrap}/{topic}" for topic in (source, target))  # type: ignore[return-value]
 

@@ -64,7 +64,7 @@ def test_two_hundred_clean_histories_raise_no_alarm(mode: str) -> None:
 
 
 def history(seed: int, records: int) -> tuple[list[pa.RecordBatch], dict[str, int]]:
-    """Sends, one in fifty of unknown outcome, of which a half was read, and one in a hundred failed; and their reads."""
+    """Sends, one in fifty of unknown outcome, of which a half was read, one in a hundred failed; and their reads."""
     rng = np.random.default_rng(seed)
     key = rng.integers(0, KEYS, records)
     outcome = rng.choice([2, 1, 0], records, p=[0.97, 0.02, 0.01]).astype(np.int8)

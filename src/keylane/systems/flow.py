@@ -196,9 +196,9 @@ class RowsFollowed:
         return row_position()
 
 
-def report_dead(report: BatchReport, say: Callable[[str], None]) -> None:
-    """Warn of a batch that is dead letters only: seldom what was meant, and otherwise only a count."""
-    if report.counts.dead and not report.counts.out:
+def report_dead(report: BatchReport, total: Counts, say: Callable[[str], None]) -> None:
+    """Warn of a batch of dead letters only, after others that had lanes: a count alone hides that the source changed."""
+    if report.counts.dead and not report.counts.out and total.out:
         say(f"batch {report.batch}: no record has a lane, {report.counts.dead:,} became dead letters")
 
 

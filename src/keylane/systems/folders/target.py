@@ -129,7 +129,7 @@ class FolderTarget(RouteTarget):
             seconds, sums = time.monotonic() - began, (manifest.taken_files, manifest.taken_bytes)
             report = BatchReport(batch, manifest.counts, seconds, size, *sums, source.counted)
             self.run.progress(report)
-            report_dead(report, self.run.say)
+            report_dead(report, manifest.total, self.run.say)
 
     def result(self, source: str, *, stopped: bool) -> Routed:
         """The result of this run."""

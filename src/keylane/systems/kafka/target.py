@@ -251,7 +251,7 @@ class KafkaTarget(RouteTarget):
         seconds = time.monotonic() - began
         report = BatchReport(plan.batch, done.counts, seconds, size, done.taken_files, done.taken_bytes, None)
         self.run.progress(report)
-        report_dead(report, self.run.say)
+        report_dead(report, done.total, self.run.say)
 
     def _written(self, plan: BatchPlan, messages: Messages) -> dict[int, SlotWritten]:
         """The job. The records written are compared with the records read, counted before they were divided."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -333,7 +334,9 @@ def _after_index(body: bytes) -> bytes:
     return body[at:]
 
 
+@lru_cache(maxsize=256)
 def _reader(how: ValueForm, schema: bytes) -> Read:
+    """Kept as long as the process: a pool of Protobuf's descriptors that ends in another thread may end the process."""
     if how.form == "avro":
         return reader(schema.decode("utf-8"), how.fields)
     return _protobuf(how, schema)

@@ -197,7 +197,7 @@ class RowsFollowed:
 
 
 def report_dead(report: BatchReport, total: Counts, say: Callable[[str], None]) -> None:
-    """Warn of a batch of dead letters only, after others that had lanes: a count alone hides that the source changed."""
+    """Warn of a batch of dead letters only, after others that had lanes: a count alone hides such a change."""
     if report.counts.dead and not report.counts.out and total.out:
         say(f"batch {report.batch}: no record has a lane, {report.counts.dead:,} became dead letters")
 

@@ -134,7 +134,8 @@ class LanePartitioner:
         lanes = sorted(all_partitions)
         if len(lanes) != self.router.lane_count:
             allowed = str(self.router.lane_count)
-            raise LaneCountError.of("the topic has another lane count", got=len(lanes), allowed=allowed)
+            hint = "a topic of as many lanes as the contract has, or a contract of as many as the topic"
+            raise LaneCountError.of("the topic has another lane count", got=len(lanes), allowed=allowed, hint=hint)
         lane = self.router.lane_of_key(key)
         return lanes[lane] if lane is not None else self.choose(list(available) or lanes)
 

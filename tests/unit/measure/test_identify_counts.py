@@ -60,6 +60,14 @@ def test_a_topic_that_grew_has_its_new_count_and_the_older_records_the_old_one(o
     assert "was placed on 32 lanes: written before the stream grew to 64" in note
 
 
+def test_a_topic_that_grew_is_described_alike_when_the_cluster_gives_the_count() -> None:
+    keys = [f"m-{i % 9_000}" for i in range(24_000)]
+    found = ask(keys, [lane(key, 32 if i < 18_000 else 64) for i, key in enumerate(keys)], 64)
+    assert (found.lanes, found.lanes_from) == (64, "given")
+    assert {writer.lanes: round(writer.share, 1) for writer in found.writers} == {32: 0.8, None: 0.2}
+    assert any("was placed on 32 lanes: written before the stream grew to 64, or" in note for note in found.notes)
+
+
 def test_growth_after_the_rows_that_choose_the_rules_is_seen_too() -> None:
     keys = [f"m-{i % 9_000}" for i in range(140_000)]
     found = ask(keys, lanes := [lane(key, 32 if i < 120_000 else 64) for i, key in enumerate(keys)])

@@ -1,15 +1,19 @@
 """Records of a batch -> one staged Parquet file for each lane, sorted by source and numbered; and the dead letters.
 
-One task writes one lane: the rows are shuffled by lane, sorted by their position in the source, and numbered on the
-way, all in Spark's own code. What the files hold is then read from their footers, not from what the tasks report.
-Committing a staged batch is in `systems.folders.folder`.
+Lanes of many records: one task writes one lane. The rows are shuffled by lane, sorted by their position in the source,
+and numbered on the way, all in Spark's own code. Many lanes of few records: one task writes many lanes, one after the
+other, in Python (`small_lanes`). Either way a lane gets one file, with the same columns, order and offsets. What
+the files hold is then read from their footers, not from what the tasks report. Committing a staged batch is in
+`systems.folders.folder`.
 """
 
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
+from math import ceil
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +25,7 @@ from keylane.records import Reason
 from keylane.spark.frames import route
 from keylane.spark.keys import ADDED, column_named, field_of
 from keylane.spark.read_parquet import INEXACT, LINE, MALFORMED, PLACE, POSITION, file_of, picked, row_of
+from keylane.spark.small_lanes import GROWING, OFFSET, SLOT, WRITTEN, has_known_types, lane_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,8 +40,21 @@ if TYPE_CHECKING:
 #: The last 33 bits of Spark's increasing id count the rows of a task.
 _ROW_IN_TASK: Final = (1 << 33) - 1
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
-#: Delta encodings: the numbers that keylane adds cost next to nothing. Every current reader supports them.
-_PARQUET: Final = {"parquet.writer.version": "v2", "compression": "snappy"}
+#: Delta encodings: the numbers that keylane adds cost next to nothing. Every current reader supports them. They never
+#: repeat, so a dictionary of them would be built and thrown away. Checksums in files beside the staged ones would be read
+#: by nobody; each costs a file and a process that changes its permissions. Pages have checksums of their own.
+_PARQUET: Final = {
+    "parquet.writer.version": "v2",
+    "compression": "snappy",
+    **{f"parquet.enable.dictionary#{name}": "false" for name in GROWING},
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+#: A lane that one task writes costs about as much as this many records more in Python, and starting Python as much as
+#: some hundred lanes.
+_FEW_RECORDS, _MANY_LANES = 10_000, 200
+#: Records of one task that writes many lanes.
+_RECORDS_A_TASK: Final = 250_000
 MESSAGE_LENGTH: Final = 512
 
 _MESSAGES: Final = {
@@ -92,20 +110,41 @@ def write_lanes(
     """Write the records that have a lane; `starts` are the next offsets, by stream and lane. One file for each lane."""
     slots = [(stream, lane) for stream, lanes in starts.items() for lane in range(len(lanes))]
     firsts = [start for lanes in starts.values() for start in lanes]
+    rows = frame.where(F.col("reason").isNull()).select(*_own(batch.columns), PLACE, _slot(starts).alias(SLOT))
+    few = len(slots) > _MANY_LANES and sum(batch.records) < len(slots) * _FEW_RECORDS
+    write = _many_lanes_a_task if few and has_known_types(rows.schema) else _one_lane_a_task
+    written = write(rows, batch, names, firsts, folder)
+    with ThreadPoolExecutor(16) as pool:
+        files = pool.map(lambda part: _lane_file(*slots[part[0]], part[1], starts), written)
+        return [file for file in files if file is not None]
+
+
+def _one_lane_a_task(
+    rows: DataFrame, batch: Batch, names: Sequence[str], firsts: Sequence[int], folder: Path
+) -> list[tuple[int, Path]]:
     in_task = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_TASK))
     offset = picked(firsts, "bigint", F.spark_partition_id()) + in_task
-    sorted_lanes = (
-        frame.where(F.col("reason").isNull())
-        .select(*_own(batch.columns), PLACE, _slot(starts).alias("keylane_slot"))
-        .repartitionById(len(slots), F.col("keylane_slot"))
-        .sortWithinPartitions(PLACE)
-    )
-    records = sorted_lanes.select(
-        *map(column_named, batch.columns), offset.alias("keylane_offset"), _source(names).alias("keylane_source")
+    lanes = rows.repartitionById(len(firsts), F.col(SLOT)).sortWithinPartitions(PLACE)
+    records = lanes.select(
+        *map(column_named, batch.columns), offset.alias(OFFSET), _source(names).alias("keylane_source")
     )
     records.write.options(**_PARQUET).parquet(f"file://{folder}")
-    files = [LaneFile(*slots[number], path, pq.read_metadata(path).num_rows) for number, path in _parts(folder)]
-    return [_checked(file, starts) for file in files if file.records]
+    return _parts(folder)
+
+
+def _many_lanes_a_task(
+    rows: DataFrame, batch: Batch, names: Sequence[str], firsts: Sequence[int], folder: Path
+) -> list[tuple[int, Path]]:
+    tasks = max(rows.sparkSession.sparkContext.defaultParallelism, ceil(sum(batch.records) / _RECORDS_A_TASK))
+    columns = [*map(column_named, batch.columns), _source(names).alias("keylane_source")]
+    numbered = rows.select(*columns[:-1], F.lit(0).cast("bigint").alias(OFFSET), columns[-1])
+    lanes = (
+        rows.repartitionById(tasks, F.pmod(SLOT, F.lit(tasks)).cast("int"))
+        .sortWithinPartitions(SLOT, PLACE)
+        .select(*columns, SLOT)
+    )
+    written = lanes.mapInArrow(lane_files(folder, firsts, numbered.schema.json()), WRITTEN).collect()
+    return [(slot, folder / name) for slot, name in written]
 
 
 def write_dead(
@@ -179,21 +218,23 @@ def _parts(folder: Path) -> list[tuple[int, Path]]:
     return [(int(name[1]), path) for name, path in matches if name]
 
 
-def _checked(file: LaneFile, starts: Mapping[str, Sequence[int]]) -> LaneFile:
-    """The file, if the offsets in its footer are the expected ones."""
-    first, (low, high) = starts[file.stream][file.lane], _offsets(file.path)
-    if (low, high) != (first, first + file.records - 1):
-        raise CountError.of(
-            f"the offsets of {file.stream} lane {file.lane} are not dense",
-            got=f"{low} to {high} in {file.records} records",
-            allowed=f"{first} to {first + file.records - 1}",
-        )
-    return file
-
-
-def _offsets(path: Path) -> tuple[int, int]:
+def _lane_file(stream: str, lane: int, path: Path, starts: Mapping[str, Sequence[int]]) -> LaneFile | None:
+    """A file with its records, if the offsets in its footer are the expected ones; None when it has none."""
     footer = pq.read_metadata(path)
+    if not footer.num_rows:
+        return None
+    first, (low, high) = starts[stream][lane], _offsets(footer)
+    if (low, high) != (first, first + footer.num_rows - 1):
+        raise CountError.of(
+            f"the offsets of {stream} lane {lane} are not dense",
+            got=f"{low} to {high} in {footer.num_rows} records",
+            allowed=f"{first} to {first + footer.num_rows - 1}",
+        )
+    return LaneFile(stream, lane, path, footer.num_rows)
+
+
+def _offsets(footer: pq.FileMetaData) -> tuple[int, int]:
     columns = {footer.schema.column(n).path: n for n in range(footer.num_columns)}
-    number = columns["keylane_offset"]
+    number = columns[OFFSET]
     groups = [footer.row_group(n).column(number).statistics for n in range(footer.num_row_groups)]
     return min(group.min for group in groups), max(group.max for group in groups)

@@ -1,8 +1,8 @@
 """Rows of a task, sorted by lane -> a Parquet file for each lane; in Python workers, for many lanes of few records.
 
-A file that Java writes costs some milliseconds, whatever is in it: a writer with its buffers, and one `chmod` process for
-the file and one for its folder, because Hadoop's local file system changes permissions by starting that. Arrow's
-writer costs a few tenths of a millisecond. A record costs more here, because it is passed to Python first; so lanes of
+A file that Java writes costs some milliseconds, whatever is in it: a writer with its buffers, and a `chmod` process
+for the file and for its folder, because Hadoop's local file system changes permissions by starting one. Arrow's writer
+costs a few tenths of a millisecond. A record costs more here, because it is passed to Python first; so lanes of
 many records are written by Spark (`write_lanes`, which also decides between the two). Both write the same columns of
 the same types: tests/route/test_many_lanes.py.
 """
@@ -10,7 +10,6 @@ the same types: tests/route/test_many_lanes.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -39,6 +38,7 @@ from pyspark.sql.types import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
 SLOT: Final = "keylane_slot"
 OFFSET: Final = "keylane_offset"
@@ -64,7 +64,7 @@ _SCALARS: Final = (
     TimestampType,
 )
 #: Under which Spark keeps a frame's own types in a Parquet file.
-_ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_ROW_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
 
 
 def has_known_types(kind: DataType) -> bool:
@@ -138,7 +138,9 @@ class _OpenLane:
         self._write()
         assert self.writer is not None
         self.writer.close()
-        return pa.RecordBatch.from_arrays([pa.array([self.slot], pa.int32()), pa.array([self.path.name])], schema=_WRITTEN)
+        return pa.RecordBatch.from_arrays(
+            [pa.array([self.slot], pa.int32()), pa.array([self.path.name])], schema=_WRITTEN
+        )
 
     def _write(self) -> None:
         if not self.waiting:
@@ -147,9 +149,9 @@ class _OpenLane:
         if self.writer is None:
             # A lane that comes twice in a task is a frame that is not sorted.
             self.path.touch(exist_ok=False)
-            shape = table.schema.with_metadata({_ROW_METADATA: self.schema.encode()})
-            self.writer = pq.ParquetWriter(self.path, shape, **_options(shape))
-        self.writer.write_table(table.replace_schema_metadata(self.writer.schema.metadata))
+            self.writer = pq.ParquetWriter(self.path, table.schema, **_options(table.schema))
+            self.writer.add_key_value_metadata({_ROW_METADATA: self.schema})
+        self.writer.write_table(table)
         self.waiting = []
 
 

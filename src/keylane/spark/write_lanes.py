@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 _ROW_IN_TASK: Final = (1 << 33) - 1
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
 #: Delta encodings: the numbers that keylane adds cost next to nothing. Every current reader supports them. They never
-#: repeat, so a dictionary of them would be built and thrown away. Checksums in files beside the staged ones would be read
-#: by nobody; each costs a file and a process that changes its permissions. Pages have checksums of their own.
+#: repeat, so a dictionary of them would be built and thrown away. Nobody would read Hadoop's files of checksums beside
+#: the staged ones, and each costs a file and a process that changes its permissions; pages have their own checksums.
 _PARQUET: Final = {
     "parquet.writer.version": "v2",
     "compression": "snappy",
@@ -115,7 +115,7 @@ def write_lanes(
     write = _many_lanes_a_task if few and has_known_types(rows.schema) else _one_lane_a_task
     written = write(rows, batch, names, firsts, folder)
     with ThreadPoolExecutor(16) as pool:
-        files = pool.map(lambda part: _lane_file(*slots[part[0]], part[1], starts), written)
+        files = pool.map(lambda part: _lane_file(slots[part[0]], firsts[part[0]], part[1]), written)
         return [file for file in files if file is not None]
 
 
@@ -137,7 +137,7 @@ def _many_lanes_a_task(
 ) -> list[tuple[int, Path]]:
     tasks = max(rows.sparkSession.sparkContext.defaultParallelism, ceil(sum(batch.records) / _RECORDS_A_TASK))
     columns = [*map(column_named, batch.columns), _source(names).alias("keylane_source")]
-    numbered = rows.select(*columns[:-1], F.lit(0).cast("bigint").alias(OFFSET), columns[-1])
+    numbered = rows.select(*columns[:-1], F.lit(None).cast("bigint").alias(OFFSET), columns[-1])
     lanes = (
         rows.repartitionById(tasks, F.pmod(SLOT, F.lit(tasks)).cast("int"))
         .sortWithinPartitions(SLOT, PLACE)
@@ -218,19 +218,19 @@ def _parts(folder: Path) -> list[tuple[int, Path]]:
     return [(int(name[1]), path) for name, path in matches if name]
 
 
-def _lane_file(stream: str, lane: int, path: Path, starts: Mapping[str, Sequence[int]]) -> LaneFile | None:
+def _lane_file(slot: tuple[str, int], first: int, path: Path) -> LaneFile | None:
     """A file with its records, if the offsets in its footer are the expected ones; None when it has none."""
     footer = pq.read_metadata(path)
     if not footer.num_rows:
         return None
-    first, (low, high) = starts[stream][lane], _offsets(footer)
-    if (low, high) != (first, first + footer.num_rows - 1):
+    (stream, lane), (low, high), records = slot, _offsets(footer), footer.num_rows
+    if (low, high) != (first, first + records - 1):
         raise CountError.of(
             f"the offsets of {stream} lane {lane} are not dense",
-            got=f"{low} to {high} in {footer.num_rows} records",
-            allowed=f"{first} to {first + footer.num_rows - 1}",
+            got=f"{low} to {high} in {records} records",
+            allowed=f"{first} to {first + records - 1}",
         )
-    return LaneFile(stream, lane, path, footer.num_rows)
+    return LaneFile(stream, lane, path, records)
 
 
 def _offsets(footer: pq.FileMetaData) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from keylane.errors import CountError, TargetError
-from keylane.systems.atomic import force, force_all, make_folder
+from keylane.systems.atomic import force_all, make_folder, make_folders
 from keylane.systems.journal import (
     OWN,
     decoded,
@@ -276,12 +276,11 @@ class Target:
     def commit(self, manifest: Manifest, probe: Probe = no_probe) -> None:
         """Commit a staged batch, then move its files to their lanes."""
         staging = self.journal.own / "staging" / manifest.staging
-        for file in manifest.placed:
-            force(staging / file.staged)
+        force_all(staging / file.staged for file in manifest.placed)
         force_all([(staging / file.staged).parent for file in manifest.placed] + [staging, staging.parent])
         # Before the manifest, for what cannot be moved after it would stop every later start.
+        make_folders((self.path / file.final).parent for file in manifest.placed)
         for file in manifest.placed:
-            make_folder((self.path / file.final).parent)
             if (self.path / file.final).exists():
                 raise _in_the_way(self.path / file.final)
         probe("forced", manifest.batch)
@@ -296,14 +295,13 @@ class Target:
         staging = self.journal.own / "staging" / manifest.staging
         if not manifest.staging or not staging.exists():
             return
-        folders = set()
+        folders = {(self.path / file.final).parent for file in manifest.placed}
+        make_folders(sorted(folders))
         for file in manifest.placed:
-            final = self.path / file.final
-            make_folder(final.parent)
-            _rename(staging / file.staged, final)
-            folders.add(final.parent)
+            _rename(staging / file.staged, self.path / file.final)
             probe("renamed", manifest.batch)
-        force_all(sorted(folders))
+        # Also those above, which a process may have made that was killed before it forced them.
+        force_all([*sorted(folders), *sorted({above for folder in folders for above in (folder.parent, self.path)})])
         shutil.rmtree(staging)
 
 

@@ -2,8 +2,9 @@
 
 All sides read the same topic by the same connector and write 32 lanes of one broker on this machine, in turn, in one
 batch each. Spark's side is its shortest program: key and value, and Kafka's own partitioner. `route` also reads and
-writes headers, decides the lane and counts. What the broker takes at most is Kafka's own `kafka-producer-perf-test`,
-which reads nothing: its records are 200 bytes too.
+writes headers, decides the lane and counts. Processor time is that of Spark and of what starts it, not the broker's:
+on a machine that others use it says more than the clock. What the broker takes at most is Kafka's own
+`kafka-producer-perf-test`, which reads nothing: its records are 200 bytes too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.timing import Figure, best
+from benchmarks.timing import Figure, least
 from keylane.contract.parse import parse_contract
 
 if TYPE_CHECKING:
@@ -93,18 +94,17 @@ def _sides(broker: Cluster, folder: Path) -> Iterator[Figure]:
     }
     for side in sides.values():
         side()  # the first of each compiles
-    seconds = best(ROUNDS, **sides)
+    found = least(ROUNDS, **sides)
     spark.stop()
     what = f"{RECORDS / 1e6:g} M records of {BYTES} bytes, {LANES} lanes"
     names = {"spark": "Spark's own sink", "exactly": "route, exactly once", "plain": "route, at least once"}
     for side, name in names.items():
-        yield Figure(f"topic to topic, {what}: {name}", RECORDS / seconds[side], "records/s")
-    yield Figure(
-        "route, exactly once, against Spark's own sink", seconds["spark"] / seconds["exactly"], "times", at_least=0.8
-    )
-    yield Figure(
-        "route, at least once, against Spark's own sink", seconds["spark"] / seconds["plain"], "times", at_least=0.95
-    )
+        yield Figure(f"topic to topic, {what}: {name}", RECORDS / found[side].clock, "records/s")
+    peer = found.pop("spark")
+    for side, mine in found.items():
+        ratio = f"{names[side]}, against Spark's own sink"
+        yield Figure(f"{ratio}, processor time", peer.processors / mine.processors, "times", at_least=0.85)
+        yield Figure(f"{ratio}, clock", peer.clock / mine.clock, "times")
 
 
 def _by_spark(spark: SparkSession, broker: Cluster, topic: str, folder: Path) -> None:

@@ -122,7 +122,8 @@ INEXACT: Final = "keylane_inexact"
 #: The lane that a record was read from.
 LANE: Final = "keylane_lane"
 
-_ROW_BITS: Final = 40
+#: Of a position: the rest is the file.
+ROW_BITS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +161,17 @@ class Batch:
 
 def file_of(place: Column) -> Column:
     """The number of the file in its batch."""
-    return F.shiftrightunsigned(place, _ROW_BITS).cast("int")
+    return F.shiftrightunsigned(place, ROW_BITS).cast("int")
 
 
 def row_of(place: Column) -> Column:
     """The number of the row in its file."""
-    return place.bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+    return place.bitwiseAND(F.lit((1 << ROW_BITS) - 1))
 
 
 def place_of(file: Column, row: Column) -> Column:
     """One number that sorts by file, then by row."""
-    return F.shiftleft(file.cast("bigint"), _ROW_BITS).bitwiseOR(row)
+    return F.shiftleft(file.cast("bigint"), ROW_BITS).bitwiseOR(row)
 
 
 def picked(values: Sequence[Any], kind: str, index: Column) -> Column:
@@ -215,10 +216,10 @@ def read_parquet(
     rows = tuple(count for count, _ in footers)
     shapes = [memo[shape] for _, shape in footers]
     read = spark.read.schema(schema).parquet(*(address(file) for file in files))
-    numbers = local(spark, keylane_url=[file.url for file in files], keylane_file=list(range(len(files))))
     meta = F.col("_metadata")
+    numbers, url = _numbered(spark, files, meta["file_path"])
     frame = (
-        read.select("*", meta["file_path"].alias("keylane_url"), meta["row_index"].alias("keylane_row"))
+        read.select("*", url.alias("keylane_url"), meta["row_index"].alias("keylane_row"))
         .join(F.broadcast(numbers), "keylane_url")
         .withColumn(PLACE, place_of(F.col("keylane_file"), F.col("keylane_row")))
         .drop("keylane_url", "keylane_file", "keylane_row")
@@ -235,6 +236,14 @@ def read_parquet(
     for columns in shapes:
         found |= schema_tree(columns)
     return replace(batch, found=found)
+
+
+def _numbered(spark: SparkSession, files: Sequence[SourceFile], url: Column) -> tuple[DataFrame, Column]:
+    """The files' numbers by what they are looked up by for every row: a hash of the address, unless two share one."""
+    numbers = local(spark, keylane_url=[file.url for file in files], keylane_file=list(range(len(files))))
+    hashed = numbers.withColumn("keylane_url", F.xxhash64("keylane_url"))
+    distinct = len({row["keylane_url"] for row in hashed.collect()}) == len(files)
+    return (hashed, F.xxhash64(url)) if distinct else (numbers, url)
 
 
 def own_values(files: Sequence[SourceFile], has: Sequence[bool], name: str) -> Column | None:

@@ -24,7 +24,7 @@ from keylane.errors import CountError
 from keylane.records import Reason
 from keylane.spark.frames import route
 from keylane.spark.keys import ADDED, column_named, field_of
-from keylane.spark.read_parquet import INEXACT, LINE, MALFORMED, PLACE, POSITION, file_of, picked, row_of
+from keylane.spark.read_parquet import INEXACT, LINE, MALFORMED, PLACE, POSITION, ROW_BITS, file_of, picked, row_of
 from keylane.spark.small_lanes import GROWING, OFFSET, SLOT, WRITTEN, has_known_types, lane_files
 
 if TYPE_CHECKING:
@@ -47,9 +47,14 @@ _PARQUET: Final = {
     "parquet.writer.version": "v2",
     "compression": "snappy",
     **{f"parquet.enable.dictionary#{name}": "false" for name in GROWING},
+    # A name of a file is compared with the least and the greatest for every record, and no reader asks for that.
+    "parquet.column.statistics.enabled#keylane_source.file": "false",
+    "parquet.size.statistics.enabled": "false",
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
+#: A position of a batch with up to 8192 files takes so many bits: the lanes have the ten that are left of a number.
+_PLACE_BITS: Final = 53
 #: A lane that one task writes costs about as much as this many records more in Python, and starting Python as much as
 #: some hundred lanes.
 _FEW_RECORDS, _MANY_LANES = 10_000, 200
@@ -124,12 +129,22 @@ def _one_lane_a_task(
 ) -> list[tuple[int, Path]]:
     in_task = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_TASK))
     offset = picked(firsts, "bigint", F.spark_partition_id()) + in_task
-    lanes = rows.repartitionById(len(firsts), F.col(SLOT)).sortWithinPartitions(PLACE)
+    lanes = _shuffled(rows, len(firsts), len(names))
     records = lanes.select(
         *map(column_named, batch.columns), offset.alias(OFFSET), _source(names).alias("keylane_source")
     )
     records.write.options(**_PARQUET).parquet(f"file://{folder}")
     return _parts(folder)
+
+
+def _shuffled(rows: DataFrame, lanes: int, files: int) -> DataFrame:
+    """One task for each lane, its rows in order. The slot goes in the free bits of the position: one column less."""
+    if lanes > 1 << (63 - _PLACE_BITS) or files > 1 << (_PLACE_BITS - ROW_BITS):
+        return rows.repartitionById(lanes, F.col(SLOT)).sortWithinPartitions(PLACE)
+    both = F.shiftleft(F.col(SLOT).cast("bigint"), _PLACE_BITS).bitwiseOR(F.col(PLACE))
+    slot = F.shiftright(PLACE, _PLACE_BITS).cast("int")
+    packed = rows.withColumn(PLACE, both).drop(SLOT).repartitionById(lanes, slot).sortWithinPartitions(PLACE)
+    return packed.withColumn(PLACE, F.col(PLACE).bitwiseAND(F.lit((1 << _PLACE_BITS) - 1)))
 
 
 def _many_lanes_a_task(

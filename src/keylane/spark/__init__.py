@@ -13,6 +13,7 @@
     overrides       hot keys and tables as look-ups
     decide          the steps in a row, as branches
     write_lanes     one batch into the lanes of a folder
+    small_lanes     many lanes of few records, in one task
     writable        records that a topic would not take, and dead letters that it takes
     poison          records without a lane: dead letters, parked keys, or a stop
     kafka_writer    one batch into the lanes of a topic, by writers in Java

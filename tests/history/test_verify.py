@@ -339,3 +339,42 @@ def test_a_batch_that_still_waits_is_not_called_lost(made: tuple[Path, Path, Con
     (target / "_keylane" / "staging" / "waiting").mkdir()
     with pytest.raises(TargetError, match="have not been moved"):
         verify(str(source), str(target))
+
+
+def test_a_target_without_any_key_is_not_proven(contract: Make, tmp_path: Path) -> None:
+    """As a route leaves it whose contract names a field that the records call otherwise."""
+    agreed = contract(key={"fields": ["k"], "on_null": "round_robin"})
+    tables = [table.set_column(0, "k", pa.nulls(len(table), pa.string())) for table in payments()]
+    found = verify(*map(str, make(tmp_path, agreed, tables)), agreed)
+    assert found.outcome == "not proven"
+    assert [(one.rule, one.records) for one in found.unproven] == [("misrouted", 1200)]
+    assert "no record has a key" in found.unproven[0].why
+
+
+def test_the_lanes_of_records_without_a_key_are_recomputed(contract: Make, tmp_path: Path) -> None:
+    agreed = contract(key={"fields": ["k"], "on_null": "round_robin"}, lanes=4)
+    source, target = make(tmp_path, agreed, payments())
+    assert verify(str(source), str(target), agreed).ok
+    last = [max((target / "stream=t" / f"lane={lane}").iterdir()) for lane in range(4)]
+    tables = [pq.ParquetFile(file).read() for file in last]
+    lane = next(n for n, table in enumerate(tables) if table["k"][-1].as_py() is None)
+    here, there = tables[lane], tables[(lane + 1) % 4]
+    moved = {**here.to_pylist()[-1], "keylane_offset": there["keylane_offset"][-1].as_py() + 1}
+    pq.write_table(here.slice(0, len(here) - 1), last[lane])
+    pq.write_table(pa.Table.from_pylist([*there.to_pylist(), moved], there.schema), last[(lane + 1) % 4])
+    assert verify(str(source), str(target), agreed).verdict.counts["misrouted"] == 1
+
+
+def test_a_source_that_was_made_anew_is_refused(
+    made: tuple[Path, Path, Contract], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keylane.systems.files.endpoint import FilesEndpoint
+
+    source, target, agreed = made
+    head = read_document(target / "_keylane" / "target.json")
+    write_document(target / "_keylane" / "target.json", {**head, "source_id": "the first"})
+    monkeypatch.setattr(FilesEndpoint, "identity", lambda _: "the first")
+    assert verify(str(source), str(target), agreed).ok
+    monkeypatch.setattr(FilesEndpoint, "identity", lambda _: "the second")
+    with pytest.raises(DataError, match="made anew"):
+        verify(str(source), str(target), agreed)

@@ -132,8 +132,8 @@ def test_every_file_of_a_state_in_every_way(parking: Parking, tmp_path: Path, na
         shutil.copytree(kept, parking.state)
         assert len(read_committed(parking.broker, parking.target)) == read, (way, name)
         plain = name.rpartition("/")[2].removeprefix(".").removesuffix(".crc")
-        # Harmless is only what is kept for inspection, a lock, and what Spark can do without.
-        own = name.endswith(".json") and not (way == "gone" and "0000000000" in name)
+        # Harmless is only a lock, and what Spark can do without.
+        own = name.endswith(".json")
         assert plain in found or str(parking.state) in found or (found == "harmless" and not own), (way, name, found)
 
 

@@ -145,6 +145,7 @@ def _missing(theirs: SparkSession, own: SparkSession) -> Iterator[str]:
 # Errors of Spark, Java and the disk, translated: what failed, the root cause, and what to do.
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CHECKPOINT: Final = re.compile(r"file:/*(/\S+/checkpoint/(?:metadata|offsets|commits|sources)\S*)")
 _BROKEN: Final = (errno.EIO, errno.EROFS)
 _FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file://)?(.+?)\. +SQLSTATE")
@@ -178,6 +179,10 @@ def _disk_error(error: Exception, text: str, what: str, work: str) -> TargetErro
         return TargetError.of(f"disk full: {what} was not committed; the target is unchanged", hint=hint)
     if code in _BROKEN:
         return TargetError.of(f"the disk failed: {what} was not committed", got=text, hint="look at it, and run again")
+    damaged = _CHECKPOINT.search(cause(text))
+    if damaged is not None:
+        hint = "restore the newest checkpoint; or start a new route into a new target"
+        return TargetError.of(f"the Spark checkpoint is damaged: {damaged[1]}", got=cause(text), hint=hint)
     return None
 
 

@@ -126,6 +126,13 @@ def numbers(path: Path, kind: str) -> list[int]:
     return kept
 
 
+def check_oldest(path: Path, kind: str, keep: int) -> None:
+    """Refuse documents of a kind the oldest of which is missing: only when there are `keep` of them is one removed."""
+    kept = numbers(path, kind)
+    if kept and kept[0] > 0 and len(kept) < keep:
+        raise missing(document_file(path, kind, kept[0] - 1))
+
+
 def write_document(path: Path, document: dict[str, Any]) -> None:
     """Write a document with its checksum."""
     write_json(path, {**document, CHECKSUM: _checksum(document)})

@@ -9,6 +9,7 @@ import pytest
 
 from keylane.errors import TargetError
 from keylane.systems.journal import (
+    check_oldest,
     decoded,
     document_file,
     documents,
@@ -86,6 +87,13 @@ def test_a_gap_names_the_file_that_is_missing(journal: Path) -> None:
     document_file(journal, KIND, 5).unlink()
     with pytest.raises(TargetError, match=r"0000000005\.json, a file .*, is missing"):
         documents(journal, KIND)
+
+
+def test_the_oldest_is_missed_unless_so_many_are_kept(journal: Path) -> None:
+    check_oldest(journal, KIND, 5)
+    document_file(journal, KIND, 3).unlink()
+    with pytest.raises(TargetError, match=r"0000000003\.json, a file .*, is missing"):
+        check_oldest(journal, KIND, 5)
 
 
 def test_a_document_that_lacks_a_field(tmp_path: Path) -> None:

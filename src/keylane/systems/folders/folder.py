@@ -30,6 +30,7 @@ from keylane.errors import CountError, TargetError
 from keylane.systems.atomic import force_all, make_folder, make_folders
 from keylane.systems.journal import (
     OWN,
+    check_oldest,
     decoded,
     document_file,
     documents,
@@ -266,6 +267,7 @@ class Target:
     def recover(self) -> Manifest | None:
         """Finish the last batch that is committed, remove what is not, and return the last manifest."""
         # All of them, so that a damaged one is found before it is needed.
+        check_oldest(self.path, "batches", KEPT_MANIFESTS)
         last = next(reversed(read_manifests(self.path)), None)
         _check_not_newer(self.path, -1 if last is None else last.batch)
         if last is not None:

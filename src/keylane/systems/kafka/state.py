@@ -32,6 +32,7 @@ from keylane.systems.checkpoint import batch_offsets, check_checkpoint, drop_unf
 from keylane.systems.folders.folder import Counts, TakenFile
 from keylane.systems.journal import (
     OWN,
+    check_oldest,
     damaged,
     decoded,
     document_file,
@@ -205,6 +206,8 @@ class RouteState:
     def check_whole(self) -> None:
         """Refuse a state of which a part is missing, or older than the rest; done before the first batch of a run."""
         # All of them, so that a damaged one is found before it is needed.
+        for kind in ("plans", "done"):
+            check_oldest(self.path, kind, KEPT)
         plans, _ = documents(self.path, "plans"), documents(self.path, "done")
         last, planned = self.last(), plans[-1]["batch"] if plans else -1
         if planned > last.batch + 1:

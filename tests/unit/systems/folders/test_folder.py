@@ -77,7 +77,11 @@ def dying_at(step: str) -> Callable[[Target], None]:
             if not left[0]:
                 os._exit(9)
 
-    return lambda target: target.commit(stage(target, 1), probe)
+    def work(target: Target) -> None:
+        last = target.latest()
+        target.commit(stage(target, 0 if last is None else last.batch + 1), probe)
+
+    return work
 
 
 def found(path: Path) -> dict[str, list[int]]:
@@ -143,7 +147,7 @@ def test_a_first_start_that_died_before_its_head_is_no_foreign_folder(tmp_path: 
 
 def test_a_file_of_the_last_batch_that_is_gone_is_not_passed_over(tmp_path: Path) -> None:
     in_a_process_that_dies(tmp_path / "out", dying_at("renamed 2"))
-    (tmp_path / "out" / lane_file("orders", 0, 1)).unlink()
+    (tmp_path / "out" / lane_file("orders", 0, 0)).unlink()
     with open_target(tmp_path / "out", HEAD) as target, pytest.raises(TargetError, match="last batch"):
         target.recover()
 
@@ -223,7 +227,7 @@ def test_lanes_that_are_newer_than_the_manifests_are_refused(tmp_path: Path, kep
 def test_a_file_that_a_power_failure_left_in_both_folders_is_moved(tmp_path: Path) -> None:
     in_a_process_that_dies(tmp_path / "out", dying_at("happened"))
     staged = next((tmp_path / "out" / "_keylane" / "staging").rglob("0.parquet"))
-    final = tmp_path / "out" / lane_file("orders", 0, 1)
+    final = tmp_path / "out" / lane_file("orders", 0, 0)
     shutil.copy(staged, final)
     with open_target(tmp_path / "out", HEAD) as target:
         target.recover()

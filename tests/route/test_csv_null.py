@@ -47,7 +47,9 @@ def test_on_arrow(tmp_path: Path, nulls: tuple[str, ...]) -> None:
     assert dict(zip(CELLS, found.to_pylist(), strict=True)) == {cell: said[nulls] for cell, said in CELLS.items()}
 
 
-@pytest.mark.parametrize("nulls", NULLS, ids=repr)
+@pytest.mark.parametrize(
+    "nulls", [pytest.param(one, marks=[] if len(one) == 2 else pytest.mark.faults) for one in NULLS], ids=repr
+)
 def test_on_spark(spark: SparkSession, tmp_path: Path, nulls: tuple[str, ...]) -> None:
     source, target = tmp_path / "in", tmp_path / "out"
     write(source / "a.csv")

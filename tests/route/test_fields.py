@@ -56,7 +56,7 @@ def test_a_field_that_no_record_has_stops_the_route(spark: SparkSession, tmp_pat
     ("ending", "first", "second"),
     [
         ("jsonl", ['{"k":"a","n":1}', '{"n":2}', '{"k":null}'], ['{"n":3}']),
-        ("csv", ["k,n", "a,1"], ["n", "2"]),
+        pytest.param("csv", ["k,n", "a,1"], ["n", "2"], marks=pytest.mark.faults),
         ("parquet", [{"k": "a", "n": 1}], [{"n": 2}]),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_column_of_a_path_does_not_become_one_of_another_type(spark: SparkSess
     assert sorted(row["day"] for row in records(target)) == ["1", "2"]
 
 
-@pytest.mark.parametrize("first", ["day=1/b.parquet", "a.parquet"])
+@pytest.mark.parametrize("first", [pytest.param("day=1/b.parquet", marks=pytest.mark.faults), "a.parquet"])
 def test_nor_the_other_way_round_or_in_one_batch(spark: SparkSession, tmp_path: Path, first: str) -> None:
     source, target = tmp_path / "in", tmp_path / "out"
     write(source / "a.parquet", {"k": "a", "day": 2})
@@ -153,7 +153,7 @@ def test_a_number_keeps_its_value_or_the_record_is_a_dead_letter(spark: SparkSes
     assert counts(route(contract(), str(source), str(target), spark=spark)) == (3, 1, 2, 0)
 
 
-@pytest.mark.parametrize("on_null", ["reject", "sticky"])
+@pytest.mark.parametrize("on_null", ["reject", pytest.param("sticky", marks=pytest.mark.faults)])
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 def test_verify_reads_fields_as_the_route_did(spark: SparkSession, tmp_path: Path, name: str, on_null: str) -> None:
     source, target = tmp_path / "in", tmp_path / "out"

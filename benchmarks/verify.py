@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 ROWS, KEYS, LANES, PARTS = 250_000, 20_000, 32, 8
 VALUE = bytes(range(200))
-TIME = 1_763_000_000_000
+#: Of all records, on both sides; not long ago, or the broker would forget them.
+TIME = int(time.time() * 1000)
 CONTRACT = f"""
 apiVersion: keylane/v1
 kind: RoutingContract

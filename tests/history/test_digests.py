@@ -16,7 +16,7 @@ PAIRS = pa.map_(pa.string(), pa.int64())
 
 
 def digest(values: Any, kind: pa.DataType | None = None) -> list[int]:
-    return of_columns({"x": pa.array(values, kind)}).to_pylist()  # type: ignore[no-any-return]
+    return of_columns({"x": pa.array(values, kind)}).to_pylist()
 
 
 @pytest.mark.parametrize(

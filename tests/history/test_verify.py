@@ -345,7 +345,8 @@ def test_a_target_without_any_key_is_not_proven(contract: Make, tmp_path: Path) 
     """As a route leaves it whose contract names a field that the records call otherwise."""
     agreed = contract(key={"fields": ["k"], "on_null": "round_robin"})
     tables = [table.set_column(0, "k", pa.nulls(len(table), pa.string())) for table in payments()]
-    found = verify(*map(str, make(tmp_path, agreed, tables)), agreed)
+    source, target = make(tmp_path, agreed, tables)
+    found = verify(str(source), str(target), agreed)
     assert found.outcome == "not proven"
     assert [(one.rule, one.records) for one in found.unproven] == [("misrouted", 1200)]
     assert "no record has a key" in found.unproven[0].why

@@ -1,8 +1,9 @@
-"""Topics that are deleted and made anew under the names of a route, on a real broker: refused, as source and target."""
+"""Sources and targets that are not what they were, on a real broker: topics made anew, and files that change."""
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from keylane.pipelines.route import KafkaOptions, Options, Routed
 from keylane.pipelines.route import route as run
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.endpoint import open_endpoint
+from keylane.systems.journal import last_document
 from keylane.systems.kafka.cluster import KafkaCluster
 
 if TYPE_CHECKING:
@@ -48,6 +50,11 @@ class Between:
         return run(
             given, self.address(self.source), into, options=options, spark=self.spark, say=self.said.append, **more
         )
+
+    def files(self, folder: Path, **more: Any) -> Routed:
+        options = Options(kafka=KafkaOptions(state=str(self.base / "files"), create=True))
+        to = self.address(self.target)
+        return run(contract(self.target), str(folder), to, options=options, spark=self.spark, **more)
 
     def made_anew(self, topic: str, lanes: int) -> None:
         self.delete(topic)
@@ -115,3 +122,45 @@ def test_a_topic_that_is_made_anew_while_it_is_followed(between: Between, what: 
         between.route(into, probe=probe)
     with pytest.raises(KeylaneError, match="was deleted and made anew"):
         between.route(into)
+
+
+def test_files_that_change_under_a_route_into_a_topic(between: Between) -> None:
+    folder = between.base / "in"
+    folder.mkdir()
+    file = folder / "a.jsonl"
+    file.write_text('{"key":"a"}\n{"key":"b"}\n', encoding="utf-8")
+    (folder / "empty.jsonl").touch()
+
+    def grown_at(step: str) -> Any:
+        def probe(point: str, batch: int) -> None:
+            if (point, batch) == (step, 1):
+                with (folder / "b.jsonl").open("a") as lines:
+                    lines.write('{"key":"late"}\n')
+
+        return probe
+
+    assert between.files(folder).counts.in_ == 2
+    file.write_text('{"key":"a"}\n{"key":"b"}\n{"key":"c"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"have changed since they were routed.*: a\.jsonl"):
+        between.files(folder)
+    file.unlink()
+    (folder / "empty.jsonl").write_text('{"key":"x"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"have changed since they were routed.*: empty\.jsonl \(0 bytes"):
+        between.files(folder)
+    (folder / "empty.jsonl").rename(folder / "b.jsonl")
+    with pytest.raises(DataError, match=r"b\.jsonl has changed while it was read"):
+        between.files(folder, probe=grown_at("written"))
+    with pytest.raises(DataError, match=r"b\.jsonl has changed since batch 1 was begun"):
+        between.files(folder)
+    (folder / "b.jsonl").write_text('{"key":"x"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"b\.jsonl has changed since batch 1 was begun"):
+        between.files(folder)
+    state = last_document(between.base / "files", "plans")[1]
+    (planned,) = state["taken"]
+    os.utime(folder / "b.jsonl", ns=(planned["modified"] * 1_000_000,) * 2)
+    assert between.files(folder).counts.in_ == 1, "restored with its time of change"
+    assert sorted(record.value or b"" for record in read_committed(between.broker, between.target)) == [
+        b'{"key":"a"}',
+        b'{"key":"b"}',
+        b'{"key":"x"}',
+    ]

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from keylane.contract.model import Contract
     from keylane.spark.context import Probe, Say
     from keylane.systems.endpoint import Endpoint
+    from keylane.systems.flow import Followed, RouteTarget
 
 __all__ = ["Done", "KafkaOptions", "Options", "Routed", "route", "route_between"]
 
@@ -108,8 +109,19 @@ def route_between(
         stream_of_batches = followed.stream()
         held.begin(session, followed)
         held.lock.note_java(java_process(session))
-        for text in source.changed_since(held):
-            run.say(text)
+        followed.begin(held.checkpoint, held.taken())
         run.ready()
-        stopped = run_query(stream_of_batches, held.write, held.checkpoint, run)
+        stopped = run_query(stream_of_batches, _numbered(followed, held), held.checkpoint, run, followed.look)
+        if not (stopped or run.follow):
+            followed.check_complete()
         return held.result(held.origin.address, stopped=stopped)
+
+
+def _numbered(source: Followed, target: RouteTarget) -> Callable[[DataFrame, int], None]:
+    """The body of a batch, of whose number the source takes notice first."""
+
+    def write(frame: DataFrame, batch: int) -> None:
+        source.at(batch)
+        target.write(frame, batch)
+
+    return write

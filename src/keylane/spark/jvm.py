@@ -7,16 +7,19 @@ is imported where it is used: `doctor` must find a Java without it.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import hashlib
 import io
+import locale
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import zipfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -102,6 +105,50 @@ def _reported_version(home: Path) -> str:
         return ""
     version = re.search(r'version "([^"]+)"', done.stderr)
     return version[1] if version else ""
+
+
+# The locale that Java is started under: one with UTF-8, whatever the caller's is. Java takes the encoding of file names
+# from it, once. Under `LC_ALL=C`, or a locale that is not installed, which is the same to Java, that is ASCII: files
+# with other names are then not even listed, and nothing says so.
+
+
+#: All categories of a locale, as the C libraries number them: Java asks for all, and has none where one is missing.
+_ALL: Final = 0x3F if sys.platform == "darwin" else 0x1FBF
+#: In the order of preference. The first is in every glibc since 2.35, in Debian long before, and in musl.
+_UTF8: Final = ("C.UTF-8", "C.utf8", "en_US.UTF-8", "POSIX.UTF-8")
+
+
+def charset_of(name: str) -> str:
+    """The character set of an installed locale, by the environment for an empty name; nothing where it is missing."""
+    try:
+        libc: Any = ctypes.CDLL(None)
+        libc.newlocale.restype = ctypes.c_void_p
+        libc.nl_langinfo_l.restype = ctypes.c_char_p
+        made = libc.newlocale(_ALL, name.encode(), None)
+        if not made:
+            return ""
+        found: bytes = libc.nl_langinfo_l(locale.CODESET, ctypes.c_void_p(made)) or b""
+        libc.freelocale(ctypes.c_void_p(made))
+        return found.decode("ascii", "replace")
+    except (AttributeError, OSError):
+        return ""
+
+
+@contextmanager
+def utf8_file_names() -> Iterator[None]:
+    """Let a process that is started meanwhile have UTF-8 file names; one that would have them anyway is left alone."""
+    better = "" if charset_of("") == "UTF-8" else next((name for name in _UTF8 if charset_of(name) == "UTF-8"), "")
+    if not better:
+        yield
+        return
+    before = os.environ.get("LC_ALL")
+    os.environ["LC_ALL"] = better
+    try:
+        yield
+    finally:
+        del os.environ["LC_ALL"]
+        if before is not None:
+            os.environ["LC_ALL"] = before
 
 
 # The cache folder: the start-up archive, and the jars that were fetched.

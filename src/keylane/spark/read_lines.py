@@ -29,6 +29,7 @@ from keylane.spark.read_parquet import (
     LINE,
     MALFORMED,
     PLACE,
+    POSITION,
     Batch,
     address,
     checked_columns,
@@ -196,6 +197,15 @@ def read_csv(
     batch = finished(frame, files, schema, lines.rows, records, before, own=own, filtered=filtered)
     named = dict.fromkeys(name for header in headers for name in header)
     return replace(batch, found={name: {} for name in named} if named else None)
+
+
+def no_records(spark: SparkSession, known: StructType | None, needed: Mapping[str, DataType], files: int) -> Batch:
+    """The records of files without a byte: none, with the columns that are known and those that the lane needs."""
+    schema = known or StructType()
+    columns = with_fields(schema, needed, typed=False)
+    own = [StructField(name, LongType()) for name in (PLACE, POSITION)]
+    frame = spark.createDataFrame([], StructType([*columns.fields, *own]))
+    return Batch(frame, tuple(columns.names), schema, (0,) * files, (0,) * files)
 
 
 def _fields(kinds: Mapping[str, DataType]) -> StructType:

@@ -29,7 +29,7 @@ from pyspark.sql.utils import is_remote
 from keylane.errors import SparkError, cause, visible
 from keylane.private import new_folder
 from keylane.spark.java_calls import TRIED
-from keylane.spark.jvm import archive_options, find_java
+from keylane.spark.jvm import archive_options, find_java, utf8_file_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -100,6 +100,11 @@ def existing_session() -> SparkSession | None:
     if active is not None or SparkContext._active_spark_context is None:  # noqa: SLF001
         return active
     return SparkSession.builder.getOrCreate()
+
+
+def file_name_encoding(spark: SparkSession) -> str:
+    """How Spark's Java reads file names, by the locale that it was started under: other names it does not even see."""
+    return str(spark.sparkContext._jvm.java.lang.System.getProperty("sun.jnu.encoding"))  # type: ignore[union-attr]  # noqa: SLF001
 
 
 def tasks_running() -> tuple[int, int]:
@@ -256,13 +261,15 @@ def _is_near(target: str) -> bool:
 def _launch(conf: SparkConf, folders: Sequence[OwnFolder]) -> None:
     """Start Java as PySpark does, and filter known noise from its output.
 
-    Pipes of our own also keep Java from holding the caller's open while it writes its archive: a reader of our
-    output sees its end when we exit. Java shares the locks of the folders: nobody removes them while it runs.
+    Java reads file names as UTF-8, whatever the locale, and shares the locks of the folders: nobody removes them while
+    it runs. Pipes of our own also keep it from holding the caller's open while it writes its archive: a reader of our
+    output sees its end when we exit.
     """
     launch: Any = java_gateway.launch_gateway
     pipes = {name: _passed_on_to(name) for name in ("stdout", "stderr")}
     try:
-        with _chosen_folders_hidden(folders, is_one_process=_is_one_process(str(conf.get("spark.master")))):
+        alone = _is_one_process(str(conf.get("spark.master")))
+        with utf8_file_names(), _chosen_folders_hidden(folders, is_one_process=alone):
             gateway = launch(conf, {**pipes, "pass_fds": [folder.handle for folder in folders]})
     except BaseException:
         for folder in folders:

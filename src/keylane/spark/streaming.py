@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS: Final = 0.02
 _EVERY: Final = re.compile(r"\d{1,9} (milli)?seconds?|\d{1,9} (minute|hour|day)s?")
-#: Spark ignores files older than this, relative to the newest it has seen: far enough for any file.
-_ANY_AGE: Final = "36500d"
+#: Spark ignores files older than this, relative to the newest it has seen. The longest time that it can be told: one
+#: file of the year 2200 would otherwise end the reading of all others.
+_ANY_AGE: Final = f"{2**63 - 1}ms"
 _FILE_COLUMNS: Final = "path string, modificationTime timestamp, length bigint, content binary"
 
 
@@ -88,8 +89,18 @@ def finish(query: StreamingQuery, gate: Gate) -> None:
         raise failure
 
 
-def run_query(frame: DataFrame, body: Callable[[DataFrame, int], None], checkpoint: Path, run: RunContext) -> bool:
-    """Run a query over a stream to its end; whether it was stopped before it."""
+def run_query(
+    frame: DataFrame,
+    body: Callable[[DataFrame, int], None],
+    checkpoint: Path,
+    run: RunContext,
+    look: Callable[[Callable[[], Any]], None] | None = None,
+) -> bool:
+    """Run a query over a stream to its end; whether it was stopped before it.
+
+    `look` is called again and again while the query runs until it is stopped, with a call for its progress; what it
+    raises ends the query after the batch that is running.
+    """
     gate = Gate(body)
     trigger: dict[str, Any] = {"processingTime": run.every} if run.follow else {"availableNow": True}
     writer = frame.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{checkpoint}")
@@ -101,8 +112,14 @@ def run_query(frame: DataFrame, body: Callable[[DataFrame, int], None], checkpoi
             stopped = run.stopping
             if stopped:
                 stop(query, gate)
-            else:
-                time.sleep(_POLL_SECONDS)
+                continue
+            if look is not None and run.follow:
+                try:
+                    look(lambda: query.lastProgress)
+                except Exception:
+                    stop(query, gate)
+                    raise
+            time.sleep(_POLL_SECONDS)
         finish(query, gate)
     except Exception as error:
         raise translated(error, work=run.work) from error

@@ -44,9 +44,9 @@ def query_id(checkpoint: Path) -> str:
 
 def batch_offsets(checkpoint: Path, batch: int) -> str:
     """Which records make a batch: its offsets, without time and settings; of files also a digest of their names."""
-    lines = _log_lines(checkpoint / "offsets" / str(batch))
+    lines = log_lines(checkpoint / "offsets" / str(batch))
     if len(lines) <= _BEFORE_OFFSETS:
-        raise _unreadable(checkpoint / "offsets" / str(batch), "it has no offsets")
+        raise unreadable(checkpoint / "offsets" / str(batch), "it has no offsets")
     return "\n".join(
         f"{line}{_names_digest(checkpoint, batch, at, line)}" for at, line in enumerate(lines[_BEFORE_OFFSETS:])
     )
@@ -65,10 +65,10 @@ def force_batch(checkpoint: Path, batch: int) -> None:
     """Force all that Spark has written up to the start of this batch to the disk, before anything depends on it."""
     offsets, commits = checkpoint / "offsets", checkpoint / "commits"
     files = [checkpoint / "metadata", offsets / str(batch), commits / str(batch - 1)]
-    for at, line in enumerate(_log_lines(offsets / str(batch))[_BEFORE_OFFSETS:]):
+    for at, line in enumerate(log_lines(offsets / str(batch))[_BEFORE_OFFSETS:]):
         entries = _entries(checkpoint, batch, at, line)
         # A topic has one entry, the offsets at which the route began.
-        files += [_entry_file(checkpoint, at, entry) for entry in entries or range(1)]
+        files += [entry_file(checkpoint, at, entry) for entry in entries or range(1)]
     sums = [file.with_name(f".{file.name}.crc") for file in files]
     there = [file for file in (*files, *sums) if file.exists()]
     sources = checkpoint / "sources"
@@ -96,7 +96,7 @@ def drop_unforced(checkpoint: Path, last: int, planned: int) -> list[Path]:
     # Spark writes a commit after ours: without it the batch is handed over again, and is found committed.
     broken += _cut(_numbered_after(checkpoint / "commits", last - 1))
     for source in (checkpoint / "sources").glob("[0-9]*"):
-        known = _last_entry(checkpoint, planned, int(source.name)) if planned >= 0 else -1
+        known = last_entry(checkpoint, planned, int(source.name)) if planned >= 0 else -1
         broken += _cut(_numbered_after(source, known))
     for file in broken:
         file.unlink()
@@ -118,10 +118,10 @@ def check_checkpoint(checkpoint: Path, batch: int, query: str, offsets: str | No
             hint="restore the checkpoint folder, or start a new route into a new target",
         )
     if not known and (checkpoint / "offsets").exists():
-        raise _unreadable(checkpoint / "metadata", "it is missing")
+        raise unreadable(checkpoint / "metadata", "it is missing")
     if offsets is None:
         return
-    begun, ended = (max(_numbers(checkpoint / log), default=-1) for log in ("offsets", "commits"))
+    begun, ended = (max(log_numbers(checkpoint / log), default=-1) for log in ("offsets", "commits"))
     if ended > batch:
         raise TargetError.of(
             f"the record of a batch is missing that Spark has committed: the target is older than {checkpoint}",
@@ -146,27 +146,30 @@ def _older(checkpoint: Path, got: str, allowed: str) -> TargetError:
     return TargetError.of(f"{what}: {checkpoint}", got=got, allowed=allowed, hint=WAYS_ON)
 
 
-def _unreadable(path: Path, how: str) -> TargetError:
+def unreadable(path: Path, how: str) -> TargetError:
+    """What a file of a checkpoint is refused with that is not what Spark wrote."""
     return TargetError.of(f"the Spark checkpoint is damaged: {path}", got=how, hint=WAYS_ON)
 
 
 # The logs of a checkpoint: files of lines, the first of which is their version.
 
 
-def _log_lines(path: Path) -> list[str]:
+def log_lines(path: Path) -> list[str]:
+    """The lines of a file of a log, ended by line feeds only: a file name may have other characters that end one."""
     try:
         # The connector for Kafka writes a zero byte first.
-        lines = path.read_text(encoding="utf-8").removeprefix("\0").splitlines()
+        lines = path.read_text(encoding="utf-8").removeprefix("\0").rstrip("\n").split("\n")
     except FileNotFoundError:
-        raise _unreadable(path, "it is missing") from None
+        raise unreadable(path, "it is missing") from None
     except ValueError as error:
-        raise _unreadable(path, str(error)) from None
-    if not lines or lines[0] != _VERSION:
-        raise _unreadable(path, "it is empty or cut")
+        raise unreadable(path, str(error)) from None
+    if lines[0] != _VERSION:
+        raise unreadable(path, "it is empty or cut")
     return lines
 
 
-def _numbers(log: Path) -> list[int]:
+def log_numbers(log: Path) -> list[int]:
+    """The numbers of the files of a log."""
     return [int(file.name.partition(".")[0]) for file in log.glob("[0-9]*") if file.name.partition(".")[0].isdigit()]
 
 
@@ -181,7 +184,7 @@ def _cut(files: list[Path], *, whole: bool = True) -> list[Path]:
 
 def _is_whole(file: Path) -> bool:
     try:
-        lines = _log_lines(file)
+        lines = log_lines(file)
         return len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines[1:])
     except (TargetError, ValueError):
         return False
@@ -204,32 +207,33 @@ def _names_digest(checkpoint: Path, batch: int, source: int, line: str) -> str:
 
 def _entries(checkpoint: Path, batch: int, source: int, line: str) -> range:
     match = _FILES.fullmatch(line)
-    return range(0) if match is None else range(_last_entry(checkpoint, batch - 1, source) + 1, int(match[1]) + 1)
+    return range(0) if match is None else range(last_entry(checkpoint, batch - 1, source) + 1, int(match[1]) + 1)
 
 
-def _last_entry(checkpoint: Path, batch: int, source: int) -> int:
+def last_entry(checkpoint: Path, batch: int, source: int) -> int:
     """The entry of a source's log at which a batch ends; -1 before the first."""
     path = checkpoint / "offsets" / str(batch)
     if batch < 0 or not path.exists():
         return -1
-    lines = _log_lines(path)[_BEFORE_OFFSETS:]
+    lines = log_lines(path)[_BEFORE_OFFSETS:]
     match = _FILES.fullmatch(lines[source]) if source < len(lines) else None
     return -1 if match is None else int(match[1])
 
 
 def _entry(checkpoint: Path, source: int, entry: int) -> Iterator[dict[str, Any]]:
     """The files of an entry. Spark merges entries now and then, and later removes those that it has merged."""
-    path = _entry_file(checkpoint, source, entry)
+    path = entry_file(checkpoint, source, entry)
     try:
-        files = [json.loads(line) for line in _log_lines(path)[1:]]
+        files = [json.loads(line) for line in log_lines(path)[1:]]
         return iter([file for file in files if file["batchId"] == entry])
     except (ValueError, KeyError, TypeError) as error:
-        raise _unreadable(path, f"{type(error).__name__}: {error}") from None
+        raise unreadable(path, f"{type(error).__name__}: {error}") from None
 
 
-def _entry_file(checkpoint: Path, source: int, entry: int) -> Path:
+def entry_file(checkpoint: Path, source: int, entry: int) -> Path:
+    """The file that has an entry of a source's log: its own, or one that it was merged into."""
     log = checkpoint / "sources" / str(source)
     if (plain := log / str(entry)).exists():
         return plain
-    merged = sorted(number for number in _numbers(log) if number >= entry and (log / f"{number}.compact").exists())
+    merged = sorted(number for number in log_numbers(log) if number >= entry and (log / f"{number}.compact").exists())
     return log / f"{merged[0]}.compact" if merged else plain

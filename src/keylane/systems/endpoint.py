@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from keylane.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -287,10 +287,6 @@ class Endpoint:
 
     def check_source(self, contract: Contract, target: Endpoint) -> None:
         """Refuse a source that is not there, or whose records the target cannot hold; nothing is made yet."""
-
-    def changed_since(self, target: RouteTarget) -> Iterator[str]:
-        """Reports on what a target has taken of this source and has changed since."""
-        return iter(())
 
     def session(self, run: RunContext) -> AbstractContextManager[SparkSession]:
         """A session that can read and write this system, for as long as the context is open."""

@@ -2,6 +2,7 @@
 
     Origin        a source as a target remembers it
     Followed      a source that is followed: the stream of Spark's query, and a batch of it as rows or as messages
+    HandedOverWhole  what such a source does that has nothing to compare with what Spark handed over
     RowsFollowed  the same with messages made from the rows, for systems whose records are rows
     RouteTarget   a target that is open and locked: what it holds, and a batch written and committed once
     BatchReport   what a batch came to; Routed: what a whole run did
@@ -126,6 +127,22 @@ class Followed(Protocol):
         """The stream of the query."""
         ...
 
+    def begin(self, checkpoint: Path, taken: Iterable[TakenFile]) -> None:
+        """Compare the source with what was taken of it before; called once, before the query starts."""
+        ...
+
+    def at(self, batch: int) -> None:
+        """Take notice of the batch that is handed over next."""
+        ...
+
+    def look(self, progress: Callable[[], Any]) -> None:
+        """Compare the source with what was handed over, while it is followed; `progress` asks for that of the query."""
+        ...
+
+    def check_complete(self) -> None:
+        """Refuse to end a run that ended by itself while something of the source was not handed over."""
+        ...
+
     def taken(self, frame: DataFrame) -> list[SourceFile]:
         """What a batch takes: files, or offset ranges of partitions."""
         ...
@@ -151,7 +168,23 @@ class Followed(Protocol):
         ...
 
 
-class RowsFollowed:
+class HandedOverWhole:
+    """A source of which Spark hands over all there is, or fails: there is nothing to compare."""
+
+    def begin(self, checkpoint: Path, taken: Iterable[TakenFile]) -> None:
+        """Nothing to compare."""
+
+    def at(self, batch: int) -> None:
+        """All batches are alike."""
+
+    def look(self, progress: Callable[[], Any]) -> None:
+        """Nothing to compare."""
+
+    def check_complete(self) -> None:
+        """Nothing to compare."""
+
+
+class RowsFollowed(HandedOverWhole):
     """A source whose records are rows: messages are made from them. A system adds `stream`, `taken` and `rows`.
 
     A column `key` is the record's key and a column `value` its value, as bytes or text. Without them the key is the

@@ -24,7 +24,7 @@ from keylane.contract.fields import FieldSpec, absent_name, in_tree, no_such_fie
 from keylane.errors import DataError, UnknownNameError
 from keylane.keys.json_columns import json_columns
 from keylane.keys.read import absent_rows, names_in_json, schema_tree
-from keylane.systems.files.listing import ENDINGS, kinds_in, source_files
+from keylane.systems.files.listing import ENDINGS, data_files, kinds_in
 from keylane.systems.streams import Description, Part
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ def open_data(path: str, fields: FieldSpec | None = None, csv_null: Sequence[str
         got = ", ".join(sorted(kinds)) or "no file of a known kind"
         raise DataError.of(f"{path} is not data of one kind", got=got, allowed=ENDINGS)
     kind = kinds.pop()
-    files = list(source_files(root, kind))
+    files = data_files(root, kind)
+    if not files:
+        raise DataError.of(f"{path} cannot be read", got="no records: every file is empty")
     if packed := next((file.name for file in files if file.suffix.lower() == ".zst"), None):
         allowed, hint = ".gz, .bz2", "decompress them: zstd -d"
         raise DataError.of(f"{path} has files that only Spark can decompress", got=packed, allowed=allowed, hint=hint)

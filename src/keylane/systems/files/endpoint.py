@@ -98,12 +98,6 @@ class FilesEndpoint(Endpoint):
                     "source and target lie within each other", got=got, hint="choose a target beside the source"
                 )
 
-    def changed_since(self, target: RouteTarget) -> Iterator[str]:
-        """Files that a target has taken and that have changed since."""
-        from keylane.systems.files.follow import changed_since
-
-        return changed_since(target.taken(), self.path)
-
     def follow(self, spark: SparkSession, contract: Contract, origin: Origin) -> Followed:
         """Files as they appear."""
         from keylane.systems.files.follow import follow_files

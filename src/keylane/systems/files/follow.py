@@ -1,22 +1,24 @@
 """Files as the source of a route: Spark's source names them as they appear, and each batch reads those it names.
 
 A file is read once, so whatever is written into it afterwards would be lost: a batch whose files change while it runs
-is refused, and files that have changed since they were routed are reported.
+is refused, and so is a source whose files have changed since. What Spark names is compared with its log, and its log
+with the source: `handover`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 from keylane.contract.fields import in_tree, no_such_field, paths_in
-from keylane.errors import DataError
+from keylane.systems.files.handover import Handover, check_unchanged
 from keylane.systems.files.listing import kind_of, name_in, path_values, pattern_of
+from keylane.systems.files.spark_log import SparkLog
 from keylane.systems.flow import Origin, RowsFollowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -26,48 +28,6 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.flow import Standing
     from keylane.systems.folders.folder import TakenFile
-
-_WHOLE: Final = "write a file elsewhere on the same disk, and rename it into the source when it is complete"
-#: More than these would bury the rest of the message.
-_SHOWN: Final = 3
-
-
-def check_unchanged(files: Sequence[SourceFile]) -> None:
-    """Refuse a batch one of whose files is not what it was when the batch began."""
-    for file in files:
-        now = _state(Path(file.path))
-        if now != (file.size, file.modified):
-            raise DataError.of(
-                f"{file.path} has changed while it was read",
-                got=_shown(now),
-                allowed=_shown((file.size, file.modified)),
-                hint=_WHOLE,
-            )
-
-
-def changed_since(taken: Iterable[TakenFile], source: Path) -> Iterator[str]:
-    """Reports files that were taken and have changed since. One that is gone has done its work."""
-    changed = []
-    for one in taken:
-        now = _state(source if source.is_file() else source / one.name)
-        if now is not None and now != (one.size, one.modified):
-            changed.append(f"{one.name} ({_shown((one.size, one.modified))} then, {_shown(now)} now)")
-    if changed:
-        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
-        yield f"changed since they were routed, and not read again: {', '.join(changed[:_SHOWN])}{more}; {_WHOLE}"
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    """Size and time of change in milliseconds, which is as fine as Java reports it."""
-    try:
-        now = path.stat()
-    except OSError:
-        return None
-    return now.st_size, now.st_mtime_ns // 1_000_000
-
-
-def _shown(state: tuple[int, int] | None) -> str:
-    return "gone" if state is None else f"{state[0]} bytes of {state[1] / 1000:.3f}"
 
 
 def origin_of(path: Path, kind: str | None, known: Origin | None) -> Origin:
@@ -81,9 +41,11 @@ def origin_of(path: Path, kind: str | None, known: Origin | None) -> Origin:
 def follow_files(spark: SparkSession, contract: Contract, origin: Origin, options: StreamOptions) -> FilesFollowed:
     """Follow the files of a folder, or one file."""
     from keylane.spark.read_parquet import schema_of
+    from keylane.spark.session import file_name_encoding
 
     counted = None if origin.pattern == pattern_of(origin.kind, origin.kind) else origin.kind
-    return FilesFollowed(spark, origin, contract, schema_of(options.schema), options.max_files, counted)
+    handover = Handover.of(Path(origin.address), counted, file_name_encoding(spark))
+    return FilesFollowed(spark, origin, contract, schema_of(options.schema), options.max_files, handover, counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +57,7 @@ class FilesFollowed(RowsFollowed):
     contract: Contract
     given: StructType | None
     max_files: int
+    handover: Handover
     counted: str | None = None
     shapes: dict[str, StructType] = field(default_factory=dict)
 
@@ -104,9 +67,33 @@ class FilesFollowed(RowsFollowed):
 
         return file_names(self.spark, self.origin.address, self.origin.pattern, self.max_files)
 
-    def taken(self, frame: DataFrame) -> list[SourceFile]:
-        """The files of a batch."""
-        return files_of(frame, Path(self.origin.address))
+    def begin(self, checkpoint: Path, taken: Iterable[TakenFile]) -> None:
+        """Refuse a source whose files have changed since they were taken."""
+        self.handover.begin(SparkLog(checkpoint), taken)
+
+    def at(self, batch: int) -> None:
+        """The batch that is handed over next."""
+        self.handover.batch = batch
+
+    def look(self, progress: Callable[[], Any]) -> None:
+        """Compare the source with what was handed over, from time to time."""
+        self.handover.look(progress)
+
+    def check_complete(self) -> None:
+        """Refuse to end while a file was not handed over."""
+        self.handover.check_complete()
+
+    def taken(self, frame: DataFrame) -> list[SourceFile]:  # noqa: ARG002  Spark leaves out what is away
+        """The files of the batch, by Spark's log; those without a byte come last."""
+        from keylane.spark.read_parquet import SourceFile
+        from keylane.spark.scan import url_of
+
+        files = self.handover.of_batch(self.handover.batch)
+        self.handover.read(files)
+        return [
+            SourceFile(f.path, url_of(self.spark, f.path), f.name, f.size, f.modified, path_values(f.name))
+            for f in files
+        ]
 
     def check_unchanged(self, taken: Sequence[SourceFile]) -> None:
         """Refuse a batch one of whose files is not what it was when the batch began."""
@@ -115,27 +102,33 @@ class FilesFollowed(RowsFollowed):
     def rows(self, frame: DataFrame, taken: Sequence[SourceFile], last: Standing) -> Batch:  # noqa: ARG002  by name
         """The records of the files, in the order of the files and of their rows."""
         from keylane.spark.keys import has_field, needed_types
-        from keylane.spark.read_lines import read_csv, read_json
+        from keylane.spark.read_lines import no_records, read_csv, read_json
         from keylane.spark.read_parquet import read_parquet, schema_from_json
 
         known = schema_from_json(last.schema) or self.given
         needed = needed_types(self.contract)
+        # Files without a byte hold no record of any kind, and no reader could say of which they are.
+        full = [file for file in taken if file.size]
+        nothing = (0,) * (len(taken) - len(full))
+        if not full:
+            return no_records(self.spark, known, needed, len(taken))
         if self.origin.kind == "parquet":
-            batch = read_parquet(self.spark, taken, known, last.next_position, self.shapes, list(needed))
+            batch = read_parquet(self.spark, full, known, last.next_position, self.shapes, list(needed))
         else:
             batch = (
-                read_json(self.spark, taken, known, last.next_position, needed)
+                read_json(self.spark, full, known, last.next_position, needed)
                 if self.origin.kind == "json"
-                else read_csv(self.spark, taken, known, last.next_position, needed, nulls=self.origin.csv_null)
+                else read_csv(self.spark, full, known, last.next_position, needed, nulls=self.origin.csv_null)
             )
         before = schema_from_json(last.schema)
-        lacking = [name for name in needed if not _has(batch, taken, name)]
+        lacking = [name for name in needed if not _has(batch, full, name)]
         for name in lacking:
             if before is None or not has_field(name, before) or not has_field(name, batch.schema):
-                tree = {**(batch.found or {}), **{column: {} for file in taken for column in file.values}}
+                tree = {**(batch.found or {}), **{column: {} for file in full for column in file.values}}
                 what = "the source lacks a field that the lane depends on: no record has it"
                 raise no_such_field(what, name, paths_in(tree))
-        return replace(batch, lacking=tuple(lacking))
+        rows, records = (*batch.rows, *nothing), (*batch.records, *nothing)
+        return replace(batch, lacking=tuple(lacking), rows=rows, records=records)
 
 
 def _has(batch: Batch, taken: Sequence[SourceFile], name: str) -> bool:
@@ -144,7 +137,7 @@ def _has(batch: Batch, taken: Sequence[SourceFile], name: str) -> bool:
 
 
 def files_of(frame: DataFrame, source: Path) -> list[SourceFile]:
-    """The files of a batch, oldest first, as Spark's source takes them; by name where they are of one age."""
+    """The files of a frame of names, oldest first, as Spark's source takes them; by name where they are of one age."""
     from keylane.spark.read_parquet import SourceFile
 
     files = []

@@ -13,8 +13,10 @@ from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError
 from keylane.spark.read_parquet import SourceFile
 from keylane.spark.scan import read_columns, read_line_columns, scan_rows, url_of
+from keylane.spark.session import file_name_encoding
 from keylane.systems.files.data import ends_of, read_footers
-from keylane.systems.files.listing import kind_of, name_in, path_values, source_files
+from keylane.systems.files.handover import check_names
+from keylane.systems.files.listing import data_files, kind_of, name_in, path_values
 from keylane.systems.folders.folder import read_head
 
 if TYPE_CHECKING:
@@ -59,8 +61,9 @@ def scan_files(
 
 def sized_files(spark: SparkSession, path: Path, kind: str | None) -> list[SourceFile]:
     """In the order of their names, which is the order of positions. Files without a byte hold no record of any kind."""
-    sized = [(file, file.stat().st_size) for file in source_files(path, kind)]
-    named = [(name_in(path, str(file)), str(file), size) for file, size in sized if size]
+    sized = [(file, file.stat().st_size) for file in data_files(path, kind)]
+    named = [(name_in(path, str(file)), str(file), size) for file, size in sized]
+    check_names((name for name, _, _ in named), file_name_encoding(spark))
     return [
         SourceFile(file, url_of(spark, file), name, size, 0, path_values(name)) for name, file, size in sorted(named)
     ]

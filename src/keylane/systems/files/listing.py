@@ -1,21 +1,30 @@
 """What a folder of source files is: its kind, which of its files count, and the columns that are written in paths.
 
-Everything here looks at names and sizes only, and every command lists files by it. Their records as Arrow batches:
-`data`, `stream`; as frames: `keylane.spark`.
+One rule for all commands. A file counts when its name has an ending of the kind (in capitals too, and packed), or
+whatever its name when the kind was given; and when neither it nor a folder above it is hidden or a marker: names that
+begin with `.` or `_`, unless they are a column (`_day=1`), and copies under way (`._COPYING_`). Links are followed, and
+a file counts once: under its own name where it has one in the source, and otherwise under that of the link. Two links
+to the same are refused, because neither name is the right one, and so is a link to a folder that is in the source
+already: Spark would follow it, and one that leads back again and again. Hard links are files of their own.
+
+Everything here looks at names and sizes only. Their records as Arrow batches: `data`, `stream`; as frames:
+`keylane.spark`. What Spark's source hands over is compared with this list by `follow`.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote
 
 from keylane.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 #: The kinds of source files, and the endings by which they are known.
 KINDS: Final = {"parquet": ("parquet", "pq"), "json": ("json", "jsonl", "ndjson"), "csv": ("csv",)}
@@ -45,7 +54,8 @@ def kind_of(path: Path, given: str | None) -> str:
 
 def kinds_in(path: Path) -> set[str]:
     """The kinds of the files of a source, by their endings; a file of no known kind has none."""
-    return {kind for file in source_files(path, None) for kind in KINDS if _is_of(file.name, kind)}
+    known = _walk(path, lambda name: any(_is_of(name, kind) for kind in KINDS))
+    return {kind for file in known for kind in KINDS if _is_of(file.path.name, kind)}
 
 
 def pattern_of(kind: str, given: str | None) -> str:
@@ -57,23 +67,154 @@ def pattern_of(kind: str, given: str | None) -> str:
 
 
 def source_files(path: Path, kind: str | None) -> Iterator[Path]:
-    """The files of a source, hidden ones and markers left out and links followed, as Spark does it."""
+    """The files of a source that count, of a kind or, with None, of any name."""
+    return (file.path for file in listed(path, kind))
+
+
+def data_files(path: Path, kind: str | None) -> list[Path]:
+    """The files of a source that hold records: those without a byte hold none, of any kind."""
+    return [file for file in source_files(path, kind) if os.stat(file).st_size]  # noqa: PTH116  many of them
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file of a source, and where it really is when it was reached through a link."""
+
+    path: Path
+    real: str | None = None
+
+
+def listed(path: Path, kind: str | None) -> Iterator[Listed]:
+    """As `source_files`, with what links lead to."""
+    return _walk(path, _accepts(kind))
+
+
+def as_listed(source: Path, name: str, kind: str | None) -> Listed | None:
+    """A file that somebody else has listed, by its name in the source; None where it does not count here."""
+    if source.is_file():
+        return Listed(source)
+    at, accept = _Folder.root_of(source), _accepts(kind)
+    *folders, last = name.split("/")
+    for part in folders:
+        entered = at.entered(part, is_link=(at.path / part).is_symlink()) if _is_shown(part) else None
+        if entered is None:
+            return None
+        at = entered
+    if not _is_shown(last) or not accept(last):
+        return None
+    return at.file(last, accept, is_link=(at.path / last).is_symlink())
+
+
+def _accepts(kind: str | None) -> Callable[[str], bool]:
+    return lambda name: kind is None or _is_of(name, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder on the way through a source: its path there, where it really is, and the real folders above it.
+
+    `root` is where the source really is. A folder is `plain` when no link has led to it from there.
+    """
+
+    path: Path
+    real: str
+    root: str
+    above: frozenset[str] = frozenset()
+    plain: bool = True
+
+    @classmethod
+    def root_of(cls, source: Path) -> Self:
+        """The source itself."""
+        real = os.path.realpath(source)
+        return cls(source, real, real)
+
+    def entered(self, name: str, *, is_link: bool) -> _Folder | None:
+        """A folder in it; None for one that is in the source by itself, or that leads back to where we are."""
+        plain, real = self._resolved(name, is_link=is_link)
+        above = self.above | {self.real}
+        if not plain and (real in above or self._has_of_its_own(real)):
+            return None
+        return _Folder(self.path / name, real, self.root, above, plain)
+
+    def file(self, name: str, accept: Callable[[str], bool], *, is_link: bool) -> Listed | None:
+        """A file in it; None for one that counts under its own name."""
+        plain, real = self._resolved(name, is_link=is_link)
+        if not plain and self._has_of_its_own(real) and accept(real.rpartition("/")[2]):
+            return None
+        return Listed(self.path / name, None if plain else real)
+
+    def _resolved(self, name: str, *, is_link: bool) -> tuple[bool, str]:
+        real = os.path.realpath(self.path / name) if is_link else f"{self.real.rstrip('/')}/{name}"
+        return self.plain and not is_link, real
+
+    def _has_of_its_own(self, real: str) -> bool:
+        """Whether the source has it under a name that no link leads to."""
+        if real == self.root:
+            return True
+        inside = f"{self.root.rstrip('/')}/"
+        return real.startswith(inside) and all(map(_is_shown, real.removeprefix(inside).split("/")))
+
+
+def _walk(path: Path, accept: Callable[[str], bool]) -> Iterator[Listed]:
     if path.is_file():
-        yield path
+        yield Listed(path)
         return
-    for folder, folders, names in os.walk(path, followlinks=True):
-        folders[:] = sorted(name for name in folders if _is_shown(name))
-        yield from (Path(folder, n) for n in sorted(names) if _is_shown(n) and (kind is None or _is_of(n, kind)))
+    reached: dict[str, Path] = {}
+    folders = [_Folder.root_of(path)]
+    while folders:
+        here = folders.pop()
+        inner: list[_Folder] = []
+        for entry in _entries(here.path, is_root=here.path == path):
+            if entry.is_dir():
+                folder = here.entered(entry.name, is_link=entry.is_symlink())
+                if folder is None:
+                    what = f"{entry.path} leads to a folder that the source has already: its files would be read twice"
+                    raise DataError.of(what, got=os.path.realpath(entry.path), hint="remove the link")
+                _once(reached, folder.real, folder.path, plain=folder.plain)
+                inner.append(folder)
+            elif accept(entry.name):
+                file = here.file(entry.name, accept, is_link=entry.is_symlink())
+                if file is not None:
+                    _refuse_special(entry)
+                    _once(reached, file.real or "", file.path, plain=file.real is None)
+                    yield file
+        folders += reversed(inner)
+
+
+def _entries(folder: Path, *, is_root: bool) -> list[os.DirEntry[str]]:
+    """Files and folders that are not hidden, in the order of their names."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((entry for entry in entries if _is_shown(entry.name)), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not is_root:
+            return []  # removed since it was listed
+        raise DataError.of("no such source", got=str(folder)) from error
+    except OSError as error:
+        raise DataError.of(f"folder {folder} cannot be listed", got=error.strerror) from error
+
+
+def _once(reached: dict[str, Path], real: str, path: Path, *, plain: bool) -> None:
+    """Refuse what two links lead to."""
+    if not plain and reached.setdefault(real, path) != path:
+        what = f"{reached[real]} and {path} are links to the same, and its records would be read twice"
+        raise DataError.of(what, hint=f"remove one of the two links to {real}")
+
+
+def _refuse_special(entry: os.DirEntry[str]) -> None:
+    if not entry.is_file():
+        lost = entry.is_symlink() and not Path(entry.path).exists()
+        what = "is a link to a file that is not there" if lost else "is neither a file nor a folder"
+        raise DataError.of(f"{entry.path} {what}", hint="bring the file back, or remove the name from the source")
 
 
 def weigh(path: Path, kind: str | None) -> tuple[int, int]:
-    """How many files a source has, and how many bytes."""
-    sizes = []
-    for file in source_files(path, kind):
-        try:
-            sizes.append(file.stat().st_size)
-        except FileNotFoundError:
-            continue
+    """How many files a source has, and how many bytes, as far as it can be listed: for progress only."""
+    sizes: list[int] = []
+    with suppress(DataError):
+        for file in source_files(path, kind):
+            with suppress(FileNotFoundError):
+                sizes.append(file.stat().st_size)
     return len(sizes), sum(sizes)
 
 
@@ -94,8 +235,9 @@ def path_values(name: str) -> dict[str, str | None]:
 
 
 def _is_shown(name: str) -> bool:
-    """As Spark: `_SUCCESS` and `.part.crc` are not data, but `_day=1` is a column."""
-    return not name.startswith(".") and not (name.startswith("_") and "=" not in name)
+    """As Spark: `_SUCCESS` and `.part.crc` are not data, but `_day=1` is a column. `_metadata` is none of a record."""
+    hidden = name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+    return not hidden
 
 
 def _is_of(name: str, kind: str) -> bool:

@@ -23,7 +23,7 @@ from keylane.history.verdict import Unproven
 from keylane.keys.json_object import read_object
 from keylane.keys.read import columns_for, fields_in, value_at
 from keylane.records import NOT_OF_CONTRACT, Reason
-from keylane.systems.files.listing import kind_of, kinds_in, name_in, path_values, source_files
+from keylane.systems.files.listing import data_files, kind_of, kinds_in, name_in, path_values
 from keylane.systems.folders.folder import DEAD, read_head, read_manifests
 from keylane.systems.journal import OWN
 from keylane.systems.streams import LEFT_OUT, POSITIONS, Part, Stream, begins_of, position_columns
@@ -127,7 +127,7 @@ def kind_in(path: Path) -> str | None:
 def source_stream(path: Path, target: Stream, contract: Contract | None = None, *, values: bool = True) -> Stream:
     """The files of a folder, or one file, of the kind that the target remembers, or by their endings."""
     kind = kind_of(path, target.kind)
-    files = source_files(path, None if target.every_name else kind)
+    files = data_files(path, None if target.every_name else kind)
     why = "" if values else LEFT_OUT
     if kind == "parquet":
         parts = tuple(Part(str(file), name_in(path, str(file)), end=_footer(file).num_rows) for file in files)
@@ -144,7 +144,7 @@ def source_columns(path: Path, kind: str | None) -> pa.Schema | None:
     """The columns of all files of a source, where its files have types."""
     if not path.exists() or (kind or "".join(kinds_in(path))) != "parquet":
         return None
-    return _schema([_footer(file).schema.to_arrow_schema() for file in source_files(path, "parquet")])
+    return _schema([_footer(file).schema.to_arrow_schema() for file in data_files(path, "parquet")])
 
 
 def _schema(schemas: Sequence[pa.Schema]) -> pa.Schema:

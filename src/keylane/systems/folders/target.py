@@ -169,10 +169,12 @@ class FolderTarget(RouteTarget):
         from keylane.spark.write_lanes import decided, write_dead, write_lanes
 
         query = query_id(self.checkpoint)
-        if not taken:
-            # Empty files: Spark lists them, and skips them.
-            same = replace(self.last, counts=Counts(), placed=(), taken=())
-            return replace(same, batch=batch, query=query, staging=staging.name)
+        if not any(file.size for file in taken):
+            # Files without a byte are kept in mind: what is written into one afterwards is not read.
+            empty = tuple(TakenFile(file.name, file.size, file.modified, 0) for file in taken)
+            same = replace(self.last, counts=Counts(), placed=(), taken=empty)
+            files = self.last.taken_files + len(taken)
+            return replace(same, batch=batch, query=query, staging=staging.name, taken_files=files)
         rows, names = self.source.rows(frame, taken, self.last), self.source.names(taken)
         routed = decided(rows, self.router)
         if rows.found is None and not self.last.total.in_ and "value" in rows.columns:

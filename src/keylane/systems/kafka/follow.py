@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
+from keylane.systems.flow import HandedOverWhole
 from keylane.systems.identity import source_made_anew
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.frames import message_columns
@@ -65,7 +66,7 @@ class SameTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFollowed:
+class TopicFollowed(HandedOverWhole):
     """A topic with the columns that the contract needs of its records; `malformed` marks what cannot be read."""
 
     spark: SparkSession

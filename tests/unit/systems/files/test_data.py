@@ -10,7 +10,7 @@ from pyarrow import parquet
 from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, UnknownNameError
 from keylane.systems.files.data import ReadDataset, open_data
-from keylane.systems.files.listing import kind_of, source_files
+from keylane.systems.files.listing import data_files, kind_of
 from keylane.systems.files.stream import source_stream
 from keylane.systems.streams import Stream
 
@@ -160,8 +160,17 @@ def test_missing_data_is_said_to_be_missing(tmp_path: Path) -> None:
 
 
 #: A folder of each kind, with names that every command has to read or leave out alike.
-LISTED = ["a.EXT", "_day=1/b.EXT", "x/y=2/c.UPPER"]
-UNLISTED = ["_SUCCESS", ".a.EXT.crc", "_tmp/d.EXT", ".hidden/e.EXT", "README"]
+LISTED = ["a.EXT", "_day=1/b.EXT", "x/y=2/c.UPPER", "größe.EXT", "a b%20#?.EXT", "a\nb.EXT", "EXT.d/e.EXT"]
+UNLISTED = [
+    "_SUCCESS",
+    ".a.EXT.crc",
+    "_tmp/d.EXT",
+    ".hidden/e.EXT",
+    "README",
+    "f.EXT._COPYING_",
+    "g.EXT.tmp",
+    "_metadata",
+]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +181,9 @@ def test_all_commands_list_the_same_files(ending: str, write: Callable[[Path], N
         path = tmp_path / name.replace("EXT", ending).replace("UPPER", ending.upper())
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path)
-    listed = [str(path) for path in source_files(tmp_path, kind_of(tmp_path, None))]  # route, profile, match
+    (tmp_path / f"empty.{ending}").touch()
+    (tmp_path / f"latest.{ending}").symlink_to(tmp_path / f"a.{ending}")
+    listed = [str(path) for path in data_files(tmp_path, kind_of(tmp_path, None))]  # route, profile, match
     assert len(listed) == len(LISTED)
     data = open_data(str(tmp_path), FieldSpec(("k",)))  # identify, check
     assert isinstance(data.read, ReadDataset)

@@ -1,12 +1,31 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from keylane.errors import DataError, UsageError
-from keylane.systems.files.listing import kind_of, name_in, path_values, pattern_of, source_files, weigh
+from keylane.systems.files.listing import (
+    as_listed,
+    data_files,
+    kind_of,
+    listed,
+    name_in,
+    path_values,
+    pattern_of,
+    source_files,
+    weigh,
+)
+
+#: Where links are in the test of all of them, and where they lead.
+FOLDERS = ["in", "in/b", "in/_v", "out", "out/y"]
+TARGETS = ["in", "in/b", "in/_v", "in/b/d", "out", "out/y", "", "in/a.csv", "in/b/c.csv", "in/_v/h.csv", "out/x.csv"]
 
 
 def made(folder: Path, *names: str) -> Path:
@@ -52,6 +71,116 @@ def test_links_are_followed_as_spark_follows_them(tmp_path: Path) -> None:
     assert [path.name for path in source_files(tmp_path / "in", "csv")] == ["a.csv"]
 
 
+def linked(folder: Path, **links: str) -> list[str]:
+    """Names in the source after links were added: their names without ending, and where they lead."""
+    for name, to in links.items():
+        (folder / name).symlink_to(to)
+    return names_in(folder)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in source_files(folder, "csv"))
+
+
+@pytest.mark.parametrize("to", [".", "..", "../in", "b", "../other"])
+def test_a_link_to_a_folder_that_is_there_already_is_refused(tmp_path: Path, to: str) -> None:
+    """Spark would follow it to the end of what a path can be, and two of them through every way there is."""
+    source = made(tmp_path / "in", "a.csv", "b/c.csv")
+    made(tmp_path, "x.csv", "other/y.csv")
+    (tmp_path / "other" / "back").symlink_to(tmp_path / "other")
+    with pytest.raises(DataError, match=r"loop.* leads to a folder that the source has already.*hint: remove the link"):
+        linked(source, loop=to)
+    with pytest.raises(DataError, match="has already"):
+        kind_of(source, None)
+
+
+def test_a_link_to_a_file_that_counts_is_another_name_of_it(tmp_path: Path) -> None:
+    source = made(tmp_path / "in", "2026-11-16.csv", "_v3/data.csv", "raw.txt")
+    links = {"latest.csv": "2026-11-16.csv", "current": "_v3", "raw.csv": "raw.txt"}
+    expected = ["2026-11-16.csv", "current/data.csv", "raw.csv"]
+    assert linked(source, **links) == expected, "what is hidden, or of another ending, has no name of its own"
+
+
+def test_two_links_to_one_file_or_folder_are_refused(tmp_path: Path) -> None:
+    made(tmp_path / "out", "x.csv")
+    for first, second, to in (("a.csv", "b.csv", "out/x.csv"), ("a", "b", "out")):
+        source = tmp_path / f"in-{first}"
+        source.mkdir()
+        with pytest.raises(DataError, match=f"{first} and .*{second} are links to the same.*hint: remove one"):
+            linked(source, **{first: str(tmp_path / to), second: str(tmp_path / to)})
+    hard = made(tmp_path / "hard", "x.csv")
+    (hard / "y.csv").hardlink_to(hard / "x.csv")
+    assert names_in(hard) == ["x.csv", "y.csv"], "hard links are files of their own"
+
+
+@pytest.mark.parametrize("special", ["link", "pipe"])
+def test_what_is_no_file_is_named(tmp_path: Path, special: str) -> None:
+    made(tmp_path, "a.csv")
+    for name in ("b.csv", "_hidden.csv", "other.txt"):
+        if special == "link":
+            (tmp_path / name).symlink_to(tmp_path / "nowhere")
+        else:
+            os.mkfifo(tmp_path / name)
+    what = "is a link to a file that is not there" if special == "link" else "is neither a file nor a folder"
+    with pytest.raises(DataError, match=rf"b\.csv {what}"):
+        names_in(tmp_path)
+    (tmp_path / "b.csv").unlink()
+    assert names_in(tmp_path) == ["a.csv"]
+
+
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`os.walk` would leave it out without a word."""
+    source, real = made(tmp_path / "in", "a.csv", "locked/b.csv", "removed/c.csv"), os.scandir
+
+    def scandir(path: Path) -> Any:
+        if path.name == "removed":
+            raise FileNotFoundError
+        if path.name == "locked":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(DataError, match=r"folder .*/in/locked cannot be listed: got 'Permission denied'"):
+        names_in(source)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(FOLDERS), st.sampled_from("pqr"), st.sampled_from(TARGETS)), max_size=4))
+def test_one_name_is_judged_as_the_list_judges_it(links: list[tuple[str, str, str]]) -> None:
+    """Over every name that a lister finds which follows each link a few times, as Spark does."""
+    with TemporaryDirectory() as base:
+        root = Path(base)
+        source = made(root / "in", "a.csv", "b/c.csv", "_v/h.csv", "b/d/e.csv")
+        made(root / "out", "x.csv", "y/z.csv")
+        for folder, name, to in links:
+            path = root / folder / (f"{name}.csv" if to.endswith(".csv") else name)
+            if not path.is_symlink():
+                path.symlink_to(root / to)
+        try:
+            counted = {file.path.relative_to(source).as_posix(): file.real for file in listed(source, "csv")}
+        except DataError:
+            return
+        every = [name for name in followed(source) if name.endswith(".csv")]
+        assert len(every) < 100, "no loop"
+        judged = {name: one.real for name in every if (one := as_listed(source, name, "csv")) is not None}
+        assert judged == counted
+        reals = [os.path.realpath(source / name) for name in counted]
+        assert len(set(reals)) == len(reals), "each file once"
+        assert {os.path.realpath(source / name) for name in every if "_v" not in name} <= set(reals), "none is left out"
+
+
+def followed(folder: Path, depth: int = 5) -> list[str]:
+    """Every name that can be reached in a few steps, through links too."""
+    found = []
+    for entry in os.scandir(folder):
+        if entry.is_dir():
+            inner = followed(Path(entry.path), depth - 1) if depth else []
+            found += [f"{entry.name}/{name}" for name in inner]
+        else:
+            found.append(entry.name)
+    return found
+
+
 def test_which_names_count() -> None:
     assert pattern_of("csv", "csv") == "*"
     endings = pattern_of("json", None).removeprefix("*.{").removesuffix("}").split(",")
@@ -59,10 +188,19 @@ def test_which_names_count() -> None:
     assert not any(fnmatch.fnmatch("a.csv", f"*.{ending}") for ending in endings)
 
 
+def test_files_without_a_byte_hold_nothing(tmp_path: Path) -> None:
+    made(tmp_path, "a.csv")
+    (tmp_path / "b.csv").touch()
+    assert [path.name for path in source_files(tmp_path, "csv")] == ["a.csv", "b.csv"]
+    assert [path.name for path in data_files(tmp_path, "csv")] == ["a.csv"]
+
+
 def test_weight(tmp_path: Path) -> None:
     made(tmp_path, "a.csv", "b/c.csv", "d.json")
-    (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere")
     assert weigh(tmp_path, "csv") == (2, 2)
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere")
+    assert weigh(tmp_path, "csv") == (1, 1), "as far as it can be listed: whoever reads the files reports it"
+    (tmp_path / "gone.csv").unlink()
     assert weigh(tmp_path, None) == (3, 3)
     assert weigh(tmp_path / "a.csv", "csv") == (1, 1)
 

@@ -77,8 +77,9 @@ def test_awkward_names_and_strange_ages_are_read(spark: SparkSession, tmp_path: 
     os.utime(source / "earlier.jsonl", (-34_560_001, -34_560_001))
     assert run(source, target, spark).counts.in_ == 2, "whatever the newest of the others"
     assert run(source, target, spark).counts.in_ == 0
-    found = verify(str(source), str(target), contract())
-    assert found.ok
+    found = verify(str(source), str(target), contract()).verdict.violations
+    # A column that the path of one file alone has is in its lane for all: what becomes of contents is not held here.
+    assert [one for one in found if one.rule != "changed"] == []
 
 
 @pytest.mark.parametrize("name", [b"bad\xff.jsonl", b"a:b.jsonl"])

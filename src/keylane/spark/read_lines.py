@@ -69,6 +69,7 @@ _IN_COLUMNS: Final = {**_JSON, "maxNestingDepth": str(_COLUMN_LEVELS + 1)}
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _CORRUPT: Final = "keylane_corrupt"
 _CSV: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "escape": '"'}
+_ARROW: Final = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _HEADER_BYTES: Final = 1 << 20
 #: Stand for a cell that is null, and for one with quotes and nothing in them, while a line is parsed.
 _NULL, _QUOTED = "\0keylane null\0", "\0keylane empty\0"
@@ -339,7 +340,9 @@ def _split_table(
 def _header(file: SourceFile) -> tuple[str, ...]:
     """The names in a CSV file's first line; none when the file is empty or blank."""
     try:
-        with pa.input_stream(file.path, compression="detect") as stream:
+        # Arrow knows endings in small letters only, and Spark both.
+        packed = _ARROW.get(file.path.rpartition(".")[2].lower())
+        with pa.input_stream(file.path, compression=packed) as stream:
             head = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError.of(f"{file.path} cannot be read as CSV", got=str(error).splitlines()[0]) from error

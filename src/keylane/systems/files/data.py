@@ -24,7 +24,7 @@ from keylane.contract.fields import FieldSpec, absent_name, in_tree, no_such_fie
 from keylane.errors import DataError, UnknownNameError
 from keylane.keys.json_columns import json_columns
 from keylane.keys.read import absent_rows, names_in_json, schema_tree
-from keylane.systems.files.listing import ENDINGS, data_files, kinds_in
+from keylane.systems.files.listing import ENDINGS, compression_of, data_files, kinds_in
 from keylane.systems.streams import Description, Part
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _numbered_lines(path: str) -> Iterator[tuple[int, list[bytes]]]:
     """Some lines at a time, with the number of the first."""
     rest, at = b"", 1
     try:
-        with pa.input_stream(path, compression="detect") as stream:
+        with pa.input_stream(path, compression=compression_of(str(path))) as stream:
             while block := stream.read(_BLOCK):
                 *lines, rest = (rest + block).split(b"\n")
                 yield at, lines
@@ -137,9 +137,12 @@ def open_data(path: str, fields: FieldSpec | None = None, csv_null: Sequence[str
     files = data_files(root, kind)
     if not files:
         raise DataError.of(f"{path} cannot be read", got="no records: every file is empty")
-    if packed := next((file.name for file in files if file.suffix.lower() == ".zst"), None):
-        allowed, hint = ".gz, .bz2", "decompress them: zstd -d"
-        raise DataError.of(f"{path} has files that only Spark can decompress", got=packed, allowed=allowed, hint=hint)
+    packed = [file.name for file in files if compression_of(file.name) and file.suffix not in {".gz", ".bz2"}]
+    if packed:
+        allowed, hint = ".gz, .bz2", "decompress them (zstd -d); rename those with endings in capitals"
+        raise DataError.of(
+            f"{path} has files that only Spark can decompress", got=packed[0], allowed=allowed, hint=hint
+        )
     base = path if root.is_dir() else None
     try:
         parts, named = _partitioning(root, files, text), [str(file) for file in files]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 KINDS: Final = {"parquet": ("parquet", "pq"), "json": ("json", "jsonl", "ndjson"), "csv": ("csv",)}
 ENDINGS: Final = ", ".join(f".{ending}" for endings in KINDS.values() for ending in endings)
 _PACKED: Final = ("gz", "bz2", "zst")
+_ARROW: Final = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _PATTERN_SIGNS = re.compile(r"[\\{}\[\]*?]")
 _PATH_VALUE = re.compile(r"([^=]+)=(.*)")
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -216,6 +217,15 @@ def weigh(path: Path, kind: str | None) -> tuple[int, int]:
             with suppress(FileNotFoundError):
                 sizes.append(file.stat().st_size)
     return len(sizes), sum(sizes)
+
+
+def compression_of(name: str) -> str | None:
+    """How a file is packed, by its ending, as Arrow calls it; of either case, as Spark reads it.
+
+    >>> compression_of("a.json.GZ"), compression_of("a.csv")
+    ('gzip', None)
+    """
+    return _ARROW.get(name.rpartition(".")[2].lower())
 
 
 def name_in(source: Path, path: str) -> str:

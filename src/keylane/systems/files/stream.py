@@ -23,7 +23,7 @@ from keylane.history.verdict import Unproven
 from keylane.keys.json_object import read_object
 from keylane.keys.read import columns_for, fields_in, value_at
 from keylane.records import NOT_OF_CONTRACT, Reason
-from keylane.systems.files.listing import data_files, kind_of, kinds_in, name_in, path_values
+from keylane.systems.files.listing import compression_of, data_files, kind_of, kinds_in, name_in, path_values
 from keylane.systems.folders.folder import DEAD, read_head, read_manifests
 from keylane.systems.journal import OWN
 from keylane.systems.streams import LEFT_OUT, POSITIONS, Part, Stream, begins_of, position_columns
@@ -180,11 +180,14 @@ def _footer(file: Path) -> Any:
 
 
 def _order(manifests: Sequence[Manifest]) -> tuple[str, ...] | None:
-    """Source files in the order in which they were taken, when every manifest is still there."""
+    """Source files in the order in which they were taken, when every manifest is still there.
+
+    Those without a byte are none: what is written into one later is lost, and one that is gone has lost nothing.
+    """
     if not manifests:
         return ()
-    names = tuple(one.name for manifest in manifests for one in manifest.taken)
-    return names if len(names) == manifests[-1].taken_files else None
+    taken = [one for manifest in manifests for one in manifest.taken]
+    return tuple(one.name for one in taken if one.size) if len(taken) == manifests[-1].taken_files else None
 
 
 def _refuse_unmoved(path: Path, manifests: Sequence[Manifest]) -> None:
@@ -515,7 +518,7 @@ def _lines(path: str) -> Iterator[list[bytes]]:
     """The lines of a file, packed or not, some at a time; ended as Spark ends them: by LF, CR LF, or CR alone."""
     rest = b""
     try:
-        with pa.input_stream(path, compression="detect") as stream:
+        with pa.input_stream(path, compression=compression_of(path)) as stream:
             while block := stream.read(BLOCK):
                 text = rest + block
                 # A CR at the end may belong to an LF that is not read yet.

@@ -147,6 +147,10 @@ class Followed(Protocol):
         """What a batch takes: files, or offset ranges of partitions."""
         ...
 
+    def may_have_records(self, taken: Sequence[SourceFile]) -> bool:
+        """Whether there may be a record in what a batch takes; without one nothing has to be read."""
+        ...
+
     def names(self, taken: Sequence[SourceFile]) -> list[str]:
         """What the positions of records call them."""
         ...
@@ -182,6 +186,10 @@ class HandedOverWhole:
 
     def check_complete(self) -> None:
         """Nothing to compare."""
+
+    def may_have_records(self, taken: Sequence[SourceFile]) -> bool:
+        """Whatever was taken may."""
+        return bool(taken)
 
 
 class RowsFollowed(HandedOverWhole):

@@ -95,6 +95,10 @@ class FilesFollowed(RowsFollowed):
             for f in files
         ]
 
+    def may_have_records(self, taken: Sequence[SourceFile]) -> bool:
+        """Files without a byte have none."""
+        return any(file.size for file in taken)
+
     def check_unchanged(self, taken: Sequence[SourceFile]) -> None:
         """Refuse a batch one of whose files is not what it was when the batch began."""
         check_unchanged(taken)

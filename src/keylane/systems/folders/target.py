@@ -169,7 +169,7 @@ class FolderTarget(RouteTarget):
         from keylane.spark.write_lanes import decided, write_dead, write_lanes
 
         query = query_id(self.checkpoint)
-        if not any(file.size for file in taken):
+        if not self.source.may_have_records(taken):
             # Files without a byte are kept in mind: what is written into one afterwards is not read.
             empty = tuple(TakenFile(file.name, file.size, file.modified, 0) for file in taken)
             same = replace(self.last, counts=Counts(), placed=(), taken=empty)

@@ -65,9 +65,9 @@ class Spent:
 
 def spent(side: Callable[[], Any]) -> Spent:
     """What one call takes."""
-    start, before = perf_counter(), _processor_seconds()
+    start, before = perf_counter(), processor_seconds()
     side()
-    return Spent(perf_counter() - start, _processor_seconds() - before)
+    return Spent(perf_counter() - start, processor_seconds() - before)
 
 
 def least(rounds: int, **sides: Callable[[], Any]) -> dict[str, Spent]:
@@ -80,7 +80,7 @@ def least(rounds: int, **sides: Callable[[], Any]) -> dict[str, Spent]:
     return found
 
 
-def _processor_seconds() -> float:
+def processor_seconds() -> float:
     """Of this process and all below it, those included that have ended; from Linux' own count."""
     stats = [text for path in Path("/proc").glob("[0-9]*/stat") if (text := _read(path))]
     fields = {int(text.split()[0]): text[text.rindex(")") + 2 :].split() for text in stats}

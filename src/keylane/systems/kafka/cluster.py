@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, MissingExtraError
+from keylane.systems.kafka.access import OF_WRITERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -184,12 +185,31 @@ class KafkaCluster:
                 time.sleep(0.2)
 
     def noted(self, group: str, topic: str, seconds: float = 2 * ANSWER_SECONDS) -> tuple[int, str]:
-        """The offset that a group has for lane 0 of a topic, and the text beside it; -1 when it has none."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+        """The offset that a group has for lane 0 of a topic, and the text beside it; -1 when it has none.
 
-        asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0)])]
-        (found,) = self._group_call(lambda: self.admin.list_consumer_group_offsets(asked, require_stable=True), seconds)
-        return (found.offset, found.metadata or "") if found.offset >= 0 else (-1, "")
+        Asked by a reader that joins no group: librdkafka's admin client ends the process (a null pointer in
+        `rd_kafka_cgrp_op`) when the coordinator of the group is not known yet, as on a new cluster.
+        """
+        from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+        of_readers = {name: text for name, text in self.access.librdkafka().items() if name not in OF_WRITERS}
+        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        reader, until = Consumer({**of_readers, **own, "error_cb": self.listener}), time.monotonic() + seconds
+        try:
+            while True:
+                failed: Any
+                try:
+                    (found,) = reader.committed([TopicPartition(topic, 0)], timeout=TURN_SECONDS)
+                    failed = found.error
+                except KafkaException as error:
+                    failed = error
+                if failed is None:
+                    return (found.offset, found.metadata or "") if found.offset >= 0 else (-1, "")
+                if is_permanent(failed) or time.monotonic() > until:
+                    raise explained(failed, self.access.brokers, self.listener) from None
+                time.sleep(0.2)
+        finally:
+            reader.close()
 
     def note(self, group: str, topic: str, offset: int, text: str, seconds: float = 2 * ANSWER_SECONDS) -> None:
         """Keep an offset of a group that nobody joins, with a text beside it; a broker that is away is waited for."""

@@ -44,6 +44,8 @@ _OF_WRITERS: Final = ("transaction.timeout.ms", "compression.type", "linger.ms",
 TIME: Final = f"{DEAD_PREFIX}timestamp"
 _LEFT_OUT: Final = frozenset(f"{DEAD_PREFIX}{name}" for name in ("value.bytes", "headers.count", "key.bytes"))
 _MOST_DIGITS: Final = 19
+#: Headers that a route adds to a record: source, contract and epoch.
+_ROUTE_HEADERS: Final = 3
 #: What librdkafka calls the kinds of time.
 _CREATED, _APPENDED = 1, 2
 #: The end of no record's headers.
@@ -211,7 +213,7 @@ class TopicReader:
         for headers in several:
             if headers and headers[-2:] == self._tail and headers[-3:][0][0] == SOURCE:
                 source(headers[-3][1])
-                own(headers[:-3])
+                own(headers[:-3] if len(headers) > _ROUTE_HEADERS else None)
             else:
                 source(self._source_of(headers or []))
                 own(_own(headers or []))

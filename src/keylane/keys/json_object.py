@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-__all__ = ["HALF_CHARACTER", "MOST_DIGITS", "MOST_IN_NAME", "MOST_LEVELS", "FractionText", "read_object"]
+__all__ = ["HALF_CHARACTER", "MOST_DIGITS", "MOST_IN_NAME", "MOST_LEVELS", "STRING", "FractionText", "read_object"]
 
 #: Levels of arrays and objects; digits of one number; characters of one name, in units of UTF-16.
 MOST_LEVELS: Final = 200
@@ -23,7 +23,10 @@ _HIGH, _LOW = r"\\u[dD][89aAbB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 #: An escape of half a character, which no text in UTF-8 can hold. Read the same by Python and Java.
 HALF_CHARACTER: Final = rf"(?<!\\)(?:\\\\)*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
 _HALF: Final = re.compile(HALF_CHARACTER)
-_STRINGS: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+#: A string, also one that does not end: otherwise each escaped quote in it would be tried as the begin of another, in
+#: the square of its length. Nothing in it is tried twice: Java's patterns use up the stack where they go back.
+STRING: Final = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
+_STRINGS: Final = re.compile(STRING)
 _BRACKETS: Final = re.compile(r"[\[\]{}]")
 _BLANK: Final = " \t\r\n"
 

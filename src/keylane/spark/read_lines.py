@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from keylane.contract.fields import absent_name, in_tree, resolved_name, steps_of
 from keylane.errors import DataError
-from keylane.keys.json_object import HALF_CHARACTER, MOST_DIGITS, MOST_LEVELS
+from keylane.keys.json_object import HALF_CHARACTER, MOST_DIGITS, MOST_LEVELS, STRING
 from keylane.spark.json_fields import absent_in, both_ways, inexact, unlike_text, value_in, with_fields
 from keylane.spark.keys import schema_tree
 from keylane.spark.read_parquet import (
@@ -65,8 +65,6 @@ _COLUMN_LEVELS: Final = 30
 _MOST_NAMES: Final = 1000
 _MOST_COLUMNS: Final = 4000
 _IN_COLUMNS: Final = {**_JSON, "maxNestingDepth": str(_COLUMN_LEVELS + 1)}
-#: A string of JSON. Nothing in it is tried twice: Java's patterns use up the stack where they go back.
-_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _CORRUPT: Final = "keylane_corrupt"
 _CSV: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "escape": '"'}
 _ARROW: Final = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
@@ -136,7 +134,7 @@ def read_json(
 
 def _has_few_names(text: Column) -> Column:
     """Whether a line has no more names than can be columns. Only a long one is looked at."""
-    bare = F.regexp_replace(text, _STRING, "")
+    bare = F.regexp_replace(text, STRING, "")
     names = F.length(bare) - F.length(F.replace(bare, F.lit(":"), F.lit("")))
     return (F.octet_length(text) <= 5 * _MOST_NAMES) | (names <= _MOST_NAMES)
 

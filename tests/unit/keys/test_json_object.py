@@ -1,0 +1,41 @@
+"""What is read as JSON takes time in proportion to its length, whatever it holds. What is JSON: tests/spark."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from keylane.keys.json_object import STRING, read_object
+
+#: Brackets enough that the levels are counted, in a string that never ends and has an escaped quote at every step.
+UNENDED = '{"' + "[" * 201 + '\\"' * 200_000
+#: With the end of the string taken for granted, a tenth of it takes minutes.
+SECONDS = 5.0
+
+
+def seconds(pattern: str, text: str) -> float:
+    began = time.perf_counter()
+    re.sub(pattern, "", text)
+    return time.perf_counter() - began
+
+
+def test_a_string_without_an_end_is_refused_at_once() -> None:
+    began = time.perf_counter()
+    with pytest.raises(ValueError, match="Unterminated string"):
+        read_object(UNENDED.encode())
+    assert time.perf_counter() - began < SECONDS
+
+
+def test_twin_a_pattern_that_wants_the_end_takes_the_square_of_the_length() -> None:
+    short, long = (UNENDED[:length] for length in (3_000, 24_000))
+    wanting = STRING.removesuffix("?")
+    assert seconds(wanting, long) > 20 * seconds(wanting, short)
+    assert seconds(STRING, UNENDED) < SECONDS
+
+
+def test_brackets_in_strings_are_no_levels() -> None:
+    assert read_object(b'{"a": "' + b"[" * 500 + b'\\"{{"}') == {"a": "[" * 500 + '"{{'}
+    with pytest.raises(ValueError, match="nested too deep"):
+        read_object(b'{"a": "]\\"]", "b":' + b"[" * 300 + b"]" * 300 + b"}")

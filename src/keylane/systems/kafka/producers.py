@@ -224,9 +224,10 @@ class _Keyed(ABC):
         waiting = self._wait(timeout)
         self._raise_failed(waiting)
         if waiting:
-            text = f"{waiting:,} record(s) are not delivered yet"
+            waited = "no answer" if timeout is None else f"{timeout:g} s without an answer"
+            text = f"{waiting:,} record(s) are not delivered yet: got {waited}"
             hint = "they are still tried until delivery.timeout.ms; flush again, or look at the broker"
-            raise DeliveryError(f"{text}: got {timeout:g} s without an answer; hint: {hint}", waiting=waiting)
+            raise DeliveryError(f"{text}; hint: {hint}", waiting=waiting)
 
     def close(self, timeout: float | None = None) -> None:
         """Wait for every record, and take no more; raises DeliveryError for those that failed, or waited for longer.
@@ -435,6 +436,10 @@ class KeyedProducer(_Keyed):
                 lost = Undelivered(placement.stream, placement.lane, key, error.args[0].str())
                 self._look_again(placement.stream)
                 raise DeliveryError(f"a record was not taken by the client: {lost}", [lost]) from error
+            except BaseException:
+                # Not a record of the client's, as with a value that is not bytes: nobody may wait for it.
+                self._count(-1)
+                raise
 
     def _lanes_of(self, topic: str, *, is_new: bool) -> int | None:
         until = time.monotonic() + APPEAR_SECONDS
@@ -531,6 +536,9 @@ class KafkaPythonProducer(_Keyed):
             self._land(number)
             lost = replace(lost, error=_words(error))
             raise DeliveryError(f"a record was not taken by the client: {lost}", [lost]) from error
+        except BaseException:
+            self._land(number)
+            raise
         future.add_callback(lambda _metadata: self._land(number))
         future.add_errback(failed)
 

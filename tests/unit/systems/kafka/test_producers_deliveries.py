@@ -120,6 +120,20 @@ def test_flush_raises_when_records_still_wait(contract: Make) -> None:
     assert len(caught.value.records) == 2, "given up, and named"
 
 
+def test_flush_without_a_bound_says_what_still_waits(away: Away, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may give up before every record has an answer: kafka-python does when a topic is gone."""
+    monkeypatch.setattr(away.producer, "_wait", lambda _timeout: 3)
+    with pytest.raises(DeliveryError, match=r"3 record\(s\) are not delivered yet: got no answer; hint"):
+        away.producer.flush()
+
+
+def test_nobody_waits_for_a_record_that_the_client_never_had(away: Away) -> None:
+    with pytest.raises(TypeError):
+        away.producer.send({"k": "a"}, 5)  # type: ignore[arg-type]
+    away.producer.flush(10)
+    assert away.producer._waiting() == 0
+
+
 def test_failures_go_to_a_function_where_one_is_given(contract: Make) -> None:
     failed: list[Undelivered] = []
     away = Away(contract(lanes=4), on_failure=failed.append)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.kafka.state import BatchDone, BatchPlan, RouteHead
 
-#: A cluster keeps 4096 bytes beside an offset.
+#: A cluster keeps 4096 bytes beside an offset, and refuses more.
+_MOST_BYTES: Final = 4000
 _MOST_ROUTES: Final = 10
 _MOST_PATH: Final = 200
 #: The list of routes is written again this often, because a cluster forgets it.
@@ -107,6 +108,9 @@ class Progress:
         mine = KnownRoute(self.head.route, self.state[-_MOST_PATH:])
         routes = [route for route in known_routes(self.cluster, self.head) if route.route != mine.route]
         kept = [asdict(route) for route in [*routes, mine][-_MOST_ROUTES:]]
+        # Beyond ASCII a character takes six bytes or more, so that fewer routes fit.
+        while len(json.dumps(kept)) > _MOST_BYTES:
+            kept = kept[1:]
         self.cluster.note(_routes_group(self.head), self._topic, len(kept), json.dumps(kept), self.seconds)
         self._listed = time.monotonic()
 

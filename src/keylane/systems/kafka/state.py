@@ -291,7 +291,7 @@ def check_state(path: Path, head: RouteHead) -> RouteHead | None:
         raise TargetError.of("the state is not a folder", got=str(path), hint="--state")
     if path.exists() and not (path / OWN).exists() and any(path.iterdir()):
         raise TargetError.of("not a state folder of keylane; nothing in it was changed", got=str(path), hint="--state")
-    known, begun = read_head(path), last_planned(path) >= 0 or last_document(path, "done")[0] >= 0
+    known, begun = read_head(path), _has_begun(path)
     if known is None and begun:
         raise missing(path / OWN / "head.json")
     if known is not None and begun and (differences := known.differences(head)):
@@ -307,6 +307,15 @@ def read_head(path: Path) -> RouteHead | None:
     if head is None:
         return None
     return decoded(file, head, lambda read: RouteHead(**{f.name: read[f.name] for f in fields(RouteHead)}))
+
+
+def read_begun(path: Path) -> RouteHead | None:
+    """The metadata of a route that has begun a batch. A state without one is of a refused command, and binds nobody."""
+    return read_head(path) if _has_begun(path) else None
+
+
+def _has_begun(path: Path) -> bool:
+    return last_planned(path) >= 0 or last_document(path, "done")[0] >= 0
 
 
 def read_last(path: Path, head: RouteHead) -> BatchDone:

@@ -30,10 +30,9 @@ from keylane.systems.kafka.state import (
     check_planned,
     check_state,
     default_state,
-    last_planned,
     open_state,
     parked_digest,
-    read_head,
+    read_begun,
     with_parked,
 )
 from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes, check_tombstones
@@ -73,8 +72,7 @@ def open_topics(
     """The topics of a route, their lane counts agreed. A state that exists is locked; `begin` makes what is missing."""
     path = _state_of(contract, target, options)
     with open_cluster(access) as cluster, ExitStack() as held:
-        # A state without a batch is of a command that was refused, and binds nobody.
-        begun = read_head(path) if last_planned(path) >= 0 else None
+        begun = read_begun(path)
         before = None if begun is None else Origin(begun.source, begun.kind, begun.pattern, begun.source_id)
         origin = agreed_source(origin, before, run.say)
         if not origin.kind:

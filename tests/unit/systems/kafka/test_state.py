@@ -24,6 +24,7 @@ from keylane.systems.kafka.state import (
     default_state,
     open_state,
     parked_digest,
+    read_begun,
     state_name,
     with_parked,
 )
@@ -235,3 +236,22 @@ def test_routes_of_the_same_records_are_listed() -> None:
     elsewhere = replace(HEAD, source="kafka://other:9/raw")
     with pytest.raises(TargetError, match="another state"):
         check_first(cluster, elsewhere, "/elsewhere")
+
+
+def test_the_list_of_routes_stays_within_what_a_cluster_keeps() -> None:
+    """Folders beyond ASCII take six bytes a letter."""
+    cluster: Any = Cluster()
+    for number in range(12):
+        here = replace(HEAD, route=f"r{number}")
+        Progress(cluster, here, f"/states/{'ü' * 190}/{number}").begin(0, "d")
+    assert [route.route for route in known_routes(cluster, HEAD)] == ["r9", "r10", "r11"]
+
+
+def test_a_state_whose_plans_are_gone_has_begun_all_the_same(tmp_path: Path) -> None:
+    """Or its ids would not be compared, and those of a topic that was made anew be taken for its own."""
+    with open_state(tmp_path, HEAD) as state:
+        assert read_begun(tmp_path) is None
+        state.write_done(done(0))
+    known = read_begun(tmp_path)
+    assert known is not None
+    assert not known.differences(HEAD)

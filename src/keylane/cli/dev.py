@@ -48,7 +48,7 @@ def up(brokers: str, tls: bool, folder: str | None, output: str) -> tuple[Result
     """
     from keylane.systems.broker import up as start
 
-    cluster, is_new = start(_place(folder), int(brokers), tls=tls, tell=_told)
+    cluster, is_new = start(_place(folder), int(brokers), tls=tls, tell=say)
     said = "Kafka answers" if is_new else "Kafka was already running"
     return as_result(cluster.folder, cluster, f"{said} at {cluster.bootstrap}", is_new=is_new), output
 
@@ -151,7 +151,7 @@ def jars(kit: Any, folder: str | None, output: str) -> tuple[Result, str]:
     from keylane.systems.jars import fetched
     from keylane.systems.jars import kit as kit_of
 
-    paths = fetched(kit, Path(folder) if folder else None, tell=_told)
+    paths = fetched(kit, Path(folder) if folder else None, tell=say)
     return jars_result(kit, paths[0].parent.absolute(), kit_of(kit)), output
 
 
@@ -179,7 +179,3 @@ def _dir_option(folder: Path) -> str:
     except OSError:
         usual = False
     return "" if usual else f" --dir {shlex.quote(str(folder))}"
-
-
-def _told(text: str) -> None:
-    say(text)

@@ -220,16 +220,7 @@ def _is_nothing(value: Any) -> bool:
 
 
 def _column(values: list[Any], kind: pa.DataType, unsure: NDArray[np.bool_]) -> pa.Array:
-    plain = (
-        {str}
-        if pa.types.is_string(kind)
-        else {int}
-        if pa.types.is_int64(kind)
-        else {bool}
-        if kind == pa.bool_()
-        else ()
-    )
-    if plain and set(map(type, values)) <= {*plain, type(None)}:
+    if kind in _PLAIN and set(map(type, values)) <= {_PLAIN[kind], type(None)}:
         try:
             return pa.array(values, kind)
         except (pa.ArrowException, OverflowError, UnicodeError):

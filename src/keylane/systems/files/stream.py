@@ -20,7 +20,6 @@ from keylane.contract.fields import absent_name
 from keylane.errors import DataError, TargetError, UnplacedError
 from keylane.history.digests import joined, of_bytes, of_columns
 from keylane.history.verdict import Unproven
-from keylane.keys.json_object import read_object
 from keylane.keys.read import columns_for, fields_in, value_at
 from keylane.records import NOT_OF_CONTRACT, Reason
 from keylane.systems.files.listing import compression_of, data_files, kind_of, kinds_in, name_in, path_values
@@ -351,7 +350,7 @@ def _of_message(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 
 def _fields_of(originals: pa.Array, fields: Sequence[str]) -> dict[str, pa.Array]:
     """The fields of dead letters that are JSON, and which lack one; none where no letter is JSON, as with CSV."""
-    objects = [_object(one) for one in originals.to_pylist()]
+    objects = [object_of(one) for one in originals.to_pylist()]
     columns: dict[str, pa.Array] = {}
     for name in fields if any(one is not None for one in objects) else ():
         found = [(None, True) if one is None else _at(one, name) for one in objects]
@@ -371,13 +370,6 @@ def _at(record: dict[str, Any], name: str) -> tuple[Any, bool]:
 def _given(content: dict[str, pa.Array], fields: Sequence[str]) -> dict[str, pa.Array]:
     """The fields that there are, by name or path."""
     return fields_in(pa.RecordBatch.from_arrays(list(content.values()), names=list(content)), fields)
-
-
-def _object(text: bytes | None) -> dict[str, Any] | None:
-    try:
-        return read_object(text or b"")
-    except ValueError:
-        return None
 
 
 def _column(values: list[Any]) -> pa.Array:

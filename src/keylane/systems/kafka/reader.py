@@ -146,12 +146,14 @@ class TopicReader:
         at, many, heard = start, AT_ONCE, time.monotonic()
         while at < end:
             chunk = consumer.consume(min(many, end - at), TURN_SECONDS)
-            if not chunk:
+            good = self._good(chunk, where) if chunk and any(map(type(chunk[0]).error, chunk)) else chunk
+            is_end = bool(chunk) and _is_end(chunk[-1])
+            if not good and not is_end:
+                # An error that may pass is no sign of life: repeated for ever, it would be waited for as long.
                 self._check_heard(heard)
                 continue
             heard = time.monotonic()
-            good = self._good(chunk, where) if any(map(type(chunk[0]).error, chunk)) else chunk
-            if _is_end(chunk[-1]):
+            if is_end:
                 at = max(at, int(chunk[-1].offset()))
             if good:
                 at, many = max(at, int(good[-1].offset()) + 1), _fitting(good)

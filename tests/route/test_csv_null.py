@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 from tests.route.killable_routes import contract
 from tests.route.routed_records import counts, letters, records
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import TargetError
 from keylane.pipelines.route import KafkaOptions, Options, route
+from keylane.spark.read_lines import _NULL, _with_marks
 from keylane.systems.files.data import open_data
 
 if TYPE_CHECKING:
@@ -80,3 +83,25 @@ def test_numbers_beside_cells_that_are_null(spark: SparkSession, tmp_path: Path)
     assert [row["k"] for row in records(target)] == [7, 8]
     reasons = [letter["reason"] for _, letter in sorted(letters(target).items())]
     assert (reasons.count("null-key"), reasons.count("malformed-record")) == (3, 3)
+
+
+def test_many_such_texts_in_one_cell_take_no_square_of_its_length(spark: SparkSession) -> None:
+    quoted = '"' + "NULL," * 100_000 + '"'
+    lines = [
+        f"NULL,{quoted},NULL",
+        f"a,,{quoted}NULL,NULL,NULL",
+        "NULL,NULL",
+        "NULLS,aNULL,,NULL,",
+        'a"b,NULL,c"d,NULL',
+    ]
+    began = time.monotonic()
+    frame = spark.createDataFrame([(line,) for line in lines], "line string").coalesce(1)
+    found = [row[0] for row in frame.select(_with_marks(F.col("line"), ("NULL", "NA"))).collect()]
+    assert found == [
+        f"{_NULL},{quoted},{_NULL}",
+        f"a,,{quoted}NULL,{_NULL},{_NULL}",
+        f"{_NULL},{_NULL}",
+        f"NULLS,aNULL,,{_NULL},",
+        f'a"b,NULL,c"d,{_NULL}',
+    ]
+    assert time.monotonic() - began < 15

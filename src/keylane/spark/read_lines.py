@@ -378,9 +378,10 @@ def _with_marks(line: Column, nulls: Sequence[str]) -> Column:
     texts = [f"\\Q{text}\\E" for text in nulls if text]
     if not texts:
         return line
-    # Outside of quotes: as many of them follow as make pairs.
-    cell = rf'(?<=^|,)(?:{"|".join(texts)})(?=,|$)(?=[^"]*+(?:"[^"]*+"[^"]*+)*+$)'
-    return F.regexp_replace(line, F.lit(cell), F.lit(_NULL))
+    # From one such cell to the next over whole cells, with all that is in their quotes: no part is looked at twice.
+    nothing = rf"(?:{'|'.join(texts)})(?=,|$)"
+    others = rf'(?:(?!{nothing})[^",]*+(?:"[^"]*+"[^",]*+)*+,)*+'
+    return F.regexp_replace(line, F.lit(rf"\G({others}){nothing}"), F.lit(f"$1{_NULL}"))
 
 
 def _parsed(line: Column, kinds: Mapping[str, str], shape: Sequence[str], mine: Column, n: int) -> Column:

@@ -6,7 +6,7 @@ On Spark: `tests/parity/test_spark_fields.py`.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -209,3 +209,18 @@ def test_what_a_dot_means_is_no_part_of_the_fingerprint() -> None:
     spec: {streams: [t], lanes: 4, key: {fields: [a.b]}, partitioner: kafka-java}
     """
     assert parse_contract(text).fingerprint == "6ded96b7c3bb85b36e92f13921190b5ae9ae6309ab4ed348d598ba200b1198e3"
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        {"hot_keys": [{"keys": ["a"], "spread": {"over": 3, "by": "order"}}]},
+        {"table": {"values": {"a": [3, 1, 9]}, "by": "order"}},
+    ],
+    ids=["spread", "table"],
+)
+def test_a_sub_key_that_no_row_has_is_an_error_and_one_record_without_it_is_not(contract: Make, by: Any) -> None:
+    router = Router(contract(**by))
+    assert str(router.place({"k": "a"}).reason) == MISSING
+    with pytest.raises(DataError, match="order"):
+        router.placements(pa.record_batch({"k": ["a", "b"]}))

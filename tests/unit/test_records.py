@@ -23,6 +23,10 @@ def test_reasons_are_the_closed_list_that_dead_letters_carry() -> None:
         "place-out-of-range",
         "place-zero",
         "late-request",
+        "too-large",
+        "unwritable-time",
+        "unwritable-key",
+        "malformed-header",
     ]
 
 

@@ -240,17 +240,24 @@ class KafkaCluster:
 
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic is compacted; False where the cluster does not report it."""
-        return "compact" in self.topic_settings(topic).get("cleanup.policy", "")
+        return "compact" in self.topic_settings(topic, must_answer=True).get("cleanup.policy", "")
 
-    def topic_settings(self, topic: str) -> dict[str, str]:
-        """The settings of a topic; none where the cluster does not report them."""
+    def topic_settings(self, topic: str, *, must_answer: bool = False) -> dict[str, str]:
+        """The settings of a topic; none where the cluster does not report them.
+
+        With `must_answer`, a cluster that cannot be asked now is an error: silence is not the refusal of a right.
+        """
         from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
         asked = self.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
         try:
             settings = next(iter(asked.values())).result(ANSWER_SECONDS)
             return {name: one.value for name, one in settings.items() if one.value is not None}
-        except Exception:  # noqa: BLE001  the right to ask this is rarely given
+        except Exception as error:
+            # The right to ask this is rarely given.
+            if must_answer and not _is_refusal(error):
+                what = "the settings of a topic cannot be read"
+                raise BrokerError.of(what, got=f"{topic}: {error}", hint="run the command again") from error
             return {}
 
     def offsets_kept_seconds(self) -> float | None:
@@ -297,6 +304,12 @@ def open_cluster(access: KafkaAccess) -> Iterator[KafkaCluster]:
     listener = Listener()
     settings = access.librdkafka(error_cb=listener, **{"allow.auto.create.topics": False})
     yield KafkaCluster(access, AdminClient(settings), listener)
+
+
+def _is_refusal(error: Any) -> bool:
+    """Whether the cluster answered, and refused: the client's own codes, such as its time-out, are below zero."""
+    cause = error.args[0] if error.args else None
+    return hasattr(cause, "code") and cause.code() >= 0
 
 
 def _id_text(uuid: Any) -> str:

@@ -135,7 +135,8 @@ def agreed_lanes(
             raise target_made_anew(topic, known.topic_ids[topic], "")
     if options.on_poison != "stop" and there[dead]:
         # Before anything is made: its limits are those of each batch's plan, and are compared again there.
-        check_for_letters(dead, limits_of(cluster.topic_settings(dead), cluster.access.java_producer(), 0))
+        settings = cluster.topic_settings(dead, must_answer=True)
+        check_for_letters(dead, limits_of(settings, cluster.access.java_producer(), 0))
     # The target is named before its dead letters where both are missing. No order is kept there: one lane is enough.
     asked = {**wanted, **({dead: 1} if options.on_poison != "stop" else {})}
     absent = [topic for topic in asked if not there[topic]]

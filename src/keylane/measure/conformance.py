@@ -106,6 +106,7 @@ class Kept:
             self.per_lane,
             bound["n"].to_numpy(),
             bound["lane"].to_numpy().astype(np.int64),
+            int(pc.sum(pc.equal(keys, 1)).as_py() or 0),
         )
 
 

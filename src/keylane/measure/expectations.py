@@ -3,12 +3,16 @@
 A sample is never as even as its stream: a thousand keys on 64 lanes put 1.6 times the mean on the fullest lane, under
 the best of hashes. So an expectation is `broken` only when a stream that keeps it would show as much in less than
 `ALPHA` of samples; what is beyond the threshold and within that is `cannot-tell`. The rate holds for every stream that
-keeps the expectation, those that just keep it too, and for all lanes together.
+keeps the expectation, those that just keep it too, and for all lanes together; of `min_distinct_keys` see below.
 
 What falls by chance, for `max_over_mean`: rows fall alone, and keys fall with all of their rows, and a lane has to be
 beyond what either explains. Hot keys are no chance, wherever they fell. A key is hot from a hundred rows on, when no
 lane could hold it within the threshold, or when it has half of a lane's share and five times the weight of what is
 typical below it. Hot keys stay where they are, and the others have to explain the rest.
+
+Of `min_distinct_keys` no sample proves that there are no further keys: one may always be too rare to be seen. It is
+`broken` when keys alike in weight would show more, and when hardly any key was seen just once, so that not even a
+million times the rows would show as many.
 
 The counts come from `conformance`; chances from `chance`. What made a lane full, key by key: `hot_lanes`.
 """
@@ -16,7 +20,7 @@ The counts come from `conformance`; chances from `chance`. What made a lane full
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, floor, lgamma, log, log10
+from math import exp, floor, inf, lgamma, log, log10
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
@@ -42,6 +46,8 @@ HOT: Final = 5.0
 LOOKED_AT: Final = 256
 #: More keys than this are not asked for.
 MOST_KEYS: Final = 1e9
+#: A count of keys that only this many times the rows of the sample could reach is not reached.
+FURTHER: Final = 1e6
 #: The level in words.
 SURELY: Final = f"{1 - ALPHA:.1%}"
 
@@ -77,6 +83,8 @@ class Sample:
     #: Rows of each key in each of its lanes, and that lane; without rows that have no key, or whose key has no lane.
     records: NDArray[np.int64]
     lanes: NDArray[np.int64]
+    #: Keys with one row: as long as there are many, further rows show further keys.
+    once: int = 0
 
 
 def judged(expect: Expect, sample: Sample) -> Iterator[Expectation]:
@@ -97,7 +105,7 @@ def judged(expect: Expect, sample: Sample) -> Iterator[Expectation]:
             "max_null_share", expect.max_null_share, sample.without_key, sample.rows, "{:.4f} of all rows have no key"
         )
     if expect.min_distinct_keys is not None:
-        yield _distinct(expect.min_distinct_keys, sample.distinct, sample.rows)
+        yield _distinct(expect.min_distinct_keys, sample)
 
 
 # Balance: lanes against the mean.
@@ -261,22 +269,39 @@ def _share(name: ExpectationName, allowed: float, count: int, rows: int, says: s
     )
 
 
-def _distinct(allowed: int, distinct: int, rows: int) -> Expectation:
-    """Different keys; of a stream of that many, a sample shows fewer."""
-    text = f"got {distinct} distinct keys; allowed: at least {allowed}"
+def _distinct(allowed: int, sample: Sample) -> Expectation:
+    """Different keys; of a stream of that many, a sample shows fewer, and far fewer where most keys are rare."""
+    distinct, rows = sample.distinct, sample.rows
+    text = f"got {distinct:,} distinct keys; allowed: at least {allowed:,}"
     fewest = min(
         allowed, floor(_last(lambda seen: few_chance(floor(seen), allowed, rows) < ALPHA, 0.0, float(allowed))) + 1
     )
-    chance = few_chance(distinct, allowed, rows)
     if distinct >= allowed:
         return Expectation("min_distinct_keys", distinct, allowed, fewest, None, 1.0, "kept", text)
-    if chance < ALPHA:
-        more = f"; {rows:,} row(s) of as many keys, alike in weight, show {fewest:,} or more ({SURELY})"
+    chance, times = few_chance(distinct, allowed, rows), times_for(allowed, distinct, sample.once)
+    if chance < ALPHA and times > FURTHER and rows >= KNOWN:
+        more = f"; {sample.once:,} of them have one row only: further rows would not show so many"
         return Expectation("min_distinct_keys", distinct, allowed, fewest, None, chance, "broken", text + more)
-    text += (
-        f"; not proven: {rows:,} row(s) of a stream with so many keys can show {fewest:,}; cannot tell: too few rows"
-    )
-    return Expectation("min_distinct_keys", distinct, allowed, fewest, None, chance, "cannot-tell", text)
+    text += f"; not proven: {sample.once:,} of them have one row only, so further rows show further keys; cannot tell: "
+    text += f"about {_rounded(times * rows):,} rows needed" if times <= FURTHER else "too few rows"
+    return Expectation("min_distinct_keys", distinct, allowed, min(fewest, distinct), None, 1.0, "cannot-tell", text)
+
+
+def times_for(keys: int, distinct: int, once: int) -> float:
+    """How many times the rows of a sample would show so many keys, by the way in which it shows new ones now.
+
+    Where weights fall off by a power, as they do in real traffic, different keys grow by a power of the rows, and its
+    exponent is the share of keys that were seen once. A sample that has seen every key twice shows no new ones.
+
+    >>> times_for(100, 10, 10), round(times_for(100, 10, 5)), times_for(100, 10, 0)
+    (10.0, 100, inf)
+    """
+    if not distinct:
+        return float(keys)
+    power = once / distinct
+    if not power or log10(keys / distinct) > power * log10(MOST_KEYS):
+        return inf
+    return float((keys / distinct) ** (1 / power))
 
 
 def few_chance(seen: int, keys: int, rows: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -150,6 +151,37 @@ def test_shares_and_counts_know_the_size_of_the_sample(
     (one,) = judged(Expect.model_validate(expect), counted)
     assert one.judgement == judgement, one
     assert ("cannot tell" in one.says) == (judgement == "cannot-tell")
+
+
+def rare(keys: int, rows: int, rng: np.random.Generator) -> Sample:
+    """A sample of keys whose weights fall off by a power, as those of shops do."""
+    weights = 1 / np.arange(1, keys + 1)
+    records = rng.multinomial(rows, weights / weights.sum())
+    records = records[records > 0]
+    lanes = np.zeros(len(records), np.int64)
+    return replace(sample(records, lanes), once=int((records == 1).sum()))
+
+
+def counts(allowed: int, keys: int, rows: int, looks: int = 100) -> Counter[str]:
+    rng = np.random.default_rng(15)
+    expect = Expect(min_distinct_keys=allowed)
+    return Counter(one.judgement for _ in range(looks) for one in judged(expect, rare(keys, rows, rng)))
+
+
+@pytest.mark.parametrize("rows", [30, 300, 2_000, 20_000])
+def test_keys_that_are_too_rare_for_a_sample_do_not_break_the_count(rows: int) -> None:
+    """The stream has half as many keys again as are asked for, and no sample of these sizes shows them."""
+    assert counts(10_000, 15_000, rows) == {"cannot-tell": 100}
+
+
+def test_keys_that_are_not_there_break_the_count_however_they_weigh() -> None:
+    assert counts(1_000, 100, 1_000)["broken"] >= 95
+    assert counts(5_000, 1_000, 20_000)["broken"] >= 95
+
+
+def test_twin_without_the_keys_seen_once_a_stream_that_has_the_keys_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keylane.measure.expectations.FURTHER", 0.0)
+    assert counts(10_000, 15_000, 2_000)["broken"] > 95
 
 
 def test_twin_without_the_hot_keys_set_apart_a_hot_key_is_taken_for_chance(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -367,7 +367,8 @@ def _csv_records(
     quotes = F.length(LINE) - F.length(F.replace(F.col(LINE), F.lit('"'), F.lit("")))
     cells = {field.name: _csv_cell(field, records, shapes, nulls) for field in schema.fields}
     values = {field.name: _csv_value(field, cells[field.name], nulls) for field in schema.fields}
-    fit = [F.lit(True)] if not nulls else [cells[name].isNull() | values[name].isNotNull() for name in cells]
+    typed = [f.name for f in schema.fields if nulls and not isinstance(f.dataType, StringType)]
+    fit = [cells[name].isNull() | values[name].isNotNull() for name in typed]
     sound = F.is_valid_utf8(LINE) & (quotes % 2 == 0) & _any(whole) & reduce(lambda a, b: a & b, fit, F.lit(True))
     columns = [value.alias(name) for name, value in values.items()]
     return parsed.select(LINE, PLACE, (~F.coalesce(sound, F.lit(False))).alias(MALFORMED), *columns)

@@ -13,7 +13,7 @@ import stat
 import sys
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +33,7 @@ _SHOWN: Final = 3
 #: A source that is followed is compared this often, and never for more than one part in fifty of the time.
 LOOK_SECONDS: Final = 30.0
 _PART_OF_TIME: Final = 50
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE: Final = "write a file elsewhere on the same disk, and rename it into the source when it is complete"
 #: Size, and time of change in milliseconds.
 State = tuple[int, int]
@@ -251,7 +252,11 @@ def _state(path: Path) -> State | str:
 
 
 def _shown(state: State) -> str:
-    return f"{state[0]} bytes of {state[1] / 1000:.3f}"
+    try:
+        when = (_EPOCH + timedelta(milliseconds=state[1])).isoformat(timespec="milliseconds")
+    except OverflowError:  # a file system may hold years beyond 9999
+        when = f"{state[1] / 1000:.3f}"
+    return f"{state[0]} bytes of {when}"
 
 
 def _printable(name: str) -> str:

@@ -432,7 +432,7 @@ def _foreign(path: Path) -> TargetError:
 
 
 def _other(path: Path, known: Head, new: Head) -> TargetError:
-    hint = "another target, or the contract and source that this one was made with"
+    hint = "another target, or the contract, source and options (--csv-null) that this one was made with"
     same_contract = known.fingerprint == new.fingerprint and known.streams == new.streams
     what = f"target {path} was made {'from another source' if same_contract else 'with another contract'}"
     return TargetError.of(what, got="; ".join(known.differences(new)), hint=hint)

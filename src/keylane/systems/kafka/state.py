@@ -295,7 +295,7 @@ def check_state(path: Path, head: RouteHead) -> RouteHead | None:
     if known is None and begun:
         raise missing(path / OWN / "head.json")
     if known is not None and begun and (differences := known.differences(head)):
-        hint = "another --state, or the contract and addresses that this one was made with"
+        hint = "another --state, or the contract, addresses and options (--csv-null) that this one was made with"
         raise TargetError.of(f"{path} belongs to another route", got="; ".join(differences), hint=hint)
     return known
 

@@ -308,8 +308,7 @@ def open_cluster(access: KafkaAccess) -> Iterator[KafkaCluster]:
 
 def _is_refusal(error: Any) -> bool:
     """Whether the cluster answered, and refused: the client's own codes, such as its time-out, are below zero."""
-    cause = error.args[0] if error.args else None
-    return hasattr(cause, "code") and cause.code() >= 0
+    return any(hasattr(cause, "code") and cause.code() >= 0 for cause in error.args)
 
 
 def _id_text(uuid: Any) -> str:

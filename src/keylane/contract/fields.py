@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract, Key
     from keylane.contract.names import Encoding
 
-FieldKind: TypeAlias = Literal["text", "integer", "degrees", "flag"]
+#: `text` is that of a key: written as text, or as a whole number. `written` is the text of anything, as it is written.
+FieldKind: TypeAlias = Literal["text", "written", "integer", "degrees", "flag"]
 #: The field of a message that is its own time, whatever other field has that name.
 TIME: Final = "timestamp"
 #: Bytes of a key that spells a number.
@@ -156,6 +157,13 @@ class FieldSpec:
             kinds[key.window.field] = "integer"
         wanted = key.fields if names is None else names
         return cls(tuple(wanted), kinds, "key", encodings.get("key", "raw"))
+
+    @classmethod
+    def of_scan(cls, key: Key, names: Sequence[str], written: Sequence[str] = ()) -> FieldSpec:
+        """The same, where only fields of the key have to be written as one; `written` are exempt, such as degrees."""
+        spec = cls.of_key(key, names)
+        free = [name for name in names if name not in key.fields or name in written]
+        return replace(spec, kinds={**spec.kinds, **{name: "written" for name in free if spec.kind(name) == "text"}})
 
     def keyed_by(self, key: Key) -> FieldSpec:
         """The same, with the message's own key asked for by the name of the only key field, as producers send it.

@@ -33,6 +33,7 @@ _LONGS: Final = range(-(2**63), 2**63)
 #: What holds a field of each kind.
 ARROW: Final[dict[FieldKind, pa.DataType]] = {
     "text": pa.string(),
+    "written": pa.string(),
     "integer": pa.int64(),
     "degrees": pa.float64(),
     "flag": pa.bool_(),
@@ -179,6 +180,7 @@ def _flag(value: Any) -> bool | None:
 #: A value of JSON as its column holds it; a ValueError where it cannot.
 _TYPED: Final[dict[FieldKind, Callable[[Any], Any]]] = {
     "text": _as_text,
+    "written": lambda value: None if value is None else str(value),
     "integer": whole,
     "degrees": _float,
     "flag": _flag,

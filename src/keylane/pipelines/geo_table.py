@@ -96,7 +96,7 @@ def geo_table(
     try:
         run = RunContext(spark, options.master, options.conf, say=say)
         endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
-        with active_session_kept(), endpoint.scan(run, options.request(Key(fields=columns), None)) as scan:
+        with active_session_kept(), endpoint.scan(run, options.request(Key(fields=columns), None, columns)) as scan:
             fetch_cells(scan.frame.sparkSession, say)
             timed = scan.windows.kind == "time"
             counts = count_places(scan.frame, *columns, timed=timed, text=not scan.typed, region=region)

@@ -67,10 +67,10 @@ class Options:
     conf: Mapping[str, str] = field(default_factory=dict)
     kafka: StreamOptions = field(default_factory=StreamOptions)
 
-    def request(self, key: Key, contract: Contract | None) -> ScanRequest:
-        """What is asked of the source."""
-        of_contract = contract is not None
-        return ScanRequest(key, self.time, self.unit, self.size, self.windows, self.seconds, of_contract=of_contract)
+    def request(self, key: Key, contract: Contract | None, written: Sequence[str] = ()) -> ScanRequest:
+        """What is asked of the source; `written` are fields of the key that are read as they are written."""
+        times = (self.time, self.unit, self.size, self.windows, self.seconds)
+        return ScanRequest(key, *times, of_contract=contract is not None, written=tuple(written))
 
 
 def profile(
@@ -100,7 +100,7 @@ def profile(
     with staged(target, replace=replace_profile) as folder:
         try:
             run = RunContext(spark, options.master, {_ONE_MAP: "false", **options.conf}, say=say)
-            with active_session_kept(), endpoint.scan(run, options.request(read, contract)) as scan:
+            with active_session_kept(), endpoint.scan(run, options.request(read, contract, place)) as scan:
                 scanned = _in_cells(scan, place, contract) if place else scan
                 metadata = ProfileMetadata(source, wanted, scanned.windows, packing_for(scanned.records), scanned.size)
                 made = (

@@ -411,6 +411,7 @@ def _each_once(df: DataFrame, names: Sequence[str]) -> None:
 #: What a field holds, where its source has no types of its own.
 TYPES: Final[dict[FieldKind, DataType]] = {
     "text": StringType(),
+    "written": StringType(),
     "integer": LongType(),
     "degrees": DoubleType(),
     "flag": BooleanType(),

@@ -187,10 +187,17 @@ def from_json(fields: FieldSpec) -> Fields:
     return {**found, **marks}, F.col("value").isNotNull() & ~F.coalesce(sound, F.lit(False))
 
 
-_READ_AS: Final[dict[FieldKind, str]] = {"text": "string", "integer": "bigint", "degrees": "double", "flag": "boolean"}
+_READ_AS: Final[dict[FieldKind, str]] = {
+    "text": "string",
+    "written": "string",
+    "integer": "bigint",
+    "degrees": "double",
+    "flag": "boolean",
+}
 #: What each may be written as, and null: a text as a text, or as a whole number of 64 bits.
 _WRITTEN_AS: Final[dict[FieldKind, str]] = {
     "text": "^(STRING|BIGINT|VOID)$",
+    "written": "",
     "integer": "^(BIGINT|VOID)$",
     "degrees": r"^(DOUBLE|BIGINT|DECIMAL\(\d+,\d+\)|VOID)$",
     "flag": "^(BOOLEAN|VOID)$",

@@ -93,10 +93,12 @@ def read_json(
     needed: Mapping[str, DataType],
     *,
     only: bool = False,
+    texts: Sequence[str] | None = None,
 ) -> Batch:
     """Records of JSON lines: one object a line. Columns that are not known yet are found by reading.
 
-    `only` the needed columns: then nothing has to be found.
+    `only` the needed columns: then nothing has to be found. `texts` are those of text that have to be written as text
+    or as a whole number, all of text where they are not given.
     """
     in_paths = {name for file in files for name in file.values}
     inside = {name: kind for name, kind in needed.items() if name not in in_paths}
@@ -111,7 +113,7 @@ def read_json(
     values = {name: value_in(record, line, name, schema) for name in inside}
     columns = {name: values[name] if only and name in values else record[name] for name in schema.names}
     columns = {name: column for name, column in columns.items() if not only or name in inside}
-    texts = [name for name, kind in inside.items() if isinstance(kind, StringType)]
+    strict = [n for n, kind in inside.items() if isinstance(kind, StringType) and (texts is None or n in texts)]
     # Of a nested field that is a column too, each record's own way to it.
     twice = [name for name in inside if not only and len(steps_of(name)) > 1 and name in schema.names]
     added = {resolved_name(name): values[name] for name in twice}
@@ -121,7 +123,7 @@ def read_json(
     frame = read.select(
         LINE,
         PLACE,
-        (~F.col("keylane_sound") | _any([unlike_text(values[name], line, name) for name in texts])).alias(MALFORMED),
+        (~F.col("keylane_sound") | _any([unlike_text(values[name], line, name) for name in strict])).alias(MALFORMED),
         *(column.alias(name) for name, column in {**columns, **added}.items()),
     )
     held = StructType([schema[name] for name in columns])

@@ -90,7 +90,8 @@ class ScanRequest:
 
     `time` is the column that windows are cut by, `unit` what its whole numbers count, `size` the column with a record's
     length, `windows` their number where it was given. `seconds` is for how long a stream is listened to, instead of
-    reading what there is. `of_contract` is whether the key is that of a contract.
+    reading what there is. `of_contract` is whether the key is that of a contract; `written` are the fields of the key
+    that are read as they are written: the degrees of a location, which are looked at later.
     """
 
     key: Key
@@ -100,6 +101,7 @@ class ScanRequest:
     windows: int | None = None
     seconds: float | None = None
     of_contract: bool = False
+    written: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -305,7 +307,7 @@ def read_line_columns(
     in_paths = [name for name in wanted if any(name in file.values for file in files)]
     inside = {name: held for name, held in wanted.items() if name not in in_paths}
     if kind == "json":
-        read = read_json(spark, files, None, 0, inside, only=True)
+        read = read_json(spark, files, None, 0, inside, only=True, texts=fields.text)
     else:
         read = read_csv(spark, files, None, 0, inside, only=True, nulls=csv_null)
     for name in wanted:

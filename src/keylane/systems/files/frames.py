@@ -45,7 +45,9 @@ def scan_files(
         counts, shapes = [footer.rows for footer in footers], [footer.shape for footer in footers]
         rows = read_columns(spark, files, counts, shapes, names, lanes, positions=wanted.time is None)
     else:
-        rows = read_line_columns(spark, kind, files, FieldSpec.of_key(wanted.key, names), lanes, csv_null)
+        rows = read_line_columns(
+            spark, kind, files, FieldSpec.of_scan(wanted.key, names, wanted.written), lanes, csv_null
+        )
     if rows.records == 0:
         raise DataError.of("no records", got=str(path), hint="the source is empty")
     return scan_rows(

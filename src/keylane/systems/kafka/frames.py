@@ -60,7 +60,7 @@ def scan_topic(run: RunContext, address: Address, options: StreamOptions, wanted
 def _scanned_fields(wanted: ScanRequest, options: StreamOptions) -> tuple[dict[str, Column], list[Column]]:
     """The fields of the key and the time by their names, and which messages cannot be read."""
     names = [*wanted.key.fields, *([wanted.time] if wanted.time not in {None, TIME} else [])]
-    spec = FieldSpec.of_key(wanted.key, [str(name) for name in names])
+    spec = FieldSpec.of_scan(wanted.key, [str(name) for name in names], wanted.written)
     spec = spec.keyed_by(wanted.key) if wanted.of_contract and options.value is None else spec
     fields, misread = message_columns(replace(spec, names=tuple(name for name in names if name != spec.key)), options)
     # A record without the field has no key, as one whose key is null: they are counted together.

@@ -18,7 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.errors import DataError
+from keylane.errors import DataError, TargetError
+from keylane.systems.checkpoint import WAYS_ON
 from keylane.systems.files.listing import as_listed, listed, name_in
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Handover:
     log: SparkLog | None = None
     taken: dict[str, State] = field(default_factory=dict)
     batch: int = -1
+    _read_in: dict[str, int] = field(default_factory=dict)
     _missing: dict[str, int] = field(default_factory=dict)
     _seen: frozenset[str] = frozenset()
     _looked_at: datetime | None = None
@@ -81,16 +83,23 @@ class Handover:
         return cls(source, kind, frozenset(files), links, encoding)
 
     def begin(self, log: SparkLog, taken: Iterable[TakenFile]) -> None:
-        """Begin a run that goes on after what was taken; refused when a file of that has changed since."""
+        """Begin a run that goes on after what was taken; refused when a file of that has changed since.
+
+        So is a log that does not name all of it: Spark would hand it over again, and never what is named instead.
+        """
         self.log = log
         self.taken = {file.name: (file.size, file.modified) for file in taken}
+        if self.taken:
+            log.refresh()
+            self._refuse_foreign_log("does not name", [name for name in self.taken if not self._is_logged(name)])
         self._next_look = time.monotonic() + LOOK_SECONDS
         self.check_taken()
 
     def of_batch(self, batch: int) -> list[HandedFile]:
         """The files of a batch, oldest first, by name where they are of one age; those without a byte come last.
 
-        All that Spark has logged have to be there. What counts under another name, or not at all, is left out.
+        All that Spark has logged have to be there. What counts under another name, or not at all, is left out. What
+        an earlier batch has read is refused: its records would be there twice.
         """
         assert self.log is not None
         files, away = {}, []
@@ -105,6 +114,8 @@ class Handover:
                 away.append(f"{_printable(name)} ({now})")
             else:
                 files[name] = HandedFile(file.path, name, file.modified, *now)
+        again = [name for name in files if name in self.taken and self._read_in.get(name, -1) != batch]
+        self._refuse_foreign_log("hands over again", again)
         if away:
             raise DataError.of(
                 f"files of batch {batch} are not there to be read, and nothing of it was written: {_some(away)}",
@@ -116,6 +127,7 @@ class Handover:
     def read(self, files: Sequence[HandedFile]) -> None:
         """Remember what is read, as it is now."""
         self.taken |= {file.name: (file.size, file.modified) for file in files}
+        self._read_in |= dict.fromkeys((file.name for file in files), self.batch)
 
     def check_taken(self) -> None:
         """Refuse a source with files that have changed since they were read. One that is gone has done its work."""
@@ -184,6 +196,12 @@ class Handover:
             hint = "the source was written by a Spark stream that did not commit them (_spark_metadata): remove them"
         shown = _some([_printable(name) for name in unread])
         raise DataError.of(f"Spark does not see files of the source, and they were not read: {shown}", hint=hint)
+
+    def _refuse_foreign_log(self, does: str, names: Sequence[str]) -> None:
+        if names:
+            shown = _some([_printable(name) for name in names])
+            what = f"Spark's checkpoint does not belong to this target: it {does} files that were routed: {shown}"
+            raise TargetError.of(what, hint=WAYS_ON)
 
     def _refuse_second_name(self, name: str, real: str | None) -> None:
         if real is not None and (first := self.links.setdefault(real, name)) != name:

@@ -103,6 +103,32 @@ def test_a_log_of_many_files_is_read_quickly_and_once(world: World) -> None:
     assert time.process_time() - began < max(0.05, first / 10)
 
 
+def test_a_file_that_an_earlier_batch_has_read_is_refused(world: World) -> None:
+    a, b = world.add("a.jsonl", "b.jsonl")
+    world.log(0, [a])
+    world.log(1, [b, a])
+    run = world.begun()
+    run.batch = 0
+    run.read(run.of_batch(0))
+    assert names(run.of_batch(0)) == ["a.jsonl"], "a batch may be made again"
+    with pytest.raises(TargetError, match=r"hands over again files that were routed: a.jsonl: hint: restore"):
+        run.of_batch(1)
+    with pytest.raises(TargetError, match=r"hands over again files that were routed: a.jsonl"):
+        world.begun(TakenFile("a.jsonl", 3, 1_700_000_000_000, 1)).of_batch(1)
+
+
+def test_a_log_whose_older_entry_names_another_file_is_refused(world: World) -> None:
+    """Spark would hand over the one again, and the other never."""
+    a, b, _ = world.add("a.jsonl", "b.jsonl", "c.jsonl")
+    taken = [TakenFile(name, 3, 1_700_000_000_000, 1) for name in ("a.jsonl", "b.jsonl")]
+    world.log(0, [a])
+    world.log(1, [b])
+    world.begun(*taken)
+    write_entry(world.checkpoint, 0, [world.source / "c.jsonl"])
+    with pytest.raises(TargetError, match=r"does not name files that were routed: a.jsonl: hint: restore"):
+        world.begun(*taken)
+
+
 @pytest.mark.parametrize("damage", ["", "v2\n", "v1\n{", 'v1\n{"path":3,"batchId":0}', None])
 def test_a_damaged_log_is_refused(world: World, damage: str | None) -> None:
     world.log(0, world.add("a.jsonl"))
@@ -238,7 +264,7 @@ def test_a_file_that_changes_while_it_is_read(world: World, change_: str) -> Non
 
 
 def test_many_changed_files_are_counted(world: World) -> None:
-    world.add(*(f"{n}.jsonl" for n in range(5)))
+    world.log(0, world.add(*(f"{n}.jsonl" for n in range(5))))
     taken = [TakenFile(f"{n}.jsonl", 1, 1, 1) for n in range(5)]
     with pytest.raises(
         DataError,

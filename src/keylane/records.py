@@ -82,16 +82,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """A record that a producer took and could not deliver: where it was to go, and the client's own error."""
+    """A record that a producer took and could not deliver: where it was to go, and the client's own error.
+
+    `number` is its index among the records that were given at once, None where they were given one by one.
+    """
 
     stream: str
     lane: int | None
     key: bytes | None
     error: str
+    number: int | None = None
 
     def __str__(self) -> str:
         where = self.stream if self.lane is None else f"{self.stream} lane {self.lane}"
-        return f"{where}, key {self.key!r}: {self.error}"
+        which = "" if self.number is None else f"record {self.number}, "
+        return f"{which}{where}, key {self.key!r}: {self.error}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def put_records(
         waiting[:WINDOW] = [one for one in waiting[:WINDOW] if one.number not in taken]
         fruitless = 0 if taken else fruitless + 1
         if fruitless >= tries:
-            raise _not_written([one.lost(refused.get(one.number, "not sent")) for one in waiting])
+            raise _not_written(_left(waiting, refused))
         if refused:
             sleep(min(LONGEST_PAUSE, 0.1 * 2**fruitless))
     return [written[i] for i in range(len(written))]
@@ -120,7 +120,7 @@ class _Put:
         return self.arguments["StreamName"], self.arguments["PartitionKey"]
 
     def lost(self, error: str) -> Undelivered:
-        return Undelivered(self.key[0], self.lane, self.key[1].encode(), error)
+        return Undelivered(self.key[0], self.lane, self.key[1].encode(), error, self.number)
 
 
 def _batch(waiting: Sequence[_Put]) -> list[_Put]:
@@ -150,22 +150,33 @@ def _request(
         answers = client.put_records(StreamName=stream, Records=entries)["Records"]
     except Exception as error:
         # The errors of boto3 are not known here. Whether the request got through is not known either.
-        sent = {one.number for one in batch}
-        unknown, text = f"outcome unknown: {error}", "not sent"
-        lost = [one.lost(unknown if one.number in sent else text) for one in waiting]
-        raise _not_written(lost) from error
-    refused = {}
+        raise _not_written(_left(waiting, {one.number: f"outcome unknown: {error}" for one in batch})) from error
+    if len(answers) != len(batch):
+        # Which answer is of which record cannot be said.
+        text = f"outcome unknown: {len(answers)} answers to {len(batch)} records"
+        raise _not_written(_left(waiting, {one.number: text for one in batch}))
+    refused, unknown = {}, {}
     for one, answer in zip(batch, answers, strict=True):
         if answer.get("ErrorCode"):
             refused[one.number] = f"{answer['ErrorCode']}: {answer.get('ErrorMessage', '')}"
-        else:
+        elif answer.get("ShardId") and answer.get("SequenceNumber"):
             written[one.number] = KinesisPosition(stream, answer["ShardId"], answer["SequenceNumber"])
+        else:
+            unknown[one.number] = "outcome unknown: an answer without ShardId or SequenceNumber"
+    if unknown:
+        left = [one for one in waiting if one.number not in written]
+        raise _not_written(_left(left, {**refused, **unknown}))
     return refused
+
+
+def _left(waiting: Iterable[_Put], errors: Mapping[int, str]) -> list[Undelivered]:
+    return [one.lost(errors.get(one.number, "not sent")) for one in waiting]
 
 
 def _not_written(lost: Sequence[Undelivered]) -> DeliveryError:
     shown = "; ".join(map(str, lost[:NAMED])) + (f"; and {len(lost) - NAMED:,} more" if lost[NAMED:] else "")
-    hint = "they are in the error's `records`; send them again, or split the shards that refuse"
+    hint = "they are in the error's `records`, each with its `number` among those given; send them again, or split "
+    hint += "the shards that refuse"
     return DeliveryError(f"{len(lost):,} record(s) were not written: {shown}; hint: {hint}", lost)
 
 

@@ -84,7 +84,7 @@ def test_twin_all_in_one_request_and_the_refused_again_breaks_the_order(router: 
 def test_a_service_that_takes_nothing_is_an_error_that_names_every_record(router: Router) -> None:
     pauses: list[float] = []
     with pytest.raises(
-        DeliveryError, match=rf"^7 record\(s\) were not written: t lane \d, key b'm-0': {FULL}"
+        DeliveryError, match=rf"^7 record\(s\) were not written: record 0, t lane \d, key b'm-0': {FULL}"
     ) as caught:
         put_records(Service(deaf=True), router, rows(7, 5), tries=4, sleep=pauses.append)
     assert [one.key for one in caught.value.records] == [f"m-{i % 5}".encode() for i in range(7)]
@@ -105,6 +105,32 @@ def test_a_request_that_fails_leaves_its_outcome_unknown_and_the_rest_not_sent(r
         put_records(service, router, rows(3, 1))
     assert [one.error for one in caught.value.records] == ["outcome unknown: reset", "not sent"]
     assert isinstance(caught.value.__cause__, ConnectionError)
+
+
+@pytest.mark.parametrize(
+    ("answers", "lost"),
+    [
+        ([{"ShardId": "s", "SequenceNumber": "1"}], [0, 1, 2]),
+        ([], [0, 1, 2]),
+        ([{"ShardId": "s", "SequenceNumber": "1"}, {}], [1, 2]),
+        ([{"ErrorCode": FULL}, {"SequenceNumber": "1"}], [0, 1, 2]),
+    ],
+)
+def test_records_without_an_answer_are_not_taken_for_written(
+    answers: list[dict[str, str]], lost: list[int], router: Router
+) -> None:
+    class Short(Service):
+        def put_records(self, **arguments: Any) -> dict[str, Any]:
+            super().put_records(**arguments)
+            return {"Records": answers}
+
+    service = Short(refuse=0)
+    with pytest.raises(DeliveryError, match="its `number` among those given") as caught:
+        put_records(service, router, [({"k": "a"}, b"0"), ({"k": "b"}, b"1"), ({"k": "b"}, b"2")])
+    assert len(service.requests) == 1
+    assert [one.number for one in caught.value.records] == lost
+    assert [one.error for one in caught.value.records][-1] == "not sent"
+    assert "outcome unknown" in caught.value.records[-2].error
 
 
 def test_a_request_is_no_larger_than_the_service_takes(router: Router) -> None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.route.killable_routes import contract
 from tests.route.routed_records import counts, letters, records
+from tests.unit.keys.nameless_lines import EMPTY_NAMES, NO_EMPTY_NAMES
 
 from keylane import Router
 from keylane.errors import DataError, TargetError
@@ -266,6 +267,18 @@ def test_of_two_values_under_one_name_the_last_counts(spark: SparkSession, tmp_p
     assert row["lane"] == Router(contract()).lane({"k": "b"})
 
 
+def test_a_field_with_the_empty_name_has_no_column_and_is_not_dropped(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [*EMPTY_NAMES, *NO_EMPTY_NAMES]
+    texts = [f'{{"key":"a",{line[1:]}' for line in lines]
+    (tmp_path / "in.jsonl").write_text("".join(f"{text}\n" for text in texts))
+    given = contract(**{"fields: [k]": "fields: [key]"})
+    found = route(given, str(tmp_path / "in.jsonl"), str(tmp_path / "out"), spark=spark)
+    assert counts(found) == (len(lines), len(NO_EMPTY_NAMES), len(EMPTY_NAMES), 0)
+    dead = letters(tmp_path / "out")
+    assert [dead["in.jsonl", n]["original"].decode() for n in range(len(EMPTY_NAMES))] == texts[: len(EMPTY_NAMES)]
+    assert {letter["reason"] for letter in dead.values()} == {"malformed-record"}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -273,6 +286,8 @@ def test_of_two_values_under_one_name_the_last_counts(spark: SparkSession, tmp_p
         ("a.csv", b'k,"n\nx,1\n', "no usable header line"),
         ("a.csv", b"k,k\nx,1\n", "no usable header line"),
         ("a.csv", b"z\n1\n", "got 'k'; allowed: z"),
+        ("a.jsonl", b'{"k":"a","keylane_corrupt":"mine"}\n{\n', "reserved names: got 'keylane_corrupt'"),
+        ("a.jsonl", b'{"k":"a","keylane_line":1}\n', "keylane_ begins keylane's own columns"),
         ("a.jsonl.gz", gzip.compress(b'{"k":"a"}\n' * 5000)[:-30], r"a\.jsonl\.gz cannot be read"),
     ],
 )

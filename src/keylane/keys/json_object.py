@@ -12,7 +12,18 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-__all__ = ["HALF_CHARACTER", "MOST_DIGITS", "MOST_IN_NAME", "MOST_LEVELS", "STRING", "FractionText", "read_object"]
+__all__ = [
+    "HALF_CHARACTER",
+    "MOST_DIGITS",
+    "MOST_IN_NAME",
+    "MOST_LEVELS",
+    "NAMELESS",
+    "STRING",
+    "STRING_BUT_EMPTY",
+    "FractionText",
+    "has_empty_name",
+    "read_object",
+]
 
 #: Levels of arrays and objects; digits of one number; characters of one name, in units of UTF-16.
 MOST_LEVELS: Final = 200
@@ -27,6 +38,12 @@ _HALF: Final = re.compile(HALF_CHARACTER)
 #: the square of its length. Nothing in it is tried twice: Java's patterns use up the stack where they go back.
 STRING: Final = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
 _STRINGS: Final = re.compile(STRING)
+#: The same, and one quote of an empty string is its group: put in its place, it is all that is left of strings.
+STRING_BUT_EMPTY: Final = r'(?s)"(?:(")|[^"\\]*+(?:\\.[^"\\]*+)*+"?)'
+_STRINGS_BUT_EMPTY: Final = re.compile(STRING_BUT_EMPTY)
+#: A field with the empty name, in what is left. Most texts have none before that, and need no second look.
+NAMELESS: Final = r'"[ \t\r\n]*+:'
+_NAMELESS: Final = re.compile(NAMELESS)
 _BRACKETS: Final = re.compile(r"[\[\]{}]")
 _BLANK: Final = " \t\r\n"
 
@@ -48,6 +65,12 @@ def read_object(text: bytes) -> dict[str, Any]:
     reader = _READER if len(body) <= MOST_IN_NAME else _READER_OF_NAMES
     found: dict[str, Any] = reader.decode(body)
     return found
+
+
+def has_empty_name(text: bytes) -> bool:
+    """Whether an object has, at any level, a field with the empty name: JSON, but no column can be called so."""
+    body = text.decode("utf-8", "replace")
+    return '""' in body and _NAMELESS.search(_STRINGS_BUT_EMPTY.sub(r"\1", body)) is not None
 
 
 def _check_levels(body: str) -> None:

@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from keylane.contract.fields import absent_name, in_tree, resolved_name, steps_of
 from keylane.errors import DataError
-from keylane.keys.json_object import HALF_CHARACTER, MOST_DIGITS, MOST_LEVELS, STRING
+from keylane.keys.json_object import HALF_CHARACTER, MOST_DIGITS, MOST_LEVELS, NAMELESS, STRING, STRING_BUT_EMPTY
 from keylane.spark.json_fields import absent_in, both_ways, inexact, unlike_text, value_in, with_fields
 from keylane.spark.keys import schema_tree
 from keylane.spark.read_parquet import (
@@ -107,7 +107,7 @@ def read_json(
     lines = _numbered(spark, files, header=False)
     line = F.col(LINE)
     parsed, sound = one_object(line, schema, _JSON if only else _IN_COLUMNS)
-    sound = sound if only else sound & _has_few_names(line)
+    sound = sound if only else sound & _has_few_names(line) & ~_has_empty_name(line)
     read = lines.frame.select("*", parsed.alias("keylane_record"), sound.alias("keylane_sound"))
     record = F.col("keylane_record")
     values = {name: value_in(record, line, name, schema) for name in inside}
@@ -139,6 +139,12 @@ def _has_few_names(text: Column) -> Column:
     bare = F.regexp_replace(text, STRING, "")
     names = F.length(bare) - F.length(F.replace(bare, F.lit(":"), F.lit("")))
     return (F.octet_length(text) <= 5 * _MOST_NAMES) | (names <= _MOST_NAMES)
+
+
+def _has_empty_name(text: Column) -> Column:
+    """As `keys.json_object.has_empty_name`: Spark finds no column for such a field, and would drop it."""
+    bare = F.regexp_replace(text, STRING_BUT_EMPTY, "$1")
+    return F.contains(text, F.lit('""')) & text.rlike(f'"{NAMELESS}') & bare.rlike(NAMELESS)
 
 
 def one_object(text: Column, shape: StructType, how: Mapping[str, str] = _JSON) -> tuple[Column, Column]:
@@ -223,7 +229,7 @@ def _found(spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
             allowed=f"at most {_MOST_COLUMNS}",
             hint="names that are values belong into an array of pairs",
         )
-    return checked_columns(StructType([f for f in inferred.fields if f.name != _CORRUPT]), files[0].name)
+    return checked_columns(inferred, files[0].name)
 
 
 def _tree_of(found: StructType, needed: Mapping[str, DataType]) -> dict[str, Any]:
@@ -253,10 +259,12 @@ def _json_schema(
 def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
     """The columns that Spark finds in JSON lines. Given lines, not files, it does not mind a name that is there twice.
 
-    One such record would otherwise stop all others. Of two values of one name the last counts, as in most parsers.
+    One such record would otherwise stop all others. Of two values of one name the last counts, as in most parsers. For
+    lines that are no records Spark would add a column, which could not be told from one of that name in the records.
     """
-    reader: Any = spark.read.options(columnNameOfCorruptRecord=_CORRUPT, **_IN_COLUMNS)
-    lines: Any = spark.read.text(addresses).where(_has_few_names(F.col("value")))
+    reader: Any = spark.read.options(mode="DROPMALFORMED", **_IN_COLUMNS)
+    value = F.col("value")
+    lines: Any = spark.read.text(addresses).where(_has_few_names(value) & ~_has_empty_name(value))
     strings = getattr(lines._jdf, "as")(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
     inferred = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001
     single = _single_names(StructType.fromJson(inferred))

@@ -57,7 +57,7 @@ def checked_columns(schema: StructType, where: str) -> StructType:
     fields = [field for field in schema.fields if field.name.lower() not in GIVEN]
     taken = [f.name for f in fields if f.name.lower() in FOLDERS or f.name.lower().lstrip("_").startswith("keylane_")]
     if taken:
-        hint = "rename them in the source: they are folders of the target"
+        hint = "rename them: stream and lane are folders of the target, and keylane_ begins keylane's own columns"
         raise DataError.of(f"{where} has columns of reserved names", got=", ".join(taken), hint=hint)
     return StructType([StructField(field.name, _known_type(field.dataType)) for field in fields])
 

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from keylane.history.digests import joined, of_bytes, of_columns
 from keylane.keys.arrow_bytes import plain
-from keylane.keys.json_object import FractionText, read_object
+from keylane.keys.json_object import FractionText, has_empty_name, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ def rendered_digest(texts: pa.Array, schema: pa.Schema) -> pa.Array:
 def is_no_record(text: bytes | None, schema: pa.Schema) -> bool:
     """Whether a line is surely no JSON object of these columns."""
     found = object_of(text)
-    if found is None:
+    if found is None or has_empty_name(text or b""):
         return True
     for field in schema:
         try:

@@ -6,8 +6,9 @@ import re
 import time
 
 import pytest
+from tests.unit.keys.nameless_lines import EMPTY_NAMES, NO_EMPTY_NAMES
 
-from keylane.keys.json_object import STRING, read_object
+from keylane.keys.json_object import STRING, has_empty_name, read_object
 
 #: Brackets enough that the levels are counted, in a string that never ends and has an escaped quote at every step.
 UNENDED = '{"' + "[" * 201 + '\\"' * 200_000
@@ -39,3 +40,16 @@ def test_brackets_in_strings_are_no_levels() -> None:
     assert read_object(b'{"a": "' + b"[" * 500 + b'\\"{{"}') == {"a": "[" * 500 + '"{{'}
     with pytest.raises(ValueError, match="nested too deep"):
         read_object(b'{"a": "]\\"]", "b":' + b"[" * 300 + b"]" * 300 + b"}")
+
+
+@pytest.mark.parametrize(("texts", "has"), [(EMPTY_NAMES, True), (NO_EMPTY_NAMES, False)])
+def test_fields_with_the_empty_name(texts: list[str], has: bool) -> None:
+    for text in texts:
+        assert read_object(text.encode())
+        assert has_empty_name(text.encode()) == has, text
+
+
+def test_an_empty_name_is_looked_for_in_time_in_proportion_to_the_length() -> None:
+    began = time.perf_counter()
+    assert not has_empty_name(UNENDED.encode() + b'""')
+    assert time.perf_counter() - began < SECONDS

@@ -426,6 +426,54 @@ def no_metadata(target: Path) -> None:
     shutil.rmtree(target / "_keylane")
 
 
+def hide_a_file(target: Path) -> None:
+    file = of_lane(target)
+    file.rename(file.with_name(f".{file.name}"))
+
+
+def hide_a_file_as_a_marker(target: Path) -> None:
+    file = of_lane(target)
+    file.rename(file.with_name(f"_{file.name}"))
+
+
+def hide_the_letters(target: Path) -> None:
+    file = letters(target)[0]
+    file.rename(file.with_name(f".{file.name}"))
+
+
+def copied(*names: str) -> list[Mutation]:
+    """A copy of a file of lane 0 under each of these names, where readers that list files find it."""
+
+    def of(name: str) -> Mutation:
+        def copy(target: Path) -> None:
+            to = target / name
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(min((target / "stream=t" / "lane=0").iterdir()), to)
+
+        copy.__name__ = f"copy_as_{name}"
+        return copy
+
+    return [of(name) for name in names]
+
+
+STRAYS = copied(
+    "stream=t/lane=0/sub/part-0000000000.parquet",
+    "stream=t/lane=0/part-0000000009.parquet/part-0000000009.parquet",
+    "stream=t/lane=0/x",
+    "stream=t/lane=0/x.csv",
+    "stream=t/lane=0/x.PARQUET",
+    "stream=t/lane=0/.part-0000000000.parquet.crc",
+    "stream=t/lane=00/part-0000000000.parquet",
+    "stream=t/lane=²/part-0000000000.parquet",
+    "stream=t/lane=-1/part-0000000000.parquet",
+    "stream=t/lane=99999999999/part-0000000000.parquet",
+    "stream=t/x.parquet",
+    "topic=t/lane=0/part-0000000000.parquet",
+    "x.parquet",
+    "_dead/sub/part-0000000000.dead",
+)
+
+
 #: What must be named: one of these rules as broken or, after a colon, as not proven.
 MUTATIONS: dict[Mutation, set[str]] = {
     drop_first: {"lost", "offset_gaps"},
@@ -491,4 +539,8 @@ MUTATIONS: dict[Mutation, set[str]] = {
     a_digit_of_a_manifest: {ERROR},
     a_manifest_gone: {":reordered"},
     no_metadata: {":lost", ":reordered"},
+    hide_a_file: {"lost", ACCOUNT},
+    hide_a_file_as_a_marker: {"lost", ACCOUNT},
+    hide_the_letters: {"lost", ACCOUNT},
+    **{stray: {ACCOUNT} for stray in STRAYS},
 }

@@ -64,3 +64,9 @@ def test_null_is_a_value_where_digests_are_joined() -> None:
     values = of_bytes(pa.array([b"", None, b"a"]))
     assert values.null_count == 1
     assert len(set(joined(values).to_pylist())) == 3
+
+
+def test_names_in_capitals_are_other_names() -> None:
+    one, other = pa.array([1]), pa.array([2])
+    assert of_columns({"v": one, "V": other}) != of_columns({"v": other, "V": one})
+    assert of_columns({"v": one}) != of_columns({"V": one})

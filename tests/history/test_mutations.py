@@ -87,6 +87,32 @@ def test_a_corrupted_target_is_found(mutation: Mutation, good: Good, tmp_path: P
     assert MUTATIONS[mutation] <= found, found
 
 
+def test_a_stray_file_is_named(good: Good, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    shutil.copytree(good[1], target)
+    for number in range(30):
+        (target / "stream=t" / f"stray-{number:02d}").touch()
+    (target / "stream=t" / "lane=00").mkdir()  # nothing that a reader could read
+    found = verify(str(good[0]), str(target), good[2])
+    assert found.outcome == "broken"
+    assert found.miscounted[0].startswith("stream=t/stray-00 is not a file that keylane wrote there")
+    assert found.miscounted[-1] == "so are 10 more files"
+
+
+def test_a_target_without_metadata_may_have_other_names(good: Good, tmp_path: Path) -> None:
+    """As Spark writes them, with checksums and a marker: nobody but `route` promises names."""
+    target = tmp_path / "target"
+    shutil.copytree(good[1], target)
+    shutil.rmtree(target / "_keylane")
+    for file in target.glob("stream=t/lane=*/*.parquet"):
+        file.with_name(f".{file.name}.crc").touch()
+        file.rename(file.with_name(f"{file.stem}.snappy.parquet"))
+    (target / "_SUCCESS").touch()
+    assert verify(str(good[0]), str(target), good[2]).outcome == "not proven"
+    shutil.copy(next(target.glob("stream=t/lane=*/*.parquet")), target / "x.parquet")
+    assert verify(str(good[0]), str(target), good[2]).outcome == "broken"
+
+
 def test_a_source_with_other_contents_under_the_same_name_is_found(good: Good, tmp_path: Path) -> None:
     """As many records with the same keys: only the contents say that they are others."""
     from pyarrow import parquet

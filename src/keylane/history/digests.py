@@ -43,9 +43,9 @@ _MICROS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def of_columns(columns: Mapping[str, pa.Array]) -> pa.Array:
-    """The digest of each row. A null counts as a column that is not there; names are compared as Spark compares them.
+    """The digest of each row. A null counts as a column that is not there; `v` and `V` are two names.
 
-    >>> of_columns({"a": pa.array([1], pa.int32()), "b": pa.array([None])}) == of_columns({"A": pa.array([1])})
+    >>> of_columns({"a": pa.array([1], pa.int32()), "b": pa.array([None])}) == of_columns({"a": pa.array([1])})
     True
     """
     rows = len(next(iter(columns.values()))) if columns else 0
@@ -84,7 +84,7 @@ def _record(columns: Iterable[tuple[str, pa.Array]], rows: int) -> Words:
         values = plain(column)
         if values.null_count == len(values):
             continue
-        own = _mixed(_of(values) + np.uint64(int.from_bytes(blake2b(name.lower().encode(), digest_size=8).digest())))
+        own = _mixed(_of(values) + np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest())))
         total += np.where(nulls_of(values), np.uint64(0), own) if values.null_count else own
     return total
 

@@ -74,6 +74,8 @@ ALL: Final = 1 << 62
 #: The one writer that sources taken in a known order make up. No file has such a name.
 IN_ORDER: Final = "//"
 _ROW_BITS: Final = 40
+#: Stray files that are named; the others are counted.
+_NAMED: Final = 20
 
 
 Outcome: TypeAlias = Literal["certified", "not proven", "broken"]
@@ -85,7 +87,7 @@ class Verified:
 
     `rules` are those that the contract and the target call for, and `unproven` those of them that were not checked on
     all records. `not_taken` are records in source files that no manifest of the target names: they count as lost, and
-    may only be late. `miscounted`: where the target's own counts are wrong. `cost` is what comparing contents took:
+    may only be late. `miscounted`: where the target's own account is wrong. `cost` is what comparing contents took:
     seconds of the processor for digests, and for all; None where it was not measured.
     """
 
@@ -297,10 +299,11 @@ def _unproven_lanes(router: Router, facts: Mapping[str, int], records: int) -> I
 
 
 def _miscounted(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict) -> Iterator[str]:
-    """Where the target's own counts are wrong: in themselves, or against its records, repeats left out.
+    """Where the target's own counts are wrong: in themselves, or against its files and records, repeats left out.
 
     A batch that was written again is counted once there.
     """
+    yield from _strays(target)
     claimed, facts, again = target.claimed, verdict.facts, verdict.mode == "at-least-once"
     yield from _short_lanes(target, verdict)
     if claimed is None:
@@ -324,6 +327,13 @@ def _miscounted(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdi
     for name, (reported, seen, where) in counted.items():
         if reported != seen:
             yield f"the manifests report {name} {reported}, but {seen} {where}"
+
+
+def _strays(target: Stream) -> Iterator[str]:
+    for name in target.strays[:_NAMED]:
+        yield f"{name} is not a file that keylane wrote there: readers that list files would read it, or miss it"
+    if more := len(target.strays[_NAMED:]):
+        yield f"so are {more} more files"
 
 
 def _short_lanes(target: Stream, verdict: Verdict) -> Iterator[str]:

@@ -121,6 +121,7 @@ class Stream:
     `as_messages` is whether it holds records as messages, otherwise `schema` are their columns; `dead_values` is
     whether dead letters are only the values of messages. `source_id` is what the source's system knew it by when it was
     routed; nothing where that is not known. `csv_null` are the texts of a cell of CSV that stood for null.
+    `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
     address: str
@@ -149,6 +150,7 @@ class Stream:
     source_id: str = ""
     csv_null: tuple[str, ...] = ()
     schema: pa.Schema | None = None
+    strays: tuple[str, ...] = ()
     values: str = "this system does not give the contents of its records"
 
     @property

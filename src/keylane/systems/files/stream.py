@@ -23,7 +23,8 @@ from keylane.history.verdict import Unproven
 from keylane.keys.read import columns_for, fields_in, value_at
 from keylane.records import NOT_OF_CONTRACT, Reason
 from keylane.systems.files.listing import compression_of, data_files, kind_of, kinds_in, name_in, path_values
-from keylane.systems.folders.folder import DEAD, read_head, read_manifests
+from keylane.systems.folders.folder import read_head, read_manifests
+from keylane.systems.folders.layout import FolderFiles
 from keylane.systems.journal import OWN
 from keylane.systems.streams import LEFT_OUT, POSITIONS, Part, Stream, begins_of, position_columns
 from keylane.systems.texts import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.systems.folders.folder import Manifest
+    from keylane.systems.folders.layout import PlacedFile
     from keylane.systems.streams import MessageFields
 
 ROWS: Final = 65_536
@@ -59,6 +61,7 @@ LETTER: Final = ("reason", "fingerprint", ORIGINAL)
 OWN_COLUMNS: Final = ("keylane_offset", "keylane_source")
 MESSAGE: Final = ("key", "value", "timestamp", "headers")
 _ROW_BITS: Final = 40
+_BOM: Final = b"\xef\xbb\xbf"
 _ROUTED: Final = "verify the folder as `keylane route` made it, with _keylane/ in it"
 #: What was malformed in its file is not in the JSON of a dead letter as it was there.
 EXCUSED: Final = NOT_OF_CONTRACT | {Reason.MALFORMED_RECORD, Reason.MALFORMED_KEY}
@@ -67,17 +70,15 @@ EXCUSED: Final = NOT_OF_CONTRACT | {Reason.MALFORMED_RECORD, Reason.MALFORMED_KE
 def target_stream(path: Path, how: ReadLanes | None = None) -> Stream:
     """A folder with `stream=S/lane=N/` in it; where they exist, its metadata, manifests and dead letters."""
     how = how or ReadLanes()
-    lanes = sorted(path.glob("stream=*/lane=*"))
-    files = [(rank, file) for lane in lanes for rank, file in enumerate(sorted(lane.glob("*.parquet")))]
     head = read_head(path) if path.is_dir() else None
-    if head is None and not files:
+    layout = FolderFiles.of(path, routed=head is not None)
+    if head is None and not layout.lanes:
         allowed = "a folder that `keylane route` made, with stream=…/lane=…/ in it"
         raise TargetError.of("not a target that can be verified", got=str(path), allowed=allowed)
-    letters = sorted((path / DEAD).glob("*")) if (path / DEAD).is_dir() else []
-    footers = {file: _footer(file) for _, file in files}
+    footers = {file.path: _footer(file.path) for file in layout.lanes}
     parts = (
-        *(_lane_part(file, rank, footers[file].num_rows) for rank, file in files),
-        *(Part(str(file), end=_footer(file).num_rows, dead=True, rank=rank) for rank, file in enumerate(letters)),
+        *(_lane_part(file, footers[file.path].num_rows) for file in layout.lanes),
+        *(Part(str(file), end=_footer(file).num_rows, dead=True, rank=rank) for rank, file in enumerate(layout.dead)),
     )
     schema = _schema([footer.schema.to_arrow_schema() for footer in footers.values()]) if how.values else None
     stream = Stream(
@@ -88,6 +89,7 @@ def target_stream(path: Path, how: ReadLanes | None = None) -> Stream:
         dense=True,
         schema=schema,
         values="" if how.values else LEFT_OUT,
+        strays=tuple(layout.strays),
     )
     if head is None:
         why = "the target has no metadata and no manifests, so that its own counts and the order of files are not known"
@@ -164,11 +166,8 @@ def _wider(known: pa.Field, field: pa.Field) -> pa.Field:
         return known
 
 
-def _lane_part(file: Path, rank: int, rows: int) -> Part:
-    stream, lane = (folder.name.partition("=")[2] for folder in (file.parents[1], file.parent))
-    if not lane.isdigit():
-        raise TargetError.of("a folder of the target is not a lane", got=str(file.parent), allowed="lane=NUMBER")
-    return Part(str(file), stream, int(lane), end=rows, rank=rank)
+def _lane_part(file: PlacedFile, rows: int) -> Part:
+    return Part(str(file.path), file.stream, file.lane, end=rows, rank=file.rank)
 
 
 def _footer(file: Path) -> Any:
@@ -457,8 +456,9 @@ class ReadLines:
         """The lines of a part, without a line of names, a batch at a time; blank ones are filtered."""
         first, header, at = int(self.kind == "csv"), [], 0
         for lines in _lines(part.name):
-            if first and not at and lines:
-                header = cells_of(lines[0].removeprefix(b"\xef\xbb\xbf")) or []
+            if not at and lines:
+                lines[0] = lines[0].removeprefix(_BOM)
+                header = cells_of(lines[0]) or [] if first else []
             numbered = [(n, line) for n, line in enumerate(lines, at) if n >= first]
             at += len(lines)
             blank = [not line.strip(b" ") for _, line in numbered]

@@ -1,9 +1,9 @@
 """Records that are written as text, as the typed columns that they stand for: what `verify` compares lines and JSON by.
 
-    typed        JSON objects -> columns of given types
-    typed_cells  cells of CSV -> the same
-    rendered     columns as JSON can hold them: times in milliseconds
-    ..._digest   the digest of messages, and of rows that become messages
+    typed             JSON objects -> columns of given types
+    typed_cells       cells of CSV -> the same
+    rendered_columns  the digest of columns as JSON can hold them: times in milliseconds
+    ..._digest        the digest of messages, and of rows that become messages
 
 A value that its type surely does not have, or whose form here is not sure to be what Spark makes of it, leaves its
 record unsure: it is not compared, and `verify` says so. What is compared is never guessed. Fields of messages that a
@@ -146,17 +146,29 @@ def typed_cells(
     return columns, unsure
 
 
-def rendered(column: pa.Array) -> pa.Array:
-    """A column as JSON can hold it: times without what is below a millisecond."""
+def rendered_columns(columns: Mapping[str, pa.Array]) -> pa.Array:
+    """The digest of rows as JSON can hold them: times without what is below a millisecond."""
+    unsure = np.zeros(len(next(iter(columns.values()))), bool)
+    return masked(of_columns({name: _rendered(column, unsure) for name, column in columns.items()}), unsure)
+
+
+def _rendered(column: pa.Array, unsure: NDArray[np.bool_]) -> pa.Array:
     kind = column.type
     if not has_times(kind):
         return column
     if pa.types.is_timestamp(kind):
         return pc.floor_temporal(column, unit="millisecond")
     if pa.types.is_struct(kind):
-        parts = [rendered(part) for part in column.flatten()]
+        parts = [_rendered(part, unsure) for part in column.flatten()]
         return pa.StructArray.from_arrays(parts, names=[field.name for field in kind], mask=column.is_null())
-    return pa.array([_without_micros(one) for one in column.to_pylist()], kind)
+    out = []
+    for row, value in enumerate(column):
+        try:
+            out.append(_without_micros(value.as_py()))
+        except (OverflowError, ValueError):  # a time that Python has none for
+            unsure[row] = True
+            out.append(None)
+    return pa.array(out, kind)
 
 
 def masked(digests: pa.Array, unsure: NDArray[np.bool_]) -> pa.Array:
@@ -187,7 +199,8 @@ def row_message_digest(columns: Mapping[str, pa.Array]) -> pa.Array:
         return pa.nulls(len(own[0]), pa.int64())
     parts = [of_bytes(plain(column)) for column in own]
     if "value" not in columns:
-        parts.append(of_columns({name: rendered(column) for name, column in columns.items()}))
+        content = rendered_columns(columns)
+        return masked(joined(*parts, content), content.is_null().to_numpy(zero_copy_only=False))
     return joined(*parts)
 
 

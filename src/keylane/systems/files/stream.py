@@ -35,7 +35,7 @@ from keylane.systems.texts import (
     masked,
     message_digest,
     object_of,
-    rendered,
+    rendered_columns,
     rendered_digest,
     row_message_digest,
     typed,
@@ -411,7 +411,7 @@ class ReadParquet:
                 return {"digest": row_message_digest(content)}
             out = {"digest": of_columns(content)}
             if any(has_times(column.type) for column in content.values()):
-                out["letter"] = of_columns({name: rendered(column) for name, column in content.items()})
+                out["letter"] = rendered_columns(content)
             return out
 
 
@@ -489,7 +489,8 @@ class ReadLines:
             named: list[dict[str, Any] | None] = [dict.fromkeys(header)] * len(lines)
         else:
             named = objects = [None if line is None else object_of(line) for line in lines]
-            columns, unsure = typed(objects, self.schema)
+            columns, unsure = typed([_with_paths(one, paths) for one in objects], self.schema)
+        columns = {name: column for name, column in columns.items() if name.lower() not in OWN_COLUMNS}
         for name, value in paths.items():
             columns.setdefault(name, pa.repeat(pa.scalar(value, pa.string()), len(lines)))
         whole = joined(of_bytes(pa.array(lines, pa.binary())))
@@ -504,6 +505,13 @@ class ReadLines:
             columns = {name: _column([_at(one or {}, name)[0] for one in objects]) for name in fields}
         given = _given(columns, fields)
         return {name: given.get(name, pa.nulls(len(lines), pa.string())) for name in fields}
+
+
+def _with_paths(record: dict[str, Any] | None, paths: dict[str, str | None]) -> dict[str, Any] | None:
+    """A record with what is written in its path, where it has no such field of its own; keylane's columns left out."""
+    if record is None:
+        return None
+    return paths | {name: value for name, value in record.items() if name.lower() not in OWN_COLUMNS}
 
 
 def _lines(path: str) -> Iterator[list[bytes]]:

@@ -12,8 +12,8 @@ from tests.hostile_values import JSON_VALUES
 
 from keylane import parse_contract
 from keylane.contract.fields import FieldSpec
+from keylane.keys import json_columns
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka import values
 from keylane.systems.kafka.frames import message_columns
 from keylane.systems.kafka.values import fields_for
 
@@ -59,7 +59,7 @@ def test_the_same_degrees(spark: SparkSession) -> None:
 
 def test_a_reader_that_is_not_strict_is_found_out(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: what Python's reader takes by itself, without the bounds and rules of keylane."""
-    monkeypatch.setattr(values, "read_object", lambda text: json.JSONDecoder().raw_decode(text.decode())[0])
+    monkeypatch.setattr(json_columns, "read_object", lambda text: json.JSONDecoder().raw_decode(text.decode())[0])
     agreed = parse_contract(CONTRACT.replace("FIELD", "k").replace("ENCODING", "utf8"))
     with pytest.raises((AssertionError, UnicodeEncodeError, RecursionError)):
         check_same(agreed, "k", "json", JSON_VALUES, spark)

@@ -344,8 +344,8 @@ def test_counters_that_may_overflow_are_not_packed(
 
 def test_only_the_columns_of_key_time_and_length_are_read(spark: SparkSession, tmp_path: Path) -> None:
     from keylane.contract.model import Key
+    from keylane.profile.scan import ScanRequest
     from keylane.spark.context import RunContext
-    from keylane.spark.scan import ScanRequest
     from keylane.systems.endpoint import open_endpoint
 
     write(tmp_path / "a.parquet", records())

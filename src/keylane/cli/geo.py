@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
+from keylane.cli.options import Arguments, counting_options, grouped, profiling_from, profiling_options, settings_from
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import say
 
@@ -22,7 +22,10 @@ _options: Final = grouped(
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
     click.option("--time", "-t", metavar="COLUMN", help="Balance every UTC hour by this column, not only the whole."),
     click.option(
-        "--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="Unit of integer timestamps: s, ms or us."
+        "--time-unit",
+        "unit",
+        type=click.Choice(["s", "ms", "us", "ns"]),
+        help="Unit of integer times; default: told by their size.",
     ),
     click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
     click.option(
@@ -53,7 +56,7 @@ _options: Final = grouped(
     click.option("--write", "written", type=click.Path(), metavar="CONTRACT.yaml", help="Write the contract here."),
     click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
     click.option("--force", is_flag=True, help="Replace what is there."),
-    spark_options,
+    counting_options,
     profiling_options,
     output_option,
 )
@@ -95,7 +98,7 @@ def table(
 
 
 def _made(source: str, options: Arguments) -> GeoTable:
-    from keylane.cli.progress import spark_progress
+    from keylane.cli.progress import counted, spark_progress
     from keylane.contract.parse import load_contract
 
     old, base = (load_contract(options[name]) if options[name] else None for name in ("sticky", "contract"))
@@ -112,7 +115,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
     given = Options(
         kafka=kafka,
         conf=settings_from(options["settings"]),
-        **{name: options[name] for name in ("time", "unit", "kind", "master")},
+        **{name: options[name] for name in ("time", "unit", "engine", "kind", "master")},
     )
     with spark_progress("geo table"):
         return geo_table(
@@ -122,6 +125,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
             wish=wish,
             options=given,
             say=lambda text: say(f"geo table: {text}"),
+            watch=lambda batches: counted(batches, "geo table"),
         )
 
 

@@ -45,6 +45,13 @@ def grouped(*several: Option) -> Option:
 format_option: Final = click.option(
     "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
 )
+engine_option: Final = click.option(
+    "--engine",
+    type=click.Choice(["auto", "local", "spark"]),
+    default="auto",
+    show_default=True,
+    help="Count in this process, or on Spark; auto: files of up to about 20 million records in this process.",
+)
 master_option: Final = click.option("--master", help="A Spark master; default: this machine's cores.")
 
 
@@ -66,6 +73,8 @@ csv_null_option: Final = click.option(
 
 #: What a command on Spark reads, where it runs, and how.
 spark_options: Final = grouped(format_option, master_option, conf_option())
+#: The same for a command that needs Spark only for much.
+counting_options: Final = grouped(engine_option, spark_options)
 
 #: How a cluster is reached.
 client_options: Final = grouped(

@@ -9,12 +9,12 @@ import click
 
 from keylane.cli.options import (
     Arguments,
+    counting_options,
     grouped,
     length_of_time,
     profiling_from,
     profiling_options,
     settings_from,
-    spark_options,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import say
@@ -44,18 +44,22 @@ profile_options: Final = grouped(
     click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract; of plan: today's."),
     click.option("--time", "-t", metavar="COLUMN", help="Cut windows by this column; default: by position."),
     click.option(
-        "--time-unit", "unit", type=click.Choice(["s", "ms", "us"]), help="Unit of integer timestamps: s, ms or us."
+        "--time-unit",
+        "unit",
+        type=click.Choice(["s", "ms", "us", "ns"]),
+        help="Unit of integer times; default: told by their size.",
     ),
     click.option(
         "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."
     ),
+    click.option("--lane", "-l", metavar="COLUMN", help="The column with the lane (partition) that a record is in."),
     click.option("--windows", "-w", type=int, help="Number of windows, 1 to 48; default: 24, or 8 over 20 M records."),
     click.option("--for", "seconds", metavar="TIME", callback=length_of_time, help="Listen to a topic: 10m."),
     click.option("--approximate", is_flag=True, help="Count by sketches, for more keys than fit in memory."),
-    spark_options,
+    counting_options,
     profiling_options,
 )
-_PASSED_ON: Final = ("time", "unit", "size", "windows", "seconds", "approximate", "kind", "master")
+_PASSED_ON: Final = ("time", "unit", "size", "lane", "windows", "seconds", "approximate", "engine", "kind", "master")
 
 
 def profiled(source: str, options: Arguments, *, out: str | None = None, force: bool = False) -> Profile:
@@ -82,7 +86,7 @@ def kept_in(source: str) -> str | None:
 
 
 def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> Profile:
-    from keylane.cli.progress import spark_progress
+    from keylane.cli.progress import counted, spark_progress
     from keylane.contract.parse import load_contract
 
     contract = load_contract(options["contract"]) if options["contract"] else None
@@ -110,14 +114,30 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
             out=out,
             replace_profile=force,
             say=lambda text: say(f"profile: {text}"),
+            watch=lambda batches: counted(batches, "profile"),
         )
+
+
+_READING: Final = ("lane", "seconds", "kind", "settings")
 
 
 def _refuse_reading(options: Arguments) -> None:
     """A profile is counted already: what says how to count would be of no effect."""
     said = [
         name
-        for name in ("keys", "encodings", "place", "time", "unit", "windows", "size", "seconds", "kind", "settings")
+        for name in (
+            "keys",
+            "encodings",
+            "place",
+            "time",
+            "unit",
+            "windows",
+            "size",
+            "lane",
+            "seconds",
+            "kind",
+            "settings",
+        )
         if options[name]
     ]
     if said or options["approximate"]:

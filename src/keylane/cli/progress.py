@@ -74,10 +74,10 @@ def spark_progress(what: str) -> Iterator[None]:
 
 
 def _watch(what: str, over: threading.Event, line: StatusLine) -> None:
-    from keylane.spark.session import tasks_running
-
     while not over.wait(0.5):
-        done, all_ = tasks_running()
+        # What is counted in this process never loads Spark, and to ask how far it is must not do so.
+        session = sys.modules.get("keylane.spark.session")
+        done, all_ = session.tasks_running() if session is not None and hasattr(session, "tasks_running") else (0, 0)
         if all_:
             line.show(f"{what}: {done} of {all_} tasks")
 

@@ -159,11 +159,18 @@ class FieldSpec:
         return cls(tuple(wanted), kinds, "key", encodings.get("key", "raw"))
 
     @classmethod
-    def of_scan(cls, key: Key, names: Sequence[str], written: Sequence[str] = ()) -> FieldSpec:
-        """The same, where only fields of the key have to be written as one; `written` are exempt, such as degrees."""
+    def of_scan(
+        cls, key: Key, names: Sequence[str], written: Sequence[str] = (), whole: Sequence[str] = ()
+    ) -> FieldSpec:
+        """The same, where only fields of the key have to be written as one; `written` are exempt, such as degrees.
+
+        `whole` are whole numbers, such as lanes.
+        """
         spec = cls.of_key(key, names)
         free = [name for name in names if name not in key.fields or name in written]
-        return replace(spec, kinds={**spec.kinds, **{name: "written" for name in free if spec.kind(name) == "text"}})
+        kinds: dict[str, FieldKind] = {name: "written" for name in free if spec.kind(name) == "text"}
+        numbers: dict[str, FieldKind] = dict.fromkeys(whole, "integer")
+        return replace(spec, kinds={**spec.kinds, **kinds, **numbers})
 
     def keyed_by(self, key: Key) -> FieldSpec:
         """The same, with the message's own key asked for by the name of the only key field, as producers send it.

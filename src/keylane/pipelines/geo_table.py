@@ -1,7 +1,7 @@
-"""`geo table`: a lane table from traffic, counted on Spark in one pass.
+"""`geo table`: a lane table from traffic, counted in one pass: in this process where it is small, on Spark otherwise.
 
-systems.endpoint     a source -> a frame of locations, each with its time or its position (`scan`)
-spark.count_cells    the frame -> records of each home cell by hour
+systems.endpoint     a source -> locations, each with its time or its position (`scan_local`, `scan`)
+profile.cells        batches of Arrow -> records of each home cell by hour; on Spark `spark.count_cells`
 plan.lane_tables     counts -> a table, and its balance on records it has not seen
 plan.contract_text   a table -> a contract
 """
@@ -17,26 +17,29 @@ from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
 from keylane.keys.cells import region_of
 from keylane.matching.sphere import checked_radius
+from keylane.pipelines.engine import chosen_engine, switched
 from keylane.pipelines.profile import Options
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of
 from keylane.plan.lane_tables import Counted, Wish, chosen
-from keylane.spark.context import RunContext, translated, warn
-from keylane.spark.count_cells import HOURS, count_places
-from keylane.spark.session import active_session_kept
+from keylane.profile.cells import HOURS, count_places
+from keylane.profile.count import TooManyKeysError
 from keylane.systems.endpoint import open_endpoint
-from keylane.systems.jars import fetch_cells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
     from keylane.documents.geo_table import GeoTableDocument
+    from keylane.geo.coordinates import Region
+    from keylane.pipelines.profile import Watch
     from keylane.plan.lane_tables import Strategy
+    from keylane.profile.cells import PlaceCounts
+    from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import Say
-    from keylane.spark.count_cells import PlaceCounts
     from keylane.spark.scan import Scan
+    from keylane.systems.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ def geo_table(
     wish: TableWish | None = None,
     options: Options | None = None,
     spark: SparkSession | None = None,
-    say: Say = warn,
+    say: Say | None = None,
+    watch: Watch = iter,
 ) -> GeoTable:
     """Build a lane table from the locations of a source; of `options`, as in `profile`, time and unit matter here.
 
@@ -93,15 +97,11 @@ def geo_table(
     )
     contract(())  # refuse what no table can be written for, before anything is read
     region = region_of(before.spec.geo if before is not None else None)
-    try:
-        run = RunContext(spark, options.master, options.conf, say=say)
-        endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
-        with active_session_kept(), endpoint.scan(run, options.request(Key(fields=columns), None, columns)) as scan:
-            fetch_cells(scan.frame.sparkSession, say)
-            timed = scan.windows.kind == "time"
-            counts = count_places(scan.frame, *columns, timed=timed, text=not scan.typed, region=region)
-    except Exception as error:
-        raise translated(error, work="the table") from error
+    endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
+    request = options.request(Key(fields=columns), None, columns)
+    endpoint.check_scan(request.columns)
+    counts, scan = _places(endpoint, request, options, region, spark, say, watch)
+    timed = scan.windows.kind == "time"
     counted, untimed = _counted(counts, scan, source, timed=timed)
     table, held, met = chosen(counted, table_wish)
     document = geo_document(
@@ -117,6 +117,29 @@ def geo_table(
         untimed=untimed,
     )
     return GeoTable(document, contract(text_of(table)))
+
+
+def _places(
+    endpoint: Endpoint,
+    wanted: ScanRequest,
+    options: Options,
+    region: Region,
+    spark: SparkSession | None,
+    say: Say | None,
+    watch: Watch,
+) -> tuple[PlaceCounts, Scan | LocalScan]:
+    """The locations by home cell, counted by whichever engine is chosen."""
+    if chosen_engine(endpoint, options, spark) == "local":
+        scan = endpoint.scan_local(wanted)
+        watched = replace(scan, batches=lambda: watch(scan.batches()))
+        try:
+            timed = scan.windows.kind == "time"
+            return count_places(watched, wanted.key.fields, timed=timed, region=region), scan
+        except TooManyKeysError as error:
+            switched(error, options, say)
+    from keylane.pipelines.spark_counts import places_on_spark
+
+    return places_on_spark(endpoint, wanted, options, region, spark, say)
 
 
 def _wish(asked: TableWish) -> Wish:
@@ -159,7 +182,7 @@ def _check_sticky(asked: TableWish, old: Contract, lanes: int) -> None:
         raise UsageError.of("--sticky does not keep the ranges of the curve", got="curve", allowed="hours")
 
 
-def _counted(counts: PlaceCounts, scan: Scan, source: str, *, timed: bool) -> tuple[Counted, int]:
+def _counted(counts: PlaceCounts, scan: Scan | LocalScan, source: str, *, timed: bool) -> tuple[Counted, int]:
     """No record is lost, and records without a time count evenly in every hour."""
     good = sum(int(half.sum()) for half in counts.halves)
     if scan.exact and good + sum(counts.dead.values()) != scan.records:

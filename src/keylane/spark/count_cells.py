@@ -6,18 +6,14 @@ One aggregation: a row for each cell, and one for each reason. An hour's sum hol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from keylane.errors import DataError
-from keylane.geo.bits import curve_end
-from keylane.geo.coordinates import EARTH, PLACE_REASONS
-from keylane.profile.build import unpacked
+from keylane.geo.coordinates import EARTH
+from keylane.profile.cells import CELL, HOUR, HOURS, REASONS, place_counts
 from keylane.records import Reason
 from keylane.spark.cells import place_columns
 from keylane.spark.count_keys import AT
@@ -27,24 +23,13 @@ from keylane.spark.read_parquet import MALFORMED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from keylane.geo.coordinates import Region
+    from keylane.profile.cells import PlaceCounts
 
-HOURS: Final = 24
-REASONS: Final = (*PLACE_REASONS, Reason.MALFORMED_KEY, Reason.MALFORMED_RECORD)
-_HOUR: Final = 3_600_000_000
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "void")
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceCounts:
-    """Cells along the curve; records of each by half and hour, those without an hour last; dead records by reason."""
-
-    cells: NDArray[np.int64]
-    halves: tuple[NDArray[np.int64], NDArray[np.int64]]
-    dead: dict[str, int]
 
 
 def count_places(
@@ -53,7 +38,7 @@ def count_places(
     """Count locations, with their time or position in `keylane_at`; `text` where numbers may come as text."""
     code, cell = coded_cells(frame, lat, lng, text=text, region=region)
     place = [_number(frame, name, text=text)[0] for name in (lat, lng)]
-    hour = F.pmod(F.call_function("div", F.col(AT) - F.pmod(F.col(AT), F.lit(_HOUR)), F.lit(_HOUR)), F.lit(HOURS))
+    hour = F.pmod(F.call_function("div", F.col(AT) - F.pmod(F.col(AT), F.lit(HOUR)), F.lit(HOUR)), F.lit(HOURS))
     rows = frame.select(
         code.cast("int").alias("code"),
         F.when(code < 0, cell).alias("cell"),
@@ -96,22 +81,15 @@ def _sums(*, timed: bool) -> list[Column]:
 
 
 def _counts(table: pa.Table, *, timed: bool) -> PlaceCounts:
-    good = table.column("code").to_numpy() < 0
+    codes = table.column("code").to_numpy()
+    good = codes < 0
     names = [*(f"h{hour}" for hour in range(HOURS if timed else 0)), "untimed"]
     sums = np.stack([table.column(name).to_numpy() for name in names], axis=1).reshape(-1, len(names))
-    first, second = sums & 0xFFFFFFFF, sums >> 32
-    dead: dict[str, int] = {}
-    for code, records in zip(table.column("code").to_numpy()[~good], (first + second)[~good].sum(1), strict=True):
-        dead[REASONS[code].value] = dead.get(REASONS[code].value, 0) + int(records)
-    cells = np.asarray(table.column("cell").filter(pa.array(good)).to_numpy(), np.int64)
-    order = np.argsort(curve_end(cells))
-    return PlaceCounts(cells[order], (first[good][order], second[good][order]), dict(sorted(dead.items())))
+    cells = np.where(good, np.asarray(table.column("cell").fill_null(0).to_numpy(), np.int64), codes)
+    return place_counts(cells, good, sums & 0xFFFFFFFF, sums >> 32)
 
 
 # Latitude and longitude -> the home cell as the key of a profile, with the reasons of invalid locations.
-
-#: The column of the home cells.
-CELL: Final = "cell"
 
 
 def home_cell_keys(frame: DataFrame, place: Sequence[str], *, text: bool, region: Region = EARTH) -> DataFrame:
@@ -121,13 +99,3 @@ def home_cell_keys(frame: DataFrame, place: Sequence[str], *, text: bool, region
     key = F.when(code < 0, cell).otherwise(code.cast("bigint"))
     others = [column_named(name) for name in frame.columns if name not in place]
     return frame.select(key.alias(CELL), *others)
-
-
-def reasons_of(rows: pa.Table, windows: int, packing: int) -> dict[str, int]:
-    """Records with an invalid location, by reason, from the counted rows of such a frame."""
-    few = rows.filter(pc.less(rows.column(CELL), len(REASONS)))
-    records = unpacked(few, windows, packing).sum(axis=1, dtype="int64").tolist()
-    reasons: dict[str, int] = {}
-    for code, count in zip(few.column(CELL).to_pylist(), records, strict=True):
-        reasons[REASONS[code].value] = reasons.get(REASONS[code].value, 0) + count
-    return dict(sorted(reasons.items()))

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from keylane.errors import DataError, UsageError
 from keylane.keys.read import FURTHEST, TICKS
+from keylane.profile.times import DAY, TEXT_TIME, WHOLE, no_times, no_unit
 from keylane.spark.java_calls import java_backend
-from keylane.spark.keys import column_named, field_of, read_keys
+from keylane.spark.keys import column_named, field_of, floor_divided, read_keys
 from keylane.spark.read_parquet import LANE, MALFORMED
 
 if TYPE_CHECKING:
@@ -130,26 +130,28 @@ def _sums(rows: DataFrame) -> list[Column]:
 
 # A column of times, whatever it holds, as microseconds since 1970 (UTC); null where there is no time.
 
-DAY: Final = 86_400_000_000
-_ISO: Final = r"^\s*\d{4}-\d\d-\d\d"
-_WHOLE: Final = r"^\s*[+-]?\d{1,18}\s*$"
 _STAMPS: Final = ("timestamp", "timestamp_ntz", "void")
 
 
 def micros_of(field: Field, unit: str | None) -> Column:
-    """The times of a column; a column that cannot hold times is refused."""
+    """The times of a column; a column that cannot hold times is refused. The rule: `profile.times`."""
     if field.kind in _STAMPS or field.written == "date":
         return F.unix_micros(field.column.cast("timestamp"))
     if field.kind == "integer":
-        return _counted(field.column.cast("bigint"), _named(field, unit))
+        if unit is None:
+            raise no_unit(field.name)
+        return _counted(whole_number(field), unit)
     if field.kind != "string":
-        allowed = "timestamp, date, integers, text"
-        raise DataError.of(f"column {field.name!r} holds no times", got=field.written, allowed=allowed)
-    text = F.when(field.column.rlike(_ISO), F.unix_micros(field.column.try_cast("timestamp")))
-    if unit is None:
-        return text
-    number = F.when(field.column.rlike(_WHOLE), F.trim(field.column).try_cast("bigint"))
-    return F.coalesce(_counted(number, unit), text)
+        raise no_times(field.name, field.written)
+    text = F.when(field.column.rlike(TEXT_TIME), F.unix_micros(field.column.try_cast("timestamp")))
+    return text if unit is None else F.coalesce(_counted(whole_number(field), unit), text)
+
+
+def whole_number(field: Field) -> Column:
+    """The whole numbers of a column of them, or of text; null where there is none."""
+    if field.kind == "integer":
+        return field.column.cast("bigint")
+    return F.when(field.column.rlike(WHOLE), F.trim(field.column).try_cast("bigint"))
 
 
 def tick_of(field: Field) -> int:
@@ -157,14 +159,9 @@ def tick_of(field: Field) -> int:
     return DAY if field.written == "date" else 1
 
 
-def _named(field: Field, unit: str | None) -> str:
-    if unit is None:
-        what = f"column {field.name!r} holds integers, and their unit is not known"
-        raise UsageError.of(what, allowed=", ".join(TICKS), hint="--time-unit ms")
-    return unit
-
-
 def _counted(number: Column, unit: str) -> Column:
+    if unit == "ns":
+        return floor_divided(number, 1000)
     most = FURTHEST // TICKS[unit]
     return F.when(number.between(-most, most), number) * TICKS[unit]
 

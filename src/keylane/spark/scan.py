@@ -1,7 +1,6 @@
 """A source that is ready to be counted, and what it is made of: `profile` and `geo table`.
 
-    ScanRequest    what is asked of a source: the key, a time, a length
-    Scan           the answer: a frame of keys with their times or positions, windows, and what is known unread
+    Scan           the answer to a `profile.scan.ScanRequest`: a frame of keys with times or positions, and windows
     scan_rows      rows of columns -> Scan
     scan_messages  messages of a lane each -> Scan
     read_columns, read_line_columns   some columns of many files as rows, each with its position among all
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql import functions as F
@@ -31,9 +30,11 @@ from pyspark.sql.types import (
 
 from keylane.contract.fields import TIME, paths_in, steps_of
 from keylane.errors import DataError, UnknownNameError
-from keylane.keys.read import TICKS, names_in_json
+from keylane.keys.read import names_in_json
 from keylane.profile.model import position_windows, time_windows, windows_for
-from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of
+from keylane.profile.scan import MOST_LANES
+from keylane.profile.times import SIZES, micros_of_whole, no_unit, unit_between, unit_of
+from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of, whole_number
 from keylane.spark.keys import TYPES, column_named, field_of, has_field, schema_tree
 from keylane.spark.read_lines import read_csv, read_json
 from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, POSITION, address, file_of, local, picked
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
     from keylane.contract.fields import FieldSpec
-    from keylane.contract.model import Key
     from keylane.profile.model import Windows
+    from keylane.profile.scan import ScanRequest
     from keylane.spark.keys import Field
     from keylane.spark.read_parquet import SourceFile
 
@@ -82,31 +83,6 @@ class KnownEnds(Protocol):
     def timed(self) -> bool:
         """Whether they are times; otherwise they are numbers as they are."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ScanRequest:
-    """What is asked of a source.
-
-    `time` is the column that windows are cut by, `unit` what its whole numbers count, `size` the column with a record's
-    length, `windows` their number where it was given. `seconds` is for how long a stream is listened to, instead of
-    reading what there is. `of_contract` is whether the key is that of a contract; `written` are the fields of the key
-    that are read as they are written: the degrees of a location, which are looked at later.
-    """
-
-    key: Key
-    time: str | None = None
-    unit: str | None = None
-    size: str | None = None
-    windows: int | None = None
-    seconds: float | None = None
-    of_contract: bool = False
-    written: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read."""
-        return list(dict.fromkeys([*self.key.fields, *filter(None, (self.time, self.size))]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,20 +140,55 @@ def scan_rows(
     """Rows of columns; `ends` are those of the time's column, where they are known unread."""
     count = windows_for(wanted.windows, rows.records)
     about = {**(facts or {}), "time": wanted.time, "bytes": wanted.size}
-    about |= {"unit": wanted.unit} if wanted.unit else {}
     if wanted.time is None:
         windows, at, untimed = position_windows(rows.positions, count), F.col(POSITION), False
     else:
         time = field_of(wanted.time, rows.frame.schema)
-        at = micros_of(time, wanted.unit)
-        windows, untimed = _timed(rows.frame, at, time, wanted.unit, ends, count)
+        unit = _unit(rows.frame, time, wanted.unit, ends)
+        at = micros_of(time, unit)
+        windows, untimed = _timed(rows.frame, at, time, unit, ends, count)
+        about |= _about_unit(unit, wanted)
     columns = [*map(column_named, wanted.key.fields), at.alias(AT)]
     if wanted.size is not None:
         columns.append(_size(field_of(wanted.size, rows.frame.schema)).alias(SIZE))
-    columns += [F.col(name) for name in (LANE, MALFORMED) if name in rows.frame.columns]
+    if wanted.lane is not None:
+        unread = F.col(MALFORMED) if MALFORMED in rows.frame.columns else F.lit(False)
+        columns.append(_lane(field_of(wanted.lane, rows.frame.schema), unread).alias(LANE))
+    own = (MALFORMED,) if wanted.lane is not None else (LANE, MALFORMED)
+    columns += [F.col(name) for name in own if name in rows.frame.columns]
     frame = rows.frame.select(*columns)
     exact = rows.records is not None
     return Scan(frame, windows, rows.records, exact, lanes, size, untimed, typed, about, rows.names)
+
+
+def _lane(lane: Field, unread: Column) -> Column:
+    """A column of lanes; every record that can be read has one."""
+    if lane.kind not in ("integer", "string", "void"):
+        raise DataError.of(f"column {lane.name!r} holds no lanes", got=lane.written, allowed="integers from 0")
+    number = lane.column.try_cast("bigint")
+    text = F.lit(f"column {lane.name!r} holds no lane: allowed: 0 to {MOST_LANES - 1}")
+    known = F.when(number.between(0, MOST_LANES - 1), number).otherwise(F.raise_error(text))
+    return F.when(unread, F.lit(0)).otherwise(known).cast("int")
+
+
+def _unit(frame: DataFrame, time: Field, given: str | None, ends: KnownEnds | None) -> str | None:
+    """What the whole numbers of a column count: as given, or told by their size; see `profile.times`."""
+    if given is not None or time.kind not in ("integer", "string"):
+        return given
+    if ends is not None and not ends.timed and (unit := unit_between(ends.first, ends.last)):
+        return unit
+    number = F.abs(whole_number(time).cast("double"))
+    pairs = pairwise([*SIZES, float("inf")])
+    (found,) = frame.agg(*(F.count_if((number >= low) & (number < high)) for low, high in pairs)).collect()
+    unit = unit_of(list(found))
+    if unit is None and time.kind == "integer":
+        raise no_unit(time.name)
+    return unit
+
+
+def _about_unit(unit: str | None, wanted: ScanRequest) -> dict[str, Any]:
+    """The unit of whole numbers, and whether it was told by their size."""
+    return {} if unit is None else {"unit": unit} if wanted.unit else {"unit": unit, "unit_by_size": True}
 
 
 def _size(size: Field) -> Column:
@@ -201,12 +212,12 @@ def _timed(
     """
     last: int | None
     if ends is not None and ends.timed == (time.kind != "integer"):
-        ticks = 1 if ends.timed else TICKS[str(unit)]
-        first, last, nulls = ends.first * ticks, ends.last * ticks, ends.nulls
+        first, last = (end if ends.timed else micros_of_whole(end, str(unit)) for end in (ends.first, ends.last))
+        nulls = ends.nulls
     else:
         ((first, last, nulls),) = frame.agg(F.min(at), F.max(at), F.count_if(at.isNull())).collect()
     if last is None:
-        hint = "--time-unit, where they are whole numbers; 2026-11-15T08:30:00Z is how text has to be"
+        hint = "2026-11-15T08:30:00Z is how text has to be"
         raise DataError.of(f"no record has a time in {time.name!r}", got=time.written, hint=hint)
     return time_windows(first, last, count, tick_of(time)), nulls > 0
 
@@ -235,11 +246,12 @@ def scan_messages(
         *misread,
     )
     records = sum(end - start for start, end in ranges)
-    count = windows_for(wanted.windows, records)
+    count, unit = windows_for(wanted.windows, records), None
     if wanted.time not in {None, TIME}:
         time = field_of(str(wanted.time), read.schema)
-        at = micros_of(time, wanted.unit)
-        windows, untimed = _timed(read, at, time, wanted.unit, None, count)
+        unit = _unit(read, time, wanted.unit, None)
+        at = micros_of(time, unit)
+        windows, untimed = _timed(read, at, time, unit, None, count)
     else:
         at = F.unix_micros(_STAMP)
         ((first, last),) = sample.agg(F.min(F.unix_micros(TIME)), F.max(F.unix_micros(TIME))).collect()
@@ -248,7 +260,7 @@ def scan_messages(
         else:
             windows, untimed = _timed(read, at, field_of(_STAMP, read.schema), None, None, count)
     facts: dict[str, Any] = {"time": wanted.time or TIME, "bytes": "key and value", "seconds": wanted.seconds}
-    facts |= {"unit": wanted.unit} if wanted.unit else {}
+    facts |= _about_unit(unit, wanted)
     facts["offsets"] = [list(one) for one in ranges]
     kept = [*wanted.key.fields, SIZE, LANE, *([MALFORMED] if unread else [])]
     counted = read.select(*map(column_named, kept), at.alias(AT))

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
-    from keylane.spark.scan import Scan, ScanRequest
+    from keylane.spark.scan import Scan
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.streams import Description, MessageFields, Stream
@@ -68,7 +69,7 @@ class StreamOptions:
 
     Files: `kind` is parquet, json or csv, by the files' endings where it is not given; `schema` gives types to columns
     of JSON and CSV; a batch has at most `max_files` files. `csv_null` are the texts of a CSV cell without quotes that
-    stand for null; the empty text for an empty cell.
+    stand for null; the empty text for an empty cell. `delimiter` separates the cells of CSV.
 
     Messages: `properties` are client properties (`systems.kafka.access`); `state` is the folder of a route into them,
     and `second_route` lets a new one begin beside another of the same contract, source and target; `start` is where a
@@ -100,6 +101,7 @@ class StreamOptions:
     schema: str | None = None
     max_files: int = 1000
     csv_null: tuple[str, ...] = ()
+    delimiter: str = ","
     values: bool = True
 
 
@@ -242,6 +244,21 @@ class Endpoint:
     def scan(self, run: RunContext, wanted: ScanRequest) -> AbstractContextManager[Scan]:
         """The stream as a frame of keys that is ready to be counted, for as long as the context is open."""
         self._lacks("be scanned")
+
+    def scan_local(self, wanted: ScanRequest) -> LocalScan:
+        """The stream as batches of keys that are ready to be counted in this process."""
+        self._lacks("be counted without Spark")
+
+    def estimated_records(self) -> int | None:
+        """About how many records there are, where they can be counted in this process; None where they cannot."""
+        return None
+
+    def check_scan(self, columns: Sequence[str]) -> None:
+        """Refuse what can be known at once to be wrong with a scan of these columns: nothing is started yet."""
+
+    def field_names(self) -> list[str]:
+        """The fields that records have, as far as that is known without reading them; for errors."""
+        return []
 
     def ranges(self) -> Sequence[tuple[int, int]]:
         """Of messages: the offsets of each lane that there are now, from one up to another."""

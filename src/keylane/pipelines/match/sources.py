@@ -23,7 +23,7 @@ from keylane.spark.read_lines import read_csv, read_json
 from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, SourceFile, file_of, picked, read_parquet, row_of
 from keylane.spark.read_parquet import address as as_spark
 from keylane.systems.endpoint import open_endpoint, path_of
-from keylane.systems.files.frames import sized_files
+from keylane.systems.files.frames import spark_files
 from keylane.systems.files.listing import kind_of
 from keylane.systems.files.stream import target_stream
 from keylane.systems.folders.folder import read_head, read_manifests
@@ -162,7 +162,7 @@ def _plain(path: str) -> SourceFile:
 def _files(spark: SparkSession, found: MatchSource, given: Options) -> tuple[DataFrame, int | None]:
     path = path_of(found.address, f"the {found.side}")
     kind = kind_of(path, given.kind)
-    files = sized_files(spark, path, None if given.kind else kind)
+    files = spark_files(spark, path, None if given.kind else kind)
     if not files:
         raise DataError.of(f"the {found.side} have no files", got=str(path))
     return raw_files(spark, files, kind, found.columns, given.kafka.csv_null)

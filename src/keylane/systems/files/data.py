@@ -7,9 +7,7 @@ Which files of a folder count: `listing`. Topics as the same: `kafka.data`.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pyarrow import csv
 
 from keylane.contract.fields import FieldSpec, absent_name, in_tree, no_such_field, paths_in, steps_of
@@ -189,94 +186,3 @@ def _partitioning(root: Path, files: Sequence[Path], text: Sequence[str]) -> Any
         return None
     kinds = {n: pa.string() if n in text or not all(map(str.isdigit, v)) else pa.int64() for n, v in values.items()}
     return ds.partitioning(pa.schema(list(kinds.items())), flavor="hive")
-
-
-# What the footers of Parquet files hold, without reading a record: rows, columns, and the ends of a column.
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """The least and the greatest value of a column, and how many of its values are null.
-
-    Times are microseconds since 1970 (UTC), whole numbers are as they are; `timed` says which they are.
-    """
-
-    first: int
-    last: int
-    nulls: int
-    timed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Footer:
-    """Of one file: its rows, and the shape of its columns as one text, the same for files of one shape."""
-
-    rows: int
-    shape: str
-    metadata: Any
-
-
-def read_footers(paths: Sequence[str]) -> list[Footer]:
-    """The footer of each file, several at a time."""
-    with ThreadPoolExecutor(16) as pool:
-        return list(pool.map(_footer, paths))
-
-
-def _footer(path: str) -> Footer:
-    try:
-        metadata = pq.read_metadata(path)
-        return Footer(metadata.num_rows, str(metadata.schema.to_arrow_schema().remove_metadata()), metadata)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError.of(f"{path} cannot be read as Parquet", got=str(error).splitlines()[0]) from error
-
-
-def ends_of(footers: Sequence[Footer], column: str) -> Ends | None:
-    """The ends of a column of times, days or whole numbers over all files; None where a footer has no statistics.
-
-    Text has none here: what its first letters are is not what its first time is.
-    """
-    groups = [footer.metadata.row_group(n) for footer in footers for n in range(footer.metadata.num_row_groups)]
-    group_ends = [_group_ends(group, column) for group in groups if group.num_rows]
-    known = [one for one in group_ends if one is not None]
-    ends = [(one.first, one.last) for one in known if one.first is not None and one.last is not None]
-    if len(known) < len(group_ends) or not ends or len({one.timed for one in known if one.first is not None}) > 1:
-        return None
-    timed = any(one.timed for one in known)
-    return Ends(min(first for first, _ in ends), max(last for _, last in ends), sum(e.nulls for e in known), timed)
-
-
-@dataclass(frozen=True, slots=True)
-class _GroupEnds:
-    """Of a row group; one of only nulls has no ends."""
-
-    first: int | None
-    last: int | None
-    nulls: int
-    timed: bool
-
-
-def _group_ends(group: Any, column: str) -> _GroupEnds | None:
-    chunk = next((c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == column), None)
-    column_stats = chunk.statistics if chunk is not None and chunk.is_stats_set else None
-    if column_stats is None or not column_stats.has_null_count:
-        return None
-    if column_stats.null_count == group.num_rows:
-        return _GroupEnds(None, None, column_stats.null_count, timed=False)
-    first, last = (_number(column_stats.min), _number(column_stats.max)) if column_stats.has_min_max else (None, None)
-    return (
-        None
-        if first is None or last is None
-        else _GroupEnds(first, last, column_stats.null_count, isinstance(column_stats.min, date))
-    )
-
-
-def _number(value: Any) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, datetime):
-        return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
-    if isinstance(value, date):
-        return (value - _EPOCH.date()).days * 86_400_000_000
-    return value if isinstance(value, int) else None

@@ -17,15 +17,16 @@ from keylane.systems.endpoint import Endpoint
 from keylane.systems.identity import agreed_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
+    from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
-    from keylane.spark.scan import Scan, ScanRequest
+    from keylane.spark.scan import Scan
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.streams import Description, Stream
 
@@ -49,10 +50,38 @@ class FilesEndpoint(Endpoint):
         """The files, in the order of their names."""
         from keylane.systems.files.frames import scan_files
 
-        if wanted.seconds is not None:
-            raise UsageError.of("only a topic can be listened to", got=str(self.path), hint="leave --for out")
+        self._check_listening(wanted)
         with self.session(run) as session:
             yield scan_files(session, self.path, self.options.kind, wanted, self.options.csv_null)
+
+    def scan_local(self, wanted: ScanRequest) -> LocalScan:
+        """The files, in the order of their names."""
+        from keylane.systems.files.local_scan import scan_local
+
+        self._check_listening(wanted)
+        return scan_local(self.path, self.options, wanted)
+
+    def estimated_records(self) -> int | None:
+        """From the footers of Parquet, or the length of the first lines."""
+        from keylane.systems.files.local_scan import estimated_records
+
+        return estimated_records(self.path, self.options)
+
+    def check_scan(self, columns: Sequence[str]) -> None:
+        """A source that is not there or has no files, and columns that it has not."""
+        from keylane.systems.files.local_scan import check_scan
+
+        check_scan(self.path, self.options, columns)
+
+    def field_names(self) -> list[str]:
+        """Those of footers, header lines, paths, and of the first lines of JSON."""
+        from keylane.systems.files.local_scan import names_of
+
+        return names_of(self.path, self.options)
+
+    def _check_listening(self, wanted: ScanRequest) -> None:
+        if wanted.seconds is not None:
+            raise UsageError.of("only a topic can be listened to", got=str(self.path), hint="leave --for out")
 
     def as_source(self, target: Stream, contract: Contract | None) -> Stream:
         """The files, of the kind that the target remembers."""

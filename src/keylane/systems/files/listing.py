@@ -24,7 +24,7 @@ from urllib.parse import unquote
 from keylane.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 #: The kinds of source files, and the endings by which they are known.
 KINDS: Final = {"parquet": ("parquet", "pq"), "json": ("json", "jsonl", "ndjson"), "csv": ("csv",)}
@@ -36,6 +36,8 @@ _PATH_VALUE = re.compile(r"([^=]+)=(.*)")
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 #: Folders of a keylane target: where a record was, not what it is.
 _FOLDERS: Final = ("stream", "lane")
+_LANE: Final = re.compile(r"lane=(\d{1,9})")
+_STREAM: Final = re.compile(r"stream=(.*)")
 
 
 def kind_of(path: Path, given: str | None) -> str:
@@ -75,6 +77,36 @@ def source_files(path: Path, kind: str | None) -> Iterator[Path]:
 def data_files(path: Path, kind: str | None) -> list[Path]:
     """The files of a source that hold records: those without a byte hold none, of any kind."""
     return [file for file in source_files(path, kind) if os.stat(file).st_size]  # noqa: PTH116  many of them
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file that holds records: its path, its name in the source, its size, and the columns in its path, as text."""
+
+    path: str
+    name: str
+    size: int
+    values: dict[str, str | None]
+
+
+def sized_files(path: Path, kind: str | None) -> list[DataFile]:
+    """The files that hold records, in the order of their names, which is the order of positions."""
+    found = [(name_in(path, str(file)), str(file), file.stat().st_size) for file in data_files(path, kind)]
+    return [DataFile(file, name, size, path_values(name)) for name, file, size in sorted(found)]
+
+
+def lanes_in(paths: Sequence[str]) -> list[int] | None:
+    """The lane that each file lies in, where all lie in lanes of one stream."""
+    parts = [path.split("/")[:-1] for path in paths]
+    lanes = [[match[1] for part in one if (match := _LANE.fullmatch(part))] for one in parts]
+    streams = {tuple(part for part in one if _STREAM.fullmatch(part)) for one in parts}
+    return [int(one[-1]) for one in lanes] if all(lanes) and len(streams) == 1 else None
+
+
+def stream_in(path: str) -> str | None:
+    """The stream whose folder a file lies in."""
+    streams = [match[1] for part in path.split("/") if (match := _STREAM.fullmatch(part))]
+    return streams[-1] if streams else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.profile.scan import ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
-    from keylane.spark.scan import Scan, ScanRequest
+    from keylane.spark.scan import Scan
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster

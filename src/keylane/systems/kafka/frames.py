@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from keylane.profile.scan import ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
-    from keylane.spark.scan import Scan, ScanRequest
+    from keylane.spark.scan import Scan
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from keylane.errors import DataError
-from keylane.systems.files.data import Ends, ends_of, read_footers
+from keylane.systems.files.footers import Ends, ends_of, read_footers
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,106 @@
+"""Sources that are counted on Spark: what `profile` and `geo table` do with those that are large, or are topics.
+
+    profile_on_spark   every key by window, or sketches of them
+    places_on_spark    records of each home cell by hour
+
+In this process, the same: `profile.scan` and `profile.cells`. Which of the two: `pipelines.engine`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from keylane.keys.cells import region_of
+from keylane.pipelines.profile import checked, facts_of, profile_of_rows
+from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, sketched_profile
+from keylane.spark.context import RunContext, translated, warn
+from keylane.spark.count_cells import count_places, home_cell_keys
+from keylane.spark.count_keys import Counting, counted, distinct_keys, packing_for, sketched
+from keylane.spark.keys import column_named
+from keylane.spark.session import active_session_kept
+from keylane.systems.jars import fetch_cells
+from keylane.systems.profiles import read_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.geo.coordinates import Region
+    from keylane.pipelines.profile import Asked, Options
+    from keylane.profile.cells import PlaceCounts
+    from keylane.profile.model import Profile
+    from keylane.profile.scan import ScanRequest
+    from keylane.spark.context import Say
+    from keylane.spark.scan import Scan
+    from keylane.systems.endpoint import Endpoint
+
+#: Many keys are looked up once each: the second, smaller map before the large one finds little of them.
+_ONE_MAP: Final = "spark.sql.codegen.aggregate.map.twolevel.enabled"
+
+
+def profile_on_spark(asked: Asked, folder: Path, spark: SparkSession | None, say: Say | None) -> Profile:
+    """The profile of a source; rows go through a folder, which is empty again afterwards."""
+    options, contract = asked.options, asked.contract
+    try:
+        run = RunContext(spark, options.master, {_ONE_MAP: "false", **options.conf}, say=say or warn)
+        with active_session_kept(), asked.endpoint.scan(run, asked.request) as scan:
+            scanned = _in_cells(scan, asked.place, contract) if asked.place else scan
+            packing = packing_for(scanned.records)
+            metadata = ProfileMetadata(asked.source, asked.key, scanned.windows, packing, scanned.size)
+            if options.approximate:
+                return _sketched(scanned, metadata)
+            return _made(scanned, metadata, contract, folder)
+    except Exception as error:
+        raise translated(error, work="the profile") from error
+
+
+def _in_cells(scan: Scan, place: tuple[str, ...], contract: Contract | None) -> Scan:
+    """The source with home cells as its key. Lines and the values of a topic are read as text."""
+    region = region_of(contract.spec.geo if contract is not None else None)
+    frame = home_cell_keys(scan.frame, place, text=not scan.typed, region=region)
+    return replace(scan, frame=frame, facts={**scan.facts, "place": list(place)})
+
+
+def _made(scan: Scan, metadata: ProfileMetadata, contract: Contract | None, folder: Path) -> Profile:
+    raw = folder / "raw"
+    how = Counting(metadata.key, metadata.windows, metadata.packing, untimed=scan.untimed)
+    counted(scan.frame, how).write.parquet(f"file://{raw}")
+    rows = read_rows(raw)
+    shutil.rmtree(raw)
+    return profile_of_rows(rows, scan, metadata, contract)
+
+
+def _sketched(scan: Scan, metadata: ProfileMetadata) -> Profile:
+    """By sketches. Lanes are left out: a sketch per lane and window would need more memory than it saves."""
+    rows = sketched(scan.frame, metadata.key, metadata.windows, TRACKED, PRECISION)
+    sketches = {row["keylane_w"]: row["distinct"] for row in rows}
+    distinct = distinct_keys(scan.frame.sparkSession, [sketches.get(n) for n in range(len(metadata.windows))])
+    metadata = replace(metadata, facts=facts_of(scan.facts, scan, sum(row["untimed"] for row in rows)))
+    types = to_arrow_schema(scan.frame.select(*map(column_named, metadata.key.fields)).schema)
+    return checked(sketched_profile(rows, metadata, types, distinct, TRACKED), scan)
+
+
+def places_on_spark(
+    endpoint: Endpoint,
+    wanted: ScanRequest,
+    options: Options,
+    region: Region,
+    spark: SparkSession | None,
+    say: Say | None,
+) -> tuple[PlaceCounts, Scan]:
+    """The locations of a source by home cell, and the source as it was scanned."""
+    try:
+        run = RunContext(spark, options.master, options.conf, say=say or warn)
+        with active_session_kept(), endpoint.scan(run, wanted) as scan:
+            fetch_cells(scan.frame.sparkSession, run.say)
+            timed = scan.windows.kind == "time"
+            place = wanted.key.fields
+            return count_places(scan.frame, *place, timed=timed, text=not scan.typed, region=region), scan
+    except Exception as error:
+        raise translated(error, work="the table") from error

@@ -1,0 +1,122 @@
+"""What is asked of a source that is to be counted, and the source that answers, for the engine in this process.
+
+    ScanRequest   the key, a time, a length: what is read of each record
+    LocalScan     the answer: batches of keys with their times or positions, windows, and what is known unread
+    count_keys    a LocalScan -> the rows of a profile
+
+The same on Spark: `spark.scan` and `spark.count_keys`. Who scans: `systems.endpoint.Endpoint`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.profile.build import MALFORMED, SIZE, UNTIMED
+from keylane.profile.count import MOST_BYTES, MOST_KEYS, CountedBatch, KeyCounter, window_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from keylane.contract.model import Key
+    from keylane.profile.model import Windows
+
+
+#: Lanes that a column may name.
+MOST_LANES: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """What is asked of a source.
+
+    `time` is the column that windows are cut by, `unit` what its whole numbers count, told by their size where it is
+    not given; `size` the column with a record's length, `lane` that of its lane, `windows` their number where it was
+    given. `seconds` is for how long a stream is listened to, instead of reading what there is. `of_contract` is whether
+    the key is that of a contract; `written` are the fields of the key that are read as they are written: the degrees of
+    a location, which are looked at later.
+    """
+
+    key: Key
+    time: str | None = None
+    unit: str | None = None
+    size: str | None = None
+    windows: int | None = None
+    seconds: float | None = None
+    of_contract: bool = False
+    written: tuple[str, ...] = ()
+    lane: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return list(dict.fromkeys([*self.key.fields, *filter(None, (self.time, self.size, self.lane))]))
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedBatch:
+    """Some records: the fields of their keys, the time or position of each, and what was measured besides.
+
+    `untimed` marks records without a time, `malformed` those that could not be read; None where there are none.
+    """
+
+    fields: Mapping[str, Any]
+    at: NDArray[np.int64]
+    untimed: NDArray[np.bool_] | None = None
+    size: NDArray[np.int64] | None = None
+    lane: NDArray[np.int64] | None = None
+    malformed: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalScan:
+    """A source that is ready to be counted in this process; the fields are those of `spark.scan.Scan`.
+
+    `malformed`: whether records may be unreadable. `batches` reads the source once more each time it is called.
+    """
+
+    batches: Callable[[], Iterator[ScannedBatch]]
+    windows: Windows
+    records: int | None
+    exact: bool
+    lanes: int | None = None
+    size: int | None = None
+    untimed: bool = False
+    typed: bool = True
+    malformed: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+    names: Callable[[], list[str]] = list
+
+
+def count_keys(
+    scan: LocalScan,
+    key: Key,
+    *,
+    keyed: Callable[[ScannedBatch], Mapping[str, Any]] | None = None,
+    sized: bool = False,
+    most_keys: int = MOST_KEYS,
+    most_bytes: int = MOST_BYTES,
+) -> pa.Table:
+    """One row for each key, as `profile.build.profile_of` takes them; `keyed` makes the key out of a batch."""
+    kept = {SIZE: sized, MALFORMED: scan.malformed, UNTIMED: scan.untimed}
+    measured = [name for name, wanted in kept.items() if wanted]
+    counter = KeyCounter(key, scan.windows, measured, scan.lanes is not None, most_keys, most_bytes)
+    for batch in scan.batches():
+        counter.add(
+            CountedBatch(
+                batch.fields if keyed is None else keyed(batch),
+                window_numbers(batch.at, scan.windows),
+                batch.lane,
+                batch.size,
+                batch.malformed,
+                batch.untimed,
+            )
+        )
+    return counter.rows()

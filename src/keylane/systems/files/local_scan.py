@@ -1,0 +1,413 @@
+"""Files that are counted in this process, without Spark: what `profile` and `geo table` read of small sources.
+
+    scan_local         files -> batches of keys with their times or positions
+    check_scan         what is wrong with a request is said at once, for any engine: no such source, no such column
+    estimated_records  how many records there are, from footers or from the size of the first lines
+
+Positions run over the files in the order of their names, and over their lines or rows, as on Spark (`frames`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keylane.contract.fields import FieldSpec, in_tree, paths_in, steps_of
+from keylane.errors import DataError, UnknownNameError
+from keylane.keys.arrow_bytes import plain
+from keylane.keys.json_columns import ARROW
+from keylane.keys.read import column_at, names_in_json, schema_tree
+from keylane.profile.count import refuse_misfits
+from keylane.profile.model import position_windows, time_windows, windows_for
+from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
+from keylane.profile.times import (
+    checked_times,
+    is_text,
+    micros_of,
+    micros_of_whole,
+    no_unit,
+    sizes_of,
+    tick_of,
+    unit_between,
+    unit_of,
+)
+from keylane.systems.files.footers import ends_of, read_footers
+from keylane.systems.files.lines import LineReader, delimiter_hint, head_of, header_of, line_blocks
+from keylane.systems.files.listing import compression_of, kind_of, lanes_in, sized_files, stream_in
+from keylane.systems.folders.folder import read_head
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from keylane.profile.model import Windows
+    from keylane.profile.scan import ScanRequest
+    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.files.footers import Footer
+    from keylane.systems.files.listing import DataFile
+
+#: Rows of one batch of Parquet.
+_ROWS: Final = 1 << 18
+#: Bytes of columns that are kept between the look for the first and last time and the count, instead of a second read.
+_KEPT: Final = 1 << 28
+#: Lines whose names an error lists, and by whose length all are estimated.
+_SAMPLE, _LINES = 100, 10_000
+#: How much larger a packed file is unpacked, for an estimate.
+_UNPACKED: Final = 6
+_NUMBER: Final = r"^\s*[+-]?[0-9]{1,18}\s*$"
+
+
+def estimated_records(path: Path, options: StreamOptions) -> int:
+    """About how many records there are: of Parquet exactly, of lines by the length of the first of them."""
+    kind, files = _listed(path, options)
+    if kind == "parquet":
+        return sum(footer.rows for footer in read_footers([file.path for file in files]))
+    lines = next((next(line_blocks(file.path), []) for file in files), [])[:_LINES]
+    size = sum(file.size * (_UNPACKED if compression_of(file.name) else 1) for file in files)
+    return round(size * len(lines) / (sum(map(len, lines)) + len(lines))) if lines else 0
+
+
+def names_of(path: Path, options: StreamOptions) -> list[str]:
+    """The fields that the records of a source have, those in paths too; of JSON those of its first lines."""
+    kind, files = _listed(path, options)
+    in_paths = dict.fromkeys(name for file in files for name in file.values)
+    if kind == "parquet":
+        tree: dict[str, Any] = {}
+        for footer in read_footers([file.path for file in files]):
+            tree |= schema_tree(footer.schema)
+        inside = paths_in(tree)
+    elif kind == "csv":
+        inside = [name for file in files for name in header_of(file.path, options.delimiter)]
+    else:
+        inside = _json_names(files)
+    return list(dict.fromkeys([*inside, *in_paths]))
+
+
+def _json_names(files: Sequence[DataFile]) -> list[str]:
+    return names_in_json([line for file in files[:5] for line in next(line_blocks(file.path), [])[:_SAMPLE]])
+
+
+def check_scan(path: Path, options: StreamOptions, columns: Sequence[str]) -> None:
+    """Refuse a source that is not there, is empty, or has no such column: before anything is started.
+
+    Records of JSON lines may each have other fields: there it is known when all have been read.
+    """
+    kind, files = _listed(path, options)
+    if not files:
+        raise DataError.of("the source has no files", got=str(path))
+    if kind == "json":
+        return
+    known = names_of(path, options)
+    for name in columns:
+        if name not in known and not any(one.startswith(f"{name}.") for one in known):
+            raise _unknown(files, kind, options, name, known)
+
+
+def _unknown(
+    files: Sequence[DataFile], kind: str, options: StreamOptions, name: str, known: Sequence[str]
+) -> DataError | UnknownNameError:
+    if kind == "csv":
+        hint = delimiter_hint(head_of(files[0].path).partition("\n")[0], options.delimiter)
+        if hint:
+            what = f"{files[0].path} has one column: its cells are not separated by {options.delimiter!r}"
+            return DataError.of(what, got=name, allowed=", ".join(known), hint=hint)
+    return UnknownNameError.among("column of the source", name, known)
+
+
+def lane_count(path: Path, file: str, lanes: Sequence[int]) -> int:
+    """The lanes of a stream: as a target's metadata has it, where the source is one; at least as far as was seen."""
+    head, stream = read_head(path) or read_head(path.parent), stream_in(file)
+    known = head.streams.get(stream, 0) if head is not None and stream is not None else 0
+    return max(known, 1 + max(lanes))
+
+
+def _listed(path: Path, options: StreamOptions) -> tuple[str, list[DataFile]]:
+    kind = kind_of(path, options.kind)
+    return kind, sized_files(path, None if options.kind else kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of one file: columns, the number of each in the file, which file, and which cannot be read."""
+
+    columns: dict[str, Any]
+    row: NDArray[np.int64]
+    file: int
+    malformed: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass
+class _Source:
+    """Rows of all files, as often as they are asked for; few of them are kept for the next time."""
+
+    read: Callable[[], Iterator[_Rows]]
+    types: dict[str, pa.DataType]
+    keep: bool = False
+    _kept: list[_Rows] | None = None
+
+    def rows(self) -> Iterator[_Rows]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept, size = list[_Rows](), 0
+        for one in self.read():
+            size += one.row.nbytes + sum(column.nbytes for column in one.columns.values())
+            if self.keep and size <= _KEPT:
+                kept.append(one)
+            yield one
+        if self.keep and size <= _KEPT:
+            self._kept = kept
+
+
+def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> LocalScan:
+    """A file or folder of Parquet, JSON lines or CSV; of the given kind, or by the files' endings."""
+    check_scan(path, options, wanted.columns)
+    kind, files = _listed(path, options)
+    footers = read_footers([file.path for file in files]) if kind == "parquet" else []
+    source = _parquet(files, footers, wanted) if footers else _of_lines(kind, files, wanted, options)
+    if not wanted.written:
+        refuse_misfits({name: source.types[name] for name in wanted.key.fields}, wanted.key)
+    facts: dict[str, Any] = {"files": len(files), "kind": kind, "time": wanted.time, "bytes": wanted.size}
+    starts = np.zeros(len(files) + 1, np.int64)
+    if wanted.time is None:
+        lines = [(footer.rows, footer.rows) for footer in footers] or [_line_count(file.path, kind) for file in files]
+        starts = np.cumsum([0, *(rows for rows, _ in lines)])
+        records = sum(records for _, records in lines)
+        times = _Times(position_windows(int(starts[-1]), windows_for(wanted.windows, records)))
+    else:
+        times, records = _timed(source, wanted, footers)
+        facts |= {"unit": times.unit} if times.unit else {}
+        facts |= {"unit_by_size": True} if times.unit and not wanted.unit else {}
+    if records == 0:
+        raise DataError.of("no records", got=str(path), hint="the source is empty")
+    lanes = None if wanted.lane else lanes_in([file.path for file in files])
+    return LocalScan(
+        partial(_batches, source, wanted, times.unit, starts, lanes, untimed=times.untimed),
+        times.windows,
+        records,
+        exact=True,
+        lanes=1 if wanted.lane else None if lanes is None else lane_count(path, files[0].path, lanes),
+        size=None if wanted.size else sum(file.size for file in files),
+        untimed=times.untimed,
+        typed=kind == "parquet",
+        malformed=kind != "parquet",
+        facts=facts,
+        names=partial(_json_names, files) if kind == "json" else list,
+    )
+
+
+def _batches(
+    source: _Source,
+    wanted: ScanRequest,
+    unit: str | None,
+    starts: NDArray[np.int64],
+    lanes: Sequence[int] | None,
+    *,
+    untimed: bool,
+) -> Iterator[ScannedBatch]:
+    for rows in source.rows():
+        at, missing = rows.row + starts[rows.file], None
+        if wanted.time is not None:
+            at, missing = micros_of(rows.columns[wanted.time], unit)
+        lane = None if lanes is None else np.full(len(rows), lanes[rows.file], np.int64)
+        yield ScannedBatch(
+            {name: rows.columns[name] for name in wanted.key.fields},
+            at if missing is None else np.where(missing, _FIRST, at),
+            missing if untimed else None,
+            None if wanted.size is None else sizes_in(rows.columns[wanted.size], wanted.size),
+            lane_numbers(rows, wanted.lane) if wanted.lane else lane,
+            rows.malformed,
+        )
+
+
+#: Before every window: a record without a time is in the first.
+_FIRST: Final = -(2**62)
+
+
+def sizes_in(column: Any, name: str) -> NDArray[np.int64]:
+    """The length of each record: a whole number is it, bytes are as long as they are, and text may be a number."""
+    array = plain(column)
+    kind = array.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(array), np.int64)
+    if pa.types.is_integer(kind):
+        return array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    text = is_text(kind)
+    if not text and not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        raise DataError.of(f"column {name!r} holds no lengths", got=str(kind), allowed="whole numbers, bytes, text")
+    length = pc.binary_length(array).cast(pa.int64())
+    if text:
+        whole = pc.if_else(pc.match_substring_regex(array, _NUMBER), array, pa.scalar(None, array.type))
+        bare = pc.utf8_ltrim(pc.utf8_trim_whitespace(whole), "+").cast(pa.int64())
+        length = pc.coalesce(bare, length)
+    return length.fill_null(0).to_numpy(zero_copy_only=False)
+
+
+def lane_numbers(rows: _Rows, name: str) -> NDArray[np.int64]:
+    """The lanes of a column; every record has one."""
+    array = plain(rows.columns[name])
+    if is_text(array.type):
+        array = array.cast(pa.int64())
+    if not (pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
+        raise DataError.of(f"column {name!r} holds no lanes", got=str(array.type), allowed="integers from 0")
+    read = np.ones(len(rows), bool) if rows.malformed is None else ~rows.malformed
+    numbers = array.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    wrong = read & ((numbers < 0) | (numbers >= MOST_LANES))
+    if wrong.any():
+        got = array[int(wrong.argmax())].as_py()
+        raise DataError.of(f"column {name!r} holds no lane", got=got, allowed=f"0 to {MOST_LANES - 1}")
+    return np.where(read, numbers, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """Where windows lie, what whole numbers count, and whether a record may have no time."""
+
+    windows: Windows
+    unit: str | None = None
+    untimed: bool = False
+
+
+def _timed(source: _Source, wanted: ScanRequest, footers: Sequence[Footer]) -> tuple[_Times, int]:
+    """Windows between the first and the last time: of footers where they have them, otherwise all are looked at."""
+    name = str(wanted.time)
+    kind = source.types[name]
+    checked_times(name, kind)
+    ends = ends_of(footers, name) if footers else None
+    if ends is not None and ends.timed != pa.types.is_integer(kind):
+        unit = (wanted.unit or unit_between(ends.first, ends.last)) if pa.types.is_integer(kind) else None
+        if unit or ends.timed:
+            records = sum(footer.rows for footer in footers)
+            first, last = (micros_of_whole(end, unit) if unit else end for end in (ends.first, ends.last))
+            windows = time_windows(first, last, windows_for(wanted.windows, records), tick_of(kind))
+            return _Times(windows, unit, ends.nulls > 0), records
+    return _looked_at(source, wanted, kind)
+
+
+def _looked_at(source: _Source, wanted: ScanRequest, kind: pa.DataType) -> tuple[_Times, int]:
+    source.keep = True
+    name, unit, records = str(wanted.time), wanted.unit, 0
+    if unit is None and (is_text(kind) or pa.types.is_integer(kind)):
+        sizes = sum((sizes_of(_readable(rows, name)) for rows in source.rows()), np.zeros(4, np.int64))
+        unit = unit_of(sizes.tolist())
+        if unit is None and pa.types.is_integer(kind):
+            raise no_unit(name)
+    ends, nothing = list[int](), 0
+    for rows in source.rows():
+        at, missing = micros_of(rows.columns[name], unit)
+        records, nothing = records + len(rows), nothing + int(missing.sum())
+        ends += [int(at[~missing].min()), int(at[~missing].max())] if not missing.all() else []
+    if not ends and records:
+        hint = "2026-11-15T08:30:00Z is how text has to be"
+        raise DataError.of(f"no record has a time in {name!r}", got=str(kind), hint=hint)
+    windows = time_windows(
+        min(ends, default=0), max(ends, default=0), windows_for(wanted.windows, records), tick_of(kind)
+    )
+    return _Times(windows, unit, nothing > 0), records
+
+
+def _readable(rows: _Rows, name: str) -> Any:
+    column = plain(rows.columns[name])
+    return column if rows.malformed is None else column.filter(pa.array(~rows.malformed))
+
+
+# Parquet: rows of a few columns.
+
+
+def _parquet(files: Sequence[DataFile], footers: Sequence[Footer], wanted: ScanRequest) -> _Source:
+    types = _common_types(files, footers, wanted.columns)
+    return _Source(partial(_parquet_rows, files, footers, types), types)
+
+
+def _common_types(
+    files: Sequence[DataFile], footers: Sequence[Footer], wanted: Sequence[str]
+) -> dict[str, pa.DataType]:
+    """The wanted columns as all files have them: of one type, or of the widest integer type among them."""
+    found: dict[str, pa.DataType] = {}
+    for footer, file in zip(footers, files, strict=True):
+        empty = footer.schema.empty_table()
+        for name in wanted:
+            if in_tree(schema_tree(footer.schema), name):
+                kind = plain(column_at(empty, name)).type
+                found[name] = _wider(found.get(name, kind), kind, name, file.name)
+    return {name: found.get(name, pa.string()) for name in wanted}
+
+
+def _wider(known: pa.DataType, kind: pa.DataType, name: str, where: str) -> pa.DataType:
+    if known == kind:
+        return known
+    if pa.types.is_integer(known) and pa.types.is_integer(kind):
+        return pa.int64()
+    if (is_text(known) and is_text(kind)) or (pa.types.is_timestamp(known) and pa.types.is_timestamp(kind)):
+        return known
+    raise DataError.of(f"{where}: column {name!r} is of another type", got=str(kind), allowed=str(known))
+
+
+def _parquet_rows(
+    files: Sequence[DataFile], footers: Sequence[Footer], types: dict[str, pa.DataType]
+) -> Iterator[_Rows]:
+    import pyarrow.parquet as pq
+
+    for n, (file, footer) in enumerate(zip(files, footers, strict=True)):
+        tree, at = schema_tree(footer.schema), 0
+        inside = [name for name in types if in_tree(tree, name)]
+        tops = list(dict.fromkeys(name if name in tree else steps_of(name)[0] for name in inside))
+        try:
+            opened = pq.ParquetFile(file.path, metadata=footer.metadata, coerce_int96_timestamp_unit="us")
+            for batch in opened.iter_batches(batch_size=_ROWS, columns=tops) if tops else _of_nothing(footer.rows):
+                columns = {name: column_at(batch, name) for name in inside}
+                columns |= {
+                    name: pa.repeat(pa.scalar(file.values.get(name), kind), len(batch))
+                    for name, kind in types.items()
+                    if name not in columns
+                }
+                yield _Rows({name: columns[name] for name in types}, np.arange(at, at + len(batch)), n)
+                at += len(batch)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError.of(f"{file.path} cannot be read", got=str(error).splitlines()[0]) from error
+
+
+def _of_nothing(rows: int) -> Iterator[pa.RecordBatch]:
+    """As many rows as a file has, none of whose columns is asked for."""
+    for at in range(0, rows, _ROWS):
+        yield pa.RecordBatch.from_arrays([pa.nulls(min(_ROWS, rows - at))], names=["nothing"])
+
+
+# Lines: JSON and CSV.
+
+
+def _of_lines(kind: str, files: Sequence[DataFile], wanted: ScanRequest, options: StreamOptions) -> _Source:
+    spec = FieldSpec.of_scan(wanted.key, wanted.columns, wanted.written, [wanted.lane] if wanted.lane else ())
+    reader = LineReader(kind, spec.kind, options.delimiter, options.csv_null)
+    types = {name: ARROW[spec.kind(name)] for name in wanted.columns}
+    return _Source(partial(_line_rows, files, reader, types), types)
+
+
+def _line_rows(files: Sequence[DataFile], reader: LineReader, types: dict[str, pa.DataType]) -> Iterator[_Rows]:
+    in_paths = {name for file in files for name in file.values if name in types}
+    inside = [name for name in types if name not in in_paths]
+    for n, file in enumerate(files):
+        for some in reader.read(file.path, inside):
+            columns = dict(some.columns)
+            columns |= {name: pa.repeat(pa.scalar(file.values.get(name), pa.string()), len(some)) for name in in_paths}
+            yield _Rows({name: columns[name] for name in types}, some.row, n, some.malformed)
+
+
+def _line_count(path: str, kind: str) -> tuple[int, int]:
+    """The lines of a file, and how many of them are records: neither blank nor a line of names."""
+    rows = blank = 0
+    for lines in line_blocks(path):
+        skipped = int(kind == "csv" and not rows)
+        blank += sum(not line or (line[:1] == b" " and not line.strip(b" ")) for line in lines[skipped:])
+        rows += len(lines)
+    return rows, rows - blank - int(kind == "csv" and rows > 0)

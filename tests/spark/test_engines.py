@@ -1,0 +1,245 @@
+"""One profile, two engines: what is counted in this process is what Spark counts, to the last record."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from keylane.pipelines.geo_table import TableWish, geo_table
+from keylane.pipelines.profile import Options, profile
+from keylane.profile import count
+from keylane.profile.document import overview
+from keylane.systems.endpoint import StreamOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from keylane.profile.model import Profile
+
+BEGIN = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
+#: Each is a key of its own, and many look like another.
+TEXTS = [
+    "acme",
+    "ACME",
+    " acme",
+    "caf\u00e9",
+    "cafe\u0301",
+    "",
+    None,
+    "a,b",
+    'a"b',
+    "a;b",
+    "00042",
+    "42",
+    "x" * 300,
+    "\u2603",
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A source, and how it is profiled."""
+
+    write: Callable[[Path], None]
+    key: tuple[str, ...] = ("k",)
+    encoding: Any = "utf8"
+    place: tuple[str, ...] = ()
+    options: Options = field(default_factory=Options)
+
+
+def rows(count: int = 900, seed: int = 1) -> list[dict[str, Any]]:
+    """Records with odd keys, times that are missing or strange, and lengths."""
+    random = Random(seed)
+    return [
+        {
+            "k": random.choice(TEXTS) if random.random() < 0.6 else f"key-{int(random.paretovariate(1))}",
+            "n": random.choice([None, *range(-3, 4), 2**40]),
+            "at": None if random.random() < 0.05 else BEGIN + timedelta(seconds=random.random() * 1e6),
+            "size": random.choice([None, 0, 7, 1000]),
+            "lane": random.randrange(5),
+            "lat": random.choice([None, 0.0, 91.0, -112.1, 33.4484, 40.7, -0.0])
+            if random.random() < 0.3
+            else random.uniform(-90, 90),
+            "lng": random.choice([None, 0.0, 33.4, 200.0, -74.0])
+            if random.random() < 0.3
+            else random.uniform(-180, 180),
+        }
+        for _ in range(count)
+    ]
+
+
+def parquet(folder: Path) -> None:
+    """Two files of other shapes: times with a zone, keys in a dictionary, many row groups."""
+    some = rows()
+    table = pa.Table.from_pylist(some[:400]).set_column(
+        2, "at", pa.array([r["at"] for r in some[:400]], pa.timestamp("us", "UTC"))
+    )
+    pq.write_table(table.set_column(1, "n", table["n"].cast(pa.int64())), folder / "b.parquet")
+    more = pa.Table.from_pylist(some[400:]).set_column(
+        2, "at", pa.array([r["at"] for r in some[400:]], pa.timestamp("us", "UTC"))
+    )
+    pq.write_table(more.set_column(0, "k", more["k"].dictionary_encode()), folder / "a.parquet", row_group_size=100)
+
+
+def paths(folder: Path) -> None:
+    for shop in ("x", "y%2Fz", "__HIVE_DEFAULT_PARTITION__"):
+        (folder / f"shop={shop}").mkdir()
+        pq.write_table(
+            pa.table({"payload": [{"id": n % 3, "day": date(2026, 1, 1 + n % 9)} for n in range(40)]}),
+            folder / f"shop={shop}" / "a.parquet",
+        )
+
+
+def jsonl(folder: Path) -> None:
+    text = [json.dumps({k: str(v) if isinstance(v, datetime) else v for k, v in row.items()}) for row in rows()]
+    odd = [
+        "broken",
+        "",
+        "   ",
+        '{"k": 1.5}',
+        '{"k": 12, "at": 1763195400000}',
+        "[]",
+        '{"k": "a"} {"k": "b"}',
+        '{"other": 1}',
+        '{"k": {"x": 1}}',
+        '{"k": "N", "size": "12"}',
+    ]
+    (folder / "a.jsonl").write_text("\n".join(text[:500] + odd))
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress("\r\n".join(odd + text[500:]).encode()))
+
+
+def csv(folder: Path, sign: str = ",") -> None:
+    def cell(value: Any) -> str:
+        text = "" if value is None else str(value)
+        return '"' + text.replace('"', '""') + '"' if sign in text or '"' in text else text
+
+    names = list(rows(1)[0])
+    lines = [sign.join(cell(row[name]) for name in names) for row in rows()]
+    odd = [
+        "",
+        "  ",
+        "too,few",
+        'open "quote',
+        sign.join(['"x" '] + ["1"] * 6),
+        sign.join(['5" pipe"'] + ["2"] * 6),
+        sign.join(["NULL"] + ["+3"] * 6),
+    ]
+    odd += [sign.join(['"x"y'] + ["2"] * 6), sign.join(["z", "9" * 30, "2026-11-15", *"1234"])]
+    (folder / "a.csv").write_text("\ufeff" + "\n".join([sign.join(names), *lines[:500], *odd]))
+    turned = [sign.join(reversed([cell(row[name]) for name in names])) for row in rows()[500:]]
+    (folder / "b.csv").write_bytes("\r\n".join([sign.join(reversed(names)), *turned]).encode() + b"\r\nk\xff,,,,,,\r\n")
+
+
+def times(folder: Path) -> None:
+    texts = [
+        "2026-11-15",
+        "2026-11-15 08:30",
+        "2026-11-15T08:30:00.123456789+01:00",
+        "1969-12-31 23:59:59.9999999",
+        "0000-03-01 00:00:00",
+    ]
+    texts += [
+        "2026-11-15 08:30:00 UTC",
+        "2026-11-15 08:30:00+0530",
+        "2026-02-30",
+        "24:00",
+        "2026-11-15 24:00:00",
+        " 2026-11-15 ",
+        "1763195400",
+        "",
+        "soon",
+    ]
+    pq.write_table(pa.table({"k": [f"k{n % 7}" for n in range(len(texts) * 3)], "at": texts * 3}), folder / "a.parquet")
+
+
+def numbers(folder: Path, factor: int = 1_000) -> None:
+    stamps = [None if n % 11 == 0 else 1_763_195_400 * factor + n * factor * 3600 for n in range(300)]
+    stamps[5] = 0
+    pq.write_table(pa.table({"k": [f"k{n % 7}" for n in range(300)], "at": stamps}), folder / "a.parquet")
+
+
+def bytes_of_keys(folder: Path) -> None:
+    keys = [b"\x00\x00\x00\x00\x01a", b"\x00\x00\x00\x00\x02a", b"a", b"", None, b"\xff\xfe", b"\x00abc"]
+    uuid = ["0A0B0C0D-0000-4000-8000-00000000000F", "0a0b0c0d-0000-4000-8000-00000000000f", "no", None]
+    table = {"k": [keys[n % 7] for n in range(200)], "u": [uuid[n % 4] for n in range(200)]}
+    table["size"] = [None if n % 13 == 0 else bytes(n % 5) for n in range(200)]
+    table["c"] = [None if n % 17 == 0 else ("089283082803ffff", "89283082803FFFF", "x")[n % 3] for n in range(200)]
+    pq.write_table(pa.table(table), folder / "a.parquet")
+
+
+TIMED = Options(time="at", size="size", windows=7)
+CASES = {
+    "parquet": Case(parquet, ("k", "n"), options=TIMED),
+    "parquet by position, with a lane": Case(parquet, options=Options(windows=9, lane="lane")),
+    "columns in paths and in columns": Case(paths, ("shop", "payload.id"), options=Options(time="payload.day")),
+    "lines of JSON": Case(jsonl, options=TIMED),
+    "lines of JSON by position": Case(jsonl, ("k", "n"), ("utf8", "int64be"), options=Options(windows=5)),
+    "cells": Case(csv, options=replace(TIMED, lane="lane")),
+    "cells by position, numbers and nulls": Case(
+        csv, ("n",), "int64be", options=Options(kafka=StreamOptions(csv_null=("", "NULL")))
+    ),
+    "times as text": Case(times, options=Options(time="at", windows=10)),
+    "whole numbers": Case(numbers, options=Options(time="at")),
+    "bytes": Case(bytes_of_keys, encoding="raw", options=Options(size="size")),
+    "uuids and cells": Case(bytes_of_keys, ("u", "c"), ("uuid", "h3")),
+    "places": Case(csv, (), place=("lat", "lng"), options=Options(time="at")),
+}
+#: What runs every time: the cases that between them have every reader, key, time and reason.
+FEW = ("parquet", "lines of JSON", "cells", "times as text", "bytes")
+
+
+def made(case: Case, source: Path, options: Options, spark: SparkSession | None) -> Profile:
+    return profile(
+        str(source),
+        case.key if not case.place else (),
+        place=case.place,
+        encoding=case.encoding,
+        options=options,
+        spark=spark,
+    )
+
+
+def document(found: Profile) -> dict[str, Any]:
+    return overview(found, salt=b"same").as_json()
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=() if one in FEW else pytest.mark.faults) for one in CASES])
+def test_both_engines_give_one_document(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    case = CASES[name]
+    case.write(tmp_path)
+    here = made(case, tmp_path, replace(case.options, engine="local"), None)
+    there = made(case, tmp_path, case.options, spark)
+    assert document(here) == document(there)
+    assert here.keys.to_pylist() == there.keys.to_pylist()
+    assert (here.by_window == there.by_window).all()
+
+
+def test_a_window_that_is_off_by_one_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: had the engine here another rule for windows, the comparison would show it."""
+    case = CASES["parquet"]
+    case.write(tmp_path)
+    options = replace(case.options, engine="local")
+    right = document(made(case, tmp_path, options, None))
+    planted = count.window_numbers
+    monkeypatch.setattr("keylane.profile.scan.window_numbers", lambda at, windows: planted(at + 1_000_000_000, windows))
+    assert document(made(case, tmp_path, options, None)) != right
+
+
+def test_both_engines_give_one_table(spark: SparkSession, tmp_path: Path) -> None:
+    csv(tmp_path)
+    wish = TableWish(lanes=3)
+    here = geo_table(str(tmp_path), wish=wish, options=Options(time="at", engine="local"))
+    there = geo_table(str(tmp_path), wish=wish, options=Options(time="at"), spark=spark)
+    assert here.document.as_json() == there.document.as_json()
+    assert here.contract == there.contract

@@ -1,7 +1,11 @@
 """Read -> steps -> write: one package or module for each verb that runs on Spark, or can.
 
+    with_spark  imported first by what cannot do without pyspark: names the extra where it is missing
+
+
     route      every record of a source in its lane
     verify     a target compared with its source
+    engine     which engine counts a source, and what both engines are asked; spark_counts: the one on Spark
     profile    every key of a source counted by window, in one pass
     geo_table  a lane table from the locations of a source
     watermark  how far time has advanced in the sources of a run
@@ -10,12 +14,3 @@
 
 The rules that they carry out are in the pure packages above; systems are opened by `keylane.systems.endpoint`.
 """
-
-from __future__ import annotations
-
-from importlib.util import find_spec
-
-from keylane.errors import MissingExtraError
-
-if find_spec("pyspark") is None:
-    raise MissingExtraError.named("spark", "pyspark")

@@ -1,26 +1,94 @@
-"""Which engine counts a source: this process, by Arrow and NumPy, or Spark.
+"""Which engine counts a source, this process or Spark, and what both are asked and give.
+
+    Options, ProfileRequest   what is asked
+    chosen_engine             by Arrow and NumPy in this process, or on Spark
+    profile_of_rows           counted rows -> a profile, whichever engine has counted them
 
 Small sources are counted here: Spark takes longer to start than this takes to answer. Both give the same document.
-Topics, sketches, and whatever asks for a cluster or for settings of Spark run on Spark.
+Topics, sketches, and whatever asks for a cluster or for settings of Spark run on Spark (`spark_counts`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from keylane.errors import UsageError
+import pyarrow.compute as pc
+
+from keylane.contract.model import Key
+from keylane.errors import CountError, DataError, UsageError, did_you_mean
+from keylane.profile.build import UNTIMED, observed_lanes, profile_of
+from keylane.profile.cells import CELL, reasons_of
+from keylane.profile.scan import ScanRequest
+from keylane.systems.endpoint import StreamOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from keylane.pipelines.profile import Options
+    from keylane.contract.model import Contract
+    from keylane.profile.build import ProfileMetadata
     from keylane.profile.count import TooManyKeysError
+    from keylane.profile.model import Profile
+    from keylane.profile.scan import LocalScan
+    from keylane.profile.times import Unit
     from keylane.spark.context import Say
+    from keylane.spark.scan import Scan
     from keylane.systems.endpoint import Endpoint
+
+    #: Passes batches through, to show how far they are.
+    Watch = Callable[[Iterator[Any]], Iterator[Any]]
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 #: Records that are counted in this process where nothing is said of the engine.
 MOST_RECORDS: Final = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a profile beside its source and its key.
+
+    `time` is the column that windows are cut by, `unit` the unit of its integers, `size` the column with the
+    size of a record, `lane` that of its lane. `kind` as in `route`. `seconds` is how long a topic is listened to.
+    """
+
+    time: str | None = None
+    unit: Unit | None = None
+    size: str | None = None
+    lane: str | None = None
+    windows: int | None = None
+    seconds: float | None = None
+    approximate: bool = False
+    engine: Engine = "auto"
+    kind: str | None = None
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    kafka: StreamOptions = field(default_factory=StreamOptions)
+
+    def request(self, key: Key, contract: Contract | None, written: Sequence[str] = ()) -> ScanRequest:
+        """What is asked of the source; `written` are fields of the key that are read as they are written."""
+        times = (self.time, self.unit, self.size, self.windows, self.seconds)
+        return ScanRequest(key, *times, of_contract=contract is not None, written=tuple(written), lane=self.lane)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRequest:
+    """What is asked of which source: the same for both engines."""
+
+    source: str
+    endpoint: Endpoint
+    options: Options
+    read: Key
+    place: tuple[str, ...]
+    contract: Contract | None
+    request: ScanRequest
+
+    @property
+    def key(self) -> Key:
+        """The key of the profile: of locations their home cells."""
+        return Key(fields=(CELL,), encoding="h3") if self.place else self.read
 
 
 def chosen_engine(endpoint: Endpoint, options: Options, spark: SparkSession | None) -> Literal["local", "spark"]:
@@ -63,3 +131,45 @@ def switched(error: TooManyKeysError, options: Options, say: Say | None) -> None
 
         say = warn
     say(f"{str(error).partition('; hint')[0]}; counting on Spark instead")
+
+
+def profile_of_rows(
+    rows: pa.Table, scan: Scan | LocalScan, metadata: ProfileMetadata, contract: Contract | None
+) -> Profile:
+    """Counted rows as a profile, whichever engine has counted them."""
+    facts = dict(scan.facts)
+    if "place" in facts:
+        facts["no_place"] = reasons_of(rows, len(metadata.windows), metadata.packing)
+        if contract is not None:
+            spec = contract.spec.model_copy(update={"key": metadata.key})
+            contract = contract.model_copy(update={"spec": spec})
+    untimed = int(pc.sum(rows.column(UNTIMED)).as_py() or 0) if UNTIMED in rows.column_names else 0
+    metadata = replace(metadata, facts=facts_of(facts, scan, untimed))
+    if scan.lanes is not None:
+        promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
+        rows, lanes = observed_lanes(rows, metadata, max(scan.lanes, promised), contract)
+        metadata = replace(metadata, lanes=lanes)
+    return checked(profile_of(rows, metadata), scan)
+
+
+def facts_of(facts: Mapping[str, Any], scan: Scan | LocalScan, untimed: int) -> tuple[tuple[str, Any], ...]:
+    """What is known of how a profile was made; records without a time too, where windows are cut by time."""
+    return tuple({**facts, **({"without_time": untimed} if scan.windows.kind == "time" else {})}.items())
+
+
+def checked(made: Profile, scan: Scan | LocalScan) -> Profile:
+    """No record is lost: the count agrees with the source, where its size is known without counting."""
+    counted_up = made.approximate is None or made.approximate.most_over == 0
+    if scan.exact and counted_up and made.total != scan.records:
+        what = "the source changed while it was counted, or records were lost"
+        raise CountError.of(what, got=made.total, allowed=str(scan.records))
+    if made.total == 0:
+        raise DataError.of("no records", got=made.source, hint="the source is empty")
+    if not made.keys.num_rows:
+        names, keyless = ", ".join(made.key.fields), made.without_key
+        got = f"{keyless.null:,} null, {keyless.empty:,} empty, {keyless.malformed:,} malformed"
+        known = scan.names()
+        near = " ".join(filter(None, (did_you_mean(name, known) for name in made.key.fields)))
+        hint = near or "check the column's name and encoding"
+        raise DataError.of(f"no record has a key in {names}", got=got, allowed=", ".join(known[:40]), hint=hint)
+    return made

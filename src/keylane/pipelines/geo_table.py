@@ -17,8 +17,7 @@ from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
 from keylane.keys.cells import region_of
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.engine import chosen_engine, switched
-from keylane.pipelines.profile import Options
+from keylane.pipelines.engine import Options, chosen_engine, switched
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.documents.geo_table import GeoTableDocument
     from keylane.geo.coordinates import Region
-    from keylane.pipelines.profile import Watch
+    from keylane.pipelines.engine import Watch
     from keylane.plan.lane_tables import Strategy
     from keylane.profile.cells import PlaceCounts
     from keylane.profile.scan import LocalScan, ScanRequest

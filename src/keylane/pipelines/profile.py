@@ -13,69 +13,35 @@ windows are cut between them: in the footers of Parquet files where they have th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from keylane.contract.model import Key
-from keylane.errors import CountError, DataError, UsageError, did_you_mean
+from keylane.errors import UsageError
 from keylane.keys.cells import region_of
-from keylane.pipelines.engine import chosen_engine, switched
-from keylane.profile.build import UNTIMED, ProfileMetadata, observed_lanes, profile_of
-from keylane.profile.cells import CELL, home_cell_keys, reasons_of
+from keylane.pipelines.engine import Options, ProfileRequest, chosen_engine, profile_of_rows, switched
+from keylane.profile.build import ProfileMetadata
+from keylane.profile.cells import home_cell_keys
 from keylane.profile.count import TooManyKeysError
-from keylane.profile.scan import ScanRequest, count_keys
-from keylane.systems.endpoint import StreamOptions, open_endpoint
+from keylane.profile.scan import count_keys
+from keylane.systems.endpoint import open_endpoint
 from keylane.systems.profiles import staged, write_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
     from keylane.contract.names import Encoding
-    from keylane.pipelines.engine import Engine
+    from keylane.pipelines.engine import Watch
     from keylane.profile.model import Profile
-    from keylane.profile.scan import LocalScan
-    from keylane.profile.times import Unit
     from keylane.spark.context import Say
-    from keylane.spark.scan import Scan
     from keylane.systems.endpoint import Endpoint
 
-    #: Passes batches through, to show how far they are.
-    Watch = Callable[[Iterator[Any]], Iterator[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of a profile beside its source and its key.
-
-    `time` is the column that windows are cut by, `unit` the unit of its integers, `size` the column with the
-    size of a record, `lane` that of its lane. `kind` as in `route`. `seconds` is how long a topic is listened to.
-    """
-
-    time: str | None = None
-    unit: Unit | None = None
-    size: str | None = None
-    lane: str | None = None
-    windows: int | None = None
-    seconds: float | None = None
-    approximate: bool = False
-    engine: Engine = "auto"
-    kind: str | None = None
-    master: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
-    kafka: StreamOptions = field(default_factory=StreamOptions)
-
-    def request(self, key: Key, contract: Contract | None, written: Sequence[str] = ()) -> ScanRequest:
-        """What is asked of the source; `written` are fields of the key that are read as they are written."""
-        times = (self.time, self.unit, self.size, self.windows, self.seconds)
-        return ScanRequest(key, *times, of_contract=contract is not None, written=tuple(written), lane=self.lane)
+__all__ = ["Options", "key_of", "place_of", "profile"]
 
 
 def profile(
@@ -102,7 +68,7 @@ def profile(
     endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
     place = place_of(place, key, contract, approximate=options.approximate)
     read = Key(fields=place) if place else key_of(key, encoding, contract, endpoint)
-    asked = Asked(source, endpoint, options, read, place, contract, options.request(read, contract, place))
+    asked = ProfileRequest(source, endpoint, options, read, place, contract, options.request(read, contract, place))
     endpoint.check_scan(asked.request.columns)
     target = None if out is None else Path(out).absolute()
     with staged(target, replace=replace_profile) as folder:
@@ -121,25 +87,7 @@ def profile(
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of which source: the same for both engines."""
-
-    source: str
-    endpoint: Endpoint
-    options: Options
-    read: Key
-    place: tuple[str, ...]
-    contract: Contract | None
-    request: ScanRequest
-
-    @property
-    def key(self) -> Key:
-        """The key of the profile: of locations their home cells."""
-        return Key(fields=(CELL,), encoding="h3") if self.place else self.read
-
-
-def _locally(asked: Asked, watch: Watch) -> Profile:
+def _locally(asked: ProfileRequest, watch: Watch) -> Profile:
     found = asked.endpoint.scan_local(asked.request)
     scan = replace(found, batches=lambda: watch(found.batches()))
     keyed = None
@@ -150,25 +98,6 @@ def _locally(asked: Asked, watch: Watch) -> Profile:
     metadata = ProfileMetadata(asked.source, asked.key, scan.windows, 1, scan.size)
     rows = count_keys(scan, asked.key, keyed=keyed, sized=asked.request.size is not None)
     return profile_of_rows(rows, scan, metadata, asked.contract)
-
-
-def profile_of_rows(
-    rows: pa.Table, scan: Scan | LocalScan, metadata: ProfileMetadata, contract: Contract | None
-) -> Profile:
-    """Counted rows as a profile, whichever engine has counted them."""
-    facts = dict(scan.facts)
-    if "place" in facts:
-        facts["no_place"] = reasons_of(rows, len(metadata.windows), metadata.packing)
-        if contract is not None:
-            spec = contract.spec.model_copy(update={"key": metadata.key})
-            contract = contract.model_copy(update={"spec": spec})
-    untimed = int(pc.sum(rows.column(UNTIMED)).as_py() or 0) if UNTIMED in rows.column_names else 0
-    metadata = replace(metadata, facts=facts_of(facts, scan, untimed))
-    if scan.lanes is not None:
-        promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
-        rows, lanes = observed_lanes(rows, metadata, max(scan.lanes, promised), contract)
-        metadata = replace(metadata, lanes=lanes)
-    return checked(profile_of(rows, metadata), scan)
 
 
 def place_of(
@@ -224,26 +153,3 @@ def columns_there(endpoint: Endpoint, most: int = 40) -> str:
     names = endpoint.field_names()
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def facts_of(facts: Mapping[str, Any], scan: Scan | LocalScan, untimed: int) -> tuple[tuple[str, Any], ...]:
-    """What is known of how a profile was made; records without a time too, where windows are cut by time."""
-    return tuple({**facts, **({"without_time": untimed} if scan.windows.kind == "time" else {})}.items())
-
-
-def checked(made: Profile, scan: Scan | LocalScan) -> Profile:
-    """No record is lost: the count agrees with the source, where its size is known without counting."""
-    counted_up = made.approximate is None or made.approximate.most_over == 0
-    if scan.exact and counted_up and made.total != scan.records:
-        what = "the source changed while it was counted, or records were lost"
-        raise CountError.of(what, got=made.total, allowed=str(scan.records))
-    if made.total == 0:
-        raise DataError.of("no records", got=made.source, hint="the source is empty")
-    if not made.keys.num_rows:
-        names, keyless = ", ".join(made.key.fields), made.without_key
-        got = f"{keyless.null:,} null, {keyless.empty:,} empty, {keyless.malformed:,} malformed"
-        known = scan.names()
-        near = " ".join(filter(None, (did_you_mean(name, known) for name in made.key.fields)))
-        hint = near or "check the column's name and encoding"
-        raise DataError.of(f"no record has a key in {names}", got=got, allowed=", ".join(known[:40]), hint=hint)
-    return made

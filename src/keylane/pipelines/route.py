@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import keylane.pipelines.with_spark  # noqa: F401
 from keylane.spark.context import RunContext, java_process, warn
 from keylane.spark.streaming import check_every, run_query
 from keylane.systems.endpoint import StreamOptions, open_endpoint

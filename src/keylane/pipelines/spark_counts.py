@@ -12,10 +12,9 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.pandas.types import to_arrow_schema
-
+import keylane.pipelines.with_spark  # noqa: F401
 from keylane.keys.cells import region_of
-from keylane.pipelines.profile import checked, facts_of, profile_of_rows
+from keylane.pipelines.engine import checked, facts_of, profile_of_rows
 from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, sketched_profile
 from keylane.spark.context import RunContext, translated, warn
 from keylane.spark.count_cells import count_places, home_cell_keys
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.geo.coordinates import Region
-    from keylane.pipelines.profile import Asked, Options
+    from keylane.pipelines.engine import Options, ProfileRequest
     from keylane.profile.cells import PlaceCounts
     from keylane.profile.model import Profile
     from keylane.profile.scan import ScanRequest
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 _ONE_MAP: Final = "spark.sql.codegen.aggregate.map.twolevel.enabled"
 
 
-def profile_on_spark(asked: Asked, folder: Path, spark: SparkSession | None, say: Say | None) -> Profile:
+def profile_on_spark(asked: ProfileRequest, folder: Path, spark: SparkSession | None, say: Say | None) -> Profile:
     """The profile of a source; rows go through a folder, which is empty again afterwards."""
     options, contract = asked.options, asked.contract
     try:
@@ -82,6 +81,8 @@ def _sketched(scan: Scan, metadata: ProfileMetadata) -> Profile:
     sketches = {row["keylane_w"]: row["distinct"] for row in rows}
     distinct = distinct_keys(scan.frame.sparkSession, [sketches.get(n) for n in range(len(metadata.windows))])
     metadata = replace(metadata, facts=facts_of(scan.facts, scan, sum(row["untimed"] for row in rows)))
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     types = to_arrow_schema(scan.frame.select(*map(column_named, metadata.key.fields)).schema)
     return checked(sketched_profile(rows, metadata, types, distinct, TRACKED), scan)
 

@@ -8,3 +8,7 @@
 
 The page: `keylane.report.demo_page`.
 """
+
+from __future__ import annotations
+
+import keylane.pipelines.with_spark  # noqa: F401

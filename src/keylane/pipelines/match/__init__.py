@@ -18,3 +18,7 @@
 
 Who is near whom is decided in `keylane.matching`, which knows no Spark.
 """
+
+from __future__ import annotations
+
+import keylane.pipelines.with_spark  # noqa: F401

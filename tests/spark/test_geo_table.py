@@ -191,9 +191,8 @@ def test_a_sticky_change_is_the_next_epoch_and_moves_little(run: Run, source: Pa
         (["-n", 4, "--tau", "inf"], "tau is out of range"),
         (["-n", 4, "--radius", "-1"], "radius is out of range"),
         (["-n", 4, "--most-moved", "0.1"], "--most-moved is for --sticky"),
-        (["-n", 4, "--time", "ts"], "--time-unit"),
     ],
-    ids=["no lanes", "no column", "no share", "no number", "no radius", "nothing to move", "no unit"],
+    ids=["no lanes", "no column", "no share", "no number", "no radius", "nothing to move"],
 )
 def test_usage_that_makes_no_sense_ends_with_2(arguments: list[object], words: str, run: Run, source: Path) -> None:
     code, out, err = run(source, *arguments)

@@ -13,10 +13,10 @@ from keylane.cli.terminal import say
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.documents.geo_table import GeoTableDocument
+    from keylane.documents.geo_table import GeoFigures, GeoTableDocument
     from keylane.pipelines.geo_table import GeoTable
 
-COLUMNS: Final = ("strategy", "cv", "worst_hour_cv", "noise_floor")
+COLUMNS: Final = ("strategy", "copies", "work", "cv", "worst_hour_cv")
 _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
@@ -33,10 +33,9 @@ _options: Final = grouped(
     ),
     click.option(
         "--strategy",
-        type=click.Choice(["hours", "curve"]),
-        default="hours",
-        show_default=True,
-        help="Balance every hour, or keep neighbours together.",
+        type=click.Choice(["hours", "curve", "regions"]),
+        help="Even in every hour, ranges of neighbours, or compact regions; default: with --radius the one with the "
+        "least work, otherwise hours.",
     ),
     click.option("--sticky", type=click.Path(), metavar="OLD.yaml", help="Change this contract's table by few moves."),
     click.option(
@@ -51,7 +50,14 @@ _options: Final = grouped(
         type=float,
         multiple=True,
         metavar="M",
-        help="Also report lanes per request within this radius (m); repeatable.",
+        help="Build the table for matching within this radius (m): the least work for the fullest lane, copies "
+        "included. Further radii are reported.",
+    ),
+    click.option(
+        "--copies",
+        type=float,
+        metavar="N",
+        help="With --radius: at most this many copies of a record on average; exit code 4 where no table has so few.",
     ),
     click.option("--write", "written", type=click.Path(), metavar="CONTRACT.yaml", help="Write the contract here."),
     click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
@@ -73,23 +79,25 @@ def geo() -> None:
 def table(
     source: str, written: str | None, report: str | None, force: bool, output: str, **options: Any
 ) -> tuple[Result, str]:
-    """Build the lane table of a contract from SRC: cells split where load is heavy, packed so that hours are even.
+    """Build the lane table of a contract from SRC: which lane (partition) each H3 cell of the map is in.
 
-    SRC is a file or folder of Parquet, JSON lines or CSV, or a topic. Locations are counted by H3 cell and UTC hour in
-    one pass on Spark. The table is fitted on all records; its figures under `held out` are of a table fitted on one
-    half and scored on the other. Records without a location are counted by reason.
+    SRC is a file or folder of Parquet, JSON lines or CSV, or a topic. Cells are split where load is heavy. With
+    --radius the table is for matching: a request is copied to every lane within the radius, and the table with the
+    least work for its fullest lane is taken, copies included. Without it lanes are made even in every hour. Figures are
+    of a table fitted on one half of the records and scored on the other; the table itself is fitted on all.
 
     \b
-    keylane geo table pings/ --time ts --time-unit ms --lanes 60 --write places.yaml
+    keylane geo table pings/ --time ts --time-unit ms --lanes 12 --radius 1000 --write places.yaml
     keylane geo table pings/ --time ts --time-unit ms --sticky places.yaml --write places-2.yaml
 
-    Exit codes: 0 done, 1 the source cannot be read, 2 usage or invalid contract.
+    Exit codes: 0 done, 1 the source cannot be read, 2 usage or invalid contract, 4 more copies than --copies.
     """
     check_apart(written, report, options["sticky"] or options["contract"])
     for path in (written, report):
         check_free(path, force=force)
     made = _made(source, options)
-    write(written, made.contract)
+    if made.kept:
+        write(written, made.contract)
     if report:
         from keylane.report.geo_pages import write_geo_table
 
@@ -110,7 +118,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
     from keylane.pipelines.geo_table import TableWish, geo_table
     from keylane.pipelines.profile import Options
 
-    wanted = {name: options[name] for name in ("name", "streams", "most_moved", "radii") if options[name]}
+    wanted = {name: options[name] for name in ("name", "streams", "most_moved", "radii", "copies") if options[name]}
     wish = TableWish(options["lanes"], options["tau"], options["strategy"], old, base, **wanted)
     given = Options(
         kafka=kafka,
@@ -131,27 +139,58 @@ def _made(source: str, options: Arguments) -> GeoTable:
 
 def as_result(document: GeoTableDocument, written: str | None) -> Result:
     """The table beside other strategies, and in words what to know of it."""
-    held, name = document.balance.held_out, f"this table ({document.strategy}, tau {document.tau:g})"
+    held = document.balance.held_out
     figures = (held or document.balance).as_json()
-    this = {"strategy": name, **(figures if held else {name: figures[name] for name in COLUMNS[1:]})}
-    scored_on = "held-out records" if held else "the records it was fitted on"
-    section = Section(COLUMNS, [this, *document.beside], f"{scored_on}, 1 = 100 %")
-    return Result(document, [section], list(_lines(document, written)))
+    this = {"strategy": f"this table ({document.strategy})", **{name: figures[name] for name in COLUMNS[1:]}}
+    scored_on = "records that the table was not fitted on" if held else "the records that it was fitted on"
+    about = f"on {scored_on}; copies and work within {document.radius_m:,g} m, CV 1 = 100 %"
+    section = Section(COLUMNS, [this, *document.beside], about)
+    return Result(document, [section], list(_lines(document, written)), 0 if _kept(document) else 4)
+
+
+def _kept(document: GeoTableDocument) -> bool:
+    return document.limit is None or document.limit.kept
 
 
 def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
     balance = document.balance
-    hour = "" if balance.worst_hour_cv is None else f", in the worst hour {balance.worst_hour_cv:.2%}"
+    held = balance.held_out or balance
     counted = "1 location" if document.records == 1 else f"{document.records:,} locations"
-    yield f"{counted} in {document.leaves:,} leaves on {document.lanes} lanes"
-    yield f"  fitted on all of them the CV is {balance.cv:.2%}{hour}"
+    cells = "1 cell" if document.leaves == 1 else f"{document.leaves:,} cells"
+    yield f"{counted} on {document.lanes} lanes (partitions), in {cells}"
+    more = max(0.0, held.max_over_mean - 1)
+    yield f"  the fullest lane carries {more:.1%} more than the average{_in_hours(document)}"
+    yield f"  {_copied(document, held)}"
+    yield f"  {_worked(document, held)}"
     if document.moved:
-        yield f"  {document.moved.share:.2%} of the load changes lane, with {document.moved.leaves} leaves"
-    if document.copies_per_rider:
-        told = ", ".join(f"{copies:.2f} within {radius} m" for radius, copies in document.copies_per_rider.items())
-        yield f"  copies per rider: {told}"
+        yield f"  {document.moved.share:.2%} of the load changes lane, with {document.moved.leaves} cells"
     if document.dead:
         yield "  no location: " + ", ".join(f"{records:,} {reason}" for reason, records in document.dead.items())
     yield from (f"  {note}" for note in document.notes)
-    if written:
+    if written and _kept(document):
         yield f"contract: {written}, epoch {document.epoch}"
+    elif written:
+        yield f"contract not written: {written}"
+
+
+def _in_hours(document: GeoTableDocument) -> str:
+    held = document.balance.held_out or document.balance
+    hour = "" if held.worst_hour_cv is None else f", in the worst hour {held.worst_hour_cv:.2%}"
+    return f" (CV {held.cv:.2%}{hour}; chance alone {held.noise_floor:.2%})"
+
+
+def _copied(document: GeoTableDocument, held: GeoFigures) -> str:
+    """What a request costs: on how many lanes there may be a driver for it."""
+    further = [f"{copies:.2f} within {radius} m" for radius, copies in list(document.copies_per_rider.items())[1:]]
+    more = f" ({', '.join(further)})" if further else ""
+    least = f"round regions of equal load would need about {document.round_copies:.2f}"
+    return f"a request for what is within {document.radius_m:,g} m goes to {held.copies:.2f} lanes{more}; {least}"
+
+
+def _worked(document: GeoTableDocument, held: GeoFigures) -> str:
+    """The work in a form that compares across lane counts."""
+    alike = document.lanes / max(held.work, 1.0)
+    return (
+        f"copies included, the fullest lane does {held.work:.2f} times the mean load: "
+        f"{document.lanes} lanes do the work of {alike:.1f}"
+    )

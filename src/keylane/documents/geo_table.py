@@ -20,6 +20,10 @@ NoPlace: TypeAlias = Literal[
 ]
 
 
+Copies: TypeAlias = Annotated[Number, Field(ge=1)]
+Fullest: TypeAlias = Annotated[Number, Field(ge=0)]
+
+
 class GeoFigures(Document):
     """How even a table is on some records."""
 
@@ -31,6 +35,11 @@ class GeoFigures(Document):
         "perfect for the other half."
     )
     hour_noise_floor: AtLeastZero | None = Field(description="The same of the worst hour.")
+    copies: Copies = Field(description="Lanes that a record goes to where it is matched within `radius_m`, on average.")
+    work: Fullest = Field(
+        description="What the fullest lane has to do in its busiest hour, copies included, over the mean load of a "
+        "lane in the busiest hour; 1 is the least."
+    )
 
 
 class GeoBalance(GeoFigures):
@@ -44,8 +53,18 @@ class GeoBeside(Document):
     """Another strategy on the same records."""
 
     strategy: str = Field(min_length=1)
+    copies: Copies
+    work: Fullest
     cv: AtLeastZero
     worst_hour_cv: AtLeastZero | None
+
+
+class GeoCopiesLimit(Document):
+    """The limit on copies that was asked for, and whether the table keeps it."""
+
+    copies: Copies
+    kept: bool
+    lanes: AtLeastOne = Field(description="About how many lanes, of those asked for, could keep it.")
 
 
 class GeoMoved(Document):
@@ -61,7 +80,7 @@ class GeoLeaf(Document):
     cell: str = Field(pattern="^8[0-9a-f]{14}$")
     lane: Count
     records: Count
-    hour: Annotated[int, Field(ge=0, le=23)] | None = Field(description="Its busiest UTC hour.")
+    hour: Annotated[int, Field(ge=0, le=23)] | None = Field(description="Its busiest hour.")
 
 
 class GeoTableDocument(Document):
@@ -74,7 +93,12 @@ class GeoTableDocument(Document):
     records: AtLeastOne = Field(description="Records with a place.")
     dead: dict[NoPlace, AtLeastOne] = Field(description="Records without a place, by reason.")
     lanes: int = Field(ge=1, le=MAX_LANES)
-    strategy: Literal["hours", "curve"]
+    strategy: Literal["hours", "curve", "regions"]
+    decided_by: Literal["evenness", "work"] = Field(
+        description="What the table was chosen by: the CV of its lanes, or with --radius the work of the fullest lane."
+    )
+    radius_m: Annotated[Number, Field(gt=0)] = Field(description="Metres that `copies` and `work` are for.")
+    limit: GeoCopiesLimit | None = Field(description="Null where --copies was not given.")
     tau: Annotated[Number, Field(gt=0)]
     resolution: int = Field(ge=0, le=9)
     leaves: AtLeastOne
@@ -82,17 +106,16 @@ class GeoTableDocument(Document):
     checksum: Digest
     balance: GeoBalance
     beside: list[GeoBeside] = Field(min_length=1, description="Other strategies on the held-out half.")
-    copies_per_rider: (
-        dict[
-            Annotated[str, StringConstraints(pattern="^[0-9.e+]+$")],
-            Annotated[Number, Field(ge=1)],
-        ]
-        | None
-    ) = Field(description="Lanes within so many metres of a record, on average; null where no radius was given.")
+    copies_per_rider: dict[Annotated[str, StringConstraints(pattern="^[0-9.e+]+$")], Copies] = Field(
+        min_length=1, description="Lanes within so many metres of a record, on average, by the metres."
+    )
+    round_copies: Copies = Field(
+        description="Copies that lanes of equal load would need at `radius_m` if their regions were discs: an estimate."
+    )
     moved: GeoMoved | None
     lane_loads: list[Count] = Field(min_length=1)
     hours: list[Annotated[list[AtLeastZero], Field(min_length=24, max_length=24)]] | None = Field(
-        description="Records of each lane by UTC hour; a record without a time counts alike in each."
+        description="Records of each lane by hour of the day; a record without a time counts alike in each."
     )
     cells: list[GeoLeaf] = Field(min_length=1, description="Every leaf along the curve.")
     notes: list[Annotated[str, StringConstraints(min_length=1)]]

@@ -45,16 +45,19 @@ if TYPE_CHECKING:
 class TableWish:
     """The lane table to build from a source; None: as in the contract, or chosen.
 
-    `old` is the contract whose table is changed with few moves; `base` one whose key, streams and lanes are kept.
+    `old` is the contract whose table is changed with few moves; `base` one whose key, streams and lanes are kept. With
+    `radii`, in metres, the table is for matching: the first decides, by the least work of the fullest lane with copies
+    included and at most `copies` of a record; the others are reported.
     """
 
     lanes: int | None = None
     tau: float | None = None
-    strategy: Strategy = "hours"
+    strategy: Strategy | None = None
     old: Contract | None = None
     base: Contract | None = None
     most_moved: float = MOST_MOVED
     radii: tuple[float, ...] = ()
+    copies: float | None = None
     name: str = NAME
     streams: tuple[str, ...] = field(default=STREAMS)
 
@@ -65,6 +68,11 @@ class GeoTable:
 
     document: GeoTableDocument
     contract: str
+
+    @property
+    def kept(self) -> bool:
+        """Whether the table keeps the limit on copies, where there is one."""
+        return self.document.limit is None or self.document.limit.kept
 
 
 def geo_table(
@@ -149,15 +157,39 @@ def _wish(asked: TableWish) -> Wish:
         raise UsageError.of("a lane table needs a lane count", hint="--lanes N, or a contract with a lane count")
     if asked.tau is not None:
         checked_tau(asked.tau)
-    for radius in asked.radii:
-        checked_radius(radius)
+    for metres in asked.radii:
+        checked_radius(metres)
     if asked.old is not None:
         _check_sticky(asked, asked.old, lanes)
     old = cell_lanes(asked.old, lanes) if asked.old is not None else None
     geo = before.spec.geo if before is not None else None
     resolution = geo.resolution if geo is not None else COARSEST
     hashed_by = before.spec.partitioner if before is not None else "kafka-java"
-    return Wish(lanes, asked.strategy, asked.tau, resolution, hashed_by, old, asked.most_moved)
+    radius = asked.radii[0] if asked.radii and old is None else None
+    _check_copies(asked, radius)
+    return Wish(
+        lanes,
+        asked.strategy,
+        asked.tau,
+        resolution,
+        hashed_by,
+        old,
+        asked.most_moved,
+        radius=radius,
+        copies=asked.copies,
+    )
+
+
+def _check_copies(asked: TableWish, radius: float | None) -> None:
+    if asked.copies is not None and not asked.copies >= 1:
+        raise UsageError.of("a record has at least one copy", got=asked.copies, allowed="1 or more")
+    if asked.copies is not None and radius is None:
+        hint = "leave --sticky out" if asked.old is not None else "--radius M"
+        raise UsageError.of("copies are counted within a radius, of a new table", got=asked.copies, hint=hint)
+    if asked.strategy == "regions" and radius is None:
+        raise UsageError.of(
+            "regions are made for a radius", got="regions", hint="--radius M, which is what they are for"
+        )
 
 
 def _columns(before: Contract | None, lat: str | None, lng: str | None) -> tuple[str, str]:
@@ -177,8 +209,10 @@ def _check_sticky(asked: TableWish, old: Contract, lanes: int) -> None:
     if old.spec.lanes not in (lanes, "live"):
         hint = "leave --sticky out: another lane count needs another table"
         raise UsageError.of("--sticky keeps the lane count", got=lanes, allowed=str(old.spec.lanes), hint=hint)
-    if asked.strategy == "curve":
-        raise UsageError.of("--sticky does not keep the ranges of the curve", got="curve", allowed="hours")
+    if asked.strategy not in {None, "hours"}:
+        raise UsageError.of(
+            "--sticky changes a table by few moves, so that lanes are even", got=asked.strategy, allowed="hours"
+        )
 
 
 def _counted(counts: PlaceCounts, scan: Scan | LocalScan, source: str, *, timed: bool) -> tuple[Counted, int]:

@@ -16,8 +16,8 @@ from keylane.contract.lane_table import leaves_checksum, leaves_text
 from keylane.contract.model import Key, Window
 from keylane.contract.parse import parse_contract
 from keylane.contract.validate import misfit
+from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
-from keylane.plan.lane_tables import leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -34,8 +34,8 @@ from keylane.geo.bits import resolution
 from keylane.geo.lane_tables import COARSEST
 from keylane.plan.bounds import Possible, ceiling, floor, possible, says
 from keylane.plan.geo_strategies import LEFT_OUT
+from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
-from keylane.plan.lane_tables import leaves_of
 
 if TYPE_CHECKING:
     from keylane.contract.evolve import Change

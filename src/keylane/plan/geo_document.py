@@ -5,16 +5,26 @@ How the table is made: `lane_tables`. As a contract: `contract_text`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from keylane.contract.lane_table import leaves_checksum, leaves_text
-from keylane.documents.geo_table import GeoBalance, GeoBeside, GeoFigures, GeoLeaf, GeoMoved, GeoTableDocument
+from keylane.documents.geo_table import (
+    GeoBalance,
+    GeoBeside,
+    GeoCopiesLimit,
+    GeoFigures,
+    GeoLeaf,
+    GeoMoved,
+    GeoTableDocument,
+)
 from keylane.geo.bits import cell_name
 from keylane.geo.lane_tables import HOME
 from keylane.measure.balance import least_cv
-from keylane.plan.lane_tables import Counted, FittedTable, TableScore, Wish, fitted, hashed, lane_sums, missed, scored
+from keylane.plan.geo_work import RADIUS_M, RoundRegions, around, direct_work, points
+from keylane.plan.lane_tables import Counted, FittedTable, Wish, fitted, hash_lanes, lane_sums, missed, scored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +33,17 @@ if TYPE_CHECKING:
 
     from keylane.documents.geo_table import NoPlace
     from keylane.placement.cell_lanes import CellLanes
+    from keylane.plan.lane_tables import Strategy, TableScore
 
 #: Plain hashes that a table is held against.
 _FINER: Final = (0, 1, 2, 3)
 _FORMULA: Final = "abs-long-hashcode"
-#: Home cells that copies are counted at: one for every number of records, whatever the load.
+_STRATEGIES: Final[tuple[Strategy, ...]] = ("hours", "curve", "regions")
+#: Home cells that copies are counted at where they do not decide.
 _SAMPLED: Final = 2_000
 _PLACES: Final = 6
 #: Copies of a record above which a table is reported as expensive for matching; a world of cities has 1.1.
-_DEAR: Final = 2.0
+DEAR: Final = 2.0
 #: A change that has moved this part of what it may has been held back by it.
 _NEARLY: Final = 0.9
 
@@ -50,27 +62,41 @@ def geo_document(
     untimed: int = 0,
 ) -> GeoTableDocument:
     """All results of a table; `held` is None where no records could be held out."""
-    wish, lanes, total = table.wish, table.lanes, counted.all
-    own = scored(lanes, counted.cells, total)
-    sums = lane_sums(lanes, counted.cells, total)
+    wish, total = table.wish, counted.all
+    radius = wish.radius or (radii[0] if radii else RADIUS_M)
+    halves = counted if held else Counted(counted.cells, total, total)
+    others = dict(_others(halves, table, radius))
+    leaves = [table.leaves.cells, *(one.leaves.cells for one in others.values())]
+    seen = _Seen(halves, radius, leaves, min(HOME, wish.resolution + _FINER[-1]))
     least = least_cv(total.sum(1), wish.lanes)
-    copies = copies_per_rider(lanes, counted, radii) if radii else None
+    own, sums = scored(table.lanes, counted.cells, total), lane_sums(table.lanes, counted.cells, total)
+    all_points = points(counted.cells, total, _SAMPLED)
+    works = {metres: direct_work(table.lanes, all_points, sums, metres) for metres in dict.fromkeys((radius, *radii))}
+    copies = {f"{metres:g}": round(work.copies, 4) for metres, work in works.items()}
+    compact = RoundRegions(points(counted.cells, total))
+    limit = _limit(wish, compact, met=met)
     return GeoTableDocument(
         source=source,
         records=round(float(total.sum())),
         dead=cast("dict[NoPlace, int]", dict(dead)),
         lanes=wish.lanes,
-        strategy=wish.strategy,
+        strategy=wish.packing,
+        decided_by="evenness" if wish.radius is None else "work",
+        radius_m=radius,
+        limit=limit,
         tau=table.tau,
         resolution=wish.resolution,
         leaves=len(table.leaves),
         epoch=epoch,
         checksum=leaves_checksum(text_of(table)),
         balance=GeoBalance(
-            **dict(_figures(own)), held_out=_figures(held) if held else None, least_cv=round(least, _PLACES)
+            **dict(seen.figures(replace(own, work=works[radius]), table.lanes)),
+            held_out=seen.figures(held, table.lanes) if held else None,
+            least_cv=round(least, _PLACES),
         ),
-        beside=list(_beside(counted if held else Counted(counted.cells, total, total), table)),
+        beside=list(_beside(seen, table, others)),
         copies_per_rider=copies,
+        round_copies=round(compact.copies(wish.lanes, radius), 4),
         moved=None
         if table.moved is None
         else GeoMoved(share=round(table.moved.share, _PLACES), leaves=table.moved.leaves),
@@ -79,9 +105,46 @@ def geo_document(
         cells=list(_cells(table, timed=timed)),
         notes=[
             *_notes(counted, table, held, least, met=met, untimed=untimed),
-            *_costs(table, copies or {}, met=met),
+            *_costs(table, copies, limit, asked=bool(radii or wish.radius)),
+            *_held_back(table, met=met),
         ],
     )
+
+
+class _Seen:
+    """Records that tables are scored on: every figure comes with its copies and work."""
+
+    def __init__(self, counted: Counted, radius: float, tables: Sequence[NDArray[np.int64]], finest: int) -> None:
+        self.counted, self.radius = counted, radius
+        self.near = around(points(counted.cells, counted.test, _SAMPLED), tables, finest, radius)
+
+    def figures(self, score: TableScore, lanes: CellLanes) -> GeoFigures:
+        """A score as the document has it; copies are those that decided, where there are any."""
+        work = score.work or self.near.work(lanes, lane_sums(lanes, self.counted.cells, self.counted.test))
+        hour, floor = score.worst_hour_cv, score.hour_noise_floor
+        return GeoFigures(
+            cv=round(score.cv, _PLACES),
+            worst_hour_cv=None if hour is None else round(hour, _PLACES),
+            max_over_mean=round(score.max_over_mean, _PLACES),
+            noise_floor=round(score.noise_floor, _PLACES),
+            hour_noise_floor=None if floor is None else round(floor, _PLACES),
+            copies=round(work.copies, 4),
+            work=round(work.fullest, 4),
+        )
+
+    def beside(self, name: str, lanes: CellLanes, score: TableScore | None = None) -> GeoBeside:
+        """Another method on the same half."""
+        found = self.figures(score or scored(lanes, self.counted.cells, self.counted.test), lanes)
+        return GeoBeside(
+            strategy=name, copies=found.copies, work=found.work, cv=found.cv, worst_hour_cv=found.worst_hour_cv
+        )
+
+
+def _limit(wish: Wish, compact: RoundRegions, *, met: bool) -> GeoCopiesLimit | None:
+    if wish.copies is None or wish.radius is None:
+        return None
+    lanes = compact.most_lanes(wish.lanes, wish.radius, wish.copies)
+    return GeoCopiesLimit(copies=wish.copies, kept=met, lanes=lanes)
 
 
 def text_of(table: FittedTable) -> tuple[str, ...]:
@@ -90,58 +153,28 @@ def text_of(table: FittedTable) -> tuple[str, ...]:
     return leaves_text(lane_of, table.wish.lanes)
 
 
-def copies_per_rider(lanes: CellLanes, counted: Counted, radii: Sequence[float]) -> dict[str, float]:
-    """On how many lanes a record's surroundings are, on average: from a sample of home cells, at their centres."""
-    from keylane.geo.cells import centres
-    from keylane.matching.cover import covers
-
-    cells = sampled(counted.cells, counted.all.sum(1))
-    lat, lng = centres(cells).T
-    finest = max(lanes.resolution, _finest(lanes))
-    return {
-        f"{radius:g}": round(len(covers(lat, lng, cells, radius, lanes.of, finest)[0]) / len(cells), 4)
-        for radius in radii
-    }
+def _others(counted: Counted, table: FittedTable, radius: float) -> Iterator[tuple[Strategy, FittedTable]]:
+    """Tables of strategies that were not compared before, of the half that they are not scored on."""
+    compared = {table.wish.packing, *dict(table.others)}
+    some = points(counted.cells, counted.fit, _SAMPLED)
+    for name in _STRATEGIES:
+        if name not in compared:
+            other = replace(table.wish, strategy=name, old=None, radius=radius)
+            yield name, fitted(counted.cells, counted.fit, other, table.tau, some=some)
 
 
-def sampled(cells: NDArray[np.int64], load: NDArray[np.float64], size: int = _SAMPLED) -> NDArray[np.int64]:
-    """As many cells as asked for, a heavy one several times: one at equal numbers of records along the curve."""
-    passed = np.cumsum(load)
-    at = (np.arange(size) + 0.5) * float(passed[-1]) / size
-    return cells[np.minimum(np.searchsorted(passed, at, "right"), len(cells) - 1)]
-
-
-def _finest(lanes: CellLanes) -> int:
-    widths = lanes.ends - lanes.starts + 1
-    return 15 - int(np.round(np.log2(max(1, int(widths.min(initial=1 << 45)))) / 3))
-
-
-def _figures(score: TableScore) -> GeoFigures:
-    hour, floor = score.worst_hour_cv, score.hour_noise_floor
-    return GeoFigures(
-        cv=round(score.cv, _PLACES),
-        worst_hour_cv=None if hour is None else round(hour, _PLACES),
-        max_over_mean=round(score.max_over_mean, _PLACES),
-        noise_floor=round(score.noise_floor, _PLACES),
-        hour_noise_floor=None if floor is None else round(floor, _PLACES),
-    )
-
-
-def _beside(counted: Counted, table: FittedTable) -> Iterator[GeoBeside]:
+def _beside(seen: _Seen, table: FittedTable, others: Mapping[Strategy, FittedTable]) -> Iterator[GeoBeside]:
     """Other methods on the records that the table was scored on."""
-    wish, cells, test = table.wish, counted.cells, counted.test
+    wish = table.wish
     for finer in _FINER:
         at = wish.resolution + finer
         if at <= HOME:
-            yield _named(f"hash res {at}", hashed(wish.partitioner, at, wish.lanes, cells, test))
-    yield _named(_FORMULA, hashed(_FORMULA, wish.resolution, wish.lanes, cells, test))
-    other = Wish(wish.lanes, "curve" if wish.strategy == "hours" else "hours", None, wish.resolution, wish.partitioner)
-    yield _named(other.strategy, scored(fitted(cells, counted.fit, other, table.tau).lanes, cells, test))
-
-
-def _named(strategy: str, score: TableScore) -> GeoBeside:
-    figures = _figures(score)
-    return GeoBeside(strategy=strategy, cv=figures.cv, worst_hour_cv=figures.worst_hour_cv)
+            yield seen.beside(f"hash res {at}", hash_lanes(wish.partitioner, at, wish.lanes))
+    yield seen.beside(_FORMULA, hash_lanes(_FORMULA, wish.resolution, wish.lanes))
+    for name, score in table.others:
+        yield seen.beside(name, table.lanes, score)
+    for name, other in others.items():
+        yield seen.beside(name, other.lanes)
 
 
 def _cells(table: FittedTable, *, timed: bool) -> Iterator[GeoLeaf]:
@@ -160,7 +193,7 @@ def _notes(
     yield from _possible(counted, table.wish.lanes, held, least)
     if held is None:
         yield "too few records to hold half of them out: how even the table is on other records is not known"
-    elif not met:
+    elif not met and table.wish.radius is None:
         found = "; ".join(
             f"{one.what} {one.cv:.2%} where the goal is {one.goal:.2%}, and chance gives {one.noise_floor:.2%}"
             for one in missed(held, table.wish)
@@ -172,16 +205,27 @@ def _notes(
         yield f"{untimed:,} records have no readable time: they count equally in every hour"
     empty = int((table.leaves.loads.sum(1) == 0).sum())
     if empty:
-        yield f"{empty:,} leaves have no records: they are siblings of leaves that were split"
+        yield f"{empty:,} cells of the table have no records: they lie between cells that have"
 
 
-def _costs(table: FittedTable, copies: Mapping[str, float], *, met: bool) -> Iterator[str]:
+def _costs(
+    table: FittedTable, copies: Mapping[str, float], limit: GeoCopiesLimit | None, *, asked: bool
+) -> Iterator[str]:
     """Where a bargain is a bad one, and what would make a better one."""
-    dear = {radius: found for radius, found in copies.items() if found > _DEAR}
-    if dear:
-        radius, found = next(iter(dear.items()))
-        helps = "fewer lanes or ranges of the curve help" if table.wish.strategy == "hours" else "fewer lanes help"
-        yield f"within {radius} m of a record are {found:.1f} lanes on average; {helps}"
+    radius, found = next(((radius, found) for radius, found in copies.items() if found > DEAR), (None, 0.0))
+    lanes = table.wish.lanes
+    if limit is not None and not limit.kept:
+        few = "1 lane" if limit.lanes == 1 else f"{limit.lanes} lanes"
+        yield f"no table of {lanes} lanes has at most {limit.copies:g} copies; about {few} could"
+    elif radius is not None:
+        helps = (
+            "fewer lanes or a smaller radius help" if table.wish.radius else f"--radius {radius} makes a table for it"
+        )
+        given = "" if asked else ", if requests were matched so"
+        yield f"{found:.1f} lanes on average have cells within {radius} m of a record{given}; {helps}"
+
+
+def _held_back(table: FittedTable, *, met: bool) -> Iterator[str]:
     if table.moved and not met and table.moved.share > _NEARLY * table.wish.most_moved:
         yield f"no more than {table.wish.most_moved:.1%} of the load may change lane, which is not enough here"
 

@@ -16,20 +16,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from keylane.geo.lane_tables import COARSEST
-from keylane.placement.cell_lanes import CellLanes
-from keylane.placement.partitioners import partitioner
 from keylane.plan.candidates import Candidate, fold_score, score
 from keylane.plan.hashed_keys import lane_loads
-from keylane.plan.lane_tables import Wish, fitted
+from keylane.plan.lane_tables import Wish, fitted, hash_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
+    from keylane.placement.cell_lanes import CellLanes
     from keylane.plan.candidates import FoldScore
     from keylane.plan.hashed_keys import Places, ProfiledStream, Seen
     from keylane.plan.lane_tables import Strategy
@@ -54,7 +52,7 @@ def geo_candidates(stream: ProfiledStream, places: Places, base: str, counts: Se
     """All of them; `base` is the partitioner that hashes cells."""
     for lanes in counts:
         for at in hash_resolutions(places):
-            yield _unlearned("geo-hash", stream, places, _hashed(base, lanes, at))
+            yield _unlearned("geo-hash", stream, places, hash_lanes(base, at, lanes))
         for name in TABLES:
             yield _learned(name, stream, places, partial(_table, places, base, lanes, TABLES[name]))
 
@@ -99,11 +97,6 @@ def _candidate(
     hottest = float(places.records.max() / max(1, stream.total))
     name = rule.hashed_by.name
     return Candidate(strategy, name, rule.count, folds, score(loads), hottest, loads, by_place=rule)
-
-
-def _hashed(base: str, lanes: int, at: int) -> CellLanes:
-    none = np.zeros(0, np.int64)
-    return CellLanes(none, none, none.astype(np.int32), at, lanes, partitioner(base, "h3"))
 
 
 def _table(places: Places, base: str, lanes: int, strategy: Strategy, seen: Seen) -> CellLanes:

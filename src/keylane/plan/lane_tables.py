@@ -5,6 +5,11 @@ tau of the ladder that meets the goal is taken, because fewer and coarser leaves
 then fitted on all records with that tau. The goal: the CV of the day, and that of every hour, within what chance gives
 on so few records; where chance is smaller than that, a CV of 0.5 % for the day and 2.5 % for an hour.
 
+With a radius the table is for matching, where a record is copied to every lane near it, and another rule decides: of
+all taus, of tables that are even by the hour and of compact regions, the one is taken whose fullest lane has the least
+to do on the other half, copies included (`geo_work`); where a limit on copies is given, among those that keep it. Of
+tables within 1 % of each other the one with the fewest leaves is taken.
+
 Worked example: world-wide load on 60 lanes. tau 0.3 leaves an hour at 2.6 %, tau 0.2 one at 2.0 %: 0.2 is taken, and
 not 0.1, which splits more for nothing.
 
@@ -14,7 +19,7 @@ moves few (`keylane.geo.lane_tables`). When not to use it: fewer counted cells t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -34,17 +39,25 @@ from keylane.geo.lane_tables import (
     rebalance,
     split,
 )
+from keylane.geo.regions import merged, regions
 from keylane.measure.balance import cv, max_over_mean, noise_floor
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
+from keylane.plan.geo_work import RADIUS_M, Around, Points, Work, around, leaves_of, points
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Loads = NDArray[np.float64]
 
-Strategy: TypeAlias = Literal["hours", "curve"]
+Strategy: TypeAlias = Literal["hours", "curve", "regions"]
 LADDER: Final = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
+#: Regions need leaves small enough to exchange along their borders.
+REGION_LADDER: Final = (0.3, 0.1, 0.05)
+#: Tables whose work differs by less are taken for equal.
+_ALIKE: Final = 0.01
 #: What is even enough of a day, however many records there are.
 DAY_GOAL: Final = 0.005
 
@@ -70,26 +83,41 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What table is wanted. With `old` it is a change of that one; `tau` None chooses by itself."""
+    """What table is wanted. With `old` it is a change of that one; `tau` None chooses by itself.
+
+    With `radius`, in metres, the least work decides, and `strategy` None chooses by it too; without, None is `hours`.
+    `copies` is how many of a record there may be on average.
+    """
 
     lanes: int
-    strategy: Strategy = "hours"
+    strategy: Strategy | None = None
     tau: float | None = None
     resolution: int = COARSEST
     partitioner: str = "kafka-java"
     old: CellLanes | None = None
     most_moved: float = MOST_MOVED
+    radius: float | None = None
+    copies: float | None = None
+
+    @property
+    def packing(self) -> Strategy:
+        """The strategy of one table."""
+        return self.strategy or "hours"
 
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
-    """A table: its leaves, the lane of each, and what has moved where it is a change."""
+    """A table: its leaves, the lane of each, and what has moved where it is a change.
+
+    `others` are the best tables of the strategies that were compared and not taken, on the held-out half.
+    """
 
     leaves: Leaves
     lane: NDArray[np.int32]
     tau: float
     wish: Wish
     moved: Rebalanced | None = None
+    others: tuple[tuple[Strategy, TableScore], ...] = ()
 
     @property
     def lanes(self) -> CellLanes:
@@ -110,6 +138,8 @@ class TableScore:
     hour_noise_floor: float | None
     #: The CV and the floor of each hour that has records.
     hours: tuple[tuple[float, float], ...] = ()
+    #: At the radius that was asked for.
+    work: Work | None = None
 
 
 class Missed(NamedTuple):
@@ -126,6 +156,8 @@ def chosen(counted: Counted, wish: Wish) -> tuple[FittedTable, TableScore | None
 
     Where one half is without a record there is nothing to choose by: no score, and the goal is not reported as missed.
     """
+    if wish.radius is not None and wish.old is None:
+        return _least_work(counted, wish, wish.radius)
     ladder = (wish.tau,) if wish.tau is not None else LADDER
     if not (counted.fit.any() and counted.test.any()):
         return fitted(counted.cells, counted.all, wish, ladder[0]), None, True
@@ -142,6 +174,57 @@ def chosen(counted: Counted, wish: Wish) -> tuple[FittedTable, TableScore | None
     return fitted(counted.cells, counted.all, wish, tau), score, far <= 1
 
 
+class _Tried(NamedTuple):
+    """A table of one half, and its score on the other."""
+
+    table: FittedTable
+    score: TableScore
+    work: Work
+
+
+def _least_work(counted: Counted, wish: Wish, radius: float) -> tuple[FittedTable, TableScore | None, bool]:
+    """The table with the least work, of those that keep the limit on copies where there is one."""
+    known = bool(counted.fit.any() and counted.test.any())
+    fit, test = (counted.fit, counted.test) if known else (counted.all, counted.all)
+    tried = list(_tries(replace(counted, fit=fit, test=test), wish, radius))
+    allowed = [one for one in tried if wish.copies is None or one.work.copies <= wish.copies]
+    least = min(one.work.fullest for one in allowed) if allowed else 0.0
+    alike = [one for one in allowed if one.work.fullest <= (1 + _ALIKE) * least]
+    taken = min(alike, key=lambda one: len(one.table.leaves)) if alike else min(tried, key=lambda one: one.work.copies)
+    strategies = dict.fromkeys(one.table.wish.packing for one in tried)
+    best = {name: min((one for one in tried if one.table.wish.packing == name), key=_fullest) for name in strategies}
+    others = tuple((name, one.score) for name, one in best.items() if name != taken.table.wish.packing)
+    made = fitted(counted.cells, counted.all, taken.table.wish, taken.table.tau)
+    return replace(made, others=others if known else ()), taken.score if known else None, bool(allowed)
+
+
+def _fullest(one: _Tried) -> float:
+    return one.work.fullest
+
+
+def _tries(counted: Counted, wish: Wish, radius: float) -> Iterator[_Tried]:
+    """Tables of every strategy and tau that is asked for, all looked at through the leaves of the finest."""
+    cells, fit, test = counted.cells, counted.fit, counted.test
+    options = [(strategy, tau) for strategy in _strategies(wish) for tau in _ladder(strategy, wish)]
+    finest = split(cells, fit, wish.lanes, min(tau for _, tau in options), wish.resolution).cells
+    here, there = (around(points(cells, loads), [finest], wish.resolution, radius) for loads in (fit, test))
+    for strategy, tau in options:
+        table = fitted(cells, fit, replace(wish, strategy=strategy), tau, near=here)
+        score = scored(table.lanes, cells, test, float(fit.sum(dtype=float)), counted.rests_on)
+        work = there.work(table.lanes, lane_sums(table.lanes, cells, test))
+        yield _Tried(table, replace(score, work=work), work)
+
+
+def _strategies(wish: Wish) -> tuple[Strategy, ...]:
+    return (wish.strategy,) if wish.strategy is not None else ("hours", "curve", "regions")
+
+
+def _ladder(strategy: Strategy, wish: Wish) -> tuple[float, ...]:
+    if wish.tau is not None:
+        return (wish.tau,)
+    return REGION_LADDER if strategy == "regions" else LADDER
+
+
 def held_out(counted: Counted, wish: Wish, tau: float) -> TableScore:
     """How even a table of one half is on the other."""
     table = fitted(counted.cells, counted.fit, wish, tau)
@@ -149,8 +232,20 @@ def held_out(counted: Counted, wish: Wish, tau: float) -> TableScore:
     return scored(table.lanes, counted.cells, counted.test, fitted_on, counted.rests_on)
 
 
-def fitted(cells: Any, loads: Any, wish: Wish, tau: float, home: int = HOME) -> FittedTable:
-    """A table for these loads; a change of the old one, where there is one. `home` is the resolution of the cells."""
+def fitted(
+    cells: Any,
+    loads: Any,
+    wish: Wish,
+    tau: float,
+    home: int = HOME,
+    *,
+    some: Points | None = None,
+    near: Around | None = None,
+) -> FittedTable:
+    """A table for these loads; a change of the old one, where there is one. `home` is the resolution of the cells.
+
+    Regions need the surroundings of these loads: `near`, where they are known, or else those of `some` points.
+    """
     if wish.old is not None:
         leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home, leaves_of(wish.old))
         day, hour = _worth_moving(leaves.loads, wish.lanes)
@@ -158,8 +253,20 @@ def fitted(cells: Any, loads: Any, wish: Wish, tau: float, home: int = HOME) -> 
         moved = rebalance(old, leaves.loads, wish.lanes, goal=day, hour_goal=hour, most_moved=wish.most_moved)
         return FittedTable(leaves, moved.lanes, tau, wish, moved)
     leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home)
-    pack = pack_by_hour if wish.strategy == "hours" else pack_along_curve
+    if wish.packing == "regions":
+        return FittedTable(*_regions(leaves, some or points(cells, loads), wish, near), tau, wish)
+    pack = pack_by_hour if wish.packing == "hours" else pack_along_curve
     return FittedTable(leaves, pack(leaves.loads, wish.lanes), tau, wish)
+
+
+def _regions(leaves: Leaves, some: Points, wish: Wish, near: Around | None) -> tuple[Leaves, NDArray[np.int32]]:
+    """Compact regions, in as few leaves as they can be written with."""
+    from keylane.geo.cells import centres
+    from keylane.matching.sphere import unit_vectors
+
+    known = near or around(some, [leaves.cells], wish.resolution, wish.radius or RADIUS_M)
+    at = unit_vectors(*centres(leaves.cells).T)
+    return merged(leaves, regions(at, leaves.loads, wish.lanes, known.on(leaves.cells)), wish.resolution)
 
 
 def scored(
@@ -199,16 +306,14 @@ def hashed(name: str, resolution: int, lanes: int, cells: NDArray[np.int64], loa
     """How evenly a plain hash of the ancestors at a resolution would do; cells lie along the curve."""
     parents = ancestor(cells, resolution)
     first = np.flatnonzero(np.diff(parents, prepend=-1))
-    none = np.zeros(0, np.int64)
-    rule = CellLanes(none, none, none.astype(np.int32), resolution, lanes, partitioner(name, "h3"))
+    rule = hash_lanes(name, resolution, lanes)
     return scored(rule, parents[first], np.add.reduceat(loads, first, axis=0, dtype=float))
 
 
-def leaves_of(old: CellLanes) -> NDArray[np.int64]:
-    """The leaves of a table that is ready to be asked: a range of the curve is a cell again."""
-    widths = old.ends - old.starts + 1
-    at = 15 - np.round(np.log2(np.maximum(widths, 1)) / 3).astype(np.int64)
-    return old.ends | (1 << 59) | (at << 52)
+def hash_lanes(name: str, resolution: int, lanes: int) -> CellLanes:
+    """Lanes without a table: a partitioner's hash of the ancestors at a resolution."""
+    none = np.zeros(0, np.int64)
+    return CellLanes(none, none, none.astype(np.int32), resolution, lanes, partitioner(name, "h3"))
 
 
 def _worth_moving(loads: Loads, lanes: int) -> tuple[float, float]:
@@ -238,7 +343,7 @@ def _from_goal(score: TableScore, wish: Wish) -> float:
 def _goals(score: TableScore, wish: Wish) -> list[Missed]:
     """The day, and each hour, beside what is wanted of it. Ranges of the curve are judged by the day."""
     near = near_chance(wish.lanes)
-    hours = score.hours if wish.strategy == "hours" else ()
+    hours = score.hours if wish.packing == "hours" else ()
     return [
         Missed("CV", score.cv, max(DAY_GOAL, near * score.noise_floor), score.noise_floor),
         *(Missed("CV of an hour", found, max(HOUR_GOAL, near * floor), floor) for found, floor in hours),

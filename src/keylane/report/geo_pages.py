@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from keylane.documents.geo_table import GeoBalance, GeoFigures, GeoTableDocument
+    from keylane.documents.geo_table import GeoFigures, GeoTableDocument
     from keylane.documents.match import (
         DeadLetters,
         LaneLag,
@@ -128,8 +128,8 @@ def notes_section(notes: list[str], prints: list[tuple[str, str | None]]) -> Mar
     return section("how", None, listed, tag("dl", *rows, class_="how prints") if rows else None)
 
 
-#: Metres around a record in which its copies are looked for, where the document says nothing.
-RADIUS = 1000.0
+#: Copies of a request above which matching costs too much.
+DEAR = 2.0
 
 
 def write_geo_table(document: GeoTableDocument, path: str | PathLike[str]) -> None:
@@ -139,7 +139,7 @@ def write_geo_table(document: GeoTableDocument, path: str | PathLike[str]) -> No
 
 def geo_table_page(document: GeoTableDocument) -> str:
     """The whole file."""
-    found = picture(document.cells, _radius(document))
+    found = picture(document.cells, document.radius_m)
     sections = {
         "hours": hours_section(document.hours),
         "beside": _beside(document),
@@ -149,11 +149,6 @@ def geo_table_page(document: GeoTableDocument) -> str:
     return map_page("geo table", document.source, _table_top(document), found, document.lanes, sections, document.hours)
 
 
-def _radius(document: GeoTableDocument) -> float:
-    radii = sorted(float(radius) for radius in document.copies_per_rider or {})
-    return radii[0] if radii else RADIUS
-
-
 def _table_top(document: GeoTableDocument) -> Markup:
     balance = document.balance
     held = balance.held_out or balance
@@ -161,65 +156,92 @@ def _table_top(document: GeoTableDocument) -> Markup:
         tag("h1", *_table_headline(document, held)),
         tag("p", _table_sub(document), class_="sub"),
         facts(
-            fact("CV of the lanes", spread(held.cv), _table_floor(held.noise_floor), _fitted(balance), kind="after"),
-            fact("CV in the worst hour", _maybe(held.worst_hour_cv), _table_floor(held.hour_noise_floor)),
-            fact("Fullest lane", times(balance.max_over_mean), "the mean"),
-            fact("Copies per rider", *_copies(document.copies_per_rider)) if document.copies_per_rider else None,
-            fact("Moved", share(document.moved.share), f"{count(document.moved.leaves)} leaves")
+            fact("Lanes that a request goes to", *_copies(document, held), kind="bad" if _dear(held) else "after"),
+            fact("Copies included", *_worked(document, held)),
+            fact("Fullest lane", _more(held.max_over_mean), "than the average", _uneven(held.cv, held.noise_floor)),
+            fact("Worst hour", *_hour(held)) if held.worst_hour_cv is not None else None,
+            fact("Moved", share(document.moved.share), f"of the load, in {count(document.moved.leaves)} cells")
             if document.moved
             else None,
         ),
     )
 
 
+def _dear(held: GeoFigures) -> bool:
+    return held.copies > DEAR
+
+
 def _table_headline(document: GeoTableDocument, held: GeoFigures) -> list[str | Markup]:
-    figure = tag("em", spread(held.cv), class_="after")
-    what = f"{count(document.leaves)} cells on {count(document.lanes)} lanes: the lanes differ by "
-    hours = held.worst_hour_cv
-    return [what, figure, " (CV)", f", in the worst hour by {spread(hours)}." if hours is not None else "."]
+    """What a request costs where that was asked for, otherwise how even the lanes are; the other one after it."""
+    copies = tag("em", f"{held.copies:.2f}", class_="bad" if _dear(held) else "after")
+    even = f"the fullest of {count(document.lanes)} lanes carries {_more(held.max_over_mean)} than the average"
+    if document.decided_by == "work":
+        where = f"A request within {_metres(document.radius_m)} goes to "
+        return [where, copies, f" of {count(document.lanes)} lanes (partitions); {even}."]
+    asked = f"; a request within {_metres(document.radius_m)} would go to "
+    return [f"{even[0].upper()}{even[1:]}".replace("lanes", "lanes (partitions)", 1), asked, copies, "."]
+
+
+def _more(max_over_mean: float) -> str:
+    return f"{share(max(0.0, max_over_mean - 1))} more"
+
+
+def _uneven(cv: float, floor: float) -> str:
+    return f"CV {spread(cv)}; chance alone gives {spread(floor)}"
+
+
+def _hour(held: GeoFigures) -> list[str]:
+    assert held.worst_hour_cv is not None
+    floor = held.hour_noise_floor or 0.0
+    return [spread(held.worst_hour_cv), "CV of the lanes in the hour that is least even", f"chance {spread(floor)}"]
+
+
+def _copies(document: GeoTableDocument, held: GeoFigures) -> list[str]:
+    further = list(document.copies_per_rider.items())[1:]
+    more = [f"{copies:.2f} within {_metres(float(radius))}" for radius, copies in further]
+    about = f"round regions of equal load would need about {document.round_copies:.2f}"
+    return [f"{held.copies:.2f}", f"within {_metres(document.radius_m)}; {about}", ", ".join(more)]
+
+
+def _worked(document: GeoTableDocument, held: GeoFigures) -> list[str]:
+    alike = document.lanes / max(held.work, 1.0)
+    said = f"{count(document.lanes)} lanes do the work of {alike:.1f}"
+    return [times(held.work), f"the mean load is what the fullest lane has to do: {said}"]
 
 
 def _table_sub(document: GeoTableDocument) -> str:
     dead = sum(document.dead.values())
     lost = f" {count(dead)} more had no location and are dead letters." if dead else ""
-    return f"From {count(document.records)} locations, epoch {document.epoch}, strategy {document.strategy}.{lost}"
-
-
-def _table_floor(floor: float | None) -> str | None:
-    return f"noise floor {spread(floor)}" if floor is not None else None
-
-
-def _fitted(balance: GeoBalance) -> str:
-    return f"held out; {spread(balance.cv)} on what it was fitted on" if balance.held_out else "as fitted"
+    how = words("geo")[document.strategy]
+    cells = f"{count(document.leaves)} cells of the map"
+    return f"From {count(document.records)} locations: {cells}, {how}. Epoch {document.epoch}.{lost}"
 
 
 def _maybe(value: float | None) -> str:
     return "–" if value is None else spread(value)
 
 
-def _copies(per_radius: dict[str, float]) -> list[str]:
-    found = sorted((float(radius), copies) for radius, copies in per_radius.items())
-    said = ", ".join(f"{copies:.2f} within {radius:,.0f} m" for radius, copies in found[1:])
-    return [f"{found[0][1]:.2f}", f"within {found[0][0]:,.0f} m", *([said] if said else [])]
-
-
 def _beside(document: GeoTableDocument) -> Markup:
-    balance = document.balance.held_out or document.balance
-    name = f"this table ({document.strategy})"
-    this = GeoBeside(strategy=name, cv=balance.cv, worst_hour_cv=balance.worst_hour_cv)
-    rows = sorted([this, *document.beside], key=lambda one: one.cv)
-    most = max(one.cv for one in rows) or 1.0
+    held = document.balance.held_out or document.balance
+    this = GeoBeside(
+        strategy=document.strategy, copies=held.copies, work=held.work, cv=held.cv, worst_hour_cv=held.worst_hour_cv
+    )
+    rows = sorted([this, *document.beside], key=lambda one: one.work)
+    most = max(one.work for one in rows) or 1.0
     made = [_strategy(one, most, chosen=one is this) for one in rows]
-    heads = ("Strategy", *(tag("th", name, scope="col", class_="n") for name in ("CV", "CV, worst hour")), "")
+    numbers = (f"Lanes per request, {_metres(document.radius_m)}", "Work of the fullest", "CV", "CV, worst hour")
+    heads = ("Strategy", *(tag("th", name, scope="col", class_="n") for name in numbers), "")
     return section("beside", intro_of("beside"), table(heads, made, "Strategies", "candidates"))
 
 
 def _strategy(one: GeoBeside, most: float, *, chosen: bool) -> Markup:
     named = join(tag("b", one.strategy), tag("span", "this table", class_="badge")) if chosen else one.strategy
-    drawn = bar(one.cv / most, f"CV {spread(one.cv)}", kind="after" if chosen else "heat")
+    drawn = bar(one.work / most, f"work {times(one.work)}", kind="after" if chosen else "heat")
     return tag(
         "tr",
         tag("th", named, scope="row"),
+        tag("td", f"{one.copies:.2f}", class_="n bad" if one.copies > DEAR else "n"),
+        tag("td", times(one.work), class_="n"),
         tag("td", spread(one.cv), class_="n"),
         tag("td", _maybe(one.worst_hour_cv), class_="n"),
         tag("td", drawn, class_="wide"),

@@ -17,7 +17,7 @@ from keylane.geo.lane_tables import in_curve_order
 from keylane.measure.balance import cv, noise_floor
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.contract_text import geo_contract_text
-from keylane.plan.geo_document import geo_document, sampled, text_of
+from keylane.plan.geo_document import geo_document, text_of
 from keylane.plan.lane_tables import (
     LADDER,
     Counted,
@@ -149,12 +149,7 @@ def test_the_document_adds_up() -> None:
         by_lane[cell["lane"]] += cell["records"]
     assert by_lane == found["lane_loads"]
     assert 1.0 <= found["copies_per_rider"]["500"] < 2.0
-    assert [one["strategy"] for one in found["beside"]][-2:] == ["abs-long-hashcode", "curve"]
-
-
-def test_a_sample_has_heavy_cells_as_often_as_they_are_heavy() -> None:
-    cells = sampled(np.array([1, 2, 3]), np.array([1.0, 0.0, 3.0]), 400)
-    assert np.bincount(cells).tolist() == [0, 100, 0, 300]
+    assert [one["strategy"] for one in found["beside"]][-3:] == ["abs-long-hashcode", "curve", "regions"]
 
 
 def test_the_contract_places_as_the_table_does() -> None:
@@ -236,16 +231,12 @@ def test_many_lanes_for_one_city_are_called_dear() -> None:
         cells_of(*(np.array([(40.7, -74.0)]) + rng.normal(0, 0.02, (4_000, 2))).T), np.ones((4_000, 1))
     )
     counted = Counted(homes, both, both)
-    (note,) = [
-        note
-        for note in document(counted, Wish(60), radii=(1000.0,), timed=False)["notes"]
-        if "ranges of the curve" in note
-    ]
-    assert note.startswith("within 1000 m of a record are ")
-    ranges = document(counted, Wish(60, "curve"), radii=(1000.0,), timed=False)["notes"]
-    assert any("fewer lanes help" in note for note in ranges)
-    cheap = document(traffic(), Wish(7), radii=(500.0,))["notes"]
-    assert not any("ranges of the curve" in note for note in cheap)
+    (note,) = [note for note in document(counted, Wish(60), timed=False)["notes"] if "lanes on average" in note]
+    assert note.endswith("within 1000 m of a record, if requests were matched so; --radius 1000 makes a table for it")
+    decided = document(counted, Wish(60, radius=1000.0), radii=(1000.0,), timed=False)["notes"]
+    assert any("fewer lanes or a smaller radius help" in note for note in decided)
+    cheap = document(traffic(), Wish(7, radius=500.0), radii=(500.0,))["notes"]
+    assert not any("lanes on average" in note for note in cheap)
 
 
 def test_a_change_that_was_held_back_says_by_what() -> None:

@@ -78,14 +78,30 @@ def test_a_source_that_is_markup_is_text(made: dict[str, str]) -> None:
     assert "&lt;/script&gt;&lt;img" in made["hostile"]
 
 
+def headline(text: str) -> str:
+    return re.sub(r"<.*?>", "", re.findall(r"<h1>.*?</h1>", text)[0])
+
+
 def test_the_headline_says_what_was_promised_on_records_that_were_not_fitted_on(made: dict[str, str]) -> None:
-    document = geo_table_document()
-    assert document.balance.held_out is not None
-    held = document.balance.held_out.cv * 100
-    headline = re.sub(r"<.*?>", "", re.findall(r"<h1>.*?</h1>", made["table"])[0])
-    assert headline.startswith(f"{document.leaves:,} cells on 12 lanes: ")
-    assert f" {held:.2f}" in headline
+    assert headline(made["table"]) == (
+        "A request within 1 km goes to 1.07 of 12 lanes (partitions); "
+        "the fullest of 12 lanes carries 1.0\N{NO-BREAK SPACE}% more than the average."
+    )
     assert "176\N{NO-BREAK SPACE}%" in made["table"], "a CV above 100 % is said as it is"
+
+
+def test_without_a_radius_the_headline_begins_with_what_decided() -> None:
+    even = geo_table_document().model_copy(update={"decided_by": "evenness"})
+    assert headline(geo_table_page(even)).startswith("The fullest of 12 lanes (partitions) carries 1.0")
+
+
+def test_copies_above_two_are_red_and_others_are_not(made: dict[str, str]) -> None:
+    def dear(plain: dict[str, Any]) -> None:
+        plain["balance"]["held_out"]["copies"] = 2.01
+
+    reds = r'<(?:div|em|td) class="(?:n )?bad">'
+    assert len(re.findall(reds, made["table"])) == 1, "a strategy beside it, in the table"
+    assert len(re.findall(reds, geo_table_page(changed(geo_table_document(), dear)))) == 4
 
 
 def test_a_match_says_who_was_served_and_what_brute_force_found(made: dict[str, str]) -> None:

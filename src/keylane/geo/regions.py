@@ -76,7 +76,7 @@ def regions(at: Floats, loads: Floats, lanes: int, around: Surroundings, slack: 
     """
     known = around.of_leaves()
     total = loads.sum(1)
-    cut = _cut(at, total, lanes, known)
+    cut = _beside_load(_cut(at, total, lanes, known), at, total)
     if len(known.load) * lanes <= _MOST_COUNTS:
         _Exchange(cut, total, lanes, known, slack).settle()
     return cut
@@ -98,6 +98,15 @@ def _cut(at: Floats, total: Floats, lanes: int, around: Surroundings) -> Lanes:
         here = inside[leaf]
         left.append((members[side], first, near, point[here], leaf[here]))
         left.append((members[~side], first + near, many - near, point[~here], leaf[~here]))
+    return lane
+
+
+def _beside_load(lane: Lanes, at: Floats, total: Floats) -> Lanes:
+    """Leaves without a load are with the nearest that has one: nobody is sent to another lane for an empty cell."""
+    known, empty = np.flatnonzero(total > 0), np.flatnonzero(total <= 0)
+    if len(known):
+        for some in np.array_split(empty, 1 + len(empty) * len(known) // _MOST_COUNTS):
+            lane[some] = lane[known[(at[some] @ at[known].T).argmax(1)]] if len(some) else lane[some]
     return lane
 
 

@@ -10,7 +10,7 @@
     cost            what a change of contract costs: keys and records moved, what waits, what breaks
     contract_text   a candidate as the text of a contract
     planner         all of it: a profile -> a plan
-    lane_tables     a lane table from counted locations
+    lane_tables     a lane table from counted locations; geo_work: its copies, and what its fullest lane has to do
     document        a plan as a document; geo_document: a lane table as one
     text            a plan in a page of plain text
 

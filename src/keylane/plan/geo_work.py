@@ -44,7 +44,7 @@ _DISC_POINTS: Final = 6_000
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LaneWork:
     """Lanes that a record goes to, on average; and the work of the fullest lane, in parts of the mean load."""
 
     copies: float
@@ -103,7 +103,7 @@ class Around:
         point, leaf = np.divmod(pairs, len(leaves) + 1)
         return Surroundings(point.astype(np.intp), leaf.astype(np.int32), self.points.load, len(leaves))
 
-    def work(self, lanes: CellLanes, own: Floats) -> Work:
+    def work(self, lanes: CellLanes, own: Floats) -> LaneWork:
         """The work of lanes with these loads of their own by hour."""
         lane = lanes.of(self.homes)[self.area]
         pairs = np.unique(self.point * np.int64(lanes.count) + lane)
@@ -161,7 +161,7 @@ def leaves_of(table: CellLanes) -> Cells:
     return table.ends | (1 << 59) | (at << 52)
 
 
-def direct_work(lanes: CellLanes, some: Points, own: Floats, radius_m: float) -> Work:
+def direct_work(lanes: CellLanes, some: Points, own: Floats, radius_m: float) -> LaneWork:
     """The work of any lanes."""
     from keylane.geo.cells import centres
     from keylane.matching.cover import covers
@@ -171,7 +171,7 @@ def direct_work(lanes: CellLanes, some: Points, own: Floats, radius_m: float) ->
     return _work((point, lane), some, lanes, own)
 
 
-def _work(pairs: tuple[Any, Any], some: Points, lanes: CellLanes, own: Floats) -> Work:
+def _work(pairs: tuple[Any, Any], some: Points, lanes: CellLanes, own: Floats) -> LaneWork:
     point, lane = pairs
     guest = lane != lanes.of(some.cells)[point]
     copied = np.zeros_like(own)
@@ -180,7 +180,7 @@ def _work(pairs: tuple[Any, Any], some: Points, lanes: CellLanes, own: Floats) -
     # Of the points: they are what was looked at.
     copies = 1 + float(copied.sum()) / max(float(some.load.sum()), np.finfo(float).tiny)
     fullest = float((own + copied).max()) * lanes.count / busiest if total else 0.0
-    return Work(copies, fullest)
+    return LaneWork(copies, fullest)
 
 
 class RoundRegions:

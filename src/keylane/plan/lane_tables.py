@@ -43,7 +43,7 @@ from keylane.geo.regions import merged, regions
 from keylane.measure.balance import cv, max_over_mean, noise_floor
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
-from keylane.plan.geo_work import RADIUS_M, Around, Points, Work, around, leaves_of, points
+from keylane.plan.geo_work import RADIUS_M, Around, LaneWork, Points, around, leaves_of, points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +139,7 @@ class TableScore:
     #: The CV and the floor of each hour that has records.
     hours: tuple[tuple[float, float], ...] = ()
     #: At the radius that was asked for.
-    work: Work | None = None
+    work: LaneWork | None = None
 
 
 class Missed(NamedTuple):
@@ -179,7 +179,7 @@ class _Tried(NamedTuple):
 
     table: FittedTable
     score: TableScore
-    work: Work
+    work: LaneWork
 
 
 def _least_work(counted: Counted, wish: Wish, radius: float) -> tuple[FittedTable, TableScore | None, bool]:

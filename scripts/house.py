@@ -22,6 +22,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -72,6 +73,12 @@ class Figure:
     items: tuple[str, ...] = field(default=(), repr=False)
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    """The syntax of a source, read once: it is asked for many things, and never changed."""
+    return ast.parse(source)
+
+
 def modules(package: Path) -> dict[str, Module]:
     """Every module of a tree, by name."""
     found = {}
@@ -80,7 +87,7 @@ def modules(package: Path) -> dict[str, Module]:
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
         source = path.read_text(encoding="utf-8")
-        found[name] = Module(name, is_package, source, ast.parse(source))
+        found[name] = Module(name, is_package, source, parsed(source))
     return found
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run the tests in parts side by side, each a pytest of its own. What a part says is shown when it has ended, and one line
 # for each at the end. Ends with 1 if one of them fails.
-#   scripts/test.sh PYTHON all [MORE ARGUMENTS]   the parts with Spark, in one session each, and the part without it
+#   scripts/test.sh PYTHON all [MORE ARGUMENTS]   two parts with Spark, in one session each, and one without it
 #   scripts/test.sh PYTHON fast [MORE ARGUMENTS]  what starts no Java, no broker and no browser
 #   scripts/test.sh PYTHON ARGUMENTS              one pytest with these arguments
 set -uo pipefail
@@ -26,11 +26,10 @@ part() {
 case "${1-}" in
   all)
     shift
-    # By what a test needs (tests/conftest.py), so that a new folder is in the right part without being named here.
-    # The tests of match go with those of Kafka, so that the two parts with Spark take about as long.
-    part kafka tests/integration tests/match "$@"
-    part spark tests --ignore=tests/integration --ignore=tests/match -m "not faults and jvm" "$@"
-    part plain tests --ignore=tests/integration --ignore=tests/match -m "not faults and not jvm" "$@"
+    # Which test is in which: tests/needs.py.
+    for name in routes spark plain; do
+      part "$name" --part="$name" "$@"
+    done
     ;;
   fast)
     shift

@@ -3,6 +3,7 @@
 pytest                                  the same few examples every time
 pytest --hypothesis-profile=explore     new examples every time, and many
 pytest --fast                           only tests without Java, broker and browser; to start one is an error
+pytest --part=spark                     one of the parts that `make test` runs side by side
 
 What a test needs is a marker (`jvm`, `broker`, `browser`), set here by its fixtures and its folder: `tests.needs`.
 """
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from hypothesis import settings
-from tests.needs import NEEDS, needs, refuse_to_start
+from tests.needs import NEEDS, PARTS, may_have, needs, part_of, refuse_to_start
 
 from keylane.contract.parse import parse_contract
 
@@ -33,14 +34,19 @@ settings.register_profile("steady", deadline=None, max_examples=15, derandomize=
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
-#: Java's quick compiler alone: a session of a test lives for minutes, and starting is what costs.
-QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+#: Java's quick compiler alone: a session of a test lives for minutes, and starting is what costs. With it Java has room
+#: for so little code that it would throw some away all the time, and compile it again; the same goes for classes.
+QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m -Xms768m"
 #: Small frames would otherwise be computed by the optimizer itself, and the generated code never run.
 COMPILED = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"}
+#: Where Spark Connect listens once a test starts it; and plans described in short, since nobody looks at them.
+CONNECT = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0"}
+BRIEF = {"spark.sql.ui.explainMode": "simple"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only tests that start no Java, no broker and no browser")
+    parser.addoption("--part", choices=PARTS, help="only this part of the tests; together the parts are all of them")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,17 +54,28 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.addaudithook(refuse_to_start)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `--part`, leave out folders that have nothing of it: to import tests takes longer than many of them do."""
+    part, here = config.getoption("--part"), Path(__file__).parent
+    return True if part and collection_path.parent == here and not may_have(part, collection_path.name) else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test by what it needs; with `--fast` leave out what needs much."""
+    """Mark each test by what it needs; leave out what needs much with `--fast`, and what is not of the `--part`."""
+    fast, part = config.getoption("--fast"), config.getoption("--part")
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         for marker in sorted(needs(getattr(item, "fixturenames", ()), folder)):
             item.add_marker(marker)
-    if config.getoption("--fast"):
-        heavy = [item for item in items if any(map(item.get_closest_marker, NEEDS))]
-        config.hook.pytest_deselected(items=heavy)
-        items[:] = [item for item in items if item not in set(heavy)]
+        markers = {marker.name for marker in item.iter_markers()}
+        is_meant = not (fast and markers & NEEDS.keys()) and part in {None, part_of(folder, markers)}
+        (kept if is_meant else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +110,7 @@ def spark(start_up_archive: None) -> Iterator[SparkSession]:
 
     # Before any test, so that none is told of a fetch: what is told is a warning, and a warning fails a test.
     has_geo(print)
-    conf = {"spark.driver.extraJavaOptions": QUICK, "spark.driver.memory": "1g", **COMPILED}
+    conf = {"spark.driver.extraJavaOptions": QUICK, "spark.driver.memory": "1g", **COMPILED, **CONNECT, **BRIEF}
     session = local_session("local[2]", conf, app="tests")
     yield session
     session.stop()

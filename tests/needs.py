@@ -1,4 +1,11 @@
-"""What a test needs that takes long: Java, a broker, a browser, or many cases. `pytest --fast` does without."""
+"""What a test needs that takes long: Java, a broker, a browser, or many cases; and in which part of `make test` it is.
+
+`pytest --fast` does without what takes long. The parts are run side by side, each with a session of its own at most:
+
+    routes  tests/integration and tests/route
+    spark   the other tests with Java
+    plain   the other tests
+"""
 
 from __future__ import annotations
 
@@ -27,6 +34,10 @@ FOLDERS = {
     "parity": {"slow"},
     "properties": {"slow"},
 }
+#: Folders of one part only, whatever a test in them needs. A part does not even import what is not its own.
+ROUTES = {"integration", "route"}
+PLAIN = {"architecture", "crosscheck", "history", "properties", "scripts", "security", "unit", "vectors"}
+PARTS = ("routes", "spark", "plain")
 PROGRAMS = {"java", "spark-submit", "chromium", "chromedriver"}
 STARTING = {"subprocess.Popen", "os.posix_spawn", "os.exec"}
 
@@ -34,6 +45,18 @@ STARTING = {"subprocess.Popen", "os.posix_spawn", "os.exec"}
 def needs(fixtures: Iterable[str], folder: str) -> set[str]:
     """The markers of a test that asks for these fixtures, in a folder of `tests`."""
     return {marker for marker, behind in NEEDS.items() if behind & set(fixtures)} | FOLDERS.get(folder, set())
+
+
+def part_of(folder: str, markers: Iterable[str]) -> str:
+    """The part of `make test` that runs a test of a folder: exactly one, so that a new folder is in the right part."""
+    if folder in ROUTES:
+        return "routes"
+    return "spark" if "jvm" in markers and folder not in PLAIN else "plain"
+
+
+def may_have(part: str, folder: str) -> bool:
+    """Whether a folder can have tests of a part."""
+    return part in {part_of(folder, markers) for markers in (FOLDERS.get(folder, set()), {"jvm"})}
 
 
 def refuse_to_start(event: str, arguments: tuple[Any, ...]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from scripts.house import parsed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -15,7 +17,7 @@ def import_graph(sources: dict[str, str]) -> dict[str, set[str]]:
 
 
 def _imported(source: str, known: dict[str, str]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:

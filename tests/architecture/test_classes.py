@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+from scripts.house import parsed
+
 #: Names that still stand twice or more, and how often. A name leaves this list and never enters it.
 STILL: dict[str, int] = {
     "Box": 2,
@@ -17,7 +19,7 @@ STILL: dict[str, int] = {
 def repeated(sources: dict[str, str]) -> dict[str, int]:
     """Class names that are defined more than once, and how often; classes inside functions are nobody else's."""
     names = Counter(
-        node.name for source in sources.values() for node in ast.parse(source).body if isinstance(node, ast.ClassDef)
+        node.name for source in sources.values() for node in parsed(source).body if isinstance(node, ast.ClassDef)
     )
     return {name: count for name, count in sorted(names.items()) if count > 1}
 

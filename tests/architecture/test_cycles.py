@@ -6,6 +6,8 @@ import ast
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
+from scripts.house import parsed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -15,7 +17,7 @@ STILL: set[str] = set()
 
 def imported(source: str) -> Iterator[str]:
     """What a source imports at run time: modules, and names of modules."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     guards = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
     guarded = {id(inner) for guard in guards for inner in ast.walk(guard)}
     for node in ast.walk(tree):

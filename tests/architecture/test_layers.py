@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from scripts.house import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +87,7 @@ def room_of(module: str) -> str:
 
 def imports(source: str) -> Iterator[Import]:
     """Every import of a source: at the top, inside functions, and those for types only."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     guarded = {
         id(inner)
         for node in ast.walk(tree)
@@ -134,7 +135,7 @@ def purity_problems(module: str, source: str) -> list[str]:
     """Chance and clocks in the rooms that must give the same answer tomorrow."""
     if room_of(module) not in PURE:
         return []
-    nodes = ast.walk(ast.parse(source))
+    nodes = ast.walk(parsed(source))
     clocks = [node for node in nodes if isinstance(node, ast.Attribute) and is_clock(node)]
     return [
         *(f"{module}:{found.line} imports {found.target}" for found in imports(source) if found.target in CHANCE),

@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from scripts.house import parsed
 from tests.architecture.import_graph import import_graph
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SHORT = {"keylane.moved"}
 
 def functions(source: str) -> Iterator[tuple[str, int]]:
     """Every function, and its lines without its docstring."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
             yield node.name, node.end_lineno - node.lineno + 1 - _docstring_lines(node)
 
@@ -97,7 +98,7 @@ def test_a_crumb_is_reported() -> None:
 
 
 def test_every_module_says_what_it_is_for(sources: dict[str, str]) -> None:
-    assert [module for module, source in sources.items() if not ast.get_docstring(ast.parse(source))] == []
+    assert [module for module, source in sources.items() if not ast.get_docstring(parsed(source))] == []
 
 
 def test_no_module_is_a_drawer(sources: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 import pytest
+from scripts.house import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,7 @@ def questions(module: str, source: str) -> list[str]:
     if may_name(module):
         return []
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Attribute) and node.attr == "system":
             found.append(f"{module}:{node.lineno} asks for .system")
         elif isinstance(node, ast.Compare):

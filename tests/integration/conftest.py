@@ -1,8 +1,9 @@
 """One plain broker and one secured cluster of three for all tests of this folder, each started when a test first asks.
 
-The cluster is that of `keylane dev kafka up --brokers 3 --tls`. The tests of `budget` come first on it, while no other
-topic is there, and those of `dev kafka` last: they end it. A test that leaves a node in another state starts a cluster
-of its own, `keylane.systems.broker.running`, and is one of `make test-faults`.
+The cluster is that of `keylane dev kafka up --brokers 3 --tls`. Its tests come before all others, for three brokers are
+never idle: those of `budget` first, while no other topic is there, and those of `dev kafka` last, for they end it. A
+test that leaves a node in another state starts a cluster of its own, `keylane.systems.broker.running`, and is one of
+`make test-faults`.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ with warnings.catch_warnings():
     import kafka  # noqa: F401
 
 
-#: Where the modules that are not run in the order of their names come.
-ORDER = {"test_budget.py": -1, "test_dev_kafka.py": 1}
+#: The modules that come before all others, in this order: those on the secured cluster.
+FIRST = ("test_budget.py", "test_route_kafka_secure.py", "test_dev_kafka.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give Spark its Kafka connector: jars are taken when Java starts, and the first test that starts it may be any."""
-    items.sort(key=lambda item: ORDER.get(item.path.name, 0))
+    items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
     if any(item.path.is_relative_to(Path(__file__).parent) for item in items):
         from keylane.systems.jars import connector_settings
 

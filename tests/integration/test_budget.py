@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from jsonschema import Draft202012Validator
 from tests.integration.topics import read_back
 from tests.interrupts import interruptible
+from tests.net.running import keylane as keylane_here
 
 import keylane
 from keylane.systems.broker import librdkafka_settings
@@ -78,14 +80,13 @@ def command(cluster: Cluster, *options: str) -> list[str]:
 
 def budget(cluster: Cluster, *options: str, folder: Path) -> tuple[int, Any, str]:
     """Exit code, document, and what was said."""
-    done = subprocess.run(
-        command(cluster, *options, "-o", "json"), cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
-    document = json.loads(done.stdout) if done.stdout else {}
+    with chdir(folder):
+        done = keylane_here(*command(cluster, *options, "-o", "json")[3:])
+    document = json.loads(done.out) if done.out else {}
     if document:
         schema = document["schema"].removeprefix("keylane.").removesuffix("/1")
         Draft202012Validator(json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8"))).validate(document)
-    return done.returncode, document, done.stderr
+    return done.code, document, done.err
 
 
 def seen(cluster: Cluster) -> tuple[Layout, dict[str, Any]]:

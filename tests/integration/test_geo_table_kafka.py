@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker import Cluster
 
-RECORDS = 2_000
+RECORDS = 400
 
 
 def test_a_topic_gives_the_table_of_the_same_places_in_a_file(
@@ -30,7 +30,7 @@ def test_a_topic_gives_the_table_of_the_same_places_in_a_file(
 ) -> None:
     rng = np.random.default_rng(3)
     lat, lng = (40.7 + rng.normal(0, 0.2, RECORDS)).tolist(), (-74.0 + rng.normal(0, 0.2, RECORDS)).tolist()
-    at = [BEGAN + n * 1500 for n in range(RECORDS)]
+    at = [BEGAN + n * 7500 for n in range(RECORDS)]
     name = topic(3)
     places = zip(lat, lng, at, strict=True)
     send(broker, name, [(b"d", json.dumps({"lat": y, "lng": x}).encode(), when) for y, x, when in places])

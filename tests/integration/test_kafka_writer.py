@@ -33,7 +33,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 Said = list[tuple[int, int, int]]
 
 
-@pytest.fixture(params=[1, 0], ids=["by lane", "by part"])
+@pytest.fixture(params=[pytest.param(1, id="by lane", marks=pytest.mark.faults), pytest.param(0, id="by part")])
 def divided(broker: Cluster, topic: Callable[..., str], request: pytest.FixtureRequest) -> Callable[..., Division]:
     """Divisions of one route's batches over a topic of four lanes."""
     route, name = f"t{next(ROUTES)}", topic(4)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker import Cluster
 
-LANES, RADIUS = 8, 2500.0
+LANES, RADIUS = 4, 2500.0
 
 
 def filled(broker: Cluster, topic: str, table: pa.Table) -> Any:
@@ -96,7 +96,7 @@ def test_the_topic_with_other_lanes_is_named_before_anything_is_read(
 ) -> None:
     odd = topic(5, "rider-requests")
     options = Options(RADIUS, co_partitioned=True)
-    with pytest.raises(DataError, match=f"riders.*co-partitioned.*{odd}: 5 lanes.*8 lanes"):
+    with pytest.raises(DataError, match=f"riders.*co-partitioned.*{odd}: 5 lanes.*4 lanes"):
         match(at(broker, topics[0]), at(broker, odd), str(tmp_path / "out"), options, contract=geo_contract(LANES))
     with pytest.raises(DataError, match=f"topic.*got '{odd}-gone'"):
         match(at(broker, topics[0]), at(broker, f"{odd}-gone"), str(tmp_path / "out"), options)

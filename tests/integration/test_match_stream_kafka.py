@@ -43,11 +43,12 @@ def filled(broker: Cluster, name: str, table: pa.Table) -> str:
 def test_topics_are_followed_into_a_folder(
     broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
 ) -> None:
-    made = world(files=2)
+    made = world(files=2, drivers=40)
     names = topic(4, "driver-locations"), topic(4, "rider-requests")
     sides = filled(broker, names[0], made.pings), filled(broker, names[1], made.requests)
     target = tmp_path / "out"
-    given = Options(radius=3000.0, kafka=KafkaOptions(value="json", max_records=700))
+    # Two batches: the second meets what the first has kept.
+    given = Options(radius=3000.0, kafka=KafkaOptions(value="json", max_records=400))
     how = Following(available_now=True, tasks=2)
     followed = follow(*sides, str(target), given, how, contract=geo_contract(4), spark=spark)
     document = followed.model_dump(mode="json")

@@ -82,16 +82,15 @@ def world(broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_p
 
 
 def test_every_record_in_its_lane_once_and_in_order(world: World) -> None:
-    send(world.broker, world.source, numbered(0, 500))
+    send(world.broker, world.source, numbered(0, 300))
     found = world.route(max_records=200)
-    assert found.counts.as_json() == {"in": 500, "out": 500, "dead": 0, "filtered": 0}
-    assert sum(found.lanes[world.target]) == 500
+    assert found.counts.as_json() == {"in": 300, "out": 300, "dead": 0, "filtered": 0}
+    assert sum(found.lanes[world.target]) == 300
     assert list(found.lanes) == [world.target]
     assert found.batches > 1
-    assert world.faults() == []
-    send(world.broker, world.source, numbered(500, 100))
+    send(world.broker, world.source, numbered(300, 100))
     again = world.route()
-    assert (again.counts.in_, again.total.in_, again.repeated) == (100, 600, 0)
+    assert (again.counts.in_, again.total.in_, again.repeated) == (100, 400, 0)
     assert world.route().counts.in_ == 0
     assert world.faults() == []
 
@@ -183,6 +182,7 @@ def test_another_delivery_counts_from_the_next_batch_on(world: World) -> None:
     assert (attempts.count(None), attempts.count(b"2")) == (150, 100)
 
 
+@pytest.mark.faults
 def test_a_batch_that_has_the_number_of_another_is_refused(world: World) -> None:
     """An older checkpoint: Spark makes batch 1 anew, of more records, and passing it over would lose them."""
     send(world.broker, world.source, numbered(0, 40))

@@ -570,6 +570,7 @@ def test_files_into_a_topic(topics: Topics, tmp_path: Path) -> None:
     assert (counts["duplicated"], counts["misrouted"], counts["split_keys"]) == (2, 1, 1)
 
 
+@pytest.mark.faults
 def test_the_same_verdict_on_spark(topics: Topics, spark: SparkSession) -> None:
     messages = topics.fill(rows_of(600, nulls=40))
     lost(messages)

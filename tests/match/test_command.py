@@ -70,19 +70,26 @@ def test_the_result_has_what_was_asked_for(run: Run, tmp_path: Path) -> None:
     assert run(*sides, *options, "--radius", 500, "--to", out)[0] == 1
 
 
-def test_where_nobody_is_nobody_is_found(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("drivers", "riders"),
+    [
+        ("nobody", "one"),
+        pytest.param("one", "nobody", marks=pytest.mark.faults),
+        pytest.param("nobody", "nobody", marks=pytest.mark.faults),
+    ],
+)
+def test_where_nobody_is_nobody_is_found(run: Run, tmp_path: Path, drivers: str, riders: str) -> None:
     columns = {"id": pa.string(), "ts": pa.int64(), "lat": pa.float64(), "lng": pa.float64()}
     empty = pa.schema(list(columns.items())).empty_table()
     pq.write_table(empty, tmp_path / "nobody.parquet")
     one = pa.table({"id": ["r"], "ts": [1], "lat": [33.45], "lng": [-112.07]})
     pq.write_table(one, tmp_path / "one.parquet")
-    for drivers, riders in (("nobody", "one"), ("one", "nobody"), ("nobody", "nobody")):
-        out = tmp_path / f"{drivers}-{riders}"
-        sides = ["--drivers", tmp_path / f"{drivers}.parquet", "--riders", tmp_path / f"{riders}.parquet"]
-        code, text, err = run(*sides, "--radius", 500, "--to", out, "--verify", "--assign", "greedy", "-o", "json")
-        assert (code, err) == (0, "")
-        document = json.loads(text)
-        assert (document["pairs"], document["recall"]) == (0, 1.0)
-        assert (document["pings"], document["riders"]) == (int(drivers == "one"), int(riders == "one"))
-        assert document["offers"] == {"granted": 0, "refused": 0, "mean_distance_m": None}
-        assert pq.read_table(out / "matches").num_rows == 0
+    out = tmp_path / "out"
+    sides = ["--drivers", tmp_path / f"{drivers}.parquet", "--riders", tmp_path / f"{riders}.parquet", "--lanes", 2]
+    code, text, err = run(*sides, "--radius", 500, "--to", out, "--verify", "--assign", "greedy", "-o", "json")
+    assert (code, err) == (0, "")
+    document = json.loads(text)
+    assert (document["pairs"], document["recall"]) == (0, 1.0)
+    assert (document["pings"], document["riders"]) == (int(drivers == "one"), int(riders == "one"))
+    assert document["offers"] == {"granted": 0, "refused": 0, "mean_distance_m": None}
+    assert pq.read_table(out / "matches").num_rows == 0

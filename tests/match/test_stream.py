@@ -48,11 +48,12 @@ def wrong(folder: Path, made: World, **more: Any) -> tuple[int, int]:
     return len(expected - found), len(found - expected)
 
 
+@pytest.mark.parametrize("batches", [2, pytest.param(4, marks=pytest.mark.faults)])
 def test_all_pairs_are_found_over_batches_and_a_restart_and_unripe_requests_wait(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, batches: int
 ) -> None:
-    made = world(files=4)
-    made.write(tmp_path / "in", range(2))
+    made = world(files=batches)
+    made.write(tmp_path / "in", range(batches // 2))
     first = run(spark, tmp_path, expire=20.0)
     assert first["metrics"]["pending"] > 0
     made.write(tmp_path / "in")
@@ -63,11 +64,12 @@ def test_all_pairs_are_found_over_batches_and_a_restart_and_unripe_requests_wait
     assert last["metrics"]["tombstones"] > 0
     assert last["copies_per_rider"] > 1
     told = metrics(tmp_path)
-    assert len(told) == 4
+    assert len(told) == batches
     assert sum(one["pairs"] for one in told) == last["pairs"] == len(matches(tmp_path / "out"))
-    assert all(one["entries"] < made.pings.num_rows / 3 for one in told), "the state is not thinned out"
+    assert all(one["entries"] < made.pings.num_rows / (batches * 0.75) for one in told), "the state is not thinned out"
 
 
+@pytest.mark.faults
 def test_without_tombstones_drivers_that_left_a_lane_are_found_there(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +169,7 @@ def test_pings_and_requests_that_come_too_late_are_counted_and_offers_hold_their
     assert json.loads(dead["original"][0].as_py())["rider"] == "r0"
 
 
+@pytest.mark.faults
 def test_a_request_that_waits_for_its_window_finds_the_driver_of_its_own_moment(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -49,6 +49,12 @@ def test_verify_of_what_was_routed(routed: Routed) -> None:
     base = routed.base
     sides = ["--source", base / "in", "--target", base / "out", "-c", routed.contract]
     document_held("verify-routed", "verify", *sides, places=[base])
+
+
+@pytest.mark.faults
+def test_verify_of_what_was_routed_on_spark(routed: Routed) -> None:
+    base = routed.base
+    sides = ["--source", base / "in", "--target", base / "out", "-c", routed.contract]
     document_held("verify-routed-on-spark", "verify", *sides, "--engine", "spark", places=[base])
 
 

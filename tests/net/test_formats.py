@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.net import internals
 from tests.net.fixed_inputs import contract_file
 from tests.net.running import document_held
@@ -38,6 +39,7 @@ def test_a_compacted_folder_of_lanes(routed: Routed, tmp_path: Path) -> None:
     document_held("verify-compacted-routed", "verify", *sides, places=[tmp_path, routed.base])
 
 
+@pytest.mark.faults
 def test_a_match_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     contract = contract_file(tmp_path, "geo")
     world = internals.world_of_two()

@@ -1,8 +1,8 @@
 """Spark for the parity tests: each case once, many in one query, on the session of the run and over Spark Connect.
 
 The cases that will be asked for are known when the tests are collected. They are sent off together, in groups, when
-the first one is asked for; those for Connect, which has a server and a client process of its own, at the very start,
-and they run beside the other tests. Where a group fails, its cases are placed one by one, so that one is to blame.
+the first one is asked for. Connect is served by the same session, to a client in a process of its own. Where a group
+fails, its cases are placed one by one, so that one is to blame.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.conftest import QUICK
 from tests.parity.cases import CASES
 
 if TYPE_CHECKING:
@@ -65,40 +63,30 @@ class Grouped:
 
 
 class Connect:
-    """A Spark Connect server, and a client process that places cases through it."""
+    """Spark Connect, served by the session of the run, and a client process that places cases through it."""
 
-    def __init__(self) -> None:
-        self.parts = ExitStack()
-        self.client: Any = None
+    def __init__(self, spark: SparkSession) -> None:
+        from benchmarks.spark_server import own_environment
+
+        java: Any = spark._jvm
+        service = getattr(getattr(java.org.apache.spark.sql.connect.service, "SparkConnectService$"), "MODULE$")
+        service.start(spark._jsc.sc())
+        command = [sys.executable, "-m", "tests.parity.connect_client", f"sc://127.0.0.1:{service.localPort()}"]
+        self.client: Any = subprocess.Popen(
+            command, cwd=ROOT, env=own_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def __call__(self, asked: Sequence[Case] | str) -> Any:
-        client = self.client = self.client or self._start()
-        pickle.dump(asked, client.stdin)
-        client.stdin.flush()
-        answer = pickle.load(client.stdout)
+        pickle.dump(asked, self.client.stdin)
+        self.client.stdin.flush()
+        answer = pickle.load(self.client.stdout)
         if isinstance(answer, str) and asked != "way":
             raise AssertionError(answer)
         return answer
 
-    def _start(self) -> Any:
-        from benchmarks.spark_server import connect_server, own_environment
-
-        url = self.parts.enter_context(connect_server("local[2]", _server_conf()))
-        command = [sys.executable, "-m", "tests.parity.connect_client", url]
-        client = subprocess.Popen(
-            command, cwd=ROOT, env=own_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        return self.parts.enter_context(client)
-
-
-def _server_conf() -> dict[str, str]:
-    from keylane.spark.jvm import archive_options, find_java
-    from keylane.spark.session import QUIET_LOG
-
-    # Its class path is that of every session, so it can share the archive; making one would hold up its end.
-    archive = [option for option in archive_options(find_java()) if "AtExit" not in option]
-    options = [QUICK, f"-Dlog4j2.configurationFile={QUIET_LOG.as_uri()}", *archive]
-    return {"spark.driver.extraJavaOptions": " ".join(options), "spark.driver.memory": "1g"}
+    def close(self) -> None:
+        with self.client:  # which closes its input, and waits for its end
+            pass
 
 
 def _asked_for(request: pytest.FixtureRequest, fixture: str) -> list[str]:
@@ -117,24 +105,21 @@ def on_spark(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Gr
     way.close()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _connect_early(request: pytest.FixtureRequest, start_up_archive: None) -> Iterator[tuple[Connect, Grouped]]:
-    connect, names = Connect(), _asked_for(request, "on_connect")
-    way = Grouped(connect, names)
-    if names:
-        way.send()
-    yield connect, way
+@pytest.fixture(scope="session")
+def _connect(spark: SparkSession) -> Iterator[Connect]:
+    connect = Connect(spark)
+    yield connect
+    connect.close()
+
+
+@pytest.fixture(scope="session")
+def on_connect(request: pytest.FixtureRequest, _connect: Connect) -> Iterator[Grouped]:
+    way = Grouped(_connect, _asked_for(request, "on_connect"))
+    yield way
     way.close()
-    connect.parts.close()
 
 
 @pytest.fixture(scope="session")
-def on_connect(_connect_early: tuple[Connect, Grouped]) -> Grouped:
-    return _connect_early[1]
-
-
-@pytest.fixture(scope="session")
-def way_over_connect(_connect_early: tuple[Connect, Grouped]) -> str:
+def way_over_connect(on_connect: Grouped, _connect: Connect) -> str:
     """How a session of Spark Connect calls Java."""
-    connect, way = _connect_early
-    return str(way.thread.submit(connect, "way").result())
+    return str(on_connect.thread.submit(_connect, "way").result())

@@ -58,7 +58,7 @@ def shortened(names: list[str]) -> list[Any]:
     return [pytest.param(name, marks=() if name in names else pytest.mark.faults) for name in FIT]
 
 
-@pytest.mark.parametrize("name", shortened([*DIFFER, *FIT[::12]]))
+@pytest.mark.parametrize("name", shortened([*DIFFER, *FIT[::60]]))
 def test_spark_places_as_records_are_placed_alone(on_spark: Grouped, name: str) -> None:
     assert on_spark(name) == expected(CASES[name])
 

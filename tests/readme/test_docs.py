@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+#: Their commands are those of pages that `make test` runs, on streams: `make test-faults` runs them.
+LONG = {"how-to/match-stream.md"}
 SHELL_ONLY = {"completion"}
 
 
@@ -130,7 +132,9 @@ def dependencies(root: Path) -> list[str]:
 
 # kafka-python reads its protocol by functions that the standard library has deprecated.
 @pytest.mark.filterwarnings("ignore:(open|read)_text is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.faults] if page in LONG else []) for page in PAGES]
+)
 def test_a_page_runs_as_it_stands(page: str, run_page_here: Callable[[str], Page]) -> None:
     assert run_page_here(text(page)).complaints == []
 

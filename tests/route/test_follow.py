@@ -30,7 +30,7 @@ def wait_for(what: Callable[[], bool], seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until, "waited too long"
-        time.sleep(0.02)
+        time.sleep(0.2)
 
 
 class Follower:
@@ -74,17 +74,18 @@ def test_what_arrives_is_taken_and_a_reader_that_lists_never_sees_it_twice(spark
     source.mkdir()
     follower = Follower(spark, source, target, kind="parquet", max_files=3)
     looks: list[set[Seen]] = []
-    for number in range(6):
+    for number in range(4):
         write_files(source, [number])
         time.sleep(0.2)
         looks.append(seen(target))
-    while follower.taken() < 600:
+    while follower.taken() < 400:
         looks.append(seen(target))
         assert follower.thread.is_alive()
+        time.sleep(0.05)
     found = follower.stop()
     looks.append(seen(target))
     assert found.stopped
-    assert found.counts.in_ == 600
+    assert found.counts.in_ == 400
     for early, late in pairwise(looks):
         assert early <= late, "what a reader has seen never goes and never changes"
         assert len({place[3:] for place in late}) == len(late), "never a record twice"
@@ -93,9 +94,9 @@ def test_what_arrives_is_taken_and_a_reader_that_lists_never_sees_it_twice(spark
 
 def test_a_stop_cuts_no_batch_and_the_next_run_repeats_none(spark: SparkSession, tmp_path: Path) -> None:
     source, target = tmp_path / "in", tmp_path / "out"
-    write_files(source, range(8))
+    write_files(source, range(5))
     begun: list[tuple[str, int]] = []
-    for batches in (1, 3):
+    for batches in (1, 2):
         follower = Follower(spark, source, target, max_files=1)
         wait_for(lambda one=follower, most=batches: len(one.done) >= most)  # type: ignore[misc]
         follower.stop()
@@ -110,7 +111,7 @@ def test_a_stop_cuts_no_batch_and_the_next_run_repeats_none(spark: SparkSession,
     )
     numbers = [batch for point, batch in begun if point == "begun"]
     assert len(numbers) == len(set(numbers)), "no batch was begun twice"
-    assert rest.total.in_ == 800
+    assert rest.total.in_ == 500
     assert faults(target, source) == []
 
 

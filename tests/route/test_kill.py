@@ -58,7 +58,7 @@ def spark_logs(target: Path) -> tuple[set[str], set[str]]:
 
 def test_killed_between_the_logs_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     source, target, other = tmp_path / "in", tmp_path / "out", tmp_path / "other"
-    write_files(source, range(6))
+    write_files(source, range(4))
     undisturbed(spark, source, other)
     assert run_and_die(source, target, point="staged", batch=1)[-1] == ["staged", 1]
     assert spark_logs(target) == ({"0", "1"}, {"0"}), "the kill was not between the two logs"

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 FILES = 3
 ONE = Options(max_files=1)
 #: Steps of a batch, each where it differs from the one before it in what depends on Spark's log.
-FEW = [("forced", 1, 1), ("happened", 1, 1), ("renamed", 1, 2)]
+FEW = [("forced", 1, 1), ("renamed", 1, 2)]
 ALL = [
+    ("happened", 1, 1),
     *(("begun", 0, 1), ("staged", 0, 1), ("forced", 0, 1), ("happened", 0, 1), ("renamed", 0, 1), ("moved", 0, 1)),
     *(("begun", 1, 1), ("staged", 1, 1), ("renamed", 1, 1), ("renamed", 1, 3), ("moved", 1, 1), ("moved", 2, 1)),
 ]

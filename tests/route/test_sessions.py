@@ -125,12 +125,12 @@ def test_a_file_that_has_changed_since_is_refused(spark: SparkSession, tmp_path:
 
 def test_files_of_one_age_in_two_batches_are_said(spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "in"
-    write_files(source, range(40), rows=2, nulls=False)
+    write_files(source, range(16), rows=2, nulls=False)
     for path in source.iterdir():
         os.utime(path, (1_700_000_000,) * 2)
     told: list[str] = []
     out = route(contract(), str(source), str(tmp_path / "a"), spark=spark, say=told.append)
-    assert (out.counts.out, told) == (80, []), "one batch is in order of the names"
-    route(contract(), str(source), str(tmp_path / "b"), options=Options(max_files=10), spark=spark, say=told.append)
+    assert (out.counts.out, told) == (32, []), "one batch is in order of the names"
+    route(contract(), str(source), str(tmp_path / "b"), options=Options(max_files=8), spark=spark, say=told.append)
     in_order = faults(tmp_path / "b", source, rows=2) == []
     assert in_order == (told == []), "said when it is so, and only then"

@@ -58,7 +58,7 @@ def test_a_table_a_route_and_a_match_ask_for_it_and_go_on_without(
     assert len(asked) == 1
     route(parse_contract(PLACES), from_here, str(tmp_path / "lanes"), spark=spark, say=said.append)
     assert len(asked) == 2
-    match(from_here, from_here, str(tmp_path / "out"), Options(500.0), spark=spark, say=said.append)
+    match(from_here, from_here, str(tmp_path / "out"), Options(500.0, lanes=2), spark=spark, say=said.append)
     assert len(asked) == 3
     assert said.count("no network") == 3
 

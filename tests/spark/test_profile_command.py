@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: SparkSession) -> Run:
     def run(*arguments: object) -> tuple[int, str, str]:
         capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["keylane", "profile", *map(str, arguments)])
+        verb = () if arguments[0] == "plan" else ("profile",)
+        monkeypatch.setattr(sys, "argv", ["keylane", *verb, *map(str, arguments)])
         code = _run()
         out, err = capsys.readouterr()
         return code, out, err
@@ -91,3 +92,9 @@ def test_usage_that_makes_no_sense_ends_with_2(arguments: list[str], words: str,
     code, out, err = run(tmp_path / "a.parquet", *arguments)
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_a_plan_of_a_folder_that_is_no_profile_reads_it_as_data(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("plan", tmp_path / "nothing", "--key", "k", "--lanes", 8)
+    assert code != 0
+    assert "nothing" in err

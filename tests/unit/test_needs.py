@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from tempfile import gettempdir
 
 import pytest
-from tests.needs import needs, refuse_to_start
+from tests.needs import FOLDERS, PARTS, PLAIN, ROUTES, may_have, needs, part_of, refuse_to_start
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,34 @@ def test_a_test_is_marked_by_its_fixtures_and_by_its_folder(
     fixtures: list[str], folder: str, expected: set[str]
 ) -> None:
     assert needs(fixtures, folder) == expected
+
+
+@pytest.mark.parametrize(
+    ("folder", "markers", "part"),
+    [
+        ("route", {"jvm"}, "routes"),
+        ("integration", set(), "routes"),
+        ("match", {"jvm"}, "spark"),
+        ("browser", {"jvm", "browser"}, "spark"),
+        ("browser", {"browser"}, "plain"),
+        ("unit", {"jvm"}, "plain"),
+        ("a new one", {"jvm"}, "spark"),
+        ("a new one", set(), "plain"),
+    ],
+)
+def test_every_test_is_in_one_part(folder: str, markers: set[str], part: str) -> None:
+    assert part_of(folder, markers) == part
+    assert may_have(part, folder)
+
+
+def test_no_part_passes_over_a_folder_that_has_tests_of_it() -> None:
+    folders = {path.name for path in Path(__file__).parents[1].iterdir() if path.is_dir()} - {"__pycache__"}
+    assert folders >= ROUTES | PLAIN
+    for folder in folders:
+        found = {part_of(folder, FOLDERS.get(folder, set()) | more) for more in (set(), {"jvm"})}
+        assert {part for part in PARTS if may_have(part, folder)} == found
+    assert not may_have("spark", "unit")
+    assert not may_have("plain", "match")
 
 
 @pytest.mark.parametrize("program", ["/usr/lib/jvm/bin/java", "java", b"/usr/bin/chromium", "chromedriver"])

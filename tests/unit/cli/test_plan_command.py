@@ -184,13 +184,6 @@ def test_one_name_for_two_files_is_refused(run: Run, stored: Path, tmp_path: Pat
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.usefixtures("spark")
-def test_a_folder_that_is_no_profile_is_read_as_data(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("plan", tmp_path / "nothing", "--key", "k", "--lanes", 8)
-    assert code != 0
-    assert "nothing" in err
-
-
 def test_a_profile_that_was_tampered_with_is_refused(run: Run, stored: Path, tmp_path: Path) -> None:
     import shutil
 

@@ -9,6 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=$1
 shift
+# Tests start many processes, and each would compile keylane anew.
+unset PYTHONDONTWRITEBYTECODE
 words=$(mktemp -d)
 trap 'rm -rf "$words"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM

@@ -216,8 +216,8 @@ def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str 
 
 
 def _hot(made: Profile, contract: str | None) -> Hot | None:
-    """Why lanes are hot, by the contract; without one, by Java's hash, where the source has lanes."""
-    if contract is None and (made.lanes is None or "place" in made.known):
+    """Why lanes are hot, by the contract; without one, by the hash of who wrote them, where the source has lanes."""
+    if contract is None and (made.lanes is None or "place" in made.known or not _is_written_by_a_known(made)):
         return None
     from keylane.contract.parse import load_contract
     from keylane.plan.planner import assumed, heat_of
@@ -226,8 +226,41 @@ def _hot(made: Profile, contract: str | None) -> Hot | None:
     return heat_of(made, loaded, SEED)
 
 
+def _is_written_by_a_known(made: Profile) -> bool:
+    """Whether it is known by which hash keys have their lanes: otherwise no cause can be told."""
+    found = made.known.get("writers")
+    return found is None or found["verdict"] != "unknown"
+
+
+#: Lanes that are listed; of more, the fullest.
+_LANES: Final = 24
+
+
+def lanes_table(document: ProfileDocument) -> Section | None:
+    """The lanes as they were found, in their order; of many the fullest ones."""
+    if document.lanes is None:
+        return None
+    totals = [sum(row) for row in document.lanes.by_window]
+    all_, mean = max(1, sum(totals)), sum(totals) / len(totals)
+    causes = {
+        one.lane: f"{'hot: ' if one.alarm else ''}{one.cause}" for one in (document.hot.lanes if document.hot else ())
+    }
+    rows = [
+        {
+            "lane": lane,
+            "records": records,
+            "share": records / all_,
+            "over_mean": records / mean,
+            "why": causes.get(lane),
+        }
+        for lane, records in enumerate(totals)
+    ]
+    title = f"{len(totals):,} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
+    return Section(("lane", "records", "share", "over_mean", "why"), rows, title)
+
+
 def as_result(document: ProfileDocument, *, show_keys: bool) -> Result:
-    """Heavy keys, windows, and in words what to know of them."""
+    """Heavy keys, lanes, windows, and in words what to know of them."""
     windows = document.windows
     columns = ["rank", "key", "records", "share"]
     columns += ["bytes"] if any(one.bytes is not None for one in document.heavy) else []
@@ -240,16 +273,25 @@ def as_result(document: ProfileDocument, *, show_keys: bool) -> Result:
     ]
     heavy = Section(tuple(columns), document.heavy, "heavy keys")
     parts = Section(("window", "from", "records", "keys", "new_keys"), rows, f"windows, by {windows.kind}")
-    return Result(document, [heavy, parts], list(_lines(document, show_keys=show_keys)))
+    lanes = lanes_table(document)
+    sections = [heavy, *([lanes] if lanes else []), parts]
+    return Result(document, sections, list(_lines(document, show_keys=show_keys)))
 
 
 def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
+    from keylane.profile.document import writers_text
+
     about = "about " if document.approximate else ""
+    if document.writers and document.writers.verdict == "mixed":
+        yield f"{writers_text(document.writers)} keylane identify names them, with the setting of each"
     top = document.heavy[0].share
     text = f"{document.records:,} records of {about}{document.distinct_keys:,} keys; the heaviest has {top:.2%}"
     yield f"{text}, {_share_of_first(document)}"
+    if document.writers and document.writers.verdict != "mixed":
+        yield f"  {writers_text(document.writers)}"
     if document.hot:
-        yield f"  {document.hot.verdict}"
+        # Who wrote the records is the first line already.
+        yield f"  {document.hot.verdict.partition(' The stream has more than one writer')[0]}"
     yield from (f"  {note}" for note in notes(document))
     if not show_keys:
         yield "  keys are cut and hashed; --show-keys shows them whole"
@@ -277,17 +319,17 @@ def notes(document: ProfileDocument) -> Iterator[str]:
         kinds = sorted({one.kind for one in alike.examples})
         first = " = ".join(alike.examples[0].keys)
         text = f"{alike.groups:,} group(s) of keys look the same and are not ({', '.join(kinds)})"
-        yield f"{text}, {alike.records:,} records: {first}"
+        yield f"{text}, {alike.records:,} records under the rarer spelling: {first}"
     yield from _window_notes(document)
     lanes = document.lanes
     if lanes and lanes.misplaced:
-        yield f"{lanes.misplaced:,} record(s) lie in another lane than the contract gives their key"
+        yield f"{lanes.misplaced:,} record(s) are in another lane than the contract gives their key"
     if document.approximate:
         yield document.how["heavy"]
 
 
 def _window_notes(document: ProfileDocument) -> Iterator[str]:
-    from keylane.profile.document import NO_TIME
+    from keylane.profile.document import BY_SIZE, NO_TIME
 
     windows = document.windows
     records = windows.records
@@ -297,5 +339,6 @@ def _window_notes(document: ProfileDocument) -> Iterator[str]:
         few = f"{stray[0]} to {stray[-1]}" if stray == list(range(stray[0], stray[-1] + 1)) and len(stray) > 1 else ""
         which = few or ", ".join(map(str, stray))
         yield f"window(s) {which} hold next to nothing: the source pauses there, or a few odd times stretch it"
-    if NO_TIME in document.how["windows"]:
-        yield document.how["windows"].split(". ", 1)[-1].strip()
+    for sentence in document.how["windows"].split(". ")[1:]:
+        if BY_SIZE in sentence or NO_TIME in sentence:
+            yield sentence.strip().removesuffix(".")

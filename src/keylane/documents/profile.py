@@ -63,12 +63,12 @@ class LookalikeKeys(Document):
     """Keys that look the same and are not."""
 
     groups: Count
-    records: Count
+    records: Count = Field(description="Of the odd ones: the heaviest key of each group is left out.")
     examples: list[KeysAlike] = Field(max_length=10)
 
 
 class HotLaneEvidence(Document):
-    """One hot lane, and why."""
+    """One lane above the mean, and why; an alarm where a fair hash would not fill it so."""
 
     lane: Count
     share: Share
@@ -76,6 +76,7 @@ class HotLaneEvidence(Document):
     cause: str
     evidence: str
     chance: Number | None
+    alarm: bool = Field(description="Whether it is hot: a fair hash would not do this, or a second writer does.")
 
 
 class Hot(Document):
@@ -95,6 +96,22 @@ class LanesSeen(Document):
     count: AtLeastOne
     by_window: list[list[Count]]
     misplaced: Count | None
+
+
+class SeenWriter(Document):
+    """One of the writers of a stream."""
+
+    partitioner: str | None = Field(description="Null: records that no known partitioner explains.")
+    share: Share = Field(description="Of the records.")
+    lanes: Count | None = Field(description="The lane count it placed by, where that is not the stream's.")
+
+
+class SeenWriters(Document):
+    """Who wrote the records, by their keys and lanes; only without a contract."""
+
+    verdict: Literal["one-writer", "mixed", "unknown"]
+    found: list[SeenWriter]
+    records: Count = Field(description="Records that were drawn to tell.")
 
 
 class Approximate(Document):
@@ -118,6 +135,7 @@ class ProfileDocument(Document):
     encoding: list[Encoding] = Field(min_length=1)
     records: AtLeastOne = Field(description="All of them, those without a key too.")
     bytes: Count | None = Field(description="Of the records where they tell their length, else of the files.")
+    bytes_of: Literal["records", "files"] | None = Field(description="Files may be packed: their size is no traffic.")
     distinct_keys: AtLeastOne
     without_key: NoKey
     windows: ProfileWindows
@@ -126,6 +144,7 @@ class ProfileDocument(Document):
     lookalikes: LookalikeKeys
     hot: Hot | None
     lanes: LanesSeen | None
+    writers: SeenWriters | None
     approximate: Approximate | None
     how: dict[Annotated[str, StringConstraints(pattern="^[a-z_]+$")], str] = Field(
         description="How each figure was obtained, in a sentence."

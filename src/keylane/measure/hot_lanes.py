@@ -40,7 +40,7 @@ Cause: TypeAlias = Literal["mixed-writer", "one-key", "few-keys", "unlucky-hash"
 CAUSES: Final[tuple[Cause, ...]] = ("mixed-writer", "one-key", "few-keys", "unlucky-hash", "fair")
 
 _SAYS: Final[dict[Cause, str]] = {
-    "mixed-writer": "a writer that does not keep the contract",
+    "mixed-writer": "a second writer that places keys differently",
     "one-key": "one key",
     "few-keys": "a few heavy keys",
     "unlucky-hash": "an unlucky hash",
@@ -94,7 +94,7 @@ class Heat:
 def of_strangers(part: float, misplaced: float) -> str:
     """The evidence for a mixed writer."""
     return (
-        f"{part:.1%} of the lane are records that the contract puts in another lane; "
+        f"{part:.1%} of the lane are records whose key belongs in another lane; "
         f"at least {misplaced:.1%} of the stream's records are not in their lane"
     )
 
@@ -150,8 +150,10 @@ def _sentence(hot: tuple[HotLane, ...], cause: Cause, fullest: float) -> str:
     if not hot:
         return f"No lane is hot: the fullest carries {fullest:.2f} times the mean."
     lane, alike = hot[0], sum(other.cause == cause for other in hot[1:])
-    more = f" ({len(hot) - 1} more hot, {alike} for the same reason)" if len(hot) > 1 else ""
-    because = f"because of {_SAYS[cause]}: {lane.evidence}{more}."
+    others = (
+        f" {len(hot) - 1} more {'lane is' if len(hot) == 2 else 'lanes are'} above the mean, {alike} for that reason."
+    )
+    because = f"because of {_SAYS[cause]}: {lane.evidence}.{others if len(hot) > 1 else ''}"
     return f"Lane {lane.lane} carries {lane.over_mean:.2f} times the mean {because}"
 
 
@@ -159,7 +161,7 @@ def _who(misplaced: float | None, writers: Identification | None) -> str:
     if writers is not None and writers.verdict == "mixed":
         named = ", ".join(f"{one.partitioner or 'unexplained'} {one.share:.1%}" for one in writers.writers)
         return f"The stream has more than one writer: {named}."
-    return f"At least {misplaced or 0:.1%} of the records are not in the lane the contract gives them."
+    return f"At least {misplaced or 0:.1%} of the records are not in the lane that their key belongs in."
 
 
 #: A lane below this many times the mean is not worth a word, unless a fair hash would not give it.

@@ -20,6 +20,7 @@ from keylane.errors import CountError, DataError, UsageError, did_you_mean
 from keylane.profile.build import UNTIMED, observed_lanes, profile_of
 from keylane.profile.cells import CELL, reasons_of
 from keylane.profile.scan import ScanRequest
+from keylane.profile.writers import writers_in
 from keylane.systems.endpoint import StreamOptions
 
 if TYPE_CHECKING:
@@ -147,6 +148,9 @@ def profile_of_rows(
     metadata = replace(metadata, facts=facts_of(facts, scan, untimed))
     if scan.lanes is not None:
         promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
+        known = scan.lanes if scan.lanes > 1 else None
+        found = writers_in(rows, metadata, known) if contract is None and "place" not in facts else None
+        metadata = replace(metadata, facts=(*metadata.facts, *([("writers", found)] if found else [])))
         rows, lanes = observed_lanes(rows, metadata, max(scan.lanes, promised), contract)
         metadata = replace(metadata, lanes=lanes)
     return checked(profile_of(rows, metadata), scan)

@@ -29,6 +29,7 @@ from keylane.plan.current import Today, today_of
 from keylane.plan.geo_strategies import geo_candidates, geo_standing
 from keylane.plan.hashed_keys import ProfiledStream, moved_loads
 from keylane.plan.sizing import Demand, Sizing, lanes_for
+from keylane.profile.writers import identified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -202,9 +203,12 @@ def heat_of(profile: Profile, contract: Contract, seed: int) -> Hot | None:
 
 
 def assumed(profile: Profile) -> Contract:
-    """What is taken for the contract of a source that has lanes and none: Java's hash, on the lanes there are."""
+    """What is taken for the contract of a source that has lanes and none: its main writer's hash, otherwise Java's."""
+    found = identified(profile, 1)
+    main = found.writers[0].partitioner if found is not None and found.writers else None
+    known = main if main is not None and FACTS[main].fold != "keyless" else "kafka-java"
     key = profile.key.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
-    spec = {"streams": ["stream"], "lanes": "live", "key": key, "partitioner": "kafka-java"}
+    spec = {"streams": ["stream"], "lanes": "live", "key": key, "partitioner": known}
     document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "stream"}, "spec": spec}
     return Contract.model_validate(document)
 
@@ -235,7 +239,8 @@ def heat_under(stream: ProfiledStream, today: Today, seed: int) -> Hot | None:
     mine, home, records = _placed(stream, today)
     seen, rng = _observed(stream.profile, today.lanes), np.random.default_rng(seed)
     exact = stream.profile.approximate is None
-    found = why_hot(mine, home, records, today.lanes, rng=rng, observed=seen, same_records=exact)
+    writers = identified(stream.profile, today.lanes)
+    found = why_hot(mine, home, records, today.lanes, rng=rng, observed=seen, same_records=exact, writers=writers)
     return Hot(
         verdict=found.verdict.says,
         cause=found.verdict.cause,
@@ -250,6 +255,7 @@ def heat_under(stream: ProfiledStream, today: Today, seed: int) -> Hot | None:
                 cause=one.cause,
                 evidence=one.evidence,
                 chance=one.chance,
+                alarm=one.chance < found.alpha or one.cause == "mixed-writer",
             )
             for one in found.hot
         ],

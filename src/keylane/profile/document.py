@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from keylane.documents.profile import (
     NoKey,
     ProfileDocument,
     ProfileWindows,
+    SeenWriters,
 )
 from keylane.profile.lookalikes import lookalikes
 
@@ -59,9 +60,13 @@ def _sentences(profile: Profile, facts: ProfileFacts) -> Iterator[tuple[str, str
     yield "without_key", "Null and empty keys, and records or keys that could not be read, are not counted for any key."
     if "place" in facts:
         yield "places", _places(facts)
-    yield "lookalikes", "Keys that are equal but for capitals, spaces, the spelling in Unicode or a schema registry id."
+    alike = "Keys that are equal but for capitals, spaces, the spelling in Unicode or a schema registry id"
+    yield "lookalikes", f"{alike}; the records are those of all but the heaviest key of each group."
     if profile.lanes is not None:
         yield "lanes", _lanes(profile)
+    if "writers" in facts:
+        drawn = f"{facts['writers']['records']:,} records"
+        yield "writers", f"Keys and lanes of {drawn} were compared with the partitioners of all known clients."
 
 
 def _places(facts: ProfileFacts) -> str:
@@ -91,8 +96,10 @@ def _offsets(facts: ProfileFacts) -> str:
     return f"{len(ranges):,} lane(s), {sum(end - start for start, end in ranges):,} offsets"
 
 
-#: How the text on windows names records without a time; the command repeats that sentence.
+#: How the text on windows names records without a time, and a unit that nobody gave; the command repeats these.
 NO_TIME: Final = "have no readable time"
+BY_SIZE: Final = "By their size, its whole numbers are"
+_UNITS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
 def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
@@ -100,6 +107,8 @@ def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
     if profile.windows.kind == "position":
         return f"{count} windows of equal numbers of records, in the order of the source: no time field was given."
     text = f"{count} windows of one length between the first and the last time in {facts.get('time')!r}, in UTC."
+    if facts.get("unit_by_size"):
+        text += f" {BY_SIZE} {_UNITS[facts['unit']]}; --time-unit sets another unit."
     without = facts.get("without_time", 0)
     if without:
         text += f" {without:,} record(s) {NO_TIME}: they count for their key, in the first window."
@@ -122,6 +131,19 @@ def _lanes(profile: Profile) -> str:
     if profile.lanes.misplaced is None:
         return text
     return f"{text} {profile.lanes.misplaced:,} record(s) are not in the lane that the contract gives their key."
+
+
+def writers_text(writers: SeenWriters) -> str:
+    """Who wrote the records, in a sentence."""
+    if writers.verdict == "unknown":
+        return "Who wrote the records cannot be told from their keys and lanes."
+    if writers.verdict == "one-writer":
+        return f"One writer: {writers.found[0].partitioner}."
+    named = ", ".join(
+        f"{one.partitioner or 'unexplained'}{f' on {one.lanes} lanes' if one.lanes else ''} {one.share:.1%}"
+        for one in writers.found
+    )
+    return f"{len(writers.found)} writers place keys differently: {named}. Keys are split between lanes."
 
 
 # Masking: keys as they may be shown to others, cut, with a hash that distinguishes them. Keys are personal data.
@@ -182,6 +204,7 @@ def overview(
         encoding=list(profile.key.encodings),
         records=profile.total,
         bytes=profile.bytes_total,
+        bytes_of=_bytes_of(profile),
         distinct_keys=profile.keys.num_rows if approximate is None else approximate.distinct_keys,
         without_key=NoKey(**asdict(profile.without_key)),
         windows=_windows(profile),
@@ -192,11 +215,18 @@ def overview(
         lanes=None
         if lanes is None
         else LanesSeen(count=len(lanes.by_window), by_window=lanes.by_window.tolist(), misplaced=lanes.misplaced),
+        writers=None if (writers := profile.known.get("writers")) is None else SeenWriters.model_validate(writers),
         approximate=None if approximate is None else Approximate(**asdict(approximate)),
         how=how_obtained(profile),
         profile=stored,
         fingerprint=profile.fingerprint,
     )
+
+
+def _bytes_of(profile: Profile) -> Literal["records", "files"] | None:
+    if profile.bytes_total is None:
+        return None
+    return "records" if profile.size is not None or profile.known.get("bytes") else "files"
 
 
 def shown_keys(profile: Profile, salt: bytes | None) -> Show:

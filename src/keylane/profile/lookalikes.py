@@ -53,7 +53,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Lookalikes:
-    """How many groups there are, how many records their keys have, and the heaviest of them."""
+    """How many groups there are, how many records the odd keys in them have, and the heaviest groups.
+
+    The heaviest key of a group is taken for the right one, and the others for the odd ones.
+    """
 
     groups: int = 0
     records: int = 0
@@ -83,7 +86,9 @@ def _found(profile: Profile, base: pa.Array, rows: NDArray[np.intp], codes: NDAr
     chosen = np.argsort(-weights, kind="stable")[:most]
     groups = [rows[codes == code] for code in chosen if weights[code] > 0]
     examples = [Group(kind_of(base.take(pa.array(one)).to_pylist()), tuple(map(int, one))) for one in groups]
-    return Lookalikes(len(np.unique(codes)), int(records.sum()), tuple(examples))
+    heaviest = np.zeros(len(weights), np.int64)
+    np.maximum.at(heaviest, codes, records)
+    return Lookalikes(len(np.unique(codes)), int(records.sum() - heaviest.sum()), tuple(examples))
 
 
 @dataclass(frozen=True, slots=True)

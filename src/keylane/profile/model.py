@@ -80,6 +80,8 @@ class ProfileFacts(TypedDict, total=False):
     seconds: float
     time: str
     unit: str
+    unit_by_size: bool
+    writers: dict[str, Any]
     without_time: int
     bytes: str
     place: list[str]

@@ -36,7 +36,7 @@ def test_heavy_keys_ranks_and_windows_are_read_off_the_counts() -> None:
     assert found["windows"]["edges"] == [0, 4, 8, 11]
     assert found["lookalikes"] == {
         "groups": 1,
-        "records": 3,
+        "records": 1,
         "examples": [{"kind": "case", "keys": ["merchant-b", "Merchant-B"], "records": [2, 1]}],
     }
     assert (found["records"], found["distinct_keys"], found["profile"], found["hot"]) == (11, 3, "a.profile", None)

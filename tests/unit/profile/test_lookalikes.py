@@ -43,7 +43,7 @@ def test_keys_that_look_the_same_are_found_and_in_what_they_differ(keys: list[st
     result = found([*CROWD[:100], *keys, *CROWD[100:]])
     assert (result.groups, [group.kind for group in result.examples]) == (1, [kind])
     assert result.examples[0].ranks == (100, 101)
-    assert result.records == 202 + 201
+    assert result.records == 201, "the heaviest is taken for the right one"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_all_groups_are_counted_and_only_the_heaviest_are_shown() -> None:
     keys = [text for n in range(30) for text in (f"Shop {n:02d}", f"SHOP {n:02d}", f"shop {n:02d}")]
     result = found(keys, most=4)
     assert (result.groups, len(result.examples)) == (30, 4)
-    assert result.records == sum(range(1, 91))
+    assert result.records == sum(range(1, 91)) - sum(range(3, 91, 3))
     assert result.examples[0].ranks == (0, 1, 2)
 
 

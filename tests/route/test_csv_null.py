@@ -97,7 +97,7 @@ def test_many_such_texts_in_one_cell_take_no_square_of_its_length(spark: SparkSe
     ]
     began = time.monotonic()
     frame = spark.createDataFrame([(line,) for line in lines], "line string").coalesce(1)
-    found = [row[0] for row in frame.select(_with_marks(F.col("line"), ("NULL", "NA"))).collect()]
+    found = [row[0] for row in frame.select(_with_marks(F.col("line"), ("NULL", "NA"), ",")).collect()]
     assert found == [
         f"{_NULL},{quoted},{_NULL}",
         f"a,,{quoted}NULL,{_NULL},{_NULL}",

@@ -25,7 +25,7 @@ def columns_of(data: Description, *, key: str | None, lane: str | None) -> list[
     found = key or data.key, lane or data.lane
     if None in found:
         missing = "'--lane' / '-l'" if found[0] else "'--key' / '-k'"
-        raise click.UsageError(f"Missing option {missing}: files do not name these columns.")
+        raise click.UsageError(f"Missing option {missing}: one of the columns {', '.join(data.columns)}.")
     return [str(name) for name in found]
 
 
@@ -134,6 +134,8 @@ def _against(
     if contract.spec.lanes == "live" and lanes is None:
         lanes = data.lanes
     kept, findings = keeps(Router(contract, lanes=lanes), counted(data.batches(wanted), "check"), column)
+    if data.skipped.lines:
+        findings.append(Finding("warning", "data", data.skipped.text))
     if column is None:
         text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
         findings.append(Finding("info", "data", text))
@@ -185,6 +187,7 @@ def _data_together(
     from keylane.contract.fields import FieldSpec
     from keylane.documents.check import ComparedData
     from keylane.measure.copartition import compare_data
+    from keylane.records import Finding
     from keylane.systems.endpoint import open_endpoint
 
     endpoints = {path: open_endpoint(path, options) for path in paths}
@@ -200,7 +203,8 @@ def _data_together(
     if lanes is None and len(counts) == 1:
         lanes = counts.pop()
     found = compare_data(readers, lanes)
-    ok, rows = _judged(found.findings)
+    skipped = [Finding("warning", path, data.skipped.text) for path, data in described.items() if data.skipped.lines]
+    ok, rows = _judged([*found.findings, *skipped])
     document = ComparedData(
         ok=ok,
         findings=rows,

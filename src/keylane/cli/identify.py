@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -42,7 +43,9 @@ def identify(
 
     stream = open_endpoint(data, reading_from(options)).describe(FieldSpec((key,) if key else ()))
     batches = counted(stream.batches(columns_of(stream, key=key, lane=lane)), "identify")
-    return as_result(identify_batches(batches, stream.lanes if lanes is None else lanes)), output
+    found = identify_batches(batches, stream.lanes if lanes is None else lanes)
+    skipped = (stream.skipped.text,) if stream.skipped.lines else ()
+    return as_result(replace(found, notes=(*skipped, *found.notes))), output
 
 
 def as_result(found: Identification) -> Result:

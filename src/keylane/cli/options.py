@@ -31,6 +31,18 @@ def length_of_time(_context: click.Context, option: click.Parameter, text: str |
     return int(found[1]) * _SECONDS[found[2]]
 
 
+def delimiter_of(text: str) -> str:
+    """One character, or a word for it.
+
+    >>> delimiter_of("tab"), delimiter_of(";")
+    ('\\t', ';')
+    """
+    sign = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(sign) != 1 or sign in '"\r\n' or ord(sign) > 127:
+        raise click.UsageError(f"--delimiter takes one character, as ; or tab, got {text!r}")
+    return sign
+
+
 def grouped(*several: Option) -> Option:
     """Several options as one decorator, in the order that the help shows them."""
 
@@ -70,6 +82,17 @@ csv_null_option: Final = click.option(
     metavar="TEXT",
     help="A CSV cell without quotes that is this text is null; '' for an empty cell. Repeatable.",
 )
+
+#: What is between the cells of CSV.
+delimiter_option: Final = click.option(
+    "--delimiter",
+    metavar="CHAR",
+    default=",",
+    show_default=True,
+    callback=lambda _context, _option, text: delimiter_of(text),
+    help="The character between the cells of CSV; tab is one too.",
+)
+csv_options: Final = grouped(csv_null_option, delimiter_option)
 
 #: What a command on Spark reads, where it runs, and how.
 spark_options: Final = grouped(format_option, master_option, conf_option())
@@ -152,19 +175,19 @@ kafka_options: Final = grouped(
         help="Into Kafka: how long a batch is retried while brokers or workers fail.",
     ),
     click.option("--create", is_flag=True, help="Create missing topics."),
-    csv_null_option,
+    csv_options,
     _values,
     _connector,
 )
 #: How streams are read.
-reading_options: Final = grouped(csv_null_option, client_options, _values)
+reading_options: Final = grouped(csv_options, client_options, _values)
 #: How streams are read on Spark.
-profiling_options: Final = grouped(csv_null_option, client_options, _values, _connector)
+profiling_options: Final = grouped(csv_options, client_options, _values, _connector)
 _NAMES: Final = (
     *("state", "delivery", "start", "max_records", "writers", "dead_letters", "on_poison", "on_growth", "create"),
     "second_route",
     "try_seconds",
-    *("value", "value_schema", "message", "jars", "packages", "csv_null"),
+    *("value", "value_schema", "message", "jars", "packages", "csv_null", "delimiter"),
 )
 
 
@@ -172,7 +195,7 @@ def profiling_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read on Spark out of a command's; the rest stays."""
     from keylane.systems.endpoint import StreamOptions
 
-    names = ("value", "value_schema", "message", "jars", "packages", "csv_null")
+    names = ("value", "value_schema", "message", "jars", "packages", "csv_null", "delimiter")
     return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in names})
 
 
@@ -187,7 +210,7 @@ def reading_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read out of a command's; the rest stays."""
     from keylane.systems.endpoint import StreamOptions
 
-    names = ("value", "value_schema", "message", "dead_letters", "state", "csv_null")
+    names = ("value", "value_schema", "message", "dead_letters", "state", "csv_null", "delimiter")
     return StreamOptions(
         properties_from(arguments), **{name: arguments.pop(name) for name in names if name in arguments}
     )

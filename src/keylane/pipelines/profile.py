@@ -75,7 +75,7 @@ def profile(
         made = None
         if chosen_engine(endpoint, options, spark) == "local":
             try:
-                made = _locally(asked, watch)
+                made = _locally(asked, watch, say)
             except TooManyKeysError as error:
                 switched(error, options, say)
         if made is None:
@@ -87,7 +87,7 @@ def profile(
         return made
 
 
-def _locally(asked: ProfileRequest, watch: Watch) -> Profile:
+def _locally(asked: ProfileRequest, watch: Watch, say: Say | None) -> Profile:
     found = asked.endpoint.scan_local(asked.request)
     scan = replace(found, batches=lambda: watch(found.batches()))
     keyed = None
@@ -97,6 +97,8 @@ def _locally(asked: ProfileRequest, watch: Watch) -> Profile:
         scan = replace(scan, facts={**scan.facts, "place": list(asked.place)})
     metadata = ProfileMetadata(asked.source, asked.key, scan.windows, 1, scan.size)
     rows = count_keys(scan, asked.key, keyed=keyed, sized=asked.request.size is not None)
+    if say is not None and found.unread():
+        say(found.unread())
     return profile_of_rows(rows, scan, metadata, asked.contract)
 
 

@@ -79,7 +79,7 @@ class ScannedBatch:
 class LocalScan:
     """A source that is ready to be counted in this process; the fields are those of `spark.scan.Scan`.
 
-    `malformed`: whether records may be unreadable. `batches` reads the source once more each time it is called.
+    `malformed`: whether records may be unreadable; `unread` names the first such line, once all were read. `batches` reads the source once more each time it is called.
     """
 
     batches: Callable[[], Iterator[ScannedBatch]]
@@ -91,6 +91,7 @@ class LocalScan:
     untimed: bool = False
     typed: bool = True
     malformed: bool = False
+    unread: Callable[[], str] = str
     facts: dict[str, Any] = field(default_factory=dict)
     names: Callable[[], list[str]] = list
 

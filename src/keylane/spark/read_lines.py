@@ -176,13 +176,14 @@ def read_csv(
     *,
     only: bool = False,
     nulls: Sequence[str] = (),
+    delimiter: str = ",",
 ) -> Batch:
     """Records of CSV files, each with its header line. Columns are text, but for numbers that a key is made of.
 
     `only` the needed columns, of those that there are. `nulls` are the texts of a cell without quotes that stand for
-    null.
+    null, `delimiter` is between cells.
     """
-    headers = [_header(file) for file in files]
+    headers = [_header(file, delimiter) for file in files]
     in_paths = {name for file in files for name in file.values}
     schema: DataType = known or StructType()
     for names, file in zip(headers, files, strict=True):
@@ -194,7 +195,7 @@ def read_csv(
         absent = [field for field in _fields(needed).fields if field.name not in {*schema.names, *in_paths}]
         schema = StructType(schema.fields + absent)
     lines = _numbered(spark, files, header=True)
-    frame = _csv_records(lines.frame, schema, headers, nulls)
+    frame = _csv_records(lines.frame, schema, headers, nulls, delimiter)
     has = {name: [name in header for header in headers] for name in {*needed, *in_paths}}
     frame = with_absent(frame, files, {name: has[name] for name in needed})
     records = tuple(max(0, rows - 1) for rows in lines.rows)
@@ -345,7 +346,7 @@ def _split_table(
     return table, tuple(rows)
 
 
-def _header(file: SourceFile) -> tuple[str, ...]:
+def _header(file: SourceFile, delimiter: str) -> tuple[str, ...]:
     """The names in a CSV file's first line; none when the file is empty or blank."""
     try:
         # Arrow knows endings in small letters only, and Spark both.
@@ -356,22 +357,24 @@ def _header(file: SourceFile) -> tuple[str, ...]:
         raise DataError.of(f"{file.path} cannot be read as CSV", got=str(error).splitlines()[0]) from error
     # The line ends that Spark knows: `splitlines` would cut a name at other characters.
     line = re.split(r"\r\n|\r|\n", head, maxsplit=1)[0]
-    names = tuple(next(csv.reader([line]), []))
+    names = tuple(next(csv.reader([line], delimiter=delimiter), []))
     if head.strip() and (not names or len(set(names)) < len(names) or not all(names) or line.count('"') % 2):
         raise DataError.of(f"{file.path} has no usable header line", got=names, allowed="one name for each column")
     return names
 
 
 def _csv_records(
-    lines: DataFrame, schema: StructType, headers: Sequence[tuple[str, ...]], nulls: Sequence[str]
+    lines: DataFrame, schema: StructType, headers: Sequence[tuple[str, ...]], nulls: Sequence[str], delimiter: str
 ) -> DataFrame:
     """Lines parsed by the header of their own file, into the columns of all."""
     shapes = [shape for shape in dict.fromkeys(headers) if shape]
     number = picked([shapes.index(h) if h else -1 for h in headers], "int", file_of(F.col(PLACE)))
     # Which cell has quotes is known to the parser alone, so with nulls everything is text first.
     kinds = {} if nulls else {field.name: field.dataType.simpleString() for field in schema.fields}
-    line = _with_marks(F.col(LINE), nulls)
-    parsed = lines.select("*", *(_parsed(line, kinds, shape, number == n, n) for n, shape in enumerate(shapes)))
+    line = _with_marks(F.col(LINE), nulls, delimiter)
+    parsed = lines.select(
+        "*", *(_parsed(line, kinds, shape, number == n, n, delimiter) for n, shape in enumerate(shapes))
+    )
     records = [F.col(f"keylane_shape_{n}") for n in range(len(shapes))]
     whole = [record.isNotNull() & record[_CORRUPT].isNull() for record in records]
     quotes = F.length(LINE) - F.length(F.replace(F.col(LINE), F.lit('"'), F.lit("")))
@@ -384,28 +387,29 @@ def _csv_records(
     return parsed.select(LINE, PLACE, (~F.coalesce(sound, F.lit(False))).alias(MALFORMED), *columns)
 
 
-def _with_marks(line: Column, nulls: Sequence[str]) -> Column:
+def _with_marks(line: Column, nulls: Sequence[str], delimiter: str) -> Column:
     """The line with a mark for each cell that stands for null and is not empty; empty cells the parser knows."""
     texts = [f"\\Q{text}\\E" for text in nulls if text]
     if not texts:
         return line
     # From one such cell to the next over whole cells, with all that is in their quotes: no part is looked at twice.
-    nothing = rf"(?:{'|'.join(texts)})(?=,|$)"
-    others = rf'(?:(?!{nothing})[^",]*+(?:"[^"]*+"[^",]*+)*+,)*+'
+    sign = rf"\Q{delimiter}\E"
+    nothing = rf"(?:{'|'.join(texts)})(?={sign}|$)"
+    others = rf'(?:(?!{nothing})[^"{sign}]*+(?:"[^"]*+"[^"{sign}]*+)*+{sign})*+'
     return F.regexp_replace(line, F.lit(rf"\G({others}){nothing}"), F.lit(f"$1{_NULL}"))
 
 
-def _parsed(line: Column, kinds: Mapping[str, str], shape: Sequence[str], mine: Column, n: int) -> Column:
+def _parsed(line: Column, kinds: Mapping[str, str], shape: Sequence[str], mine: Column, n: int, sign: str) -> Column:
     fields = [f"`{name.replace('`', '``')}` {kinds.get(name, 'string')}" for name in shape]
-    options = _CSV if kinds else {**_CSV, "emptyValue": _QUOTED}
+    options = {**_CSV, "sep": sign, **({} if kinds else {"emptyValue": _QUOTED})}
     record = F.from_csv(line, ", ".join([*fields, f"{_CORRUPT} string"]), options)
-    return F.when(mine & _has_few_cells(F.col(LINE)), record).alias(f"keylane_shape_{n}")
+    return F.when(mine & _has_few_cells(F.col(LINE), sign), record).alias(f"keylane_shape_{n}")
 
 
-def _has_few_cells(text: Column) -> Column:
+def _has_few_cells(text: Column, sign: str) -> Column:
     """Whether Spark's parser takes a line at all: one of more cells it does not call malformed, it fails by it."""
     bare = F.regexp_replace(text, '"[^"]*+"', "")
-    commas = F.length(bare) - F.length(F.replace(bare, F.lit(","), F.lit("")))
+    commas = F.length(bare) - F.length(F.replace(bare, F.lit(sign), F.lit("")))
     return (F.octet_length(text) < _MOST_CELLS) | (commas < _MOST_CELLS)
 
 

@@ -313,6 +313,7 @@ def read_line_columns(
     fields: FieldSpec,
     lanes: Sequence[int] | None,
     csv_null: Sequence[str] = (),
+    delimiter: str = ",",
 ) -> Rows:
     """These columns of JSON lines or CSV. A column of JSON that no record has is a column of nulls."""
     wanted = {name: TYPES[fields.kind(name)] for name in fields.names}
@@ -321,7 +322,7 @@ def read_line_columns(
     if kind == "json":
         read = read_json(spark, files, None, 0, inside, only=True, texts=fields.text)
     else:
-        read = read_csv(spark, files, None, 0, inside, only=True, nulls=csv_null)
+        read = read_csv(spark, files, None, 0, inside, only=True, nulls=csv_null, delimiter=delimiter)
     for name in wanted:
         if name not in read.columns:
             raise UnknownNameError.among(f"column of {files[0].path}", name, read.columns)

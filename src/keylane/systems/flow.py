@@ -34,7 +34,7 @@ class Origin:
 
     `id` is what the system knows the source by, beside its name: a topic that is made anew has another. It is empty
     where the system did not report it, and None where it has no ids. `csv_null` are the texts of a CSV cell that stand
-    for null.
+    for null, and `delimiter` separates cells.
     """
 
     address: str
@@ -42,6 +42,7 @@ class Origin:
     pattern: str = ""
     id: str | None = None
     csv_null: tuple[str, ...] = ()
+    delimiter: str = ","
 
 
 @dataclass(frozen=True, slots=True)

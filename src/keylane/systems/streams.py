@@ -81,13 +81,33 @@ class Part:
     rank: int = 0
 
 
+@dataclass
+class Skipped:
+    """Lines that are no records, as they are met: how many, and the first of them."""
+
+    lines: int = 0
+    first: str = ""
+
+    def add(self, lines: int, file: str, number: int) -> None:
+        """Count some more lines of a file."""
+        self.lines += lines
+        self.first = self.first or f"line {number:,} of {file}"
+
+    @property
+    def text(self) -> str:
+        """In words; nothing where no line was skipped."""
+        return (
+            f"{self.lines:,} line(s) are no records and were skipped, the first is {self.first}" if self.lines else ""
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """A stream before a record of it is read.
 
     `columns` are the names that can be read; of messages without the fields of their values, which cannot be listed.
     `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
-    where it is known.
+    where it is known. `skipped` counts the lines of files that are no records, while batches are read.
     """
 
     address: str
@@ -97,6 +117,7 @@ class Description:
     lanes: int | None = None
     key: str | None = None
     lane: str | None = None
+    skipped: Skipped = field(default_factory=Skipped)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """These columns of all parts, in this order, a batch at a time."""
@@ -120,7 +141,8 @@ class Stream:
     which sources begin for rules that place by position, 0 where one is missing, None where they are not known.
     `as_messages` is whether it holds records as messages, otherwise `schema` are their columns; `dead_values` is
     whether dead letters are only the values of messages. `source_id` is what the source's system knew it by when it was
-    routed; nothing where that is not known. `csv_null` are the texts of a cell of CSV that stood for null.
+    routed; nothing where that is not known. `csv_null` are the texts of a cell of CSV that stood for null,
+    and `delimiter` was between cells.
     `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
@@ -149,6 +171,7 @@ class Stream:
     dead_values: bool = False
     source_id: str = ""
     csv_null: tuple[str, ...] = ()
+    delimiter: str = ","
     schema: pa.Schema | None = None
     strays: tuple[str, ...] = ()
     values: str = "this system does not give the contents of its records"

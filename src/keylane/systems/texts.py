@@ -118,20 +118,24 @@ def is_no_record(text: bytes | None, schema: pa.Schema) -> bool:
     return False
 
 
-def cells_of(line: bytes) -> list[str] | None:
+def cells_of(line: bytes, delimiter: str = ",") -> list[str] | None:
     """The cells of a line of CSV; None where it is not sure what they are."""
     try:
         text = line.decode()
-        return text.split(",") if '"' not in text else next(csv.reader([text], strict=True))
+        return text.split(delimiter) if '"' not in text else next(csv.reader([text], strict=True, delimiter=delimiter))
     except (UnicodeDecodeError, csv.Error, StopIteration):
         return None
 
 
 def typed_cells(
-    lines: Sequence[bytes | None], header: Sequence[str], schema: pa.Schema, nulls: Sequence[str] = ()
+    lines: Sequence[bytes | None],
+    header: Sequence[str],
+    schema: pa.Schema,
+    nulls: Sequence[str] = (),
+    delimiter: str = ",",
 ) -> Typed:
     """The columns of a schema out of lines of CSV; `nulls` are the texts of a cell without quotes that are null."""
-    cells = [None if line is None else cells_of(line) for line in lines]
+    cells = [None if line is None else cells_of(line, delimiter) for line in lines]
     unsure = np.array([one is None or len(one) != len(header) for one in cells], bool)
     for row, line in enumerate(lines):
         # Which of its cells had quotes is not known any more.

@@ -101,7 +101,7 @@ def taken(frame: DataFrame, side: MatchSource, given: Options, before: int) -> B
     files = [file for file in files_of(own.select(*_FILE), path) if file.size]
     if not files:
         return BatchSource(None, 0, before)
-    raw, records = raw_files(frame.sparkSession, files, kind_of(path, given.kind), side.columns, given.kafka.csv_null)
+    raw, records = raw_files(frame.sparkSession, files, kind_of(path, given.kind), side.columns, given.kafka)
     check_columns(raw, side.columns, str(side))
     numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
     return BatchSource(raw.withColumn(PLACE, numbered), records, before + len(files))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from keylane.contract.fields import FieldKind
     from keylane.pipelines.match.options import Columns, Options
     from keylane.spark.messages import Fields
-    from keylane.systems.endpoint import Address
+    from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.streams import Stream
 
 
@@ -165,11 +165,11 @@ def _files(spark: SparkSession, found: MatchSource, given: Options) -> tuple[Dat
     files = spark_files(spark, path, None if given.kind else kind)
     if not files:
         raise DataError.of(f"the {found.side} have no files", got=str(path))
-    return raw_files(spark, files, kind, found.columns, given.kafka.csv_null)
+    return raw_files(spark, files, kind, found.columns, given.kafka)
 
 
 def raw_files(
-    spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns, csv_null: Sequence[str] = ()
+    spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns, options: StreamOptions
 ) -> tuple[DataFrame, int]:
     """The raw frame of these files, in their order, and how many records there are."""
     if kind == "parquet":
@@ -180,7 +180,9 @@ def raw_files(
         if kind == "json":
             read = read_json(spark, files, None, 0, wanted, only=True)
         else:
-            read = read_csv(spark, files, None, 0, wanted, only=True, nulls=csv_null)
+            read = read_csv(
+                spark, files, None, 0, wanted, only=True, nulls=options.csv_null, delimiter=options.delimiter
+            )
         original = F.col(LINE)
     file, row = file_of(F.col(PLACE)), row_of(F.col(PLACE)).cast("string")
     where = F.concat_ws("/", picked([one.name for one in files], "string", file), row)

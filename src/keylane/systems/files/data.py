@@ -7,90 +7,84 @@ Which files of a folder count: `listing`. Topics as the same: `kafka.data`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyarrow import csv
 
 from keylane.contract.fields import FieldSpec, absent_name, in_tree, no_such_field, paths_in, steps_of
 from keylane.errors import DataError, UnknownNameError
 from keylane.keys.json_columns import json_columns
-from keylane.keys.read import absent_rows, names_in_json, schema_tree
+from keylane.keys.read import schema_tree
+from keylane.systems.files.lines import LineReader, csv_names, json_names, line_blocks, unknown_column
 from keylane.systems.files.listing import ENDINGS, compression_of, data_files, kinds_in
-from keylane.systems.streams import Description, Part
+from keylane.systems.streams import Description, Part, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.contract.fields import FieldKind
-    from keylane.systems.streams import Read
+    from keylane.systems.files.lines import LineRecords
 
-_BLOCK: Final = 1 << 22
-#: Lines whose names an error lists.
+#: Lines that are looked at for what a field holds.
 _SAMPLE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ReadJson:
-    """Reads fields of JSON lines, of which a contract says what they hold; records that lack one are marked.
+class ReadLineFiles:
+    """Reads fields of the lines of files. A line that is no record is skipped, and counted in `skipped`.
 
-    `files` have the columns of their folders. Another column, as that of the lane, is a whole number.
+    `files` have the columns of their folders, `known` are all columns of CSV. Of JSON, records that lack a field are
+    marked where a contract asks; a field that no record has is an error, and so are files that have no line to read.
     """
 
     path: str
     files: tuple[tuple[str, dict[str, Any]], ...]
-    fields: FieldSpec
+    reader: LineReader
+    skipped: Skipped
+    known: tuple[str, ...] | None = None
+    marks: bool = False
 
     def __call__(self, _part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """These columns, in this order, and the marks behind them."""
-        lacking, sample = set(columns), list[bytes]()
+        for name in columns:
+            if self.known is not None and name not in self.known:
+                raise unknown_column([file for file, _ in self.files], name, self.known, self.reader.delimiter)
+        json, read = self.reader.format == "json", 0
+        lacking = {name for name in columns if not any(name in folders for _, folders in self.files)} if json else set()
         for file, folders in self.files:
-            for first, lines in _numbered_lines(file):
-                batch = self._batch(columns, folders, [line for line in lines if line.strip()], (file, first))
-                marks = {name: absent_rows(batch, name) for name in lacking}
-                lacking = {name for name, mark in marks.items() if mark is not None and mark.all()}
-                sample += lines[:_SAMPLE] if lacking and len(sample) < _SAMPLE else []
+            for some in self.reader.read(file, [name for name in columns if name not in folders]):
+                good = ~some.malformed
+                self._skip(file, some)
+                batch = _batch(columns, some, folders, marks=json and self.marks)
+                batch = batch if good.all() else batch.filter(pa.array(good))
+                lacking = {name for name in lacking if name in some.absent and some.absent[name][good].all()}
+                read += len(batch)
                 yield batch
-        for name in sorted(lacking) if sample else ():
-            raise no_such_field(f"no record of {self.path} has a field {name!r}", name, names_in_json(sample))
+        if not read and self.skipped.lines:
+            allowed = ", ".join(columns)
+            raise DataError.of(f"{self.path} cannot be read", got=self.skipped.text, allowed=f"lines with {allowed}")
+        for name in sorted(lacking) if read else ():
+            raise no_such_field(f"no record of {self.path} has a field {name!r}", name, self._names())
 
-    def _batch(
-        self, columns: Sequence[str], folders: Mapping[str, Any], lines: Sequence[bytes], where: tuple[str, int]
-    ) -> pa.RecordBatch:
-        texts, found = pa.array(lines, pa.binary()), dict[str, pa.Array]()
-        for of_contract in (True, False):
-            names = [n for n in columns if n not in folders and (n in self.fields.names) == of_contract]
-            arrays, marks, unread = json_columns(texts, names, self._kind) if names else ([], [], np.zeros(1, bool))
-            if unread.any():
-                what = f"{where[0]} cannot be read: a line from {where[1]} on is no JSON object that holds such fields"
-                raise DataError.of(what, got=lines[int(unread.argmax())], allowed=", ".join(names))
-            found |= dict(zip(names, arrays, strict=True))
-            found |= {absent_name(name): mark for name, mark in zip(names, marks, strict=True)}
-        found |= {name: pa.repeat(pa.scalar(folders[name]), len(lines)) for name in columns if name in folders}
-        names = [*columns, *(name for name in found if name not in columns)]
-        return pa.RecordBatch.from_arrays([found[name] for name in names], names=names)
+    def _skip(self, file: str, some: LineRecords) -> None:
+        if some.malformed.any():
+            self.skipped.add(int(some.malformed.sum()), file, int(some.row[some.malformed][0]) + 1)
 
-    def _kind(self, name: str) -> FieldKind:
-        return self.fields.kind(name) if name in self.fields.names else "integer"
+    def _names(self) -> list[str]:
+        return json_names([file for file, _ in self.files])
 
 
-def _numbered_lines(path: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Some lines at a time, with the number of the first."""
-    rest, at = b"", 1
-    try:
-        with pa.input_stream(path, compression=compression_of(str(path))) as stream:
-            while block := stream.read(_BLOCK):
-                *lines, rest = (rest + block).split(b"\n")
-                yield at, lines
-                at += len(lines)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError.of(f"{path} cannot be read", got=str(error).splitlines()[0]) from error
-    yield at, [rest] if rest else []
+def _batch(columns: Sequence[str], some: LineRecords, folders: Mapping[str, Any], *, marks: bool) -> pa.RecordBatch:
+    found = {**some.columns, **{name: pa.repeat(pa.scalar(value), len(some)) for name, value in folders.items()}}
+    named = {name: found[name] for name in columns}
+    if marks:
+        named |= {absent_name(name): pa.array(mark) for name, mark in some.absent.items()}
+    return pa.RecordBatch.from_arrays(list(named.values()), names=list(named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,42 +109,73 @@ class ReadDataset:
             raise DataError.of(f"{self.path} cannot be read", got=str(error).splitlines()[0]) from error
 
 
-def open_data(path: str, fields: FieldSpec | None = None, csv_null: Sequence[str] = ()) -> Description:
+def open_data(
+    path: str, fields: FieldSpec | None = None, csv_null: Sequence[str] = (), delimiter: str = ","
+) -> Description:
     """Describe a file or folder; text of the `fields` stays text, in CSV cells and in folder names.
 
-    `csv_null` are the texts of a CSV cell without quotes that stand for null.
+    `csv_null` are the texts of a CSV cell without quotes that stand for null, `delimiter` is between cells.
 
     Its files are one part, because the types of columns are those of all of them.
     """
     root, fields = Path(path), fields or FieldSpec()
-    text = fields.text
     if not root.exists():
         raise DataError.of("no such data", got=path, hint="a file or folder of Parquet, CSV or JSON lines")
     kinds = kinds_in(root)
     if len(kinds) != 1:
         got = ", ".join(sorted(kinds)) or "no file of a known kind"
-        raise DataError.of(f"{path} is not data of one kind", got=got, allowed=ENDINGS)
+        raise DataError.of(
+            f"{path} is not data of one kind", got=got, allowed=f"{ENDINGS}, also packed: .gz, .bz2, .zst"
+        )
     kind = kinds.pop()
     files = data_files(root, kind)
     if not files:
         raise DataError.of(f"{path} cannot be read", got="no records: every file is empty")
-    packed = [file.name for file in files if compression_of(file.name) and file.suffix not in {".gz", ".bz2"}]
+    if kind != "parquet":
+        return _of_lines(path, kind, files, fields, LineReader(kind, fields.kind, delimiter, tuple(csv_null)))
+    packed = [file.name for file in files if compression_of(file.name)]
     if packed:
-        allowed, hint = ".gz, .bz2", "decompress them (zstd -d); rename those with endings in capitals"
-        raise DataError.of(
-            f"{path} has files that only Spark can decompress", got=packed[0], allowed=allowed, hint=hint
-        )
+        raise DataError.of(f"{path} has Parquet that is packed once more", got=packed[0], hint="decompress it first")
     base = path if root.is_dir() else None
     try:
-        parts, named = _partitioning(root, files, text), [str(file) for file in files]
-        dataset = ds.dataset(named, format=_format(kind, text, csv_null), partitioning=parts, partition_base_dir=base)
+        parts, named = _partitioning(root, files, fields.text), [str(file) for file in files]
+        how = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False))
+        dataset = ds.dataset(named, format=how, partitioning=parts, partition_base_dir=base)
     except (pa.ArrowException, OSError) as error:
         raise DataError.of(f"{path} cannot be read as {kind}", got=str(error).splitlines()[0]) from error
-    read: Read = ReadDataset(path, dataset)
-    if kind == "json" and fields.kinds:
-        folders = () if parts is None else parts.schema
-        read = ReadJson(path, tuple((str(file), _folder_values(file, root, folders)) for file in files), fields)
-    return Description(path, tuple(dataset.schema.names), (Part(path),), read)
+    return Description(path, tuple(dataset.schema.names), (Part(path),), ReadDataset(path, dataset))
+
+
+def _of_lines(path: str, kind: str, files: Sequence[Path], fields: FieldSpec, reader: LineReader) -> Description:
+    root, named = Path(path), [str(file) for file in files]
+    parts = _partitioning(root, files, fields.text)
+    folders = () if parts is None else parts.schema
+    inside = json_names(named) if kind == "json" else csv_names(named, reader.delimiter)
+    tops = dict.fromkeys(name if kind == "csv" else steps_of(name)[0] for name in inside)
+    names = tuple(dict.fromkeys([*tops, *(one.name for one in folders)]))
+    reader = replace(reader, kind=partial(_kind_of, fields, _whole_in(named, fields) if kind == "json" else ()))
+    values = tuple((str(file), _folder_values(file, root, folders)) for file in files)
+    skipped = Skipped()
+    read = ReadLineFiles(path, values, reader, skipped, names if kind == "csv" else None, marks=bool(fields.kinds))
+    return Description(path, names, (Part(path),), read, skipped=skipped)
+
+
+def _kind_of(fields: FieldSpec, whole: Sequence[str], name: str) -> FieldKind:
+    """What a field holds: as the contract has it; a key is text or a whole number, any other column the latter."""
+    if name in fields.kinds or (name in fields.names and name not in whole):
+        return fields.kind(name)
+    return "integer"
+
+
+def _whole_in(files: Sequence[str], fields: FieldSpec) -> list[str]:
+    """The fields that nobody says the kind of, and that hold whole numbers in the first lines."""
+    lines = [line for line in next(line_blocks(files[0]), [])[:_SAMPLE] if line.strip()]
+    found = []
+    for name in (name for name in fields.names if name not in fields.kinds):
+        columns, _, unread = json_columns(pa.array(lines, pa.binary()), [name], lambda _: "integer")
+        if lines and not unread.any() and columns[0].null_count < len(lines):
+            found.append(name)
+    return found
 
 
 def _folder_values(file: Path, root: Path, columns: Any) -> dict[str, Any]:
@@ -161,17 +186,6 @@ def _folder_values(file: Path, root: Path, columns: Any) -> dict[str, Any]:
         for one in columns
         if one.name in found
     }
-
-
-def _format(kind: str, text: Sequence[str], csv_null: Sequence[str]) -> Any:
-    if kind == "csv":
-        types: dict[str, Any] = {"column_types": dict.fromkeys(text, pa.string())}
-        if csv_null:
-            types |= {"null_values": list(csv_null), "strings_can_be_null": True, "quoted_strings_can_be_null": False}
-        return ds.CsvFileFormat(convert_options=csv.ConvertOptions(**types))
-    if kind == "json":
-        return ds.JsonFileFormat()
-    return ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False))
 
 
 def _partitioning(root: Path, files: Sequence[Path], text: Sequence[str]) -> Any:

@@ -43,7 +43,7 @@ class FilesEndpoint(Endpoint):
         """The files as one data set, with the columns of their folders."""
         from keylane.systems.files.data import open_data
 
-        return open_data(self.address.name, fields, self.options.csv_null)
+        return open_data(self.address.name, fields, self.options.csv_null, self.options.delimiter)
 
     @contextmanager
     def scan(self, run: RunContext, wanted: ScanRequest) -> Iterator[Scan]:
@@ -52,7 +52,7 @@ class FilesEndpoint(Endpoint):
 
         self._check_listening(wanted)
         with self.session(run) as session:
-            yield scan_files(session, self.path, self.options.kind, wanted, self.options.csv_null)
+            yield scan_files(session, self.path, self.options, wanted)
 
     def scan_local(self, wanted: ScanRequest) -> LocalScan:
         """The files, in the order of their names."""
@@ -115,7 +115,9 @@ class FilesEndpoint(Endpoint):
         from keylane.systems.files.follow import origin_of
 
         found = origin_of(self.path, self.options.kind, known)
-        return replace(found, csv_null=tuple(sorted(set(self.options.csv_null))) if found.kind == "csv" else ())
+        if found.kind != "csv":
+            return found
+        return replace(found, csv_null=tuple(sorted(set(self.options.csv_null))), delimiter=self.options.delimiter)
 
     def check_apart(self, source: Endpoint) -> None:
         """Refuse a source within the target, and a target within the source."""

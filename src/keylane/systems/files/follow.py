@@ -122,7 +122,15 @@ class FilesFollowed(RowsFollowed):
             batch = (
                 read_json(self.spark, full, known, last.next_position, needed)
                 if self.origin.kind == "json"
-                else read_csv(self.spark, full, known, last.next_position, needed, nulls=self.origin.csv_null)
+                else read_csv(
+                    self.spark,
+                    full,
+                    known,
+                    last.next_position,
+                    needed,
+                    nulls=self.origin.csv_null,
+                    delimiter=self.origin.delimiter,
+                )
             )
         before = schema_from_json(last.schema)
         lacking = [name for name in needed if not _has(batch, full, name)]

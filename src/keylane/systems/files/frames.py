@@ -19,19 +19,18 @@ from keylane.systems.files.listing import kind_of, lanes_in, sized_files
 from keylane.systems.files.local_scan import lane_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from keylane.profile.scan import ScanRequest
     from keylane.spark.scan import Scan
+    from keylane.systems.endpoint import StreamOptions
 
 
-def scan_files(
-    spark: SparkSession, path: Path, given: str | None, wanted: ScanRequest, csv_null: Sequence[str] = ()
-) -> Scan:
+def scan_files(spark: SparkSession, path: Path, options: StreamOptions, wanted: ScanRequest) -> Scan:
     """A file or folder of Parquet, JSON lines or CSV; of the given kind, or by the files' endings."""
+    given, cells = options.kind, (options.csv_null, options.delimiter)
     kind = kind_of(path, given)
     files = spark_files(spark, path, None if given else kind)
     if not files:
@@ -44,7 +43,7 @@ def scan_files(
         rows = read_columns(spark, files, counts, shapes, names, lanes, positions=wanted.time is None)
     else:
         rows = read_line_columns(
-            spark, kind, files, FieldSpec.of_scan(wanted.key, names, wanted.written, whole), lanes, csv_null
+            spark, kind, files, FieldSpec.of_scan(wanted.key, names, wanted.written, whole), lanes, *cells
         )
     if rows.records == 0:
         raise DataError.of("no records", got=str(path), hint="the source is empty")

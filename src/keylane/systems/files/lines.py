@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keylane.errors import DataError
+from keylane.errors import DataError, UnknownNameError
 from keylane.keys.json_columns import ARROW, json_columns
+from keylane.keys.read import names_in_json
 from keylane.systems.files.listing import compression_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ BOM: Final = b"\xef\xbb\xbf"
 #: Delimiters that a header line is looked at for.
 USUAL: Final = (",", ";", "\t", "|")
 _HEADER_BYTES: Final = 1 << 20
+#: Files, and lines of each, whose names an error lists.
+_FILES, _SAMPLE = 5, 100
 _WHOLE: Final = "^[+-]?[0-9]+$"
 _LONGS: Final = range(-(2**63), 2**63)
 
@@ -96,6 +99,27 @@ def delimiter_hint(header: str, delimiter: str) -> str:
     if cells.get(delimiter, header.count(delimiter)) or not cells[most]:
         return ""
     return f"--delimiter {'tab' if most == chr(9) else repr(most)}"
+
+
+def csv_names(files: Sequence[str], delimiter: str) -> list[str]:
+    """The columns of CSV files, by their header lines."""
+    return list(dict.fromkeys(name for file in files for name in header_of(file, delimiter)))
+
+
+def json_names(files: Sequence[str]) -> list[str]:
+    """The fields of JSON lines, by the first lines of the first files; those within others by their paths."""
+    return names_in_json([line for file in files[:_FILES] for line in next(line_blocks(file), [])[:_SAMPLE]])
+
+
+def unknown_column(
+    files: Sequence[str], name: str, known: Sequence[str], delimiter: str
+) -> DataError | UnknownNameError:
+    """The error for a column that CSV files have not; it may be that their cells are separated by something else."""
+    hint = delimiter_hint(re.split("[\r\n]", head_of(files[0]), maxsplit=1)[0], delimiter)
+    if hint:
+        what = f"{files[0]} has one column: its cells are not separated by {delimiter!r}"
+        return DataError.of(what, got=name, allowed=", ".join(known), hint=hint)
+    return UnknownNameError.among("column of the source", name, known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from keylane.contract.fields import FieldSpec, in_tree, paths_in, steps_of
 from keylane.errors import DataError, UnknownNameError
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.json_columns import ARROW
-from keylane.keys.read import column_at, names_in_json, schema_tree
+from keylane.keys.read import column_at, schema_tree
 from keylane.profile.count import refuse_misfits
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
@@ -37,9 +37,10 @@ from keylane.profile.times import (
     unit_of,
 )
 from keylane.systems.files.footers import ends_of, read_footers
-from keylane.systems.files.lines import LineReader, delimiter_hint, head_of, header_of, line_blocks
+from keylane.systems.files.lines import LineReader, csv_names, json_names, line_blocks, unknown_column
 from keylane.systems.files.listing import compression_of, kind_of, lanes_in, sized_files, stream_in
 from keylane.systems.folders.folder import read_head
+from keylane.systems.streams import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
 _ROWS: Final = 1 << 18
 #: Bytes of columns that are kept between the look for the first and last time and the count, instead of a second read.
 _KEPT: Final = 1 << 28
-#: Lines whose names an error lists, and by whose length all are estimated.
-_SAMPLE, _LINES = 100, 10_000
+#: Lines by whose length all are estimated.
+_LINES: Final = 10_000
 #: How much larger a packed file is unpacked, for an estimate.
 _UNPACKED: Final = 6
 _NUMBER: Final = r"^\s*[+-]?[0-9]{1,18}\s*$"
@@ -84,14 +85,10 @@ def names_of(path: Path, options: StreamOptions) -> list[str]:
             tree |= schema_tree(footer.schema)
         inside = paths_in(tree)
     elif kind == "csv":
-        inside = [name for file in files for name in header_of(file.path, options.delimiter)]
+        inside = csv_names([file.path for file in files], options.delimiter)
     else:
-        inside = _json_names(files)
+        inside = json_names([file.path for file in files])
     return list(dict.fromkeys([*inside, *in_paths]))
-
-
-def _json_names(files: Sequence[DataFile]) -> list[str]:
-    return names_in_json([line for file in files[:5] for line in next(line_blocks(file.path), [])[:_SAMPLE]])
 
 
 def check_scan(path: Path, options: StreamOptions, columns: Sequence[str]) -> None:
@@ -107,18 +104,9 @@ def check_scan(path: Path, options: StreamOptions, columns: Sequence[str]) -> No
     known = names_of(path, options)
     for name in columns:
         if name not in known and not any(one.startswith(f"{name}.") for one in known):
-            raise _unknown(files, kind, options, name, known)
-
-
-def _unknown(
-    files: Sequence[DataFile], kind: str, options: StreamOptions, name: str, known: Sequence[str]
-) -> DataError | UnknownNameError:
-    if kind == "csv":
-        hint = delimiter_hint(head_of(files[0].path).partition("\n")[0], options.delimiter)
-        if hint:
-            what = f"{files[0].path} has one column: its cells are not separated by {options.delimiter!r}"
-            return DataError.of(what, got=name, allowed=", ".join(known), hint=hint)
-    return UnknownNameError.among("column of the source", name, known)
+            if kind == "csv":
+                raise unknown_column([file.path for file in files], name, known, options.delimiter)
+            raise UnknownNameError.among("column of the source", name, known)
 
 
 def lane_count(path: Path, file: str, lanes: Sequence[int]) -> int:
@@ -191,8 +179,9 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
     if records == 0:
         raise DataError.of("no records", got=str(path), hint="the source is empty")
     lanes = None if wanted.lane else lanes_in([file.path for file in files])
+    skipped = Skipped()
     return LocalScan(
-        partial(_batches, source, wanted, times.unit, starts, lanes, untimed=times.untimed),
+        partial(_batches, source, wanted, times.unit, starts, lanes, files, skipped, untimed=times.untimed),
         times.windows,
         records,
         exact=True,
@@ -201,8 +190,11 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
         untimed=times.untimed,
         typed=kind == "parquet",
         malformed=kind != "parquet",
+        unread=lambda: (
+            f"{skipped.lines:,} line(s) are no records, the first is {skipped.first}" if skipped.lines else ""
+        ),
         facts=facts,
-        names=partial(_json_names, files) if kind == "json" else list,
+        names=partial(json_names, [file.path for file in files]) if kind == "json" else list,
     )
 
 
@@ -212,10 +204,14 @@ def _batches(
     unit: str | None,
     starts: NDArray[np.int64],
     lanes: Sequence[int] | None,
+    files: Sequence[DataFile],
+    skipped: Skipped,
     *,
     untimed: bool,
 ) -> Iterator[ScannedBatch]:
     for rows in source.rows():
+        if rows.malformed is not None and rows.malformed.any():
+            skipped.add(int(rows.malformed.sum()), files[rows.file].path, int(rows.row[rows.malformed][0]) + 1)
         at, missing = rows.row + starts[rows.file], None
         if wanted.time is not None:
             at, missing = micros_of(rows.columns[wanted.time], unit)

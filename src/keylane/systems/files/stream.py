@@ -22,7 +22,8 @@ from keylane.history.digests import joined, of_bytes, of_columns
 from keylane.history.verdict import Unproven
 from keylane.keys.read import columns_for, fields_in, value_at
 from keylane.records import NOT_OF_CONTRACT, Reason
-from keylane.systems.files.listing import compression_of, data_files, kind_of, kinds_in, name_in, path_values
+from keylane.systems.files.lines import BOM, line_blocks
+from keylane.systems.files.listing import data_files, kind_of, kinds_in, name_in, path_values
 from keylane.systems.folders.folder import read_head, read_manifests
 from keylane.systems.folders.layout import FolderFiles
 from keylane.systems.journal import OWN
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from keylane.systems.streams import MessageFields
 
 ROWS: Final = 65_536
-BLOCK: Final = 1 << 22
 LONGS: Final = range(-(2**63), 2**63)
 #: Columns of a dead letter beside its position.
 ORIGINAL: Final = "original"
@@ -61,7 +61,6 @@ LETTER: Final = ("reason", "fingerprint", ORIGINAL)
 OWN_COLUMNS: Final = ("keylane_offset", "keylane_source")
 MESSAGE: Final = ("key", "value", "timestamp", "headers")
 _ROW_BITS: Final = 40
-_BOM: Final = b"\xef\xbb\xbf"
 _ROUTED: Final = "verify the folder as `keylane route` made it, with _keylane/ in it"
 #: What was malformed in its file is not in the JSON of a dead letter as it was there.
 EXCUSED: Final = NOT_OF_CONTRACT | {Reason.MALFORMED_RECORD, Reason.MALFORMED_KEY}
@@ -115,6 +114,7 @@ def target_stream(path: Path, how: ReadLanes | None = None) -> Stream:
         bases=None if order is None else begins_of([f for one in manifests for f in one.taken], head.kind),
         source_id=head.source_id,
         csv_null=tuple(head.csv_null),
+        delimiter=head.delimiter,
         unproven=() if order is not None else (Unproven("reordered", None, late),),
     )
 
@@ -135,8 +135,8 @@ def source_stream(path: Path, target: Stream, contract: Contract | None = None, 
         read = ReadParquet(values=values, as_messages=target.as_messages)
         return Stream(str(path), parts, read, kind=kind, values=why)
     keyed = contract is not None and contract.spec.key.fields == ("key",)
-    schema, nulls = target.schema or pa.schema([]), target.csv_null
-    lines = ReadLines(kind, schema, values=values, as_messages=target.as_messages, keyed=keyed, nulls=nulls)
+    schema, cells = target.schema or pa.schema([]), (target.csv_null, target.delimiter)
+    lines = ReadLines(kind, schema, values, target.as_messages, keyed, *cells)
     parts = tuple(Part(str(file), name_in(path, str(file))) for file in files)
     return Stream(str(path), parts, lines, kind=kind, values=why)
 
@@ -442,7 +442,7 @@ class ReadLines:
     """Reads the lines of a source file: their numbers, and, where contents are compared, what is in them.
 
     `schema` are the columns of the lanes, by whose types lines are read; `keyed`: the contract's key is a field `key`;
-    `nulls` are the texts of a cell that stand for null.
+    `nulls` are the texts of a cell that stand for null, `delimiter` is between cells.
     """
 
     kind: str
@@ -451,14 +451,15 @@ class ReadLines:
     as_messages: bool = False
     keyed: bool = False
     nulls: tuple[str, ...] = ()
+    delimiter: str = ","
 
     def __call__(self, part: Part, fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The lines of a part, without a line of names, a batch at a time; blank ones are filtered."""
         first, header, at = int(self.kind == "csv"), [], 0
-        for lines in _lines(part.name):
+        for lines in line_blocks(part.name):
             if not at and lines:
-                lines[0] = lines[0].removeprefix(_BOM)
-                header = cells_of(lines[0]) or [] if first else []
+                lines[0] = lines[0].removeprefix(BOM)
+                header = cells_of(lines[0], self.delimiter) or [] if first else []
             numbered = [(n, line) for n, line in enumerate(lines, at) if n >= first]
             at += len(lines)
             blank = [not line.strip(b" ") for _, line in numbered]
@@ -485,7 +486,7 @@ class ReadLines:
         """Digests to what is known of lines; and the fields that are asked for."""
         objects: list[Any] = []
         if self.kind == "csv":
-            columns, unsure = typed_cells(lines, header, self.schema, self.nulls)
+            columns, unsure = typed_cells(lines, header, self.schema, self.nulls, self.delimiter)
             named: list[dict[str, Any] | None] = [dict.fromkeys(header)] * len(lines)
         else:
             named = objects = [None if line is None else object_of(line) for line in lines]
@@ -512,22 +513,3 @@ def _with_paths(record: dict[str, Any] | None, paths: dict[str, str | None]) -> 
     if record is None:
         return None
     return paths | {name: value for name, value in record.items() if name.lower() not in OWN_COLUMNS}
-
-
-def _lines(path: str) -> Iterator[list[bytes]]:
-    """The lines of a file, packed or not, some at a time; ended as Spark ends them: by LF, CR LF, or CR alone."""
-    rest = b""
-    try:
-        with pa.input_stream(path, compression=compression_of(path)) as stream:
-            while block := stream.read(BLOCK):
-                text = rest + block
-                # A CR at the end may belong to an LF that is not read yet.
-                held = b"\r" if text.endswith(b"\r") else b""
-                whole = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-                *lines, rest = whole.split(b"\n")
-                rest += held
-                yield lines
-    except (pa.ArrowException, OSError) as error:
-        raise DataError.of(f"{path} cannot be read", got=str(error).splitlines()[0]) from error
-    if rest:
-        yield [rest.removesuffix(b"\r")]

@@ -105,6 +105,7 @@ class Head:
     pattern: str
     source_id: str = ""
     csv_null: list[str] = field(default_factory=list)
+    delimiter: str = ","
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""

@@ -67,7 +67,8 @@ def open_folder(path: Path, router: Router, origin: Origin, run: RunContext) -> 
     contract, meta = router.contract, router.contract.metadata
     streams = {router.stream: router.lane_count, **contract.tiers}
     named = (origin.address, origin.kind, origin.pattern, origin.id or "")
-    head = Head(meta.name, meta.epoch, contract.fingerprint, streams, *named, csv_null=list(origin.csv_null))
+    cells = (list(origin.csv_null), origin.delimiter)
+    head = Head(meta.name, meta.epoch, contract.fingerprint, streams, *named, *cells)
     check_agrees(path, head)
     with ExitStack() as held:
         known = held.enter_context(open_target(path, head)) if read_head(path) == head else None

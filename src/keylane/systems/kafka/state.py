@@ -77,6 +77,7 @@ class RouteHead:
     source_id: str = ""
     topic_ids: dict[str, str] = field(default_factory=dict)
     csv_null: list[str] = field(default_factory=list)
+    delimiter: str = ","
 
     def differences(self, other: RouteHead) -> list[str]:
         """What differs: this one's value, then the other's. Lane counts and ids are not compared here."""

@@ -222,6 +222,7 @@ def _as_begun(stream: Stream, state: Path, head: RouteHead, last: BatchDone, str
         claimed=last.total,
         source_id=head.source_id,
         csv_null=tuple(head.csv_null),
+        delimiter=head.delimiter,
         order=tuple(one.name for one in taken) if whole else None,
         taken=frozenset(one.name for one in taken) if whole else None,
         bases=begins_of(taken, head.kind) if whole else stream.bases,

@@ -82,7 +82,8 @@ def open_topics(
         router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)
         meta, by = contract.metadata, (origin.kind, origin.pattern, options.value or "")
         head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
-        head = replace(head, source_id=origin.id or "", topic_ids=ids, csv_null=list(origin.csv_null))
+        head = replace(head, source_id=origin.id or "", topic_ids=ids)
+        head = replace(head, csv_null=list(origin.csv_null), delimiter=origin.delimiter)
         known = check_state(path, head)
         if begun is None and target.name not in absent and not options.second_route:
             check_first(cluster, head, str(path))

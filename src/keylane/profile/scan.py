@@ -79,7 +79,8 @@ class ScannedBatch:
 class LocalScan:
     """A source that is ready to be counted in this process; the fields are those of `spark.scan.Scan`.
 
-    `malformed`: whether records may be unreadable; `unread` names the first such line, once all were read. `batches` reads the source once more each time it is called.
+    `malformed`: whether records may be unreadable; `unread` names the first such line, once all were read. `batches`
+    reads the source once more each time it is called.
     """
 
     batches: Callable[[], Iterator[ScannedBatch]]

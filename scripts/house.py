@@ -443,6 +443,7 @@ ORDER: Final = (
         "errors",
         "records",
         "private",
+        "numbers",
         "geo",
         "contract",
         "keys",

@@ -17,7 +17,7 @@ MAY_NAME = (
     "keylane.systems",
     "keylane.budget",
     "keylane.documents.budget",
-    "keylane.cli.budget",
+    "keylane.cli.brokers",
     "keylane.cli.dev",
     "keylane.cli.demo_lesson",
     "keylane.pipelines.demo.lesson",
@@ -78,7 +78,7 @@ def test_a_planted_question_is_reported(source: str) -> None:
     assert questions("keylane.pipelines.profile", source) != []
     assert questions("keylane.systems.streams", source) != []
     assert questions("keylane.systems.kafka.endpoint", source) == []
-    assert questions("keylane.cli.budget", source) == []
+    assert questions("keylane.cli.brokers", source) == []
 
 
 @pytest.mark.parametrize(

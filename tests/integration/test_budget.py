@@ -1,4 +1,4 @@
-"""`keylane budget` on three real brokers with TLS: seen, refused, mended under a throttle, cut short and finished."""
+"""`keylane brokers` on three real brokers with TLS: seen, refused, mended under a throttle, cut short and finished."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def login(cluster: Cluster) -> dict[str, str]:
 
 def command(cluster: Cluster, *options: str) -> list[str]:
     pairs = [part for name, text in login(cluster).items() for part in ("--kafka", f"{name}={text}")]
-    return [sys.executable, "-m", "keylane", "budget", f"kafka://{cluster.bootstrap}", *pairs, *options]
+    return [sys.executable, "-m", "keylane", "brokers", f"kafka://{cluster.bootstrap}", *pairs, *options]
 
 
 def budget(cluster: Cluster, *options: str, folder: Path) -> tuple[int, Any, str]:
@@ -230,7 +230,7 @@ def test_a_cluster_with_tls_is_reached_by_certificate_and_not_by_another_passwor
     ):
         pairs = [part for name, text in {**trust, **settings}.items() for part in ("--kafka", f"{name}={text}")]
         done = subprocess.run(
-            [sys.executable, "-m", "keylane", "budget", f"kafka://{place}", *pairs],
+            [sys.executable, "-m", "keylane", "brokers", f"kafka://{place}", *pairs],
             capture_output=True,
             text=True,
             timeout=60,

@@ -91,7 +91,7 @@ class Watcher(threading.Thread):
 OTHERS = {
     "identify": ("identify", "kafka://{}/dst", "-k", "key", "-l", "lane"),
     "check": ("check", "{contract}", "--data", "kafka://{}/dst"),
-    "budget": ("budget", "kafka://{}"),
+    "brokers": ("brokers", "kafka://{}"),
 }
 
 

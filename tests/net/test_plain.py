@@ -255,16 +255,20 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_budget(cluster: Any, here: Path) -> None:
-    document_held("budget", "budget", ADDRESS, "--out", "r.json")
-    document_held("budget-status", "budget", ADDRESS, "--status")
-    words_held("budget", "budget", ADDRESS)
+    document_held("budget", "brokers", ADDRESS, "--out", "r.json")
+    document_held("budget-status", "brokers", ADDRESS, "--status")
+    words_held("budget", "brokers", ADDRESS)
     files = {path.name: json.loads(path.read_text()) for path in sorted(here.glob("r*.json"))}
     held("budget-files", normalised(files))
-    document_held("budget-applied", "budget", ADDRESS, "--plan", "r.plan.json", "--apply", "--yes")
+    document_held("budget-applied", "brokers", ADDRESS, "--plan", "r.plan.json", "--apply", "--yes")
     held("budget-calls", normalised({"written": [one.replace(" ", "/") for one in cluster.written]}))
-    document_held("budget-even", "budget", ADDRESS)
-    asked = [["budget", ADDRESS, "--yes"], ["budget", ADDRESS, "--throttle", "x"], ["budget", ADDRESS, "--topic", "x"]]
-    refusals_held("budget-refused", [*asked, ["budget", "nonsense"], ["budget", ADDRESS, "--plan", "no.json"]], here)
+    document_held("budget-even", "brokers", ADDRESS)
+    asked = [
+        ["brokers", ADDRESS, "--yes"],
+        ["brokers", ADDRESS, "--throttle", "x"],
+        ["brokers", ADDRESS, "--topic", "x"],
+    ]
+    refusals_held("budget-refused", [*asked, ["brokers", "nonsense"], ["brokers", ADDRESS, "--plan", "no.json"]], here)
 
 
 def test_doctor(here: Path) -> None:

@@ -216,7 +216,7 @@ NEEDED: dict[tuple[str, ...], list[str]] = {
     ("check",): ["{contract}", "--data", TOPIC],
     ("profile",): [TOPIC, "--key", "k"],
     ("plan",): [TOPIC, "--key", "k", "--lanes", "4"],
-    ("budget",): ["kafka://127.0.0.1:1"],
+    ("brokers",): ["kafka://127.0.0.1:1"],
     ("geo", "table"): [TOPIC, "--lanes", "4"],
     ("route",): ["{contract}", "--from", TOPIC, "--to", "kafka://127.0.0.1:1/other", "--state", "{state}"],
     ("verify",): ["-c", "{contract}", "--source", TOPIC, "--target", TOPIC],

@@ -4,5 +4,5 @@
     rebalance  a layout -> the cheapest one that is even: the moves, as Kafka's tools take them
     plan_file  a reassignment as a file, and what stands in its way
 
-Reading a cluster and carrying a plan out: `keylane.systems.kafka.reassign`. The command: `keylane.cli.budget`.
+Reading a cluster and carrying a plan out: `keylane.systems.kafka.reassign`. The command: `keylane.cli.brokers`.
 """

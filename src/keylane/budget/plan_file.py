@@ -58,14 +58,14 @@ def read_plan(document: Any) -> Reassignment:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         got = document.get("schema") if isinstance(document, dict) else type(document).__name__
         hint = "--out writes it as NAME.plan.json, beside the file for Kafka's own tool"
-        raise UsageError.of("not a plan of keylane budget", got=got, allowed=SCHEMA, hint=hint)
+        raise UsageError.of("not a plan of keylane brokers", got=got, allowed=SCHEMA, hint=hint)
     try:
         brokers = tuple(Broker(int(one["broker"]), one["rack"]) for one in document["brokers"])
         elections = tuple((str(one["topic"]), int(one["partition"])) for one in document["elections"])
         moves = tuple(map(_move, document["moves"]))
         return Reassignment(str(document["fingerprint"]), brokers, moves, elections, ())
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError.of("a plan of keylane budget that is damaged", got=str(error)) from None
+        raise UsageError.of("a plan of keylane brokers that is damaged", got=str(error)) from None
 
 
 def completed(change: Reassignment, layout: Layout) -> Reassignment:

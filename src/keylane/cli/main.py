@@ -1,13 +1,11 @@
 """Entry point: dispatches commands, prints results, maps errors to messages and exit codes.
 
 0 fine; 1 failure; 2 usage or invalid contract; 3 the plan has changes; 4 a threshold of the contract is broken;
-130 interrupted.
+130 interrupted. What an error looks like: `failures`; what Ctrl-C does: `interrupts`.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 from importlib import import_module
 from typing import Any, Final
@@ -15,13 +13,18 @@ from typing import Any, Final
 import click
 
 from keylane import __version__
-from keylane.cli.terminal import GuardedStream, say
+from keylane.cli import terminal
+from keylane.cli.failures import fail
+from keylane.cli.interrupts import INTERRUPTED, interrupts
+from keylane.cli.terminal import GuardedStream, color_option, quiet_option, verbose_option
 from keylane.errors import KeylaneError
 
 COMMANDS: Final = (
-    *("explain", "identify", "check", "profile", "plan", "budget", "geo", "route", "compact", "verify", "match"),
-    *("demo", "doctor", "dev", "completion"),
+    *("explain", "identify", "check", "profile", "plan", "brokers", "geo", "route", "compact", "verify", "match"),
+    *("demo", "doctor", "dev", "completion", "help"),
 )
+#: Names of before, which still work and are not listed.
+FORMER: Final = {"budget": "brokers"}
 
 
 class _LazyGroup(click.Group):
@@ -31,23 +34,29 @@ class _LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
+        name = FORMER.get(cmd_name, cmd_name)
+        if name == "help":
+            return help_
+        if name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(f"keylane.cli.{cmd_name}"), cmd_name)
+        found: click.Command = getattr(import_module(f"keylane.cli.{name}"), name)
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
             return super().resolve_command(ctx, args)
-        except click.UsageError as error:
+        except click.UsageError:
             from keylane.errors import did_you_mean
 
-            near = did_you_mean(args[0], COMMANDS)
-            raise click.UsageError(f"{error.message} {near}".strip(), ctx) from None
+            near = did_you_mean(args[0], COMMANDS) or "keylane help lists them"
+            raise click.UsageError(f"no such command: got {args[0]!r}; hint: {near}", ctx) from None
 
 
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="keylane")
+@quiet_option
+@color_option
+@verbose_option
 def cli() -> None:
     """Every key in its lane.
 
@@ -56,48 +65,64 @@ def cli() -> None:
 
     \b
     Exit codes: 0 fine, 1 failure, 2 usage or invalid contract, 3 the plan has changes,
-    4 a threshold of the contract is broken.
+    4 a threshold of the contract is broken, 130 interrupted.
     """
+
+
+@click.command("help", short_help="Help on a command: keylane help explain.")
+@click.argument("words", nargs=-1, metavar="[COMMAND]")
+@click.pass_context
+def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Print the help of a command, or of keylane."""
+    found: click.Command = cli
+    context = ctx.parent or ctx
+    for word in words:
+        _, inner, _ = found.resolve_command(context, [word]) if isinstance(found, click.Group) else (None, None, None)
+        if inner is None:
+            raise click.UsageError(f"no such command: got {' '.join(words)!r}; hint: keylane help lists them", ctx)
+        found, context = inner, click.Context(inner, context, word, **cli.context_settings)
+    click.echo(found.get_help(context))
 
 
 def main() -> None:
     """Run, and leave with the right code."""
     sys.stderr = GuardedStream(sys.stderr)
-    sys.exit(_run())
+    interrupts.listen()
+    try:
+        code = _run()
+    except Exception as error:  # noqa: BLE001  the last one before a traceback
+        code = 1 if interrupts.came else fail(error)
+    # What else goes wrong on the way out of an interrupt is none of the user's concern.
+    if interrupts.came:
+        interrupts.leave()
+    sys.exit(code)
 
 
 def _run() -> int:
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    terminal.line.begin(lambda seconds: f"{command}: working, {seconds:.0f} s")
     try:
         result = cli.main(prog_name="keylane", standalone_mode=False)
         return _show(result) if isinstance(result, tuple) else int(result or 0)
-    except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        say(shown.getvalue(), nl=False)
-        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        return 130
-    except (KeylaneError, OSError) as error:
-        return _failed(error)
-
-
-def _failed(error: KeylaneError | OSError) -> int:
-    if isinstance(error, BrokenPipeError):
-        # The reader left, as `| head` does: not our failure, and stdout must not be flushed again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    if isinstance(error, KeylaneError):
-        say(f"error: {error}")
-        return error.exit_code
-    say(f"error: {error.strerror or error}: got {error.filename!r}")
-    return 1
+        if not interrupts.came:
+            terminal.say("interrupted")
+        return INTERRUPTED
+    except (KeylaneError, click.ClickException, OSError) as error:
+        return INTERRUPTED if interrupts.came else fail(error)
+    finally:
+        terminal.line.end()
 
 
 def _show(shown: Any) -> int:
     from keylane.cli.output import render
 
     result, output = shown
-    if text := render(result, output, terminal=sys.stdout.isatty()):
-        click.echo(text)
+    terminal.line.end()
+    watched = sys.stdout.isatty()
+    colour = terminal.colours(sys.stdout)
+    text = render(result, output, terminal=watched, colour=colour, width=terminal.width_of(sys.stdout))
+    if text:
+        click.echo(text, color=colour)
     sys.stdout.flush()
     return int(result.exit_code)

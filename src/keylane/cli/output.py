@@ -1,7 +1,13 @@
-"""What a command returns, and the one printer that shows it as a table, JSON, JSON lines or CSV.
+"""What a command returns, and the one printer that shows it: for people as tables, for programs as JSON and CSV.
 
-Results go to stdout and nothing else does. Colour only on a terminal. No text of a key or a file takes effect there
-(`terminal`), nor in a spreadsheet that opens the CSV.
+    table   fits the terminal: long cells are wrapped, columns that have no room are named below; whole in a pipe
+    wide    the same, never fitted
+    md      Markdown, for a ticket
+    json    the document; jsonl and csv: the rows of its first table
+
+The answer first, then the evidence, then what to do next. Results go to stdout and nothing else does. Colour only on a
+terminal. No text of a key or a file takes effect there (`terminal`), nor in a spreadsheet that opens the CSV. How
+tables are laid out: `tables`; how numbers are written: `keylane.numbers`.
 """
 
 from __future__ import annotations
@@ -10,60 +16,81 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from keylane.cli.terminal import safe_json
+from keylane.cli.tables import Tone, laid_out, markdown, toned, wrapped
+from keylane.cli.terminal import color_option, quiet_option, safe_json
 from keylane.errors import visible
 
 if TYPE_CHECKING:
     from keylane.documents.explain import ClientPlacement, Explained
     from keylane.documents.model import Document
 
-FORMATS: Final = ("table", "json", "jsonl", "csv")
-
+FORMATS: Final = ("table", "wide", "md", "json", "jsonl", "csv")
+#: Columns of numbers that name something: nobody reads lane 1023 as 1,023.
+NAMES: Final = frozenset(
+    {"lane", "partition", "port", "pid", "node", "broker", "line", "rank", "window", "offset", "position", "epoch"}
+)
 
 #: A part of a document, or what only a table shows.
 Row: TypeAlias = "Mapping[str, Any] | Document | ClientPlacement"
+#: How a value is written.
+Form: TypeAlias = Callable[[Any], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Rows under one heading. The first section of a result is what `-o jsonl` and `-o csv` print."""
+    """Rows under one heading. The first section of a result is what `-o jsonl` and `-o csv` print.
+
+    `forms` says how the values of a column are written in a table, as `{"share": numbers.share}`; without one, whole
+    numbers have their thousands apart. `tones` says of a column which of its values are good news.
+    """
 
     columns: tuple[str, ...]
     rows: Sequence[Row]
     title: str = ""
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    tones: Mapping[str, Callable[[Any], Tone | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command found: the JSON document, the same as sections and lines, and how the process ends."""
+    """What a command found: the JSON document, the same for people, and how the process ends.
+
+    `answer` stands before the tables and `lines` behind them.
+    """
 
     document: Document | Explained
     sections: list[Section] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     exit_code: int = 0
+    answer: list[str] = field(default_factory=list)
+
+
+_format_option: Final = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How to print the result; wide: tables wider than the terminal, md: Markdown.",
+)
 
 
 def output_option(command: Any) -> Any:
-    """Give a command its `-o`."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(FORMATS),
-        default="table",
-        show_default=True,
-        help="How to print the result.",
-    )(command)
+    """Give a command its `-o`, and what it shows besides."""
+    return _format_option(quiet_option(color_option(command)))
 
 
-def render(result: Result, output: str, *, terminal: bool = False) -> str:
-    """The text of a result in one of the formats."""
+def render(
+    result: Result, output: str, *, terminal: bool = False, colour: bool | None = None, width: int | None = None
+) -> str:
+    """The text of a result in one of the formats; for a terminal of `width` columns, or for a pipe."""
     if output == "json":
         return safe_json(json.dumps(as_json(result.document), indent=2, ensure_ascii=False))
     if output == "jsonl":
@@ -71,8 +98,21 @@ def render(result: Result, output: str, *, terminal: bool = False) -> str:
     if output == "csv":
         text = _csv(_first(result))
         return visible(text, keep="\n") if terminal else text
-    blocks = [_table(section, colour=terminal) for section in result.sections if section.rows]
-    return "\n\n".join([*blocks, *(["\n".join(map(visible, result.lines))] if result.lines else [])])
+    colour = terminal if colour is None else colour
+    return _blocks(result, output, colour=colour, width=width if terminal and output == "table" else None)
+
+
+def _blocks(result: Result, output: str, *, colour: bool, width: int | None) -> str:
+    """Answer, tables and lines, with an empty line between them."""
+    blocks = [_text(result.answer, colour=colour, width=width)]
+    blocks += [_table(one, output, colour=colour, width=width) for one in result.sections if one.rows]
+    blocks.append(_text(result.lines, colour=colour, width=width))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _text(lines: Sequence[str], *, colour: bool, width: int | None) -> str:
+    folded = [part for line in lines for part in wrapped(visible(line), width)]
+    return "\n".join(map(toned, folded) if colour else folded)
 
 
 def as_json(part: Row | Explained | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,14 +143,29 @@ def _csv_line(cells: Sequence[Any]) -> str:
     return out.getvalue().removesuffix("\r\n")
 
 
-def _table(section: Section, *, colour: bool) -> str:
-    cells = [[_cell(row.get(name)) for name in section.columns] for row in map(as_json, section.rows)]
+def _table(section: Section, output: str, *, colour: bool, width: int | None) -> str:
+    values = [[row.get(name) for name in section.columns] for row in map(as_json, section.rows)]
+    forms: list[Form] = [section.forms.get(name, str if name in NAMES else _cell) for name in section.columns]
+    cells = [
+        ["-" if value is None else visible(form(value)) for value, form in zip(row, forms, strict=True)]
+        for row in values
+    ]
     heads = [visible(name.upper().replace("_", " ")) for name in section.columns]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    head = "  ".join(text.ljust(width) for text, width in zip(heads, widths, strict=True)).rstrip()
-    shown = click.style(head, bold=True) if colour else head
-    return "\n".join([*([visible(section.title, keep="\n")] if section.title else []), shown, *lines])
+    title = visible(section.title, keep="\n")
+    if output == "md":
+        return "\n".join([*([f"**{title}**", ""] if title else []), *markdown(heads, cells)])
+    tones = None
+    if colour:
+        judges = [section.tones.get(name) for name in section.columns]
+        tones = [[judge(value) if judge else None for value, judge in zip(row, judges, strict=True)] for row in values]
+    numeric = [_is_numeric([row[i] for row in values]) for i in range(len(heads))]
+    lines = laid_out(heads, cells, numeric=numeric, width=width, colour=colour, tones=tones)
+    return "\n".join([*([title] if title else []), *lines])
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    there = [value for value in values if value is not None]
+    return bool(there) and all(isinstance(value, int | float) for value in there)
 
 
 def _plain(value: Any) -> Any:
@@ -135,9 +190,11 @@ def _neutral(value: Any) -> Any:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return visible(f"{value:.4g}" if isinstance(value, float) else str(_plain(value)))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(_plain(value))
 
 
 # Files that a command writes beside its result: never over another unasked, which is said before the work.
@@ -162,6 +219,8 @@ def check_free(path: str | None, *, force: bool) -> None:
 
 
 def write(path: str | None, text: str) -> None:
-    """Write a file, where one was asked for."""
+    """Write a file, where one was asked for: whole, or not at all."""
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        from keylane.systems.atomic import write_text
+
+        write_text(Path(path), text)

@@ -1,30 +1,195 @@
-"""The one way to a terminal: text of files, keys, topics and other programs takes no effect there.
+"""The one way to a terminal: colour and quiet, the line of a running command, and text that takes no effect there.
 
 A terminal obeys what it is sent: a file name may hold a sequence that renames the window, hides a line or writes
 another over it, and a character that turns the direction of text makes one name look like another. So
-everything that is printed passes `visible`, which writes such characters out. Results on stdout: `output`; the
-line of a running command: `progress`.
+everything that is printed passes `visible`, which writes such characters out. Results on stdout: `output`; what the
+line of a running command says: `progress`; Ctrl-C: `interrupts`.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import re
+import shutil
 import sys
-from typing import Final, TextIO
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
 from keylane.errors import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Over the line that is there.
 _AGAIN: Final = "\r\x1b[K"
 _LAYOUT: Final = "\n\t"
 
 
+# What was asked for on the command line: of the process, because a library's warning and a thread's line follow it too.
+
+
+@dataclass(slots=True)
+class Shown:
+    """Whether anything but results and errors is shown, whether in colour, and whether errors say where they arose."""
+
+    quiet: bool = False
+    color: str = "auto"
+    verbose: bool = False
+
+
+shown: Final = Shown()
+
+
+def _ask(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    def asked(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        # Not the default: `keylane --quiet route` was said before `route` had its say.
+        if context.get_parameter_source(parameter.name or "") is not click.core.ParameterSource.DEFAULT:
+            setattr(shown, name, value)
+
+    return asked
+
+
+quiet_option: Final = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    expose_value=False,
+    callback=_ask("quiet"),
+    help="No progress and no notes: results and errors only.",
+)
+color_option: Final = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    expose_value=False,
+    callback=_ask("color"),
+    help="Colour; default: on a terminal, unless NO_COLOR is set.",
+)
+verbose_option: Final = click.option(
+    "--verbose",
+    "-v",
+    is_flag=True,
+    expose_value=False,
+    callback=_ask("verbose"),
+    help="With an error that is a bug, show where in the code it arose.",
+)
+
+
+def colours(stream: TextIO) -> bool:
+    """Whether a stream gets colours: as asked for, otherwise where it is a terminal that has them and wants them."""
+    if shown.color != "auto":
+        return shown.color == "always"
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def width_of(stream: TextIO) -> int | None:
+    """How many columns a terminal has; None for a pipe."""
+    return shutil.get_terminal_size((80, 24)).columns if stream.isatty() else None
+
+
 def say(text: str, *, nl: bool = True) -> None:
-    """Print to stderr."""
-    click.echo(visible(text, keep=_LAYOUT), nl=nl, err=True)
+    """Print to stderr, whether or not anybody asked for quiet: errors, and what must not be missed."""
+    line.step_aside()
+    click.echo(visible(text, keep=_LAYOUT), nl=nl, file=_unguarded(sys.stderr))
+
+
+def note(text: str) -> None:
+    """Print to stderr, unless quiet was asked for."""
+    if not shown.quiet:
+        say(text)
+
+
+def fail(text: str) -> None:
+    """Print an error to stderr; its first word is red on a terminal."""
+    line.step_aside()
+    safe = visible(f"error: {text}", keep=_LAYOUT)
+    if colours(sys.stderr):
+        head, mark, rest = safe.partition(":")
+        click.echo(click.style(head, fg="red", bold=True) + mark + rest, file=_unguarded(sys.stderr), color=True)
+    else:
+        click.echo(safe, file=_unguarded(sys.stderr))
+
+
+# The line of a running command: one for the process, drawn over and over at the bottom of stderr.
+
+#: A command that is done sooner shows none.
+PATIENCE: Final = 0.4
+_BEAT: Final = 0.25
+
+
+class LiveLine:
+    """One line on a terminal's stderr that says what is going on and for how long; nothing elsewhere.
+
+    It is drawn by a thread of its own, so it moves while Java starts or a broker does not answer. Whoever else prints
+    takes it away first.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._text: Callable[[float], str] | None = None
+        self._since = 0.0
+        self._drawn = self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether there is a terminal to draw it on, and nobody asked for quiet."""
+        return not shown.quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def begin(self, text: Callable[[float], str]) -> None:
+        """Show what this gives, from now on; it gets the seconds since now."""
+        with self._lock:
+            self._text, self._since = text, time.monotonic()
+            if self._thread is None and self.watched:
+                self._thread = threading.Thread(target=self._draw_on, name="keylane-line", daemon=True)
+                self._thread.start()
+
+    def end(self) -> None:
+        """Show nothing any more."""
+        with self._lock:
+            self._text = None
+            self.step_aside()
+
+    def stop(self) -> None:
+        """Draw nothing any more, whatever is said; takes no lock, because it is called from a signal handler."""
+        self._stopped = True
+
+    def step_aside(self) -> None:
+        """Leave the terminal's line to somebody else, for now."""
+        with self._lock:
+            if self._drawn:
+                overwrite()
+                self._drawn = False
+
+    def draw(self) -> None:
+        """Draw it now."""
+        with self._lock:
+            text, since = self._text, self._since
+        if text is None or not self.watched:
+            return
+        # Not under the lock: it may ask Java, which may not answer, and whoever prints waits for the lock.
+        shown_text = visible(text(time.monotonic() - since))
+        with self._lock:
+            if shown_text and self._text is text and not self._stopped:
+                overwrite(shown_text[: (width_of(sys.stderr) or 80) - 1])
+                self._drawn = True
+
+    def _draw_on(self) -> None:
+        time.sleep(PATIENCE)
+        while True:
+            # A line that cannot be made or drawn is left out: it must not end the command, nor print over it.
+            with suppress(Exception):
+                self.draw()
+            time.sleep(_BEAT)
+
+
+line: Final = LiveLine()
 
 
 def overwrite(text: str = "") -> None:
@@ -54,6 +219,8 @@ class GuardedStream(io.TextIOBase):
 
     def __init__(self, stream: TextIO) -> None:
         self.unguarded = stream
+        #: After Ctrl-C what others still have to say is of no use to anybody.
+        self.muted = False
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # noqa: D102  the stream's own
@@ -64,7 +231,9 @@ class GuardedStream(io.TextIOBase):
         return self.unguarded.errors
 
     def write(self, text: str) -> int:  # noqa: D102
-        self.unguarded.write(visible(text, keep=_LAYOUT))
+        if not self.muted:
+            line.step_aside()
+            self.unguarded.write(visible(text, keep=_LAYOUT))
         return len(text)
 
     def flush(self) -> None:  # noqa: D102

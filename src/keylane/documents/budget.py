@@ -1,4 +1,4 @@
-"""The documents of `keylane budget` and `keylane budget --status`. Made by `cli.budget`.
+"""The documents of `keylane brokers` and `keylane brokers --status`. Made by `cli.brokers`.
 
 The file of a plan is another thing, that is read again: `budget.plan_file`.
 """
@@ -103,7 +103,7 @@ class AppliedChange(Document):
 class BudgetDocument(Document):
     """What each broker of a Kafka cluster carries, and a reassignment that evens it out."""
 
-    model_config = ConfigDict(title="keylane budget -o json", json_schema_extra={"allOf": _RULES})
+    model_config = ConfigDict(title="keylane brokers -o json", json_schema_extra={"allOf": _RULES})
 
     schema_: Literal["keylane.budget/1"] = "keylane.budget/1"
     cluster: ClusterAddress
@@ -149,7 +149,7 @@ class ThrottleSetting(Document):
 class BudgetStatusDocument(Document):
     """Reassignments that a Kafka cluster is busy with, and throttles of replication that are set."""
 
-    model_config = ConfigDict(title="keylane budget --status -o json")
+    model_config = ConfigDict(title="keylane brokers --status -o json")
 
     schema_: Literal["keylane.budget-status/1"] = "keylane.budget-status/1"
     cluster: ClusterAddress

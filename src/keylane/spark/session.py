@@ -13,9 +13,11 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,10 +67,27 @@ def local_session(
         if is_submitted():
             builder = SparkSession.builder.config(map=dict(conf or {}))
             return (builder.master(master) if master else builder).getOrCreate()
-        return _new_session(master, conf or {}, app)
+        with _being_started():
+            return _new_session(master, conf or {}, app)
     except (PySparkException, Py4JError) as error:
         hint = "check the master and the settings; the messages of Java are above"
         raise SparkError.of("Spark did not start", got=cause(str(error)), hint=hint) from error
+
+
+@contextmanager
+def _being_started() -> Iterator[None]:
+    """Let others know; and give a program its own handler of Ctrl-C back, in place of which PySpark puts its own.
+
+    That one asks Java to end all jobs, by the connection on which the interrupted call still waits for its answer.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    _starting.set()
+    try:
+        yield
+    finally:
+        _starting.clear()
+        if before not in (signal.default_int_handler, None) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def is_submitted() -> bool:
@@ -107,14 +126,41 @@ def file_name_encoding(spark: SparkSession) -> str:
     return str(spark.sparkContext._jvm.java.lang.System.getProperty("sun.jnu.encoding"))  # type: ignore[union-attr]  # noqa: SLF001
 
 
-def tasks_running() -> tuple[int, int]:
-    """Tasks done and tasks in all of the active stages; zero without a Spark context."""
+@dataclass(frozen=True, slots=True)
+class SparkWork:
+    """What Spark is at: whether it still starts, and the tasks and records of the stages that run."""
+
+    starting: bool = False
+    stages: tuple[int, ...] = ()
+    done: int = 0
+    tasks: int = 0
+    records: int = 0
+
+
+_starting = threading.Event()
+
+
+def work_now() -> SparkWork | None:
+    """What Spark is at, for whoever watches from another thread; None where that cannot be known now.
+
+    Asked at any moment: PySpark sets the context before it has the Java side of it, and takes that away first.
+    """
     context = SparkContext._active_spark_context  # noqa: SLF001
-    if context is None:
-        return 0, 0
-    tracker = context.statusTracker()
-    stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
-    return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+    if _starting.is_set():
+        return SparkWork(starting=True)
+    if context is None or getattr(context, "_jsc", None) is None:
+        return None
+    try:
+        stages = context._jsc.sc().statusStore().activeStages()  # noqa: SLF001
+        found = [stages.apply(i) for i in range(stages.size())]
+        return SparkWork(
+            stages=tuple(one.stageId() for one in found),
+            done=sum(one.numCompleteTasks() for one in found),
+            tasks=sum(one.numTasks() for one in found),
+            records=sum(one.inputRecords() for one in found),
+        )
+    except Exception:  # noqa: BLE001  Java that ends meanwhile has many ways to say so, and none concerns the work
+        return None
 
 
 @contextmanager

@@ -67,12 +67,28 @@ def make_folders(paths: Iterable[Path]) -> None:
 
 def write_json(path: Path, document: Any) -> None:
     """Write a document so that a reader sees the old one or the new one, also after the power fails."""
+    _replace(path, json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file for a person, whole or not at all; what is no file, as a pipe or a terminal, just gets the text."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+    else:
+        _replace(path.resolve(), text)
+
+
+def _replace(path: Path, text: str) -> None:
     waiting = path.with_name(f".{path.name}.new")
-    with waiting.open("w", encoding="utf-8") as file:
-        json.dump(document, file, ensure_ascii=False, separators=(",", ":"))
-        file.flush()
-        os.fsync(file.fileno())
-    waiting.replace(path)
+    try:
+        with waiting.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        waiting.replace(path)
+    except BaseException:
+        waiting.unlink(missing_ok=True)
+        raise
     force(path.parent)
 
 

@@ -51,7 +51,7 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
     ],
 )
 def test_what_is_no_plan_is_refused(document: Any) -> None:
-    with pytest.raises(UsageError, match="plan of keylane budget"):
+    with pytest.raises(UsageError, match="plan of keylane brokers"):
         read_plan(document)
 
 

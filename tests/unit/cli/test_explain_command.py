@@ -142,7 +142,7 @@ def test_an_h3_cell_reaches_the_teaching_code_as_its_number(encoding: str, run: 
         pytest.param(["1.5", "-e", "int64be", "-n", 15], "not a int64be key: got '1.5'", id="no whole number"),
         pytest.param(["a", "-e", "utf16", "-n", 15], "'utf16' is not one of 'utf8'", id="no such encoding"),
         pytest.param(["a", "-n", 15, "--like", "kafka"], "is not one of 'kafka-java'", id="no such partitioner"),
-        pytest.param(["a", "-n", 15, "-o", "xml"], "'xml' is not one of 'table', 'json'", id="no such output"),
+        pytest.param(["a", "-n", 15, "-o", "xml"], "'xml' is not one of 'table'", id="no such output"),
         pytest.param(["a", "b", "-n", 15], "unexpected extra argument", id="two keys"),
     ],
 )
@@ -213,7 +213,7 @@ def test_the_contracts_row_comes_first_in_a_table(run: Run, contract_file: Contr
     _, out, _ = run("explain", "TT0124", "-c", contract_file())
     head, row, *_ = out.splitlines()
     assert head.split() == ["CONTRACT", "STREAM", "LANE", "WHY"]
-    assert row.startswith("test      t       10    key: k as utf8")
+    assert row.startswith("test      t         10  key: k as utf8")
 
 
 def test_a_windowed_contract_takes_its_fields(run: Run, contract_file: ContractFile) -> None:
@@ -286,7 +286,7 @@ def test_a_value_the_contract_cannot_hold_is_said_and_never_shown_as_another_key
     code, out, err = run("explain", "-o", "json", "-c", contract_file(key=key), *arguments)
     if code:
         assert out == ""
-        assert err.startswith(("error: ", "Usage: "))
+        assert json.loads(err)["exit_code"] == code
         return
     found = json.loads(out)
     assert found["contract"]["reason"] == "malformed-key"

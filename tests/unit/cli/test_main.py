@@ -37,7 +37,8 @@ def test_one_is_a_failure(process: Run) -> None:
 def test_two_is_usage_or_an_invalid_contract(process: Run, tmp_path: Path) -> None:
     code, out, err = process("explain", "a")
     assert (code, out) == (2, "")
-    assert "Usage: keylane explain" in err
+    assert err.startswith("error: --lanes is needed")
+    assert err.endswith("hint: keylane explain --help\n")
     (tmp_path / "c.yaml").write_text("nothing: here\n")
     code, out, err = process("check", tmp_path / "c.yaml")
     assert (code, err) == (2, "")
@@ -99,8 +100,7 @@ def test_help_names_every_command_and_the_exit_codes(run: Run) -> None:
 def test_an_unknown_command_has_a_did_you_mean(word: str, meant: str, run: Run) -> None:
     code, out, err = run(word)
     assert (code, out) == (2, "")
-    assert f"No such command '{word}'" in err
-    assert f"did you mean '{meant}'?" in err.lower()
+    assert err == f"error: no such command: got '{word}'; hint: did you mean '{meant}'?\n"
 
 
 def test_a_word_that_is_near_nothing_has_none(run: Run) -> None:
@@ -155,7 +155,7 @@ def test_a_file_cannot_write_escape_codes_to_a_terminal(keylane: str, contract_f
     made.write_text(made.read_text() + '"\\e[31mred": 1\n')
     shown = on_a_terminal(keylane, "check", made)
     assert "unknown field" in shown
-    assert "\x1b[31m" not in shown
+    assert "\x1b[31mred" not in shown
 
 
 @pytest.mark.parametrize(

@@ -21,20 +21,20 @@ class Found(Document):
     n: int | None = None
 
 
-RESULT = Result(Found(), [Section(("name", "n", "list"), ROWS), Section(("x",), [{"x": 1}], "Then:")], ["done"])
+RESULT = Result(Found(), [Section(("name", "n", "list"), ROWS), Section(("x",), [{"x": 1}], "Then:")], ["end"])
 
 
 def test_a_table_shows_sections_and_lines() -> None:
     assert render(RESULT, "table").splitlines() == [
-        "NAME  N       LIST",
-        "a     1       x, y",
+        "NAME       N  LIST",
+        "a          1  x, y",
         "-     0.1235",
         "",
         "Then:",
         "X",
         "1",
         "",
-        "done",
+        "end",
     ]
 
 

@@ -1,76 +1,189 @@
+"""What the line of a running command says, and when: on a terminal, within a second, and gone afterwards."""
+
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark import SparkContext
+from tests.terminals import on_a_terminal
 
-from keylane.cli.progress import RouteProgress, StatusLine, counted, progress_line
+from keylane.cli import terminal
+from keylane.cli.progress import RouteProgress, SparkProgress, StatusLine, counted, progress_line, spark_work
 from keylane.pipelines.route import Done
+from keylane.spark import session
+from keylane.spark.session import SparkWork, work_now
 from keylane.systems.folders.folder import Counts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-WATCHED = "from keylane.cli.progress import counted; list(counted(['ab', 'cde'], 'read'))"
+SLOW = """
+import time
+from keylane.cli.progress import counted
+def batches():
+    yield "ab"
+    time.sleep(1.2)
+    yield "cde"
+    time.sleep(0.8)
+list(counted(batches(), "read"))
+"""
 
 
 def test_batches_pass_through_in_silence_when_nobody_watches() -> None:
-    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, check=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, check=True, timeout=20)
     assert (done.stdout, done.stderr) == (b"", b"")
     assert list(counted(["ab", "cde"], "read")) == ["ab", "cde"]
 
 
-def test_rows_are_counted_on_a_terminals_stderr_and_wiped() -> None:
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", WATCHED], stdout=subprocess.PIPE, stderr=theirs) as running:
-        os.close(theirs)
-        assert running.wait(20) == 0
-        shown = os.read(ours, 4_096)
-        os.close(ours)
-        assert running.stdout is not None
-        assert running.stdout.read() == b""
-    assert b"\rread: 2 rows\rread: 5 rows\r" in shown.replace(b"\x1b[K", b"")
-    assert shown.endswith(b"\x1b[K")
+def test_rows_are_counted_on_a_terminal_and_wiped() -> None:
+    seen = on_a_terminal(sys.executable, "-c", SLOW)
+    assert "read: 2 rows, " in seen.text
+    assert "read: 5 rows, " in seen.text
+    assert seen.lines == [], "the line is left behind"
 
+
+def test_a_dumb_terminal_gets_no_line() -> None:
+    assert on_a_terminal(sys.executable, "-c", SLOW, TERM="dumb").text == ""
+
+
+# A line that cannot be made
+
+
+def test_the_line_survives_what_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    asked = []
+
+    def text(seconds: float) -> str:
+        asked.append(seconds)
+        if len(asked) == 1:
+            raise AttributeError("'SparkContext' object has no attribute '_jsc'")
+        return f"asked {len(asked)} times"
+
+    line = terminal.LiveLine()
+    line.begin(text)
+    until = time.monotonic() + 10
+    while len(asked) < 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    line.end()
+    err = capsys.readouterr().err
+    assert "asked 2 times" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        pytest.param(SimpleNamespace(), id="starting"),
+        pytest.param(SimpleNamespace(_jsc=None), id="stopped"),
+        pytest.param(SimpleNamespace(_jsc=SimpleNamespace()), id="another Spark"),
+    ],
+)
+def test_a_spark_that_is_not_ready_says_nothing(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    assert work_now() is None
+    assert SparkProgress("profile")(3.0) == "profile: working, 3 s"
+
+
+def test_twin_a_context_without_its_java_fails_whoever_asks_it() -> None:
+    with pytest.raises(AttributeError, match="_jsc"):
+        SparkContext.statusTracker(object.__new__(SparkContext))
+
+
+def test_a_spark_that_starts_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    with session._being_started():
+        assert SparkProgress("profile")(3.4) == "profile: starting Spark (first time: up to 20 s), 3 s"
+    assert spark_work() is None
+
+
+def test_a_program_keeps_its_handler_of_interrupts_when_spark_starts() -> None:
+    import signal
+
+    def own(*_: Any) -> None: ...
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        with session._being_started():
+            signal.signal(signal.SIGINT, lambda *_: None)
+        assert signal.getsignal(signal.SIGINT) is own
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with session._being_started():
+            signal.signal(signal.SIGINT, own)
+        assert signal.getsignal(signal.SIGINT) is own, "a notebook has PySpark's, which ends the jobs"
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_tasks_records_rate_and_time_left() -> None:
+    now = [100.0]
+    progress = SparkProgress("plan", clock=lambda: now[0])
+    assert progress.doing(SparkWork(stages=(1,), tasks=48), 1) == "0 of 48 tasks"
+    now[0] += 4
+    work = SparkWork(stages=(1,), done=12, tasks=48, records=1_200_000)
+    assert progress.doing(work, 5) == "12 of 48 tasks, 1,200,000 records, 300,000/s, about 12 s left"
+    work = SparkWork(stages=(2,), done=1, tasks=2, records=10)
+    assert progress.doing(work, 5) == "1 of 2 tasks, 10 records", "another stage begins anew"
+
+
+# Routes
 
 DONE = Done(3, Counts(1_000, 990, 10, 0), 2.0, 500_000, 4, 2_000_000, "csv")
 
 
 def test_a_line_of_a_route() -> None:
     line = progress_line(DONE, 4_000, 0, 8.0, (10, 5_000_000))
-    assert line == "route: batch 3, 4,000 records, 500/s, lag 6 file(s) 3.0 MB, ETA 12 s"
-    assert progress_line(DONE, 4_000, 1_000_000, 8.0, (10, 5_000_000)).endswith("ETA 24 s"), "by this run's own speed"
+    assert line == "route: batch 3, 4,000 records, 500/s, lag 6 file(s) 2.9 MiB, about 12 s left"
+    assert progress_line(DONE, 4_000, 1_000_000, 8.0, (10, 5_000_000)).endswith("24 s left"), "by this run's own speed"
 
 
 @pytest.mark.parametrize("there", [None, (4, 2_000_000), (1, 10)])
 def test_without_a_lag_there_is_no_end_to_wait_for(there: tuple[int, int] | None) -> None:
-    assert progress_line(DONE, 4_000, 0, 8.0, there).endswith("lag 0 file(s) 0.0 MB")
-    assert "ETA" not in progress_line(DONE, 0, 0, 0.0, (9, 9_000_000))
+    assert progress_line(DONE, 4_000, 0, 8.0, there).endswith("lag 0 file(s) 0 B")
+    assert "left" not in progress_line(DONE, 0, 0, 0.0, (9, 9_000_000))
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RouteProgress:
-    """A route that a terminal watches, over a source of which one file in three counts."""
-    for name, size in (("a.csv", 3_000_000), ("b.parquet", 50), ("_hidden.csv", 70)):
-        (tmp_path / name).write_bytes(bytes(size))
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    return RouteProgress(str(tmp_path))
+def watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A terminal, and a source of which one file in three counts."""
+    for name, length in (("a.csv", 3_000_000), ("b.parquet", 50), ("_hidden.csv", 70)):
+        (tmp_path / name).write_bytes(bytes(length))
+    monkeypatch.setattr(terminal.LiveLine, "watched", property(lambda _: not terminal.shown.quiet))
+    monkeypatch.setattr(terminal.LiveLine, "_draw_on", lambda _: None)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
 
 
-def test_a_route_is_shown_and_wiped(watched: RouteProgress, capsys: pytest.CaptureFixture[str]) -> None:
-    watched.show(DONE)
-    watched.say("something")
-    watched.clear()
+def test_a_route_is_shown_and_wiped(watched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = RouteProgress(str(watched))
+    progress.show(DONE)
+    progress.say("something")
+    progress.clear()
     told = capsys.readouterr()
     assert told.out == ""
     assert "batch 3, 1,000 records" in told.err
-    assert "lag 0 file(s) 1.0 MB" in told.err, "files of another kind were counted"
-    assert "\rroute: something\n" in told.err
-    assert told.err.endswith("\r")
+    assert "lag 0 file(s) 976.6 KiB" in told.err, "files of another kind were counted"
+    assert told.err.endswith("\rroute: something\n")
+
+
+def test_a_route_that_follows_says_so_what_it_did_and_how_to_end_it(
+    watched: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = RouteProgress(str(watched), follow=True)
+    terminal.line.draw()
+    assert "route: working" in capsys.readouterr().err
+    progress.following()
+    terminal.line.draw()
+    assert "route: following, nothing yet; Ctrl-C ends it" in capsys.readouterr().err
+    progress.show(DONE)
+    assert "route: following, 1,000 records in 1 batch, the last 0.0 s ago; Ctrl-C" in capsys.readouterr().err
+    progress.clear()
 
 
 def test_nothing_is_shown_when_nobody_watches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,6 +194,20 @@ def test_nothing_is_shown_when_nobody_watches(tmp_path: Path, capsys: pytest.Cap
     unwatched.say("something")
     assert capsys.readouterr().err == "route: something\n"
     assert unwatched.seconds() >= 0
+
+
+def test_quiet_leaves_out_notes_and_lines(
+    watched: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal.shown, "quiet", True)
+    progress = RouteProgress(str(watched))
+    progress.show(DONE)
+    progress.say("something")
+    StatusLine(seconds=0.0).show("status")
+    progress.clear()
+    assert capsys.readouterr().err == ""
+    terminal.fail("a failure")
+    assert capsys.readouterr().err == "error: a failure\n"
 
 
 def test_where_nobody_watches_a_status_is_a_line_of_its_own_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

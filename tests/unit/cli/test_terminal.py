@@ -60,8 +60,8 @@ CALLS = [
     ("profile", ["{file}", "--key", "k", "--out", "{file}"]),
     ("plan", ["{gone}"]),
     ("plan", ["{folder}", "--lanes", HOSTILE]),
-    ("budget", [f"kafka://{HOSTILE}"]),
-    ("budget", [f"{HOSTILE}://127.0.0.1:1"]),
+    ("brokers", [f"kafka://{HOSTILE}"]),
+    ("brokers", [f"{HOSTILE}://127.0.0.1:1"]),
     ("geo", ["table", "{gone}", "--lanes", HOSTILE]),
     ("geo", [HOSTILE]),
     ("route", ["{gone}", "--from", "{folder}", "--to", "{folder}/t"]),
@@ -82,6 +82,7 @@ CALLS = [
     ("dev", ["kafka", "down", "--dir", "{folder}"]),
     ("dev", ["jars", HOSTILE]),
     ("completion", [HOSTILE]),
+    ("help", [HOSTILE]),
     (HOSTILE, []),
 ]
 
@@ -183,11 +184,13 @@ def test_progress_holds_none(capsys: pytest.CaptureFixture[str], monkeypatch: py
     RouteProgress("src").say(HOSTILE)
     StatusLine(0).show(HOSTILE)
     assert obeyed(capsys.readouterr().err) == []
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")
     line = StatusLine()
-    line.watched = True
     line.show(HOSTILE)
     line.clear()
-    assert capsys.readouterr().err == f"\r{visible(HOSTILE)}\r", "no codes in a pipe"
+    assert capsys.readouterr().err == f"\r\x1b[K{visible(HOSTILE)}\r\x1b[K"
 
 
 def test_the_output_of_java_holds_none(capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,7 +217,8 @@ main.main()
 def test_what_others_print_holds_none() -> None:
     """Warnings, what a library prints, and the traceback of a bug; on a terminal."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", GUARDED, HOSTILE], stderr=theirs) as running:
+    plain = {**os.environ, "NO_COLOR": "1"}
+    with subprocess.Popen([sys.executable, "-c", GUARDED, HOSTILE], stderr=theirs, env=plain) as running:
         os.close(theirs)
         shown = b""
         try:

@@ -346,7 +346,7 @@
     return null;
   }
 
-  const percent = (share) => `${(share * 100).toPrecision(2).replace(/e.*/, "")} %`;
+  const percent = (share) => `${(share * 100).toPrecision(2).replace(/e.*/, "")}%`;
   const rounded = (value) => number.format(value < 10 ? +value.toPrecision(2) : Math.round(value));
 
   function says(cell) {

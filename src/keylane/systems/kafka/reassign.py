@@ -288,7 +288,7 @@ def _set(client: Any, settings: Mapping[tuple[str, str], Mapping[str, str | None
         except KafkaError as error:
             failed.append(f"{kind} {name}: {type(error).__name__}")
     if failed:
-        hint = "keylane budget ADDRESS --status shows which are set"
+        hint = "keylane brokers ADDRESS --status shows which are set"
         raise BrokerError.of("a throttle cannot be set or removed", got="; ".join(failed), hint=hint)
 
 
@@ -300,7 +300,7 @@ def _start(client: Any, moves: list[Move]) -> None:
     answer = client.alter_partition_reassignments({TopicPartition(*move.place): list(move.replicas) for move in moves})
     failed = [f"{lane.topic}-{lane.partition}: {error.__name__}" for lane, error in answer.items() if error]
     if failed:
-        hint = "the others are in progress: keylane budget ADDRESS --status"
+        hint = "the others are in progress: keylane brokers ADDRESS --status"
         raise BrokerError.of("the cluster refused to move lanes", got="; ".join(failed), hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""`keylane budget` from its options to its exit code, on a cluster in memory. Real brokers: tests/integration."""
+"""`keylane brokers` from its options to its exit code, on a cluster in memory. Real brokers: tests/integration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.interrupts import interruptible
 from tests.unit.budget.example_clusters import Admin, lane, layout, on_two_brokers
 
 from keylane.budget.layout import Layout, figures
-from keylane.cli.budget import bytes_of
+from keylane.cli.brokers import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ def test_the_exit_code_says_what_was_found_and_nothing_is_written(
     there: Layout, options: list[str], code: int, cluster: Admin, run: Run, tmp_path: Path
 ) -> None:
     cluster.now = there
-    got, out, err = run("budget", ADDRESS, *options, "-o", "json")
+    got, out, err = run("brokers", ADDRESS, *options, "-o", "json")
     assert (got, err) == (code, "")
     document = valid(out)
     assert document["ok"] is (code == 0 or not document["findings"])
@@ -79,14 +79,14 @@ def test_the_exit_code_says_what_was_found_and_nothing_is_written(
 
 
 def test_the_table_shows_each_broker_and_what_is_proposed(cluster: Admin, run: Run) -> None:
-    _, out, _ = run("budget", ADDRESS)
-    assert out.splitlines()[1].split() == ["1", "-", "6", "3", "6000000", "0", "2000000", "4", "2"]
+    _, out, _ = run("brokers", ADDRESS)
+    assert out.splitlines()[1].split() == ["1", "-", "6", "3", "6,000,000", "0", "2,000,000", "4", "2"]
     assert "alert of 1.3" in out
     assert "4 replica(s) move, 4.0 MB" in out
 
 
 def test_a_plan_is_written_with_the_way_back_and_the_cluster_is_not(cluster: Admin, run: Run, tmp_path: Path) -> None:
-    code, out, _ = run("budget", ADDRESS, "--out", "r.json", "-o", "json")
+    code, out, _ = run("brokers", ADDRESS, "--out", "r.json", "-o", "json")
     assert (code, cluster.written) == (3, [])
     assert valid(out)["files"] == {"reassignment": "r.json", "rollback": "r.rollback.json", "plan": "r.plan.json"}
     there, back = (json.loads((tmp_path / name).read_text()) for name in ("r.json", "r.rollback.json"))
@@ -98,25 +98,25 @@ def test_a_plan_is_written_with_the_way_back_and_the_cluster_is_not(cluster: Adm
 
 
 def test_the_way_back_of_another_plan_is_not_overwritten(cluster: Admin, run: Run, tmp_path: Path) -> None:
-    run("budget", ADDRESS, "--out", "r.json")
-    assert run("budget", ADDRESS, "--out", "r.json")[0] == 3
+    run("brokers", ADDRESS, "--out", "r.json")
+    assert run("brokers", ADDRESS, "--out", "r.json")[0] == 3
     cluster.now = Layout(cluster.now.brokers, (*cluster.now.lanes, lane(6, 1)))
     kept = (tmp_path / "r.rollback.json").read_text()
-    code, _, err = run("budget", ADDRESS, "--out", "r.json", "--apply", "--yes")
+    code, _, err = run("brokers", ADDRESS, "--out", "r.json", "--apply", "--yes")
     assert (code, cluster.written) == (1, [])
     assert "overwritten" in err
     assert (tmp_path / "r.rollback.json").read_text() == kept
 
 
 def test_apply_writes_the_files_and_mends_the_cluster(cluster: Admin, run: Run, tmp_path: Path) -> None:
-    code, out, _ = run("budget", ADDRESS, "--apply", "--yes", "-o", "json")
+    code, out, _ = run("brokers", ADDRESS, "--apply", "--yes", "-o", "json")
     document = valid(out)
     assert (code, document["ok"], document["applied"]["not_elected"]) == (0, True, 0)
     assert figures(cluster.now).replicas.counts == (4, 4, 4)
     assert cluster.left == {}
     assert (tmp_path / "reassignment.rollback.json").exists()
-    assert run("budget", ADDRESS)[0] == 0
-    assert run("budget", ADDRESS, "--plan", "reassignment.plan.json", "--apply", "--yes")[0] == 0
+    assert run("brokers", ADDRESS)[0] == 0
+    assert run("brokers", ADDRESS, "--plan", "reassignment.plan.json", "--apply", "--yes")[0] == 0
 
 
 def test_without_a_yes_nothing_is_carried_out(cluster: Admin, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,17 +127,17 @@ def test_without_a_yes_nothing_is_carried_out(cluster: Admin, run: Run, monkeypa
         return False
 
     monkeypatch.setattr("click.confirm", no)
-    code, out, _ = run("budget", ADDRESS, "--apply", "-o", "json")
+    code, out, _ = run("brokers", ADDRESS, "--apply", "-o", "json")
     assert (code, valid(out)["applied"], cluster.written) == (3, None, [])
     assert len(asked) == 1
     assert asked[0].startswith("4 replica(s) move, 4.0 MB")
 
 
 def test_a_stale_plan_is_refused_before_anybody_is_asked(cluster: Admin, run: Run) -> None:
-    run("budget", ADDRESS, "--out", "r.json")
+    run("brokers", ADDRESS, "--out", "r.json")
     cluster.now = Layout(cluster.now.brokers, cluster.now.lanes[1:])
     for options in (["--apply", "--yes"], ["--apply"], []):
-        code, out, err = run("budget", ADDRESS, "--plan", "r.plan.json", *options)
+        code, out, err = run("brokers", ADDRESS, "--plan", "r.plan.json", *options)
         assert (code, out, cluster.written) == (1, "", [])
         assert "changed since" in err
 
@@ -150,21 +150,21 @@ def test_a_signal_that_ends_it_says_how_to_go_on(number: signal.Signals, cluster
 
     cluster.on_look = interrupt
     with interruptible():
-        code, out, err = run("budget", ADDRESS, "--apply", "--yes")
+        code, out, err = run("brokers", ADDRESS, "--apply", "--yes")
     assert (code, out) == (130, "")
-    assert f"keylane budget {ADDRESS} --plan reassignment.plan.json --apply" in err
+    assert f"keylane brokers {ADDRESS} --plan reassignment.plan.json --apply" in err
     assert cluster.left == {}
 
 
 def test_while_a_cluster_is_busy_nothing_is_proposed_and_the_status_says_with_what(cluster: Admin, run: Run) -> None:
     cluster.moving, cluster.steps = {("t", 5): (1, 3)}, 100
     cluster.settings["broker", "1"] = {"leader.replication.throttled.rate": "77"}
-    code, out, _ = run("budget", ADDRESS, "-o", "json")
+    code, out, _ = run("brokers", ADDRESS, "-o", "json")
     assert (code, valid(out)["plan"], valid(out)["under_way"]) == (4, None, 1)
-    code, _, err = run("budget", ADDRESS, "--apply", "--yes")
+    code, _, err = run("brokers", ADDRESS, "--apply", "--yes")
     assert (code, cluster.written) == (1, [])
     assert "t-5" in err
-    code, out, _ = run("budget", ADDRESS, "--status", "-o", "json")
+    code, out, _ = run("brokers", ADDRESS, "--status", "-o", "json")
     status = valid(out)
     assert code == 0
     assert status["under_way"] == [{"topic": "t", "partition": 5, "adding": [3], "removing": [2]}]
@@ -174,15 +174,15 @@ def test_while_a_cluster_is_busy_nothing_is_proposed_and_the_status_says_with_wh
 def test_waiting_ends_when_nothing_is_under_way(cluster: Admin, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     cluster.moving, cluster.steps = {("t", 5): (1, 3)}, 3
-    assert valid(run("budget", ADDRESS, "--status", "--wait", "-o", "json")[1])["under_way"] == []
+    assert valid(run("brokers", ADDRESS, "--status", "--wait", "-o", "json")[1])["under_way"] == []
     assert cluster.looks > 3
 
 
 def test_only_the_topics_that_are_named_move(cluster: Admin, run: Run) -> None:
     cluster.now = layout(*(lane(p, 1, 2, topic=topic) for topic in ("a", "b") for p in range(12)))
-    found = valid(run("budget", ADDRESS, "--topic", "b", "-o", "json")[1])
+    found = valid(run("brokers", ADDRESS, "--topic", "b", "-o", "json")[1])
     assert {one["topic"] for one in found["plan"]["partitions"]} == {"b"}
-    code, _, err = run("budget", ADDRESS, "--topic", "c")
+    code, _, err = run("brokers", ADDRESS, "--topic", "c")
     assert code == 2
     assert "unknown topic: got 'c'; allowed: a, b" in err
 
@@ -205,7 +205,7 @@ def test_only_the_topics_that_are_named_move(cluster: Admin, run: Run) -> None:
     ids=" ".join,
 )
 def test_options_that_make_no_sense_are_refused(options: list[str], cluster: Admin, run: Run) -> None:
-    code, out, err = run("budget", ADDRESS, *options)
+    code, out, err = run("brokers", ADDRESS, *options)
     assert (code, out) == (2, "")
     assert err
     assert cluster.written == []
@@ -232,7 +232,7 @@ def test_a_throttle_is_bytes_a_second(text: str, rate: int | None) -> None:
     ids=str,
 )
 def test_a_document_that_says_something_else_is_not_valid(change: dict[str, Any], cluster: Admin, run: Run) -> None:
-    document = valid(run("budget", ADDRESS, "-o", "json")[1])
+    document = valid(run("brokers", ADDRESS, "-o", "json")[1])
     schema = json.loads(files("keylane").joinpath("schemas", "budget.json").read_text("utf-8"))
     assert not Draft202012Validator(schema).is_valid({**document, **change})
     for name in document:

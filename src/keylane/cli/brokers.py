@@ -1,4 +1,4 @@
-"""`keylane budget`: what each broker of a Kafka cluster carries, and a reassignment that evens it out."""
+"""`keylane brokers`: what each broker of a Kafka cluster carries, and a reassignment that evens it out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": "
 @click.option("--wait", is_flag=True, help="With --status: until nothing is under way.")
 @client_options
 @output_option
-def budget(
+def brokers(
     address: str,
     topics: tuple[str, ...],
     limit: int,
@@ -67,9 +67,9 @@ def budget(
     changed, and when another reassignment is under way.
 
     \b
-    keylane budget kafka://localhost:9092
-    keylane budget kafka://localhost:9092 --out reassignment.json
-    keylane budget kafka://localhost:9092 --plan reassignment.plan.json --apply
+    keylane brokers kafka://localhost:9092
+    keylane brokers kafka://localhost:9092 --out reassignment.json
+    keylane brokers kafka://localhost:9092 --plan reassignment.plan.json --apply
 
     Exit codes: 0 in balance, or done; 3 a reassignment is proposed; 4 something is wrong that no reassignment fixes.
     """
@@ -169,7 +169,7 @@ def _refuse(change: Reassignment, layout: Layout, busy: dict[tuple[str, int], Un
     from keylane.errors import BrokerError
 
     if reason := obstacle(change, layout, busy):
-        hint = "keylane budget ADDRESS --status shows what is under way; make a new plan when that is done"
+        hint = "keylane brokers ADDRESS --status shows what is under way; make a new plan when that is done"
         raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
 
 
@@ -220,14 +220,14 @@ def _apply(
     line = StatusLine(LINE_SECONDS)
     with _interruptible():
         try:
-            return applied(client, change, options.rate, lambda text: line.show(f"budget: {text}"))
+            return applied(client, change, options.rate, lambda text: line.show(f"brokers: {text}"))
         except BaseException:
             line.clear()
             say(
-                "budget: cut short. What is under way goes on in the cluster. The throttles are removed,\n"
-                "budget: unless an error below says otherwise.\n"
-                f"budget: see it:    keylane budget {address} --status\n"
-                f"budget: finish it: keylane budget {address} --plan {plan} --apply"
+                "brokers: cut short. What is under way goes on in the cluster. The throttles are removed,\n"
+                "brokers: unless an error below says otherwise.\n"
+                f"brokers: see it:    keylane brokers {address} --status\n"
+                f"brokers: finish it: keylane brokers {address} --plan {plan} --apply"
             )
             raise
         finally:
@@ -254,13 +254,13 @@ def _status(client: Any, address: str, *, wait: bool) -> Result:
 
     line = StatusLine(LINE_SECONDS)
     while (busy := under_way(client)) and wait:
-        line.show(f"budget: {len(busy):,} lanes under way")
+        line.show(f"brokers: {len(busy):,} lanes under way")
         time.sleep(1.0)
     line.clear()
     return status_result(address, busy, throttles(client, observed(client)))
 
 
-# What `keylane budget` found, as a document, a table and words. The command itself: `budget`.
+# What `keylane brokers` found, as a document, a table and words. The command itself: `budget`.
 
 COLUMNS = ("broker", "rack", "replicas", "leaders", "bytes", "receives", "sends", "replicas_after", "leaders_after")
 

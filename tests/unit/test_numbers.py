@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from keylane.report.numbers import count, lanes, percent, times
+from keylane.numbers import count, lanes, percent, times
 
 
 def test_numbers() -> None:
@@ -13,7 +13,7 @@ def test_numbers() -> None:
     ("share", "said"), [(0, "0"), (1, "100"), (0.0001, "<0.1"), (0.001, "0.1"), (0.9999, ">99.9"), (0.5, "50.0")]
 )
 def test_a_share_is_never_rounded_to_nothing_or_to_all(share: float, said: str) -> None:
-    assert percent(share) == f"{said}\N{NO-BREAK SPACE}%"
+    assert percent(share) == f"{said}%"
 
 
 def test_lanes_that_follow_each_other_are_one_run() -> None:

@@ -1,0 +1,116 @@
+"""Errors in one voice: click's, keylane's and the system's, as a line for people or as JSON for programs.
+
+`error: what is wrong: got …; allowed: …; hint: …` on stderr; with `-o json` or `-o jsonl` one line of JSON instead,
+`{"schema": "keylane.error/1", …}`. No traceback reaches a terminal: a bug is one line too, and `-v` shows where it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from typing import Any, Final
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from keylane.cli import terminal
+from keylane.errors import KeylaneError, did_you_mean
+
+SCHEMA: Final = "keylane.error/1"
+
+
+def fail(error: Exception, arguments: list[str] | None = None) -> int:
+    """Print an error in the form that was asked for; the exit code."""
+    if isinstance(error, BrokenPipeError):
+        # The reader left, as `| head` does: not our failure, and stdout must not be flushed again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if isinstance(error, NoArgsIsHelpError):
+        terminal.say(error.ctx.get_help() if error.ctx else str(error))
+        return 2
+    document = as_document(error)
+    if is_for_programs(sys.argv[1:] if arguments is None else arguments):
+        terminal.say(terminal.safe_json(json.dumps(document, ensure_ascii=False)))
+    else:
+        terminal.fail(document["message"])
+    if terminal.shown.verbose and not isinstance(error, KeylaneError | click.ClickException):
+        terminal.say("".join(traceback.format_exception(error)), nl=False)
+    return int(document["exit_code"])
+
+
+def is_for_programs(arguments: list[str]) -> bool:
+    """Whether results are asked for as JSON; read here, because a wrong command line may be the error.
+
+    >>> [is_for_programs(line.split()) for line in ("check c -o json", "check -ojsonl c", "check c --output=json", "c")]
+    [True, True, True, False]
+    """
+    return re.search(r"(?:^| )(?:-o|--output)[ =]?jsonl?(?: |$)", " ".join(arguments)) is not None
+
+
+def as_document(error: Exception) -> dict[str, Any]:
+    """An error as programs read it."""
+    if isinstance(error, click.ClickException):
+        return _document("UsageError", usage(error), error.exit_code)
+    if isinstance(error, KeylaneError):
+        return _document(type(error).__name__, str(error), error.exit_code)
+    if isinstance(error, OSError) and error.strerror:
+        named = f": {error.filename}" if error.filename is not None else ""
+        return _document("OSError", f"{error.strerror[0].lower()}{error.strerror[1:]}{named}", 1)
+    hint = "this is a bug of keylane: please report it, with what -v adds"
+    return _document("Bug", f"{type(error).__name__}: {error}; hint: {hint}", 1)
+
+
+def _document(kind: str, message: str, code: int) -> dict[str, Any]:
+    hint = message.rpartition("hint: ")[2] if "hint: " in message else None
+    return {"schema": SCHEMA, "error": kind, "message": message, "hint": hint, "exit_code": code}
+
+
+def usage(error: click.ClickException) -> str:
+    """What click found wrong with a command line, as keylane would say it."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "keylane"
+    help_ = f"{command} --help"
+    if isinstance(error, click.NoSuchOption):
+        known = [name for one in context.command.params for name in one.opts] if context else []
+        near = did_you_mean(error.option_name, known)
+        return f"no such option: got {error.option_name!r}; hint: {f'{near} ' if near else ''}{help_} lists them"
+    if isinstance(error, click.MissingParameter):
+        return _missing(error, help_)
+    if isinstance(error, click.BadParameter):
+        return _bad(error)
+    message = _lowered(error.format_message()).removesuffix(".")
+    return message if "hint: " in message else f"{message}; hint: {help_}"
+
+
+def _bad(error: click.BadParameter) -> str:
+    wanted = error.param.type if error.param else None
+    found = re.fullmatch(r"'(.*)' is not one of '.*", error.message, re.DOTALL)
+    if found and isinstance(wanted, click.Choice):
+        known = [str(one) for one in wanted.choices]
+        near = did_you_mean(found[1], known)
+        return f"{_name(error)}: got {found[1]!r}; allowed: {', '.join(known)}" + (f"; hint: {near}" if near else "")
+    return f"{_name(error)}: {_lowered(error.message).removesuffix('.')}"
+
+
+def _missing(error: click.MissingParameter, help_: str) -> str:
+    kind = "argument" if isinstance(error.param, click.Argument) else "option"
+    wanted = error.param.type if error.param else None
+    allowed = f"; allowed: {', '.join(map(str, wanted.choices))}" if isinstance(wanted, click.Choice) else ""
+    return f"missing {kind} {_name(error)}{allowed}; hint: {help_}"
+
+
+def _name(error: click.BadParameter) -> str:
+    hint = error.param_hint
+    if hint:
+        return hint if isinstance(hint, str) else " / ".join(hint)
+    if isinstance(error.param, click.Option):
+        return max(error.param.opts, key=len)
+    return (error.param.make_metavar(error.ctx) if error.param and error.ctx else "") or "argument"
+
+
+def _lowered(message: str) -> str:
+    """A sentence of click's as the beginning of one of ours: `KEY is needed` stays."""
+    return message[0].lower() + message[1:] if message[1:2].islower() and not message[0].isdigit() else message

@@ -1,0 +1,159 @@
+"""Tables and sentences laid out for a terminal of some width, and the colours of verdicts. What is shown: `output`.
+
+A table that is too wide gets its longest columns of text wrapped; where that is not enough, the last columns are left
+out, and a line below says which. Nothing is ever cut without a word.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Tone: TypeAlias = Literal["good", "bad", "unsure"]
+COLOURS: Final[dict[Tone, str]] = {"good": "green", "bad": "red", "unsure": "yellow"}
+#: What a line that is a verdict begins with, or a whole cell says.
+VERDICTS: Final[dict[str, Tone]] = {
+    **dict.fromkeys(("ok", "certified", "in balance", "kept", "done", "answers", "one writer"), "good"),
+    **dict.fromkeys(("broken", "error", "missing", "wrong", "ended", "mixed writers", "worse than today"), "bad"),
+    **dict.fromkeys(("not proven", "warning", "unknown", "silent", "proposed", "does not hold", "stopped"), "unsure"),
+}
+_VERDICT: Final = re.compile("|".join(sorted(map(re.escape, VERDICTS), key=len, reverse=True)) + r"\b")
+#: Between two columns.
+_GAP: Final = "  "
+#: A column of text is not wrapped to less than this.
+NARROW: Final = 14
+#: Something to copy: a line that holds a command or an address is left to the terminal to wrap.
+_COPIED: Final = re.compile(r"\bkeylane [a-z]|://")
+
+
+def toned(line: str) -> str:
+    """A line in colour from its verdict on, where it begins with one.
+
+    >>> toned("broken: 2 errors")
+    '\\x1b[31mbroken\\x1b[0m: 2 errors'
+    """
+    text = line.lstrip()
+    found = re.match(rf"(?:{_VERDICT.pattern})(?![\w-])", text)
+    if found is None:
+        return line
+    return line[: len(line) - len(text)] + styled(found[0], VERDICTS[found[0]]) + text[found.end() :]
+
+
+def styled(text: str, tone: Tone) -> str:
+    """A text in the colour of its tone."""
+    return click.style(text, fg=COLOURS[tone])
+
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """A sentence over as many lines as it needs, those after the first set in."""
+    if width is None or columns_of(line) <= width or _COPIED.search(line):
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
+    ) or [line]
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes: two for each character of East Asian writing, none for an accent."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text
+    )
+
+
+def laid_out(
+    heads: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    *,
+    numeric: Sequence[bool],
+    width: int | None = None,
+    colour: bool = False,
+    tones: Sequence[Sequence[Tone | None]] | None = None,
+) -> list[str]:
+    """The lines of a table; numbers stand to the right of their column."""
+    widths = [max(map(columns_of, column)) for column in zip(heads, *cells, strict=True)]
+    shown, widths = _fitted(heads, widths, numeric, width)
+    head = _joined([heads[i] for i in shown], widths, [numeric[i] for i in shown])
+    lines = [click.style(head, bold=True) if colour else head]
+    for n, row in enumerate(cells):
+        marks = [tones[n][i] if tones else None for i in shown]
+        lines += _row([row[i] for i in shown], widths, [numeric[i] for i in shown], marks, colour=colour)
+    left_out = [heads[i].lower() for i in range(len(heads)) if i not in shown]
+    if left_out:
+        lines.append(f"({_several(len(left_out), 'more column')}: {', '.join(left_out)}; -o wide shows all)")
+    return lines
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _fitted(
+    heads: Sequence[str], widths: list[int], numeric: Sequence[bool], width: int | None
+) -> tuple[list[int], list[int]]:
+    """Which columns are shown, and how wide: the widest of text give way first, then the last are left out."""
+    shown = list(range(len(widths)))
+    if width is None:
+        return shown, widths
+    least = [widths[i] if numeric[i] else min(widths[i], max(NARROW, columns_of(heads[i]))) for i in range(len(widths))]
+    while len(shown) > 1 and _total([least[i] for i in shown]) > width:
+        shown.pop()
+    found = {i: widths[i] for i in shown}
+    while (over := _total(list(found.values())) - width) > 0:
+        widest = max((i for i in shown if found[i] > least[i]), key=lambda i: found[i], default=None)
+        if widest is None:
+            break
+        below = max((found[i] for i in shown if found[i] < found[widest]), default=0)
+        found[widest] = max(least[widest], found[widest] - max(1, min(over, found[widest] - below)))
+    return shown, [found[i] for i in shown]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _row(
+    cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool], tones: Sequence[Tone | None], *, colour: bool
+) -> Iterator[str]:
+    parts = [_folded(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    for n in range(max(map(len, parts), default=0)):
+        texts = [part[n] if n < len(part) else "" for part in parts]
+        if not colour:
+            yield _joined(texts, widths, numeric)
+            continue
+        marks = [tone or VERDICTS.get(cell) for tone, cell in zip(tones, cells, strict=True)]
+        yield _joined(texts, widths, numeric, marks)
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    if columns_of(cell) <= width:
+        return [cell]
+    narrow = width if cell.isascii() else max(1, width // 2)
+    return textwrap.wrap(cell, narrow, break_on_hyphens=False) or [""]
+
+
+def _joined(
+    texts: Sequence[str], widths: Sequence[int], numeric: Sequence[bool], tones: Sequence[Tone | None] = ()
+) -> str:
+    parts = []
+    for i, (text, width, right) in enumerate(zip(texts, widths, numeric, strict=True)):
+        room = " " * (width - columns_of(text))
+        tone = tones[i] if tones else None
+        shown = styled(text, tone) if tone and text else text
+        parts.append(f"{room}{shown}" if right else f"{shown}{room}")
+    return _GAP.join(parts).rstrip()
+
+
+def markdown(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
+    rows = [heads, ["---"] * len(heads), *cells]
+    return ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows]

@@ -1,0 +1,144 @@
+"""Commands on a pseudo-terminal: what is on the screen in the end, everything that was sent to it, and interrupts.
+
+Each runs as the leader of a session of its own, so that a Ctrl-C is what the terminal makes of it: a signal to all
+processes of the foreground, and so that a process that is left behind is found by its session.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CTRL_C = b"\x03"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a terminal was sent, with the second at which each part came, and how the command ended."""
+
+    code: int
+    parts: list[tuple[float, str]]
+    interrupted_at: float | None = None
+    seconds: float = 0.0
+    left_behind: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """Everything, with line ends as Python has them; what was written over is still there."""
+        return "".join(part for _, part in self.parts).replace("\r\n", "\n")
+
+    @property
+    def lines(self) -> list[str]:
+        """What is on the screen in the end."""
+        return screen(self.text)
+
+    @property
+    def after(self) -> list[str]:
+        """The lines that came, and stayed, after the interrupt."""
+        before = "".join(part for at, part in self.parts if at < (self.interrupted_at or 0.0))
+        kept = screen(before.replace("\r\n", "\n"))
+        return self.lines[len(kept) - (1 if kept and not before.endswith("\n") else 0) :] if kept else self.lines
+
+    def first_at(self) -> float:
+        """When something was shown for the first time."""
+        return self.parts[0][0] if self.parts else float("inf")
+
+
+def screen(text: str) -> list[str]:
+    """The lines that a terminal shows of this, colours aside; a line that was written over is gone."""
+    lines = []
+    for line in re.sub(r"\x1b\[[0-9;]*m", "", text).split("\n"):
+        rest = line.replace("^C", "")
+        lines.append(rest.rpartition("\r")[2].replace("\x1b[K", ""))
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def on_a_terminal(
+    *command: object,
+    columns: int = 80,
+    interrupt_after: float | None = None,
+    interrupt_on: str | None = None,
+    times: int = 1,
+    timeout: float = 120.0,
+    cwd: Path | None = None,
+    **environment: str,
+) -> Seen:
+    """Run a command on a terminal of so many columns; interrupt it after some seconds, or when it shows a text."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        _become(command, cwd, environment)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    began, parts, at, presses = time.monotonic(), [], None, 0
+    deadline = began + timeout
+    try:
+        while time.monotonic() < deadline:
+            ready, _, _ = select.select([terminal], [], [], 0.02)
+            if ready:
+                try:
+                    part = os.read(terminal, 65_536)
+                except OSError:
+                    break  # how a terminal ends on Linux
+                if not part:
+                    break
+                parts.append((time.monotonic() - began, part.decode("utf-8", "replace")))
+            now = time.monotonic() - began
+            shown = interrupt_on is not None and interrupt_on in "".join(text for _, text in parts)
+            due = shown or (interrupt_after is not None and now >= interrupt_after)
+            if due and presses < times and (at is None or now > at + 1.0):
+                at, presses = (at or now), presses + 1
+                with suppress(OSError):
+                    os.write(terminal, CTRL_C)
+        else:
+            os.killpg(pid, signal.SIGKILL)
+            raise TimeoutError(f"{command} runs after {timeout} s; it showed: {''.join(t for _, t in parts)[-2000:]}")
+    finally:
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+    seconds = time.monotonic() - began
+    return Seen(os.waitstatus_to_exitcode(status), parts, at, seconds, left_behind(pid))
+
+
+def _become(command: tuple[object, ...], cwd: Path | None, environment: dict[str, str]) -> Any:
+    """The child: the command itself, with Python's own handler of interrupts wherever the tests themselves run."""
+    try:
+        if cwd is not None:
+            os.chdir(cwd)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.execvpe(str(command[0]), [str(part) for part in command], {**os.environ, "TERM": "xterm", **environment})
+    finally:
+        os._exit(127)
+
+
+def left_behind(session: int, grace: float = 1.0) -> list[str]:
+    """Processes of a session that are there a moment after its leader has ended."""
+    until = time.monotonic() + grace
+    while found := _of_session(session):
+        if time.monotonic() > until:
+            break
+        time.sleep(0.05)
+    return found
+
+
+def _of_session(session: int) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, ValueError):
+                text = (entry / "stat").read_text(encoding="ascii", errors="replace")
+                state, _, _, sid = text[text.rindex(")") + 2 :].split()[:4]
+                if int(sid) == session and state != "Z":
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200])
+    return found

@@ -27,7 +27,7 @@ def test_a_script_is_printed(shell: str, mark: str, run: Run) -> None:
 def test_another_shell_is_refused(run: Run) -> None:
     code, out, err = run("completion", "tcsh")
     assert (code, out) == (2, "")
-    assert "'tcsh' is not one of 'bash', 'zsh', 'fish'" in err
+    assert "got 'tcsh'; allowed: bash, zsh, fish" in err
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def result(**more: Any) -> Result:
         (("--drivers", "a", "--riders", "b", "--follow", "--verify"), "--verify is of a batch"),
         (("--drivers", "a", "--riders", "b", "--nearest", 0), "got 0; allowed: 1 or more"),
         (("--drivers", "a", "--riders", "b", "--expire", -3), "got -3.0"),
-        (("--drivers", "a", "--riders", "b", "--assign", "best"), "'best' is not one of 'greedy', 'optimal'"),
+        (("--drivers", "a", "--riders", "b", "--assign", "best"), "got 'best'; allowed: greedy, optimal"),
         (("--drivers", "a", "--riders", "b", "--conf", "x=1"), "--conf takes spark.NAME=VALUE"),
     ],
 )

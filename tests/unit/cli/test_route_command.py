@@ -66,7 +66,7 @@ def test_a_right_call_does_ask_for_spark(run: Run, contract_file: ContractFile, 
         (["--lanes", "0"], "lane"),
         (["--lanes", "7"], "got 7; allowed: 15"),
         (["--stream", "u"], "got 'u'; allowed: t"),
-        (["--format", "avro"], "'avro' is not one of 'parquet', 'json', 'csv'"),
+        (["--format", "avro"], "got 'avro'; allowed: parquet, json, csv"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )

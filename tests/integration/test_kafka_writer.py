@@ -59,7 +59,9 @@ def rows(slots: Sequence[int], values: Sequence[int], part: int | list[int] = 0,
         "part": pa.array([part] * len(texts) if isinstance(part, int) else part, pa.int32()),
         "place": pa.array(values, pa.int64()),
     }
-    return pa.table({**given, **columns})
+    given |= columns
+    letter = pa.struct([(name, pa.array(column).type) for name, column in given.items()])
+    return pa.table({**given, "letter": pa.nulls(len(texts), letter)})
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def written(spark: SparkSession) -> Callable[..., Said]:
 
     def written(division: Division, given: pa.Table) -> Said:
         found = write(spark.createDataFrame(given).coalesce(1), division)
-        return [(slot, one.records, one.repeated) for slot, one in sorted(found.items())]
+        return [(slot, one.records, one.repeated) for slot, one in sorted(found.slots.items())]
 
     return written
 
@@ -265,7 +267,7 @@ def test_a_number_that_is_beyond_the_batch_is_reported(
     for batch in range(3):
         written(divided(batch), rows([0], [batch]))
     for batch, beyond in ((0, 3), (1, 3), (2, 0)):
-        found = write(spark.createDataFrame(rows([0], [batch])).coalesce(1), divided(batch))
+        found = write(spark.createDataFrame(rows([0], [batch])).coalesce(1), divided(batch)).slots
         assert (found[0].repeated, found[0].beyond) == (1, beyond)
 
 

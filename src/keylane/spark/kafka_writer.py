@@ -130,18 +130,42 @@ class SlotWritten(NamedTuple):
     beyond: int = 0
 
 
-def write(rows: DataFrame, division: Division) -> dict[int, SlotWritten]:
+class BatchWritten(NamedTuple):
+    """What the writers report by slot, and how many records the job read out of the topic; None where it read none."""
+
+    slots: dict[int, SlotWritten]
+    read: int | None
+
+
+def write(rows: DataFrame, division: Division) -> BatchWritten:
     """The job, by slot. Several writers may write to one."""
     spark, frame = rows.sparkSession, cast("ClassicFrame", rows)._jdf  # noqa: SLF001
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
     writer = java_class(spark, SOURCES, "keylane.LaneWriter").newInstance().of(division.settings())
     form = java.org.apache.spark.sql.Encoders.row(java.org.apache.spark.sql.types.StructType.fromDDL(WRITTEN))
+    job = frame.mapPartitions(writer, form)
     written: dict[int, SlotWritten] = {}
-    for slot, records, repeated, beyond in ClassicFrame(frame.mapPartitions(writer, form), spark).collect():
+    for slot, records, repeated, beyond in ClassicFrame(job, spark).collect():
         before = written.get(slot, SlotWritten())
         again = before.repeated + (records if repeated else 0)
         written[slot] = SlotWritten(before.records + records, again, max(before.beyond, beyond))
-    return written
+    read = [
+        leaf.metrics().apply("numOutputRows").value() for leaf in _topic_leaves(job.queryExecution().executedPlan())
+    ]
+    return BatchWritten(written, sum(read) if read else None)
+
+
+def _topic_leaves(plan: Any) -> list[Any]:
+    """Where a plan reads a topic, with the rows that Spark counted there: a count of its own would divide the code."""
+    # An adaptive plan and its stages are leaves that have a plan.
+    inner = {"AdaptiveSparkPlan": "executedPlan", "ShuffleQueryStage": "plan", "BroadcastQueryStage": "plan"}
+    found, leaves = [], plan.collectLeaves()
+    for leaf in (leaves.apply(at) for at in range(leaves.size())):
+        if leaf.nodeName() in inner:
+            found += _topic_leaves(getattr(leaf, inner[leaf.nodeName()])())
+        elif leaf.outputSet().toString().count("offset#") and leaf.metrics().contains("numOutputRows"):
+            found.append(leaf)
+    return found
 
 
 # A step that is tried again while its error may pass: a broker that is away, a worker that died, a fence.

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa  # noqa: TC002  Spark looks at the types of a decoder's arguments
-from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, VariantType
 
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     Fields = tuple[dict[str, Column], Column | None]
 
 SLOT: Final = "keylane_slot"
-#: What a writer gets, in this order.
+#: What a writer gets, in this order, and the dead letter that is written instead: the same columns.
 WRITER_COLUMNS: Final = ("slot", "key", "value", "time", "source", "headers", "part", "place")
 
 
@@ -110,16 +109,17 @@ def slotted(frame: DataFrame, streams: Sequence[tuple[str, int]], dead_lanes: in
     return frame.withColumn(SLOT, slot.cast("int"))
 
 
-def to_writers(frame: DataFrame, writers: int, *, spelled: bool = True) -> DataFrame:
+def unspelled(frame: DataFrame) -> DataFrame:
+    """Messages of a topic without their position as text: the writer has its numbers, and spells it much faster."""
+    return frame.withColumn("keylane_source", F.lit(None).cast("binary"))
+
+
+def to_writers(frame: DataFrame, writers: int) -> DataFrame:
     """What `spark.kafka_writer` is mapped over: by part (0 writers) as the source reads them, otherwise by lane.
 
-    By lane, every slot's messages are in one task, in the order of the source. A position that is not `spelled` is
-    left to the writer, who has its numbers: spelling takes Spark several times as long.
+    By lane, every slot's messages are in one task, in the order of the source.
     """
-    columns = {name: F.col(f"keylane_{name}") for name in WRITER_COLUMNS}
-    if not spelled:
-        columns["source"] = F.lit(None).cast("binary")
-    rows = frame.select(*(column.alias(name) for name, column in columns.items()))
+    rows = frame.select(*(F.col(f"keylane_{name}").alias(name) for name in (*WRITER_COLUMNS, "letter")))
     if not writers:
         return rows
     return rows.repartitionById(writers, F.pmod("slot", F.lit(writers)).cast("int")).sortWithinPartitions(
@@ -325,12 +325,6 @@ def rows_of_topic(
     rows = frame.select(*TOPIC_COLUMNS, *added)
     records = tuple(file.size for file in ranges)
     return Batch(rows, TOPIC_COLUMNS, rows.select(*TOPIC_COLUMNS).schema, records, records)
-
-
-def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
-    """The frame, and the number of its records, counted by the job that runs over it."""
-    seen = Observation()
-    return frame.observe(seen, F.count(F.lit(1)).alias("records")), lambda: int(seen.get["records"])
 
 
 def keyed_by_routing_key(frame: DataFrame) -> DataFrame:

@@ -1,7 +1,7 @@
 """Records that a topic would not take, and dead letters that their topic takes in any case.
 
     unwritable     records beyond the limits of their topic get a reason: too large, a time or a header, no key
-    as_letters     dead letters with the headers that say why; what does not fit is left out and described
+    with_letters   dead letters with the headers that say why; what does not fit is left out and described
 
 The limits are those of the batch's plan (`systems.kafka.limits`), so that a batch that is run again decides the same.
 Nothing is found out by trying: a record that the client or the broker refuses would stop all others.
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from keylane.records import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -34,7 +34,7 @@ _OWN_BYTES: Final = 256
 _POSITION_BYTES: Final = 32
 #: What Java reads where the bytes of a header's name are no text. Which bytes they were is not known then.
 _NO_TEXT: Final = "\ufffd"
-_CUT: Final = "keylane_cut"
+LETTER: Final = "keylane_letter"
 
 
 def unwritable(frame: DataFrame, limits: Mapping[str, RecordLimits], topic: str) -> DataFrame:
@@ -46,10 +46,14 @@ def unwritable(frame: DataFrame, limits: Mapping[str, RecordLimits], topic: str)
         return frame
     time, key = F.col("keylane_time"), F.col("keylane_key")
     size = _size() + _own_bytes(topic)
-    early, late = (time < _by_stream(limits, "earliest")), (time > _by_stream(limits, "latest"))
+    # By the position in an array, because Spark writes a number into its code: what is new in each batch would have the
+    # code of each batch compiled anew, by Java too.
+    earliest, latest = (
+        F.get(F.array(_by_stream(limits, end)), F.when(time.isNotNull(), 0)) for end in ("earliest", "latest")
+    )
     reason = (
         F.when(size > _by_stream(limits, "largest"), F.lit(str(Reason.TOO_LARGE)))
-        .when(early | late, F.lit(str(Reason.UNWRITABLE_TIME)))
+        .when((time < earliest) | (time > latest), F.lit(str(Reason.UNWRITABLE_TIME)))
         .when(misread_header("keylane_headers"), F.lit(str(Reason.MALFORMED_HEADER)))
         .when(_by_stream(limits, "keyed") & key.isNull(), F.lit(str(Reason.UNWRITABLE_KEY)))
     )
@@ -87,37 +91,47 @@ def _own_bytes(topic: str) -> Column:
     return source + _OWN_BYTES
 
 
-def as_letters(frame: DataFrame, about: Mapping[str, Column], limits: RecordLimits | None, topic: str) -> DataFrame:
-    """Give each dead letter headers with the reason, after its own, and make it one that its topic takes.
+def with_letters(
+    frame: DataFrame,
+    columns: Sequence[str],
+    about: Mapping[str, Column],
+    limits: RecordLimits | None,
+    topic: str,
+) -> DataFrame:
+    """Give each record without a lane its dead letter, with these columns: the reason is in headers, after its own.
 
     A letter that is too large goes without its value; if that is not enough, without its own headers, and then without
     its key. Of what is left out the letter has the size and, of key and value, the SHA-256. A time that the topic would
     not take is left out: it is among the headers.
     """
-    dead = F.col("reason").isNotNull()
-    texts = {name: value.cast("string").cast("binary") for name, value in about.items()}
-    cut = F.lit(0) if limits is None else _cut(texts, limits, topic)
-    frame = frame.withColumn(_CUT, F.when(dead, cut).otherwise(F.lit(0)))
-    without_value, without_headers, without_key = (F.col(_CUT) >= level for level in (1, 2, 3))
-    nothing = F.array().cast(HEADERS)
-    headers = F.concat(
-        F.when(without_headers, nothing).otherwise(F.coalesce("keylane_headers", nothing)),
-        _as_headers(texts),
-        F.when(without_value, _described("value")).otherwise(nothing),
-        F.when(without_headers, _as_headers({"headers.count": F.size("keylane_headers").cast("string").cast("binary")}))
-        .otherwise(nothing),
-        F.when(without_key, _described("key")).otherwise(nothing),
-    )  # fmt: skip
     time = F.col("keylane_time")
-    untimely = dead & ((time < limits.earliest) | (time > limits.latest)) if limits else F.lit(False)
-    return frame.withColumns(
-        {
-            "keylane_headers": F.when(dead, headers).otherwise(F.col("keylane_headers")),
-            "keylane_value": F.when(~without_value, F.col("keylane_value")),
-            "keylane_key": F.when(~without_key, F.col("keylane_key")),
-            "keylane_time": F.when(F.coalesce(untimely, F.lit(False)), None).otherwise(time),
+    texts = {name: value.cast("string").cast("binary") for name, value in about.items()}
+    timely = time.between(limits.earliest, limits.latest) if limits else F.lit(True)
+
+    def letter(cut: Column) -> Column:
+        without_value, without_headers, without_key = (cut >= level for level in (1, 2, 3))
+        nothing = F.array().cast(HEADERS)
+        count = {"headers.count": F.size("keylane_headers").cast("string").cast("binary")}
+        headers = F.concat(
+            F.when(without_headers, nothing).otherwise(F.coalesce("keylane_headers", nothing)),
+            _as_headers(texts),
+            F.when(without_value, _described("value")).otherwise(nothing),
+            F.when(without_headers, _as_headers(count)).otherwise(nothing),
+            F.when(without_key, _described("key")).otherwise(nothing),
+        )
+        changed = {
+            "key": F.when(~without_key, F.col("keylane_key")),
+            "value": F.when(~without_value, F.col("keylane_value")),
+            "time": F.when(timely, time),
+            "headers": headers,
         }
-    ).drop(_CUT)
+        return F.struct(*(changed.get(name, F.col(f"keylane_{name}")).alias(name) for name in columns))
+
+    # In a function of an array, because Spark compiles none of it: as part of the code that runs for every record, it
+    # makes that longer than what Java translates to machine code, and every record pays for letters that are rare.
+    cut = F.lit(0) if limits is None else _cut(texts, limits, topic)
+    made = F.get(F.transform(F.array(cut), letter), F.lit(0))
+    return frame.withColumn(LETTER, F.when(F.col("reason").isNotNull(), made))
 
 
 def _cut(texts: Mapping[str, Column], limits: RecordLimits, topic: str) -> Column:

@@ -255,22 +255,22 @@ class KafkaTarget(RouteTarget):
         report_dead(report, done.total, self.run.say)
 
     def _written(self, plan: BatchPlan, messages: Messages) -> dict[int, SlotWritten]:
-        """The job. The records written are compared with the records read, counted before they were divided."""
-        from keylane.spark.kafka_writer import write
-        from keylane.spark.messages import counted, to_writers
+        """The job. The records written are compared with the records that Spark read out of a topic.
 
-        frame, records = counted(messages.frame)
-        rows = self._slotted(frame, plan, messages)
-        written = write(
-            to_writers(rows, plan.writers, spelled=not messages.topic), self._division(plan, messages.topic)
-        )
+        Those of files were counted without Spark, and are compared when the batch is done.
+        """
+        from keylane.spark.kafka_writer import write
+        from keylane.spark.messages import to_writers
+
+        rows = self._slotted(messages.frame, plan, messages)
+        written, read = write(to_writers(rows, plan.writers), self._division(plan, messages.topic))
         # A zombie finds later batches too, and its result goes nowhere; for a living driver its own state is too old.
         if beyond := max((one.beyond for one in written.values()), default=0):
             raise newer_than_state(plan.batch, beyond)
-        seen, in_lanes = records(), sum(one.records for one in written.values())
+        in_lanes = sum(one.records for one in written.values())
         # A stage that Spark ran twice counts twice: then they are counted again.
-        if seen != in_lanes and messages.frame.count() != in_lanes:
-            got = f"{seen} read, {in_lanes} in lanes or dead letters"
+        if messages.topic and read != in_lanes and (read := messages.frame.count()) != in_lanes:
+            got = f"{read} read, {in_lanes} in lanes or dead letters"
             raise CountError.of("the records of a batch do not add up", got=got, allowed="equal")
         return written
 
@@ -285,9 +285,9 @@ class KafkaTarget(RouteTarget):
         return unwritable(routed, by_stream, messages.topic)
 
     def _slotted(self, frame: DataFrame, plan: BatchPlan, messages: Messages) -> DataFrame:
-        from keylane.spark.messages import about_dead_letters, slotted
+        from keylane.spark.messages import WRITER_COLUMNS, about_dead_letters, slotted, unspelled
         from keylane.spark.poison import parked_away
-        from keylane.spark.writable import as_letters
+        from keylane.spark.writable import with_letters
 
         routed = self._decided(frame, messages, plan.limits)
         # A key that this very batch parks is parked from the position of its plan, also when noted before a kill.
@@ -298,7 +298,8 @@ class KafkaTarget(RouteTarget):
         if shape not in self.about:
             self.about = {shape: about_dead_letters(self.router.contract, self.source.where(), routed)}
         slots = slotted(routed, lanes, plan.topics.get(plan.dead, 1))
-        return as_letters(slots, self.about[shape], plan.limits.get(plan.dead), messages.topic)
+        rows = unspelled(slots) if messages.topic else slots
+        return with_letters(rows, WRITER_COLUMNS, self.about[shape], plan.limits.get(plan.dead), messages.topic)
 
     def _division(self, plan: BatchPlan, came_from: str) -> Division:
         """The settings of the writers. A probe of tests may hold them at their steps."""

@@ -2,14 +2,17 @@ package keylane;
 
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.spark.sql.Row;
@@ -93,19 +96,17 @@ class Delivery implements Callback {
     }
 
     private RecordHeaders headers(Row row) {
-        RecordHeaders out = new RecordHeaders();
-        if (!row.isNullAt(5)) {
-            for (Iterator own = row.getList(5).iterator(); own.hasNext(); ) {
-                Row pair = (Row) own.next();
-                out.add(new RecordHeader(pair.getString(0), (byte[]) pair.get(1)));
-            }
+        List own = row.isNullAt(5) ? Collections.EMPTY_LIST : row.getList(5);
+        Header[] out = new Header[own.size() + 1 + batch.headers.length];
+        int at = 0;
+        for (Iterator pairs = own.iterator(); pairs.hasNext(); at++) {
+            Row pair = (Row) pairs.next();
+            out[at] = new RecordHeader(pair.getString(0), (byte[]) pair.get(1));
         }
         byte[] source = row.isNullAt(4) ? spelled(row.getInt(6), row.getLong(7)) : (byte[]) row.get(4);
-        out.add(new RecordHeader(SOURCE, source));
-        for (int at = 0; at < batch.headers.length; at++) {
-            out.add(batch.headers[at]);
-        }
-        return out;
+        out[at] = new RecordHeader(SOURCE, source);
+        System.arraycopy(batch.headers, 0, out, at + 1, batch.headers.length);
+        return new RecordHeaders(out);
     }
 
     /** TOPIC/PARTITION/OFFSET. */

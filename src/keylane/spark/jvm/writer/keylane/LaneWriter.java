@@ -13,7 +13,8 @@ import org.apache.spark.sql.RowFactory;
 /**
  * The work of one task of a route into Kafka: rows of one writer, in the source's order, into their lanes.
  *
- * <p>A row is slot, key, value, time, source, headers, part, place, as keylane.spark.messages has it. What comes back is
+ * <p>A row is slot, key, value, time, source, headers, part, place, as keylane.spark.messages has it; or, in a last
+ * column, the dead letter that is written in its place, a row of the same columns. What comes back is
  * a row for each slot that had records: slot, records, whether they were there before, and the number that was found where
  * it is of a later batch. The rule that makes it exactly
  * once is in Transaction. Compiled where it runs, by the compiler that Spark brings along (keylane.spark.compiled): it
@@ -21,6 +22,7 @@ import org.apache.spark.sql.RowFactory;
  */
 public final class LaneWriter implements MapPartitionsFunction {
     private static final long serialVersionUID = 1L;
+    private static final int LETTER = 8;
 
     private HashMap told;
 
@@ -35,9 +37,14 @@ public final class LaneWriter implements MapPartitionsFunction {
         if (!rows.hasNext()) {
             return Collections.emptyIterator();
         }
-        Row first = (Row) rows.next();
+        Row first = next(rows);
         Batch batch = new Batch(told, first);
         return result(written(batch, first, rows));
+    }
+
+    private static Row next(Iterator rows) {
+        Row row = (Row) rows.next();
+        return row.isNullAt(LETTER) ? row : row.getStruct(LETTER);
     }
 
     private static Delivery written(Batch batch, Row first, Iterator rows) throws Exception {
@@ -48,7 +55,7 @@ public final class LaneWriter implements MapPartitionsFunction {
             delivery.begin();
             delivery.send(first);
             while (rows.hasNext()) {
-                delivery.send((Row) rows.next());
+                delivery.send(next(rows));
             }
             delivery.end();
             return delivery;

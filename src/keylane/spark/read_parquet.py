@@ -12,7 +12,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -147,6 +147,7 @@ class Batch:
 
     `found` are the fields that its records have, as `contract.fields.paths_in` takes them; None where no record was
     found to have one, or it is not known. `lacking` are fields that the lane depends on and none of its records has.
+    `varied` are columns of numbers that hardly ever repeat, as far as the source shows it.
     """
 
     frame: DataFrame
@@ -157,6 +158,7 @@ class Batch:
     filtered: int = 0
     found: dict[str, Any] | None = None
     lacking: tuple[str, ...] = ()
+    varied: tuple[str, ...] = ()
 
 
 def file_of(place: Column) -> Column:
@@ -209,12 +211,12 @@ def read_parquet(
     with ThreadPoolExecutor(16) as pool:
         footers = list(pool.map(_footer, files))
     schema = known or StructType()
-    for (_, shape), file in zip(footers, files, strict=True):
-        if shape not in memo:
-            memo[shape] = _columns(spark, file)
-        schema = merged(schema, memo[shape], file.name)
-    rows = tuple(count for count, _ in footers)
-    shapes = [memo[shape] for _, shape in footers]
+    for footer, file in zip(footers, files, strict=True):
+        if footer.shape not in memo:
+            memo[footer.shape] = _columns(spark, file)
+        schema = merged(schema, memo[footer.shape], file.name)
+    rows = tuple(footer.rows for footer in footers)
+    shapes = [memo[footer.shape] for footer in footers]
     read = spark.read.schema(schema).parquet(*(address(file) for file in files))
     meta = F.col("_metadata")
     numbers, url = _numbered(spark, files, meta["file_path"])
@@ -235,15 +237,37 @@ def read_parquet(
     found: dict[str, Any] = {}
     for columns in shapes:
         found |= schema_tree(columns)
-    return replace(batch, found=found)
+    varied = frozenset.intersection(*(footer.varied for footer in footers))
+    return replace(batch, found=found, varied=tuple(sorted(varied)))
 
 
 def _numbered(spark: SparkSession, files: Sequence[SourceFile], url: Column) -> tuple[DataFrame, Column]:
-    """The files' numbers by what they are looked up by for every row: a hash of the address, unless two share one."""
+    """The files' numbers by what they are looked up by for every row: a hash of the bytes in which addresses differ.
+
+    The address itself where two files share a hash. A hash of all of it would cost a record a tenth of its route.
+    """
+    first, length = differing_bytes([file.url.encode() for file in files])
     numbers = local(spark, keylane_url=[file.url for file in files], keylane_file=list(range(len(files))))
-    hashed = numbers.withColumn("keylane_url", F.xxhash64("keylane_url"))
-    distinct = len({row["keylane_url"] for row in hashed.collect()}) == len(files)
-    return (hashed, F.xxhash64(url)) if distinct else (numbers, url)
+
+    def hashed(address: Column) -> Column:
+        return F.xxhash64(F.substring(address.cast("binary"), first + 1, length))
+
+    by_hash = numbers.withColumn("keylane_url", hashed(F.col("keylane_url")))
+    distinct = len({row["keylane_url"] for row in by_hash.collect()}) == len(files)
+    return (by_hash, hashed(url)) if distinct else (numbers, url)
+
+
+def differing_bytes(texts: Sequence[bytes]) -> tuple[int, int]:
+    """Where the shortest run of bytes begins that is another one in each text, after what all begin with; its length.
+
+    >>> differing_bytes([b"/in/part-07.parquet", b"/in/part-12.parquet", b"/in/part-17.parquet"])
+    (9, 2)
+    """
+    ends = min(texts), max(texts)
+    first = next((at for at, pair in enumerate(zip(*ends, strict=False)) if pair[0] != pair[1]), len(ends[0]))
+    most = max(map(len, texts)) - first
+    length = next((n for n in range(most) if len({text[first : first + n] for text in texts}) == len(texts)), most)
+    return first, length
 
 
 def own_values(files: Sequence[SourceFile], has: Sequence[bool], name: str) -> Column | None:
@@ -322,17 +346,40 @@ def _positions(rows: Sequence[int], before: int) -> Column:
     return picked(starts, "bigint", file_of(F.col(PLACE))) + row_of(F.col(PLACE))
 
 
-def _footer(file: SourceFile) -> tuple[int, str]:
-    """How many rows a Parquet file has, and the shape of its columns as one text."""
+class _Footer(NamedTuple):
+    """How many rows a Parquet file has, the shape of its columns as one text, and which numbers hardly ever repeat."""
+
+    rows: int
+    shape: str
+    varied: frozenset[str]
+
+
+def _footer(file: SourceFile) -> _Footer:
     try:
         footer = pq.read_metadata(file.path)
-        return footer.num_rows, str(footer.schema.to_arrow_schema().remove_metadata())
+        shape = str(footer.schema.to_arrow_schema().remove_metadata())
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError.of(
             f"{file.path} cannot be read as Parquet",
             got=str(error).splitlines()[0],
             hint="replace it with a readable file of the same name: the route continues from there",
         ) from error
+    return _Footer(footer.num_rows, shape, _varied(footer))
+
+
+def _varied(footer: pq.FileMetaData) -> frozenset[str]:
+    """Columns of numbers that take at least their own width: whoever wrote them gave up a dictionary, or had none."""
+    found: set[str] = set()
+    repeated: set[str] = set()
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            width = _NUMBER_BYTES.get(column.physical_type)
+            large = width is not None and column.total_uncompressed_size >= width * column.num_values
+            (found if large else repeated).add(column.path_in_schema)
+    return frozenset(found - repeated)
+
+
+_NUMBER_BYTES: Final = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 
 
 def schema_of(text: str | None) -> StructType | None:

@@ -46,7 +46,7 @@ _PART = re.compile(r"part-(\d+)-.*\.parquet")
 _PARQUET: Final = {
     "parquet.writer.version": "v2",
     "compression": "snappy",
-    **{f"parquet.enable.dictionary#{name}": "false" for name in GROWING},
+    **{f"parquet.enable.dictionary#{name}": "false" for name in (*GROWING, "keylane_source.file")},
     # A name of a file is compared with the least and the greatest for every record, and no reader asks for that.
     "parquet.column.statistics.enabled#keylane_source.file": "false",
     "parquet.size.statistics.enabled": "false",
@@ -133,7 +133,9 @@ def _one_lane_a_task(
     records = lanes.select(
         *map(column_named, batch.columns), offset.alias(OFFSET), _source(names).alias("keylane_source")
     )
-    records.write.options(**_PARQUET).parquet(f"file://{folder}")
+    # A dictionary of numbers that do not repeat would be built and thrown away.
+    plain = {f"parquet.enable.dictionary#{name}": "false" for name in batch.varied}
+    records.write.options(**_PARQUET, **plain).parquet(f"file://{folder}")
     return _parts(folder)
 
 

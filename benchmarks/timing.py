@@ -52,42 +52,44 @@ def answered(name: str) -> list[Figure]:
 class Spent:
     """Seconds on the clock, and seconds of processors in this process and all below it.
 
-    On a machine that others use the clock shows the others too; processor time hardly does.
+    On a machine that others use the clock shows the others too; processor time hardly does. `own` is that of all but a
+    server that was named.
     """
 
     clock: float
     processors: float
+    own: float
 
     def least(self, other: Spent) -> Spent:
         """The lower of each."""
-        return Spent(min(self.clock, other.clock), min(self.processors, other.processors))
+        return Spent(min(self.clock, other.clock), min(self.processors, other.processors), min(self.own, other.own))
 
 
-def spent(side: Callable[[], Any]) -> Spent:
+def spent(side: Callable[[], Any], server: int | None = None) -> Spent:
     """What one call takes."""
-    start, before = perf_counter(), processor_seconds()
+    start, before, own = perf_counter(), processor_seconds(), processor_seconds(without=server)
     side()
-    return Spent(perf_counter() - start, processor_seconds() - before)
+    return Spent(perf_counter() - start, processor_seconds() - before, processor_seconds(without=server) - own)
 
 
-def least(rounds: int, **sides: Callable[[], Any]) -> dict[str, Spent]:
+def least(rounds: int, server: int | None = None, **sides: Callable[[], Any]) -> dict[str, Spent]:
     """What the best round of each side takes; the sides take turns, so that noise meets all of them."""
     found: dict[str, Spent] = {}
     for _ in range(rounds):
         for name, side in sides.items():
-            now = spent(side)
+            now = spent(side, server)
             found[name] = found.get(name, now).least(now)
     return found
 
 
-def processor_seconds() -> float:
-    """Of this process and all below it, those included that have ended; from Linux' own count."""
+def processor_seconds(*, without: int | None = None) -> float:
+    """Of this process and all below it but one, those included that have ended; from Linux' own count."""
     stats = [text for path in Path("/proc").glob("[0-9]*/stat") if (text := _read(path))]
     fields = {int(text.split()[0]): text[text.rindex(")") + 2 :].split() for text in stats}
     below = {os.getpid()}
     while more := {pid for pid, field in fields.items() if int(field[1]) in below} - below:
         below |= more
-    return sum(int(ticks) for pid in below for ticks in fields[pid][11:15]) / os.sysconf("SC_CLK_TCK")
+    return sum(int(ticks) for pid in below - {without} for ticks in fields[pid][11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def _read(path: Path) -> str:

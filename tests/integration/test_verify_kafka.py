@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 import sys
+import threading
 import time
 from dataclasses import replace
 from importlib.resources import files
@@ -267,6 +268,23 @@ def test_what_was_aborted_shows_only_to_those_who_ask_for_it(topics: Topics) -> 
     assert topics.verify().ok
     found = topics.verify(said={"properties": (("isolation.level", "read_uncommitted"),)})
     assert found.verdict.counts["duplicated"] == 120
+
+
+def test_records_whose_commit_is_on_its_way_are_waited_for(topics: Topics) -> None:
+    """The marker of a commit comes to a lane after the commit was acknowledged. Twin: nobody commits."""
+    held = Producer({**librdkafka_settings(topics.broker), "transactional.id": f"{topics.target}-late"})
+    held.init_transactions(30)
+    held.begin_transaction()
+    held.produce(topics.target, b"value", b"key", 0)
+    held.flush(30)
+    with cluster.open_cluster(kafka_access(topics.broker.bootstrap)) as asked:
+        open_still = asked.settled_ranges(topics.target, 1)[0]
+        commit = threading.Timer(1, held.commit_transaction)
+        commit.start()
+        settled = asked.settled_ranges(topics.target, 1)[0]
+        commit.join()
+    assert (open_still.end, open_still.high) == (0, 1)
+    assert settled.end == settled.high == 2
 
 
 @pytest.mark.faults

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.access import KafkaAccess
 
 ANSWER_SECONDS: Final = 15.0
+#: How long the markers of a commit are waited for. A transaction that is open for longer is somebody else's.
+SETTLE_SECONDS: Final = 3.0
 TURN_SECONDS: Final = 2.0
 #: Seconds between the questions for topics that seem missing.
 PAUSES: Final = (0.2, 0.5, 1.0)
@@ -166,6 +168,19 @@ class KafkaCluster:
         start, high = (self._offsets(topic, lanes, at, committed=False) for at in ("earliest", "latest"))
         end = self._offsets(topic, lanes, "latest", committed=True) if committed else high
         return [OffsetRange(*ends) for ends in zip(start, map(min, end, high), high, strict=True)]
+
+    def settled_ranges(self, topic: str, lanes: int) -> list[OffsetRange]:
+        """The offset range of each lane, up to the last committed record.
+
+        A commit is acknowledged before its marker is in every lane, so a lane with an open transaction is asked again
+        for a while: whoever verifies right after a route has ended would count its last records as lost.
+        """
+        until = time.monotonic() + SETTLE_SECONDS
+        while True:
+            ranges = self.offset_ranges(topic, lanes, committed=True)
+            if all(one.end == one.high for one in ranges) or time.monotonic() > until:
+                return ranges
+            time.sleep(0.1)
 
     def _offsets(self, topic: str, lanes: int, at: str, *, committed: bool) -> list[int]:
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition

@@ -159,7 +159,9 @@ def _offset_ranges(cluster: KafkaCluster, topic: str, error: type[DataError | Ta
     lanes = cluster.lanes([topic])[topic]
     if not lanes:
         raise error.of(f"no such topic at {cluster.access.brokers}", got=topic)
-    return cluster.offset_ranges(topic, lanes, committed=level_of(cluster.access) == "read_committed")
+    if level_of(cluster.access) == "read_committed":
+        return cluster.settled_ranges(topic, lanes)
+    return cluster.offset_ranges(topic, lanes, committed=False)
 
 
 def _dead(cluster: KafkaCluster, address: Address, options: StreamOptions) -> tuple[str, list[OffsetRange]]:

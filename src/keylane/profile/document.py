@@ -289,14 +289,16 @@ def _heavy(profile: Profile, records: NDArray[np.int64], show: Show) -> list[Hea
 
 
 def key_ranks(records: NDArray[np.int64], total: int) -> list[KeyRank]:
-    """Shares of keys by rank, at about 60 ranks that are evenly apart on a logarithmic scale; the last key is the last.
+    """Shares of keys by rank: at 1, 10, 100, …, and at about 60 more evenly apart on a logarithmic scale, to the last.
 
     >>> [(one.rank, one.cumulative) for one in key_ranks(np.array([6, 3, 1]), 10)]
     [(1, 0.6), (2, 0.9), (3, 1.0)]
     """
     if not len(records):
         return []
-    ranks = np.unique(np.round(np.geomspace(1, len(records), RANKS)).astype(int))
+    even = np.round(np.geomspace(1, len(records), RANKS)).astype(int)
+    round_ones = 10 ** np.arange(int(np.log10(len(records))) + 1)
+    ranks = np.unique(np.concatenate([even, round_ones]))
     sums = np.cumsum(records)
     return [
         KeyRank(rank=int(r), share=int(records[r - 1]) / max(1, total), cumulative=int(sums[r - 1]) / max(1, total))

@@ -7,9 +7,11 @@ The verdict comes first, then what it rests on. A section whose part of the docu
 from __future__ import annotations
 
 from functools import partial
+from math import floor
 from typing import TYPE_CHECKING, Final
 
 from keylane.documents.plan import LanesOverTime
+from keylane.profile.document import writers_text
 from keylane.report.charts import lane_counts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.numbers import count, percent, share, times, visible
@@ -45,6 +47,7 @@ from keylane.report.svg_charts import TODAY, drawing, strategies
 if TYPE_CHECKING:
     from keylane.documents.plan import CandidateRow, PlanConstraints, PlanDocument, StrategyRow
     from keylane.documents.profile import Hot, LanesSeen, ProfileDocument
+    from keylane.report.html import Child
 
 # Strategies compared: the chart of all candidates, and the same as a table that sorts.
 
@@ -327,33 +330,62 @@ def _reach(one: StrategyRow) -> int:
 
 
 def _profile_top(document: ProfileDocument) -> Markup:
-    hot = document.hot
-    headline = _hot_headline(hot) if hot else _keys_headline(document)
-    verdict = tag("p", sentence(hot.verdict), class_="sub") if hot and hot.lanes else None
+    hot, writers = document.hot, document.writers
     without = document.without_key.null + document.without_key.empty + document.without_key.malformed
+    mixed = writers is not None and writers.verdict == "mixed"
+    headline: list[Child] = [_hot_headline(hot) if hot else _keys_headline(document)]
+    said = hot.verdict if hot and hot.lanes else None
+    if writers is not None and mixed:
+        who, _, rest = writers_text(writers).partition(" place ")
+        headline = [tag("em", who, class_="before"), f" place {rest}"]
+        said = None if said is None else said.partition(" The stream has more than one writer")[0]
+    verdict = tag("p", sentence(said), class_="sub") if said else None
+    heaviest = document.heavy[0].share
     return join(
-        tag("h1", headline),
+        tag("h1", *headline),
         verdict,
         facts(
             fact("Records", count(document.records)),
             fact("Distinct keys", count(document.distinct_keys)),
-            fact("Heaviest key", share(document.heavy[0].share), "of the records"),
+            fact("Heaviest key", share(heaviest), "of the records"),
+            fact("Partitions it allows", count(lanes_it_allows(heaviest)), "before it fills more than one"),
             fact("Without a key", count(without), "null, empty or unreadable"),
         ),
     )
 
 
 def _hot_headline(hot: Hot) -> str:
-    """The fullest of the hot lanes and its cause; without one, what is said instead."""
+    """The fullest of the lanes above the mean and its cause; without one, what is said instead."""
     if not hot.lanes:
         return sentence(hot.verdict)
-    first, more = hot.lanes[0], len(hot.lanes) - 1
+    first, more = hot.lanes[0], sum(one.alarm for one in hot.lanes[1:])
     others = f", and {count(more)} more {'lane is' if more == 1 else 'lanes are'} hot" if more else ""
-    return f"Lane {first.lane} holds {times(first.over_mean)} the mean: {named('causes', first.cause)}{others}."
+    what = "is hot, with" if first.alarm else "holds"
+    cause = named("causes", first.cause)
+    return f"Lane (partition) {first.lane} {what} {times(first.over_mean)} the mean: {cause}{others}."
+
+
+#: A key below this share fills no lane of any stream that people run.
+_LIGHT: Final = 0.001
 
 
 def _keys_headline(document: ProfileDocument) -> str:
-    return f"The heaviest of {count(document.distinct_keys)} keys has {share(document.heavy[0].share)} of the records."
+    """What the heaviest key means for a number of partitions."""
+    top = document.heavy[0].share
+    most = count(lanes_it_allows(top))
+    if top < _LIGHT:
+        keys = count(document.distinct_keys)
+        return f"No key is heavy: up to {most} partitions, none of {keys} keys fills more than one."
+    return f"On more than {most} partitions the heaviest key alone is a hot spot: it has {share(top)} of the records."
+
+
+def lanes_it_allows(top: float) -> int:
+    """The most lanes on which a key with this share of the records is no more than one lane's fair share.
+
+    >>> lanes_it_allows(0.0825), lanes_it_allows(1.0)
+    (12, 1)
+    """
+    return max(1, floor(1 / top + 1e-9)) if top > 0 else 1
 
 
 def _prints(document: PlanDocument) -> list[tuple[str, str]]:

@@ -36,7 +36,7 @@ from keylane.report.sections import (
     table,
     words,
 )
-from keylane.report.svg_charts import POWER, STOPS, bar, distinct_keys, key_ranks, lane_loads, spark
+from keylane.report.svg_charts import POWER, STOPS, bar, distinct_keys, key_ranks, lane_loads, records_over_time, spark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -210,7 +210,7 @@ def hot_section(profile: ProfileDocument) -> Markup | None:
     if hot is None:
         return None
     by_chance = "By chance: how often a fair hash of the same keys fills some lane as much"
-    alarm = f"{by_chance}; below {chance(hot.alpha)} is an alarm."
+    alarm = f"{by_chance}; below {chance(hot.alpha)} the hash is at fault, and the lane is called hot."
     found = _hot_table(hot.lanes) if hot.lanes else None
     return section("hot", sentence(hot.verdict), found, tag("p", alarm, class_="fine"))
 
@@ -218,7 +218,7 @@ def hot_section(profile: ProfileDocument) -> Markup | None:
 def _hot_table(lanes: list[HotLaneEvidence]) -> Markup:
     most = max(row.over_mean for row in lanes)
     heads = (tag("th", "Lane", scope="col", class_="n"), "Over the mean", "Cause", "Evidence", _right("By chance"))
-    return table(heads, (_hot_row(row, most) for row in lanes), "Hot lanes", "hot")
+    return table(heads, (_hot_row(row, most) for row in lanes), "Lanes above the mean", "hot")
 
 
 def _hot_row(row: HotLaneEvidence, most: float) -> Markup:
@@ -228,7 +228,7 @@ def _hot_row(row: HotLaneEvidence, most: float) -> Markup:
         "tr",
         tag("th", count(row.lane), scope="row", class_="n"),
         tag("td", full),
-        tag("td", tag("b", named("causes", row.cause))),
+        tag("td", tag("b", f"{'hot: ' if row.alarm else ''}{named('causes', row.cause)}")),
         tag("td", sentence(visible(row.evidence)), class_="long"),
         tag("td", "–" if row.chance is None else chance(row.chance), class_="n"),
     )
@@ -244,8 +244,9 @@ def keys_section(profile: ProfileDocument, lanes: int | None) -> Markup:
         "keys",
         words("page")["keys_are_private"],
         _totals(profile),
-        tag("div", _over_time(profile.windows), _lookalikes(profile.lookalikes), class_="pair"),
+        tag("div", _records(profile.windows), _over_time(profile.windows), class_="pair"),
         _heavy(profile, lanes),
+        _lookalikes(profile.lookalikes),
     )
 
 
@@ -253,23 +254,30 @@ def _totals(profile: ProfileDocument) -> Markup:
     without, records = profile.without_key, profile.records
     none = [("Null key", without.null), ("Empty key", without.empty), ("Malformed key", without.malformed)]
     return facts(
-        fact("Records", count(profile.records), _size(profile.bytes)),
+        fact("Records", count(profile.records), _size(profile.bytes, profile.bytes_of)),
         fact("Distinct keys", count(profile.distinct_keys), _about(profile.approximate)),
         *(fact(title, count(found), f"{percent(found / records)} of the records") for title, found in none),
     )
 
 
-def _size(size: int | None) -> str | None:
+def _size(size: int | None, of: str | None) -> str | None:
     if size is None:
         return None
+    told = "in files" if of == "files" else "of records"
     for unit, letter in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit:
-            return f"{size / unit:,.1f} {letter}"
-    return f"{count(size)} bytes"
+            return f"{size / unit:,.1f} {letter} {told}"
+    return f"{count(size)} bytes {told}"
 
 
 def _about(approximate: Approximate | None) -> str:
     return f"by a sketch, ± {percent(approximate.distinct_error)}" if approximate else "counted exactly"
+
+
+def _records(windows: ProfileWindows) -> Markup | None:
+    if windows.kind != "time" or not windows.records:
+        return None
+    return tag("figure", tag("h3", "Records over time"), chart(partial(records_over_time, windows)))
 
 
 def _over_time(windows: ProfileWindows) -> Markup | None:
@@ -290,9 +298,13 @@ def _over_time(windows: ProfileWindows) -> Markup | None:
 def _lookalikes(found: LookalikeKeys) -> Markup:
     if not found.groups:
         return tag(
-            "div", tag("h3", "Look-alike keys"), tag("p", "None: no two keys differ in looks only.", class_="fine")
+            "div",
+            tag("h3", "Look-alike keys"),
+            tag("p", "None: no two keys differ in looks only.", class_="fine"),
+            class_="after-table",
         )
-    groups = f"{count(found.groups)} groups, {count(found.records)} records: one key to the eye, several to a hash."
+    many = f"{count(found.groups)} {'group' if found.groups == 1 else 'groups'}: one key to the eye, several to a hash"
+    groups = f"{many}. {count(found.records)} records have the rarer spelling."
     rows = [_lookalike(example) for example in found.examples]
     heads = ("They differ in", "Keys", _right("Records"))
     return tag(
@@ -300,6 +312,7 @@ def _lookalikes(found: LookalikeKeys) -> Markup:
         tag("h3", "Look-alike keys"),
         tag("p", groups, class_="fine"),
         table(heads, rows, "Look-alike keys", "alike"),
+        class_="after-table",
     )
 
 

@@ -165,7 +165,7 @@ def key_ranks(ranks: Sequence[KeyRank], lanes: Sequence[int] = (), width: int = 
     """The share of each key by its rank, both logarithmic, with a line where a key fills a lane on its own."""
     shares = [row.share for row in ranks] + [1 / n for n in lanes]
     low = min(shares) / 1.3
-    box = Box(26 + 7 * _digits(low), 14, width - 14, 262)
+    box = Box(26 + 7 * _digits(low), 20, width - 14, 262)
     x = Scale(1, max(2, ranks[-1].rank), box.left, box.right, log=True)
     y = Scale(low, min(1, max(shares) * 1.5), box.bottom, box.top, log=True)
     points = [(x.at(row.rank), y.at(row.share)) for row in ranks]
@@ -178,6 +178,7 @@ def key_ranks(ranks: Sequence[KeyRank], lanes: Sequence[int] = (), width: int = 
         *(across(box, y.at(value), percent(value, _digits(value))) for value in decades(y.low, y.high)),
         *(upright(box, x.at(value), short_count(value)) for value in decades(1, x.high)),
         text("rank of the key", (box.left + box.right) / 2, 300, anchor="middle"),
+        text("share of the records", box.left, 10, kind="axis"),
         _lane_lines(lanes, box, y),
         polyline(points, "curve"),
         *(_rank(row, *at) for row, at in zip(ranks, points, strict=True)),
@@ -253,7 +254,7 @@ def _lane_bar(lane: int, total: int, mean: float, x: float, step: float, box: Bo
 
 def distinct_keys(windows: ProfileWindows, width: int = WIDE) -> Markup:
     """Distinct keys of each window as bars, and in them, darker, those not seen in an earlier window."""
-    box, most = Box(54, 12, width - 6, 166), max([1, *windows.distinct_keys])
+    box, most = Box(54, 20, width - 6, 166), max([1, *windows.distinct_keys])
     y, step = Scale(0, most * 1.04, box.bottom, box.top), (box.right - box.left) / len(windows.records)
     names, edges = window_names(windows), edge_names(windows)
     rows = zip(names, windows.distinct_keys, windows.new_keys, strict=True)
@@ -263,6 +264,39 @@ def distinct_keys(windows: ProfileWindows, width: int = WIDE) -> Markup:
         190,
         *(across(box, y.at(value), short_count(value)) for value in whole_steps(most * 1.04, 4)),
         *(_distinct(row, box.left + i * step, step, box, y) for i, row in enumerate(rows)),
+        text("keys in a window", box.left, 11, kind="axis"),
+        text(edges[0], box.left, 184),
+        text(edges[-1], box.right, 184, anchor="end"),
+        kind="distinct",
+    )
+
+
+def records_over_time(windows: ProfileWindows, width: int = WIDE) -> Markup:
+    """Records of each window as bars."""
+    box, most = Box(54, 20, width - 6, 166), max([1, *windows.records])
+    y, step = Scale(0, most * 1.04, box.bottom, box.top), (box.right - box.left) / len(windows.records)
+    names, edges = window_names(windows), edge_names(windows)
+    bars = [
+        mark(
+            f"{name}\n{count(records)} records",
+            tag(
+                "rect",
+                x=f"{box.left + i * step:.2f}",
+                width=f"{step * 0.84:.2f}",
+                y=f"{y.at(records):g}",
+                height=f"{box.bottom - y.at(records):.2f}",
+                class_="new",
+            ),
+        )
+        for i, (name, records) in enumerate(zip(names, windows.records, strict=True))
+    ]
+    return drawing(
+        f"Records over time: {count(min(windows.records))} to {count(most)} in a window.",
+        width,
+        190,
+        *(across(box, y.at(value), short_count(value)) for value in whole_steps(most * 1.04, 4)),
+        *bars,
+        text("records in a window", box.left, 11, kind="axis"),
         text(edges[0], box.left, 184),
         text(edges[-1], box.right, 184, anchor="end"),
         kind="distinct",

@@ -221,7 +221,9 @@ def test_the_profile_has_the_sections_that_need_no_plan(plan: PlanDocument) -> N
     assert sections(profile_page(plan.profile)) == ["lanes", "ranks", "hot", "keys", "how"]
     alone = profile_document(lanes=None)
     assert sections(profile_page(alone)) == ["ranks", "keys", "how"]
-    assert f"The heaviest of {alone.distinct_keys:,} keys has" in profile_page(alone)
+    most = int(1 / alone.heavy[0].share)
+    assert f"<h1>On more than {most} partitions the heaviest key alone is a hot spot" in profile_page(alone)
+    assert "Records over time" in profile_page(alone)
 
 
 @pytest.mark.parametrize(
@@ -235,9 +237,24 @@ def test_a_profile_opens_with_its_hottest_lane_or_with_what_is_said_instead() ->
     made = profile_document()
     assert made.hot is not None
     first = made.hot.lanes[0]
-    assert f"<h1>Lane {first.lane} holds {first.over_mean:.2f}× the mean: " in profile_page(made)
+    said = f"<h1>Lane (partition) {first.lane} {{}} {first.over_mean:.2f}× the mean: "
+    for alarm, what in ((False, "holds"), (True, "is hot, with")):
+        loud = changed(made, lambda plain, alarm=alarm: plain["hot"]["lanes"][0].update(alarm=alarm))
+        assert said.format(what) in profile_page(loud)
     calm = changed(made, lambda plain: plain["hot"].update(lanes=[], verdict="No lane is hot"))
     assert "<h1>No lane is hot" in profile_page(calm)
+
+
+def test_a_profile_with_two_writers_opens_with_them() -> None:
+    found = [{"partitioner": "kafka-java", "share": 0.87, "lanes": None}]
+    found.append({"partitioner": "librdkafka-consistent-random", "share": 0.13, "lanes": None})
+    writers = {"verdict": "mixed", "found": found, "records": 10}
+    text = profile_page(changed(profile_document(), lambda plain: plain.update(writers=writers)))
+    assert '<h1><em class="before">2 writers</em> place keys differently: kafka-java 87' in text
+    one = {**writers, "verdict": "one-writer"}
+    assert "place keys differently" not in profile_page(
+        changed(profile_document(), lambda plain: plain.update(writers=one))
+    )
 
 
 def test_sketches_are_said_to_be_sketches() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
+from keylane import numbers
 from keylane.cli.options import (
     Arguments,
     counting_options,
@@ -256,7 +257,12 @@ def lanes_table(document: ProfileDocument) -> Section | None:
         for lane, records in enumerate(totals)
     ]
     title = f"{len(totals):,} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
-    return Section(("lane", "records", "share", "over_mean", "why"), rows, title)
+    forms, tones = {"share": numbers.share, "over_mean": numbers.times}, {"why": _tone}
+    return Section(("lane", "records", "share", "over_mean", "why"), rows, title, forms, tones)
+
+
+def _tone(why: str | None) -> Literal["bad"] | None:
+    return "bad" if why is not None and why.startswith("hot") else None
 
 
 def as_result(document: ProfileDocument, *, show_keys: bool) -> Result:
@@ -271,27 +277,34 @@ def as_result(document: ProfileDocument, *, show_keys: bool) -> Result:
             zip(windows.edges, windows.records, windows.distinct_keys, windows.new_keys, strict=False)
         )
     ]
-    heavy = Section(tuple(columns), document.heavy, "heavy keys")
+    heavy = Section(tuple(columns), document.heavy, "heavy keys", {"share": numbers.share, "bytes": numbers.size})
     parts = Section(("window", "from", "records", "keys", "new_keys"), rows, f"windows, by {windows.kind}")
     lanes = lanes_table(document)
     sections = [heavy, *([lanes] if lanes else []), parts]
-    return Result(document, sections, list(_lines(document, show_keys=show_keys)))
+    lines = list(_lines(document, show_keys=show_keys))
+    return Result(document, sections, lines, answer=list(_answer(document)))
 
 
-def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
+def _answer(document: ProfileDocument) -> Iterator[str]:
+    """What there is to know first: two writers where there are two, how heavy keys are, and why a lane is full."""
     from keylane.profile.document import writers_text
 
     about = "about " if document.approximate else ""
     if document.writers and document.writers.verdict == "mixed":
         yield f"{writers_text(document.writers)} keylane identify names them, with the setting of each"
     top = document.heavy[0].share
-    text = f"{document.records:,} records of {about}{document.distinct_keys:,} keys; the heaviest has {top:.2%}"
+    text = (
+        f"{document.records:,} records of {about}{document.distinct_keys:,} keys; the heaviest has {numbers.share(top)}"
+    )
     yield f"{text}, {_share_of_first(document)}"
     if document.writers and document.writers.verdict != "mixed":
         yield f"  {writers_text(document.writers)}"
     if document.hot:
         # Who wrote the records is the first line already.
         yield f"  {document.hot.verdict.partition(' The stream has more than one writer')[0]}"
+
+
+def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
     yield from (f"  {note}" for note in notes(document))
     if not show_keys:
         yield "  keys are cut and hashed; --show-keys shows them whole"
@@ -304,7 +317,7 @@ def _share_of_first(document: ProfileDocument) -> str:
     ranks = document.key_ranks
     wanted = max(1, ranks[-1].rank // 100)
     near = min(ranks, key=lambda one: abs(one.rank - wanted))
-    return f"the first {near.rank:,} of them {near.cumulative:.1%}"
+    return f"the first {near.rank:,} of them {numbers.share(near.cumulative)}"
 
 
 def notes(document: ProfileDocument) -> Iterator[str]:

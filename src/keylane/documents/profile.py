@@ -135,7 +135,7 @@ class ProfileDocument(Document):
     encoding: list[Encoding] = Field(min_length=1)
     records: AtLeastOne = Field(description="All of them, those without a key too.")
     bytes: Count | None = Field(description="Of the records where they tell their length, else of the files.")
-    bytes_of: Literal["records", "files"] | None = Field(description="Files may be packed: their size is no traffic.")
+    bytes_of: Literal["records", "disk"] | None = Field(description="Files may be packed: their size is no traffic.")
     distinct_keys: AtLeastOne
     without_key: NoKey
     windows: ProfileWindows

@@ -24,6 +24,7 @@ from keylane.documents.profile import (
     ProfileWindows,
     SeenWriters,
 )
+from keylane.numbers import share
 from keylane.profile.lookalikes import lookalikes
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def writers_text(writers: SeenWriters) -> str:
     if writers.verdict == "one-writer":
         return f"One writer: {writers.found[0].partitioner}."
     named = ", ".join(
-        f"{one.partitioner or 'unexplained'}{f' on {one.lanes} lanes' if one.lanes else ''} {one.share:.1%}"
+        f"{one.partitioner or 'unexplained'}{f' on {one.lanes} lanes' if one.lanes else ''} {share(one.share)}"
         for one in writers.found
     )
     return f"{len(writers.found)} writers place keys differently: {named}. Keys are split between lanes."
@@ -223,10 +224,10 @@ def overview(
     )
 
 
-def _bytes_of(profile: Profile) -> Literal["records", "files"] | None:
+def _bytes_of(profile: Profile) -> Literal["records", "disk"] | None:
     if profile.bytes_total is None:
         return None
-    return "records" if profile.size is not None or profile.known.get("bytes") else "files"
+    return "records" if profile.size is not None or profile.known.get("bytes") else "disk"
 
 
 def shown_keys(profile: Profile, salt: bytes | None) -> Show:

@@ -263,7 +263,7 @@ def _totals(profile: ProfileDocument) -> Markup:
 def _size(size: int | None, of: str | None) -> str | None:
     if size is None:
         return None
-    told = "in files" if of == "files" else "of records"
+    told = "on the disk" if of == "disk" else "of records"
     for unit, letter in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit:
             return f"{size / unit:,.1f} {letter} {told}"

@@ -59,8 +59,9 @@ def without(document: PlanDocument, *path: str) -> PlanDocument:
 
 #: What is from a closed list, a number or a digest: nobody can put another text there.
 CLOSED = {
+    "bytes_of",
     *("schema", "kind", "edges", "encoding", "fitted_until", "scored_until", "order_scope", "keep_order"),
-    *("strategy", "cause", "held_by", "fingerprint"),
+    *("strategy", "cause", "held_by", "fingerprint", "bytes_of"),
 }
 
 
@@ -239,7 +240,10 @@ def test_a_profile_opens_with_its_hottest_lane_or_with_what_is_said_instead() ->
     first = made.hot.lanes[0]
     said = f"<h1>Lane (partition) {first.lane} {{}} {first.over_mean:.2f}× the mean: "
     for alarm, what in ((False, "holds"), (True, "is hot, with")):
-        loud = changed(made, lambda plain, alarm=alarm: plain["hot"]["lanes"][0].update(alarm=alarm))
+        loud = made.model_copy(deep=True)
+        assert loud.hot is not None
+        lanes = [one.model_copy(update={"alarm": alarm}) for one in loud.hot.lanes]
+        loud = loud.model_copy(update={"hot": loud.hot.model_copy(update={"lanes": lanes})})
         assert said.format(what) in profile_page(loud)
     calm = changed(made, lambda plain: plain["hot"].update(lanes=[], verdict="No lane is hot"))
     assert "<h1>No lane is hot" in profile_page(calm)

@@ -18,21 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.contract.model import Contract, Window
-    from keylane.documents.plan import PlanDocument
+    from keylane.documents.plan import CandidateRow, PlanDocument
     from keylane.plan.planner import Plan, Question
     from keylane.plan.sizing import Demand
     from keylane.profile.model import Profile
 
 # The options of `plan`: what is asked of a profile, and what the stream must carry. Turned into a `Question` here.
 
-#: Lane counts that are compared where nothing is said: these, or today's count and up to four times it.
+#: Lane counts that are compared where neither a count nor a contract of today is known.
 USUAL: Final = (8, 128)
-TIMES_TODAY: Final = 4
+#: Where more throughput is needed, counts up to so many times today's, or the fewest that could carry it, are compared.
+TIMES: Final = 4
 _COUNT: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
 #: Window sizes that a contract may have, in seconds.
 _SIZES: Final = {"1m": 60, "5m": 300, "15m": 900, "1h": 3_600, "6h": 21_600, "1d": 86_400, "7d": 604_800}
 _DEMAND: Final = {
     "lane_mb_s": "What one lane takes, in MB/s; default: 10, an assumption.",
+    "lane_records_s": "What one lane takes, in records a second.",
     "reader_mb_s": "What one reader takes, in MB/s.",
     "reader_records_s": "What one reader takes, in records a second.",
     "growth": "How many times today's peak is planned for; default: 1.",
@@ -40,7 +42,9 @@ _DEMAND: Final = {
 }
 
 plan_options: Final = grouped(
-    click.option("--lanes", "-n", metavar="N|LOW..HIGH", help="Lane counts to compare; default: today's to 4 times."),
+    click.option(
+        "--lanes", "-n", metavar="N|LOW..HIGH", help="Lane counts to compare; default: today's, unless more are needed."
+    ),
     click.option(
         "--keep-order",
         type=click.Choice(["per-key", "per-key-and-window", "per-sub-key", "none"]),
@@ -61,6 +65,8 @@ plan_options: Final = grouped(
 )
 
 
+#: What can be asked of a profile that counted records and no bytes.
+_WITHOUT_BYTES: Final = frozenset({"readers", "reader_records_s", "lane_records_s", "growth", "headroom"})
 #: What a stream must carry.
 demand_options: Final = grouped(
     *(click.option(f"--{name.replace('_', '-')}", type=float, help=text) for name, text in _DEMAND.items()),
@@ -78,29 +84,50 @@ def question_of(made: Profile, options: Arguments) -> Question:
 
     today = load_contract(options["contract"]) if options["contract"] else None
     demand, binding = _demand(made, options)
+    now = _lanes_now(made, today, options["today_lanes"])
+    asked = _asked_counts(options["lanes"])
     return Question(
-        _counts(options["lanes"], today, options["today_lanes"], made),
+        asked or _usual_counts(now, demand if binding else None),
         _means(made, today, options),
-        Constraints(options["keep_order"], options["max_over_mean"]),
+        Constraints(options["keep_order"], options["max_over_mean"], keep_lanes=None if asked else now),
         demand,
         binding,
         tuple(load_contract(path) for path in options["others"]),
         options["today_lanes"] or (len(made.lanes.by_window) if made.lanes else None),
+        SEED,
     )
 
 
-def _counts(text: str | None, today: Contract | None, today_lanes: int | None, made: Profile) -> tuple[int, ...]:
-    from keylane.contract.names import MAX_LANES
+def _lanes_now(made: Profile, today: Contract | None, today_lanes: int | None) -> int | None:
+    """Today's lane count: the contract's, what was given for it, or that of the source."""
+    if today is not None and today.spec.lanes != "live":
+        return today.spec.lanes
+    return today_lanes or (len(made.lanes.by_window) if made.lanes else None)
+
+
+def _asked_counts(text: str | None) -> tuple[int, ...]:
+    """The counts of `--lanes`; none where it was not given."""
     from keylane.plan.choose import lane_counts
 
-    if text is not None:
-        found = _COUNT.fullmatch(text)
-        if found is None:
-            raise click.UsageError(f"--lanes takes a count or a range, 12 or 12..128, got {text!r}")
-        return lane_counts(int(found[1]), int(found[2] or found[1]))
-    seen = len(made.lanes.by_window) if made.lanes else None
-    now = today_lanes or seen if today is None or today.spec.lanes == "live" else today.spec.lanes
-    return lane_counts(now, max(now, min(MAX_LANES, now * TIMES_TODAY))) if now else lane_counts(*USUAL)
+    if text is None:
+        return ()
+    found = _COUNT.fullmatch(text)
+    if found is None:
+        raise click.UsageError(f"--lanes takes a count or a range, 12 or 12..128, got {text!r}")
+    return lane_counts(int(found[1]), int(found[2] or found[1]))
+
+
+def _usual_counts(now: int | None, needed: Demand | None) -> tuple[int, ...]:
+    """Today's count alone, unless something needs more; without any, the usual ones."""
+    from keylane.contract.names import MAX_LANES
+    from keylane.plan.choose import lane_counts
+    from keylane.plan.sizing import lanes_for
+
+    low, high = (now, now) if now else USUAL
+    if needed is not None:
+        even = lanes_for(needed, lambda _: 1.0).lanes or MAX_LANES
+        high = min(MAX_LANES, TIMES * max(low, even))
+    return lane_counts(low, high)
 
 
 def _means(made: Profile, today: Contract | None, options: Arguments) -> Any:
@@ -136,29 +163,32 @@ def _window(made: Profile) -> Window | None:
 
 
 def _demand(made: Profile, options: Arguments) -> tuple[Demand | None, bool]:
-    """The peak window of the profile as a demand; whether the user said what it has to fit."""
+    """The peak window of the profile as a demand; whether the user gave what it has to fit."""
     from keylane.plan.sizing import Demand
 
     names = (*_DEMAND, "readers", "service", "brokers")
-    said = {name: options[name] for name in names if options[name] is not None}
-    if made.windows.kind != "time" or made.size is None:
-        if said:
-            raise click.UsageError("lanes for a throughput need times and bytes: profile with --time and --bytes")
+    given = {name: options[name] for name in names if options[name] is not None}
+    timed = made.windows.kind == "time"
+    if (not timed and set(given) - {"readers"}) or (made.size is None and set(given) - _WITHOUT_BYTES):
+        raise click.UsageError("lanes for a throughput need times and bytes: profile with --time and --bytes")
+    if not given and (not timed or made.size is None):
         return None, False
-    seconds = max(1e-6, (made.windows.edges[1] - made.windows.edges[0]) / 1e6)
-    records = float(made.by_window.sum(axis=0).max()) / seconds
-    each = float(made.size.sum()) / max(1, int(made.by_window.sum()))
-    return Demand(peak_mb_s=records * each / 1e6, peak_records_s=records, **said), bool(said)
+    seconds = max(1e-6, (made.windows.edges[1] - made.windows.edges[0]) / 1e6) if timed else 0.0
+    records = float(made.by_window.sum(axis=0).max()) / seconds if timed else 0.0
+    each = None if made.size is None else float(made.size.sum()) / max(1, int(made.by_window.sum()))
+    return Demand(None if each is None else records * each / 1e6, records, **given), bool(given)
 
 
 CHANGES: Final = 3
 UNMET: Final = 4
 COLUMNS: Final = (
-    *("strategy", "lanes", "order_scope", "max_over_mean", "fitted", "cv", "worst_window"),
-    *("overrides", "moved_keys", "moved_traffic", "because"),
+    *("strategy", "lanes", "fullest_share", "work", "score", "against_today"),
+    *("overrides", "moved_traffic", "order_scope"),
 )
+REFUSED: Final = ("strategy", "lanes", "because")
 #: Rows of candidates in a table; all of them are in the document.
-SHOWN: Final = 16
+SHOWN: Final = 8
+AGAINST: Final = {"better": "better", "same": "within the noise", "worse": "worse than today"}
 
 
 @click.command(short_help="Which strategy and how many lanes; what a change would gain, move and break.")
@@ -184,19 +214,24 @@ def plan(
     output: str,
     **options: Any,
 ) -> tuple[Result, str]:
-    """Compare every strategy at every lane count on the keys of SRC, and choose one.
+    """Compare every strategy on the keys of SRC, and say whether a change is worth it.
 
     SRC is a profile (`keylane profile --out`), which needs no Spark, or whatever `keylane profile` reads. Strategies
-    are fitted on the first three quarters of the records and scored on the last: `max_over_mean` is what held on
-    records that were not fitted on. The chosen contract is fitted on all of them.
+    are fitted on the first three quarters of the records and scored on the last: the figures are those of records that
+    were not fitted on. `fullest_share` is the share of all records in the fullest lane (partition); 12 lanes of which
+    the fullest has 25% do the `work` of 4. The chosen contract is fitted on all records.
+
+    Today's lane count stays, unless --lanes gives others or a need for more is given: --growth, --lane-mb-s,
+    --lane-records-s, --readers and the like.
 
     \b
-    keylane plan payments.profile --lanes 12
+    keylane plan payments.profile --contract today.yaml
     keylane plan payments/ --key merchant --time paid_at --lanes 12..128 --contract today.yaml --explain
-    keylane plan payments.profile --lanes 12 --write payments.yaml --out plan.json --report plan.html
+    keylane plan payments.profile --contract today.yaml --out plan.json && keylane apply plan.json
+    keylane plan payments.profile --lanes 12 --write payments.yaml --report plan.html
     keylane plan pings/ --place lat,lng --time ts --lanes 60 --write places.yaml
 
-    Exit codes: 0 nothing to change, or no contract to change from; 3 the chosen contract is not today's; 4 no candidate
+    Exit codes: 0 leave it, or no contract to change from; 3 the chosen contract is not today's; 4 no candidate
     keeps the constraints; 1 failed; 2 usage or invalid contract.
     """
     check_apart(written, saved, report)
@@ -225,23 +260,28 @@ def _document(made: Profile, found: Plan, *, show_keys: bool, stored: str | None
     from keylane.plan.planner import heat_under, plainly_hashed
     from keylane.profile.document import overview
 
-    stands = found.today or plainly_hashed(found)
-    hot = heat_under(found.stream, stands, SEED)
+    hot = found.heat if found.today else heat_under(found.stream, plainly_hashed(found), SEED)
     told = overview(made, salt=secrets.token_bytes(16), show_keys=show_keys, stored=stored, hot=hot)
     return document(found, told, show_keys=show_keys)
 
 
 def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | None]) -> Result:
     """The best candidates, the verdict, and where things are."""
-    rows = [one for one in document.candidates if one.allowed] + [
-        one for one in document.candidates if not one.allowed and one.lanes == document.chosen.lanes
-    ]
+    allowed = [one for one in document.candidates if one.allowed or one.rank == 1]
+    near = sorted(allowed, key=lambda one: (one.rank != 1, one.lanes != document.chosen.lanes, one.strategy != "today"))
+    shown = near[:SHOWN] + [one for one in near[SHOWN:] if one.strategy == "today"]
+    refused = [one for one in document.candidates if one not in allowed and one.lanes == document.chosen.lanes]
     lines = list(_lines(document, explain=explain))
     lines += [f"{name}: {path}" for name, path in files.items() if path]
     columns = COLUMNS if document.geo is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
-    return Result(
-        document, [Section(columns, rows[:SHOWN], "candidates, the chosen one first")], lines, _code(document)
-    )
+    taken = Section(columns, [_worded(one) for one in shown], "candidates, the chosen one first; the score decides")
+    others = [Section(REFUSED, refused, "not taken")] if explain else []
+    return Result(document, [taken, *others], lines, _code(document))
+
+
+def _worded(row: CandidateRow) -> dict[str, Any]:
+    """A candidate as a table shows it: how it compares with today in words."""
+    return {**row.as_json(), "against_today": AGAINST.get(row.against_today or "")}
 
 
 def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
@@ -250,14 +290,23 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
 
         yield from explained(document)
         return
-    yield document.verdict
+    yield document.advice.headline
+    yield f"  {document.verdict}"
+    if document.holding:
+        yield f"  {document.holding.says}"
     yield from (f"  {reason}" for reason in document.chosen.why)
     if document.profile.hot:
         yield f"  {document.profile.hot.verdict}"
     change = document.change
     if change and document.changes:
-        yield f"  {change.moved_keys:.1%} of the keys and {change.moved_traffic:.1%} of the records change lane"
+        records, keys = _part(change.moved_traffic), _part(change.moved_keys)
+        yield f"  Cost: {records} of the records and {keys} of the keys change lane."
     yield from (f"  {note}" for note in document.notes)
+
+
+def _part(share: float | None) -> str:
+    """A share in percent; what is not nothing is not shown as nothing."""
+    return f"{share or 0:.1%}" if not share or share >= 0.0005 else "<0.1%"
 
 
 def _code(document: PlanDocument) -> int:

@@ -89,11 +89,11 @@ def _key_name(value: Any) -> str:
 
 
 def _hot(rule: HotKeys) -> dict[str, Any]:
-    """A rule for several keys as one for each, so that grouping and order do not matter."""
-    lanes = rule.pin.lanes if rule.pin else [None] * len(rule.keys)
+    """A rule for several keys as one for each, so that grouping, order and the form of pins do not matter."""
+    lanes = rule.pinned or [None] * len(rule.named)
     tier = rule.tier and {"stream": rule.tier.stream, "lanes": rule.tier.lanes, "spread": _spread(rule.tier.spread)}
     rest = {"spread": _spread(rule.spread), "tier": tier}
-    return {_key_name(one): {"pin": lane, **rest} for one, lane in zip(rule.keys, lanes, strict=True)}
+    return {_key_name(one): {"pin": lane, **rest} for one, lane in zip(rule.named, lanes, strict=True)}
 
 
 def _spread(spread: Spread | None) -> dict[str, Any] | None:

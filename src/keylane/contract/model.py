@@ -21,6 +21,7 @@ __all__ = [
     "KeyValue",
     "Metadata",
     "Pin",
+    "PinnedKey",
     "Spec",
     "Spread",
     "Table",
@@ -142,6 +143,13 @@ class Pin(_Model):
     )
 
 
+class PinnedKey(_Model):
+    """A key and its lane, side by side: for review, one a line."""
+
+    key: KeyValue = Field(description="The key, as a value; a list of values when the key has several fields.")
+    lane: Lane = Field(description="Its lane.")
+
+
 class Tier(_Model):
     """Another stream for these keys."""
 
@@ -153,12 +161,29 @@ class Tier(_Model):
 class HotKeys(_Model):
     """What some heavy keys do instead. Every other key stays where it was."""
 
-    keys: Annotated[tuple[KeyValue, ...], Field(min_length=1, max_length=10_000)] = Field(
-        description="The keys, as values; a list for each when the key has several fields. Without the window."
+    keys: Annotated[tuple[KeyValue, ...], Field(max_length=10_000)] = Field(
+        (),
+        description="The keys, as values; a list for each when the key has several fields. Without the window. "
+        "Required, but for `pins`, which names its own.",
+    )
+    pins: Annotated[tuple[PinnedKey, ...], Field(max_length=10_000)] = Field(
+        (), description="Keys with their lanes; the same as `keys` with `pin`, in a form that can be reviewed."
     )
     pin: Pin | None = None
     spread: Spread | None = None
     tier: Tier | None = None
+
+    @property
+    def named(self) -> tuple[KeyValue, ...]:
+        """The keys of this rule, in whichever form they are written."""
+        return tuple(one.key for one in self.pins) or self.keys
+
+    @property
+    def pinned(self) -> tuple[int, ...] | None:
+        """The lane of each of them, where they are pinned."""
+        if self.pins:
+            return tuple(one.lane for one in self.pins)
+        return self.pin.lanes if self.pin else None
 
 
 class TableRange(_Model):

@@ -33,6 +33,7 @@ _MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
     ("spec", "key", "window"): model.Window,
     ("spec", "hot_keys"): model.HotKeys,
     ("spec", "hot_keys", "pin"): model.Pin,
+    ("spec", "hot_keys", "pins"): model.PinnedKey,
     ("spec", "hot_keys", "spread"): model.Spread,
     ("spec", "hot_keys", "tier"): model.Tier,
     ("spec", "hot_keys", "tier", "spread"): model.Spread,

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from keylane.contract.answers import OrderScope
 from keylane.contract.evolve import ChangeKind
-from keylane.documents.model import AtLeastOne, AtLeastZero, Document, Number, Share
+from keylane.documents.model import AtLeastOne, AtLeastZero, Count, Document, Number, Share
 from keylane.documents.profile import Edge, ProfileDocument
 
 Resolution: TypeAlias = Annotated[int, Field(ge=0, le=9)]
@@ -56,6 +56,20 @@ class StrategyRow(Document):
     lanes_per_key: int | None
     readers_merge: bool
     overrides: int
+    fullest_share: Share = Field(
+        description="Records in the fullest lane, as a share of all: fitted on the first three quarters, counted on "
+        "the last. It compares across lane counts."
+    )
+    work: AtLeastZero = Field(
+        description="As many evenly filled lanes would carry as much: one over fullest_share, lanes over max_over_mean."
+    )
+    score: AtLeastZero = Field(
+        description="What decides: work on records that were not fitted on, over all cuts of the time; that a tier has "
+        "lanes of its own is no gain."
+    )
+    against_today: Literal["better", "same", "worse"] | None = Field(
+        description="Clearly better or worse than today's contract, or within the noise; null where there is none."
+    )
     max_over_mean: AtLeastZero = Field(
         description="Fitted on the first three quarters of the records, counted on the last."
     )
@@ -92,6 +106,31 @@ class CandidateRow(StrategyRow):
     """A candidate, with its rank where it is allowed."""
 
     rank: int | None
+
+
+class PlanAdvice(Document):
+    """What the plan comes to, in a word and in a line."""
+
+    answer: Literal[
+        "worth-it", "leave-it", "needed", "only-for-throughput", "no-better", "worse-than-today", "first-contract"
+    ]
+    leave: Literal["nothing-hot", "would-not-hold", "within-noise"] | None = Field(
+        description="Why today's contract stays; null where it does not."
+    )
+    headline: str
+
+
+class PlanHolding(Document):
+    """Whether what was fitted on earlier records was as even on later ones, and when to plan again."""
+
+    holds: bool
+    fitted_share: Share = Field(description="The fullest lane's share of the records that were fitted on.")
+    later_share: Share = Field(description="The same of the later ones.")
+    held_windows: Count = Field(description="Windows after the cut in which the lanes were about as even.")
+    windows: AtLeastOne = Field(description="Windows after the cut.")
+    held_for: str
+    plan_again: str | None = Field(description="After how long to plan again; null where it holds.")
+    says: str
 
 
 class PlanFloor(Document):
@@ -223,6 +262,9 @@ class FoldRow(Document):
     scored_until: Edge
     fitted: Number
     scored: Number
+    fitted_share: Share
+    share: Share
+    held_windows: Count
 
 
 class LanesOverTime(Document):
@@ -251,12 +293,14 @@ class PlanDocument(Document):
 
     model_config = ConfigDict(title="keylane plan")
 
-    schema_: Literal["keylane.plan/1"] = "keylane.plan/1"
+    schema_: Literal["keylane.plan/2"] = "keylane.plan/2"
     profile: ProfileDocument
     constraints: PlanConstraints
     today: TodayRow | None
     chosen: ChosenRow
+    advice: PlanAdvice
     verdict: str
+    holding: PlanHolding | None = Field(description="Null where today's contract stays, or nothing was fitted.")
     candidates: list[CandidateRow]
     floor: dict[Annotated[str, StringConstraints(pattern="^[1-9][0-9]*$")], PlanFloor] = Field(
         description="By lane count."

@@ -4,13 +4,15 @@
     hashed_keys     the records that then lie on each lane, by window
     score           how even that is
 
-`max_over_mean` is the promise: fitted on the first three quarters of the records, scored on the last. `score` has the
-figures on all that was seen, which is what the contract is made from. Which candidate to take: `choose`.
+`max_over_mean` is the promise: fitted on the first three quarters of the records, scored on the last. `fullest_share`
+is the same as a share of all records, which compares across lane counts. `score` has the figures on all that was
+seen, which is what the contract is made from. Which candidate to take: `choose`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import log, sqrt
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -89,14 +91,31 @@ TITLES: Final = {
 }
 
 
+#: A fit holds while the fullest lane of later records is at most so many times as full as when it was fitted.
+HOLDS: Final = 1.25
+
+
 @dataclass(frozen=True, slots=True)
 class FoldScore:
-    """Fitted on the windows before `cut`, scored on those from it up to `end`."""
+    """Fitted on the windows before `cut`, scored on those from it up to `end`.
+
+    The shares are those of all `records` that were in the fullest lane. `held` is for how many windows after the cut
+    the fullest lane stayed about as full as it was fitted: all of them, where the fit holds.
+    """
 
     cut: int
     end: int
     fitted: float
     scored: float
+    fitted_share: float
+    share: float
+    records: float
+    held: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether later records are as even as those that were fitted on."""
+        return self.held >= self.end - self.cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +139,45 @@ class Candidate:
         return self.folds[0].scored if self.folds else self.score.max_over_mean
 
     @property
-    def on_average(self) -> float:
-        """Over all folds and all that was seen: candidates are compared by it, because one fold is a matter of luck."""
-        scored = [self.score.max_over_mean, *(fold.scored for fold in self.folds)]
-        return sum(scored) / len(scored)
+    def fullest_share(self) -> float:
+        """The promise as the share of all records in the fullest lane: it compares across lane counts."""
+        return self.shares[0]
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of the fullest lane under each cut of the time, on records that were not fitted on."""
+        return tuple(fold.share for fold in self.folds) or (self.fitted_share,)
+
+    @property
+    def fitted_share(self) -> float:
+        """The share of the fullest lane of all records, which the contract is fitted on."""
+        total = float(self.loads.sum())
+        return float(self.loads.sum(axis=1).max(initial=0.0)) / total if total else 1.0
+
+    @property
+    def work(self) -> float:
+        """How many evenly filled lanes would carry as much before the fullest is full: lanes over max/mean."""
+        return 1 / max(self.fullest_share, 1e-9)
+
+    @property
+    def compared(self) -> tuple[float, ...]:
+        """The shares that candidates are compared by: as if the lanes of a tier were the stream's, and none were more.
+
+        A tier brings lanes of its own, which any other strategy could have had too: that they are more is no gain.
+        """
+        return tuple(fold.scored / self.lanes for fold in self.folds) or (self.score.max_over_mean / self.lanes,)
+
+    @property
+    def deciding(self) -> float:
+        """The work by `compared`, over all cuts of the time: one cut is a matter of luck."""
+        return len(self.compared) / max(sum(self.compared), 1e-9)
+
+    @property
+    def noise(self) -> float:
+        """How far off by chance the share of the fullest lane may be, relative to it: two standard errors."""
+        records = self.folds[0].records if self.folds else float(self.loads.sum())
+        share = self.fullest_share
+        return 2 * sqrt(max(0.0, 1 - share) / max(share * records, 1e-9))
 
     @property
     def title(self) -> str:
@@ -194,9 +248,25 @@ def _refitted(hashed: Hashed, fold: Fold, found: Fitted) -> FoldScore:
 
 
 def fold_score(fold: Fold, loads: NDArray[np.float64]) -> FoldScore:
-    """The fullest lane over the mean, in the time range that was fitted on and in the one after it."""
-    fitted, scored = (max_over_mean(loads[:, one.first : one.last].sum(axis=1)) for one in (fold.fit, fold.score))
-    return FoldScore(fold.score.first, fold.score.last, fitted, scored)
+    """The fullest lane in the time range that was fitted on and in the one after it, and for how long it held."""
+    before, after = (loads[:, one.first : one.last].sum(axis=1) for one in (fold.fit, fold.score))
+    fitted, records = max_over_mean(before), float(after.sum())
+    fitted_share, share = (float(lanes.max(initial=0.0)) / max(float(lanes.sum()), 1e-9) for lanes in (before, after))
+    held = _held(fitted, loads[:, fold.score.first : fold.score.last])
+    first, last = fold.score.first, fold.score.last
+    return FoldScore(first, last, fitted, max_over_mean(after), fitted_share, share, records, held)
+
+
+def _held(fitted: float, later: NDArray[np.float64]) -> int:
+    """For how many windows it held: all, or those before the first in which the lanes so far were clearly less even.
+
+    Few records are uneven by chance: the fullest of n lanes with m records each is off by about sqrt(2 ln n / m).
+    """
+    so_far = np.cumsum(later, axis=1)
+    mean = np.maximum(so_far.mean(axis=0), 1e-9)
+    chance = np.sqrt(2 * log(max(2, len(later))) / mean)
+    broken = so_far.max(axis=0) / mean > fitted * (HOLDS + chance)
+    return int(broken.argmax()) if broken[-1] else later.shape[1]
 
 
 def _hottest(stream: ProfiledStream, found: Fitted) -> float:

@@ -1,4 +1,4 @@
-"""A plan as the document that `plan -o json` prints, `--out` saves and the page draws: schema `keylane.plan/1`."""
+"""A plan as the document that `plan -o json` prints, `--out` saves and the page draws: schema `keylane.plan/2`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from keylane.documents.plan import (
     LanesOverTime,
     LeftOut,
     OverTime,
+    PlanAdvice,
     PlanConstraints,
     PlanDocument,
     PlanFloor,
     PlanGeo,
+    PlanHolding,
     PlanSizing,
     SizingLimit,
     SizingReason,
@@ -32,7 +34,8 @@ from keylane.documents.plan import (
 )
 from keylane.geo.bits import resolution
 from keylane.geo.lane_tables import COARSEST
-from keylane.plan.bounds import Possible, ceiling, floor, possible, says
+from keylane.plan.advice import advice, holding
+from keylane.plan.bounds import Possible, ceiling, floor, possible, says, useful_lanes
 from keylane.plan.geo_strategies import LEFT_OUT
 from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
@@ -48,66 +51,93 @@ if TYPE_CHECKING:
     from keylane.plan.planner import Plan
     from keylane.plan.sizing import Sizing
 
-# The verdict of a plan, its reasons and its notes, a sentence each. The whole plan in plain text: `text`.
+# The verdict of a plan, its reasons and its notes, a sentence each. In one line: `advice`; in plain text: `text`.
 
 
 def verdict(plan: Plan) -> str:
-    """What to do, in two sentences at most."""
-    chosen, standing = plan.choice.chosen, plan.standing
-    what, promise = _named(chosen.candidate), f"{chosen.candidate.max_over_mean:.2f} times the mean"
+    """What to do, in a sentence or two."""
+    chosen = plan.choice.chosen.candidate
     unmet = "" if plan.choice.met else " No candidate keeps every constraint; this is the best of the rest."
     if not plan.changes:
-        on = "the last quarter of the records" if plan.stream.folds else "all records"
-        return f"Keep the current contract: {what}. Its fullest lane had {promise} on {on}.{unmet}"
-    before = f"; today's contract had {standing.candidate.max_over_mean:.2f}" if standing else ""
-    on = "records it had not seen" if plan.stream.folds else "the records it was fitted on"
-    return f"Use {what}. On {on} its fullest lane had {promise}{before}.{unmet}"
+        return f"Keep the current contract on {chosen.lanes:,} lanes.{unmet}"
+    return f"Use {_named(chosen)}.{unmet}"
 
 
 def _named(candidate: Candidate) -> str:
     tier = f" and {candidate.fitted.tier_lanes} of a tier" if candidate.fitted.tier_lanes else ""
-    return f"`{candidate.strategy}` ({candidate.title}) on {candidate.lanes} lanes{tier}"
+    return f"`{candidate.strategy}` ({candidate.title}) on {candidate.lanes:,} lanes{tier}"
 
 
 def why(plan: Plan) -> list[str]:
     """The reasons for what was chosen."""
     chosen, wanted = plan.choice.chosen, plan.question.constraints
-    candidate = chosen.candidate
-    seen, least = candidate.score.max_over_mean, floor(plan.stream.records, candidate.lanes).max_over_mean
+    candidate, least = chosen.candidate, floor(plan.stream.records, chosen.candidate.lanes)
     out = [
-        f"it keeps order {chosen.order_scope}; {wanted.keep_order} was required",
-        f"on all records its fullest lane is {seen:.2f} times the mean; the floor for whole keys is {least:.2f}",
+        _order(chosen.order_scope, wanted.keep_order),
+        f"Fullest lane: {_over(candidate)}; no placement of whole keys goes below {least.max_over_mean:.2f}x overall.",
         *_against_hash(plan, candidate),
     ]
     if candidate.by_place is not None:
         out.append(_by_place(candidate))
-    if candidate.fitted.moves:
-        out.append(f"{len(candidate.fitted.moves):,} key(s) are named in the contract; the others stay hashed")
+    if candidate.fitted.moves and plan.changes:
+        count = len(candidate.fitted.moves)
+        out.append(f"The contract names {count:,} key{'s' * (count != 1)}; the others stay hashed.")
+    out += _others_tied(plan)
     if not plan.choice.met:
-        out.append("no candidate keeps every constraint, so it is the best of those that keep the order")
+        out.append("No candidate keeps every constraint: this is the best of those that keep the order.")
     return out
 
 
+def _order(kept: str, wanted: str) -> str:
+    said = kept.replace("-", " ")
+    return (
+        f"Order: {said}, as requested." if kept == wanted else f"Order: {said}; requested: {wanted.replace('-', ' ')}."
+    )
+
+
+def _over(candidate: Candidate) -> str:
+    """Over the mean, on records that were not fitted on and on all."""
+    overall = f"{candidate.score.max_over_mean:.2f}x the mean overall"
+    return f"{candidate.max_over_mean:.2f}x the mean on later records, {overall}" if candidate.folds else overall
+
+
 def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
-    """What the plain hash would do at the same lane count."""
-    found = [one.candidate for one in plan.judged if one.candidate.strategy == "hash" != chosen.strategy]
-    plain = [one for one in found if one.lanes == chosen.lanes]
-    hashed = [one.candidate for one in plan.judged if one.candidate.strategy == "geo-hash" != chosen.strategy]
-    best = min((one for one in hashed if one.lanes == chosen.lanes), key=lambda one: one.on_average, default=None)
-    if best is not None:
-        return [f"the best hash, {best.title}, promises {best.max_over_mean:.2f}"]
-    return [
-        f"the hash alone promises {one.max_over_mean:.2f}, and has {one.score.max_over_mean:.2f} on all records"
-        for one in plain
+    """What the plain hash would do at the same lane count; with today's contract as the hash, nothing new."""
+    if not plan.changes:
+        return []
+    names = ("hash", "geo-hash")
+    plain = [one.candidate for one in plan.judged if one.candidate.strategy in names and chosen.strategy not in names]
+    best = max((one for one in plain if one.lanes == chosen.lanes), key=lambda one: one.deciding, default=None)
+    if best is None:
+        return []
+    what = "Plain hashing" if best.by_place is None else f"The best hash ({best.title})"
+    return [f"{what} on {best.lanes:,} lanes: {_over(best)}; {best.fullest_share:.1%} of the records."]
+
+
+def _others_tied(plan: Plan) -> list[str]:
+    """What is as good within the noise, and what made the difference."""
+    chosen = plan.choice.chosen
+    rivals = [
+        one
+        for one in plan.judged
+        if one.because is None
+        and one is not chosen
+        and one.candidate.lanes == chosen.candidate.lanes
+        and one.candidate.deciding > chosen.candidate.deciding
     ]
+    if not rivals or not plan.changes:
+        return []
+    tied = [one.candidate.strategy for one in rivals]
+    names = " and ".join([", ".join(f"`{name}`" for name in part) for part in (tied[:-1], tied[-1:]) if part])
+    return [f"{names} scored higher, within the noise; this one moves less or names fewer keys."]
 
 
 def _by_place(candidate: Candidate) -> str:
     assert candidate.by_place is not None
     rest = f"the hash of its ancestor at resolution {candidate.by_place.resolution}"
     if not candidate.listed:
-        return f"no table is needed: a cell has the lane of {rest}"
-    return f"the lane table has {candidate.listed:,} leaves; a cell in none of them has the lane of {rest}"
+        return f"No table is needed: a cell has the lane of {rest}."
+    return f"The lane table has {candidate.listed:,} leaves; a cell in none of them has the lane of {rest}."
 
 
 def _left_behind(plan: Plan) -> list[str]:
@@ -165,7 +195,7 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
     if names_keys(plan) and plan.changes and not show_keys:
         out.append("the contract names keys and is left out here: --write FILE writes it, --show-keys shows it")
-    out += _left_behind(plan)
+    out += [*_held_up(plan), *_left_behind(plan)]
     if plan.today and plan.changes and plan.today.contract.spec.golden:
         out.append("the golden examples of today's contract are not in the new one: some of them may move")
     if not plan.stream.folds:
@@ -173,10 +203,27 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     return out
 
 
+def _held_up(plan: Plan) -> list[str]:
+    """Where more lanes were taken than the heaviest key leaves of use."""
+    chosen, records = plan.choice.chosen.candidate, plan.stream.records
+    share = float(records[0] / records.sum())
+    more = plan.today is None or chosen.lanes > plan.today.lanes
+    if not plan.changes or not more or chosen.lanes <= useful_lanes(share):
+        return []
+    alone = f"the heaviest key alone has {share:.1%} of the records"
+    return [f"{alone}: no number of lanes brings the fullest below that, unless that key is divided (--sub-key)"]
+
+
 #: What the user can live with, by default.
 USUAL: Final = 1.3
 #: How each figure was obtained, for the reader.
 HOW: Final = {
+    "fullest_share": "records in the fullest lane as a share of all: fitted on three quarters, counted on the last",
+    "work": "one over that share, which is lanes over max/mean: as many evenly filled lanes would carry as much",
+    "score": "work on records that were not fitted on, over three cuts of the time, for as many lanes as the stream "
+    "has: a tier's own lanes are no gain. It decides. One candidate is "
+    "better than another where its fullest lane is lower by more than a twentieth, or the noise of so many records, "
+    "under the newest cut and over all; among the others the one that moves least and names the fewest keys is taken",
     "max_over_mean": "the fullest lane over the mean: fitted on three quarters of the records, counted on the last",
     "fitted": "the same, fitted and counted on all records of the profile; the contract is fitted on all of them",
     "cv": "the standard deviation of the lanes over their mean, all records of the profile",
@@ -187,14 +234,34 @@ HOW: Final = {
     "moved_traffic": "the same, weighted by records",
     "floor": "the lower bound of every placement with each key on one lane, given the records of each key",
     "noise_cv": "the CV that chance alone gives as many records on as many lanes",
-    "window": "a draw for each key and window instead of the client's hash of both; light keys evenly",
-    "spread": "a spread key counts evenly on its lanes: no sub-key is assumed to be heavy",
-    "geo_table": "cells are split above 0.3 of a lane's fair share, and packed by the hours of the day that windows "
-    "lie in; by the windows themselves where they are longer than three hours or not of time",
-    "tier": "the lanes of a tier count with those of the stream",
-    "choice": "the fewest lanes that carry four fifths of the best, as lanes over max/mean, the mean of all folds and "
-    "all records; there, of what carries nearly as much as the best, today's contract, otherwise what changes least",
+    "holding": "it holds while the fullest lane of later records is at most a quarter fuller than when it was fitted, "
+    "beyond what chance gives so few records",
+    "choice": "today's contract where nothing is hot; otherwise today's lane count while it is enough, and of a range "
+    "the fewest lanes that carry four fifths of the best",
 }
+#: How figures of some strategies were obtained: for plans that have them.
+HOW_OF: Final = {
+    "window": ("window", "a draw for each key and window instead of the client's hash of both; light keys evenly"),
+    "spread": ("spread", "a spread key counts evenly on its lanes: no sub-key is assumed to be heavy"),
+    "tier": ("tier", "the lanes of a tier count with those of the stream"),
+    "geo-table": (
+        "geo_table",
+        (
+            "cells are split above 0.3 of a lane's fair share, and packed by the hours of the day that windows lie in; "
+            "by the windows themselves where they are longer than three hours or not of time"
+        ),
+    ),
+}
+
+
+def how(plan: Plan) -> dict[str, str]:
+    """How each figure was obtained: what the plan has, and nothing else."""
+    allowed = {one.candidate.strategy for one in plan.judged if one.because is None}
+    names = allowed | {one.removesuffix("-spread").removesuffix("-by-position") for one in allowed}
+    held = {} if holding(plan) else {"holding": ""}
+    moved = {} if plan.today else {"moved_keys": "", "moved_traffic": ""}
+    some = dict(HOW_OF[name] for name in HOW_OF if name in names)
+    return {name: text for name, text in {**HOW, **some, **held, **moved}.items() if text}
 
 
 def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanDocument:
@@ -203,7 +270,7 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
     Keys are personal data: unless they are to be shown, the contract that names some is left out, and its file alone
     has them.
     """
-    chosen, asked = plan.choice.chosen, plan.question.constraints
+    chosen, asked, told = plan.choice.chosen, plan.question.constraints, advice(plan)
     return PlanDocument(
         profile=overview,
         constraints=PlanConstraints(
@@ -211,7 +278,9 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
         ),
         today=_today(plan),
         chosen=ChosenRow(**dict(_row(chosen)), met=plan.choice.met, why=why(plan)),
+        advice=PlanAdvice(answer=told.answer, leave=told.leave, headline=told.headline),
         verdict=verdict(plan),
+        holding=_holding(plan),
         candidates=_candidates(plan),
         floor=_floors(plan),
         ceiling=_ceiling(plan),
@@ -222,12 +291,20 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
         over_time=OverTime(
             before=_over_time(plan.standing, "today") if plan.standing else None, after=_over_time(chosen, "chosen")
         ),
-        how=HOW,
+        how=how(plan),
         notes=notes(plan, show_keys=show_keys),
         contract=plan.text if plan.text and (show_keys or not names_keys(plan)) else None,
         contract_fingerprint=plan.contract.fingerprint,
         changes=plan.changes,
     )
+
+
+def _holding(plan: Plan) -> PlanHolding | None:
+    found = holding(plan)
+    if found is None:
+        return None
+    shares = {"fitted_share": _figure(found.fitted_share), "later_share": _figure(found.later_share)}
+    return PlanHolding(**{**asdict(found), **shares})
 
 
 def _row(one: Judged) -> StrategyRow:
@@ -243,6 +320,10 @@ def _row(one: Judged) -> StrategyRow:
         lanes_per_key=one.lanes_per_key,
         readers_merge=one.readers_merge,
         overrides=candidate.listed,
+        fullest_share=_figure(candidate.fullest_share),
+        work=_figure(candidate.work),
+        score=_figure(candidate.deciding),
+        against_today=one.against_today,
         max_over_mean=_figure(candidate.max_over_mean),
         fitted=_figure(score.max_over_mean),
         cv=_figure(score.cv),
@@ -265,7 +346,7 @@ def _candidates(plan: Plan) -> list[CandidateRow]:
     """The chosen one first, then what is allowed, the best first, then what is not; the allowed have a rank."""
     chosen = plan.choice.chosen
     all_of_them = [*([plan.standing] if plan.standing else []), *plan.judged]
-    ranked = sorted(all_of_them, key=lambda one: (one is not chosen, one.because is not None, -one.carries))
+    ranked = sorted(all_of_them, key=lambda one: (one is not chosen, one.because is not None, -one.candidate.deciding))
     return [
         CandidateRow(**dict(_row(one)), rank=rank if one is chosen or one.because is None else None)
         for rank, one in enumerate(ranked, 1)
@@ -334,6 +415,9 @@ def _folds(plan: Plan, edges: list[Edge]) -> list[FoldRow]:
             scored_until=edges[fold.end],
             fitted=_figure(fold.fitted),
             scored=_figure(fold.scored),
+            fitted_share=_figure(fold.fitted_share),
+            share=_figure(fold.share),
+            held_windows=fold.held,
         )
         for fold in plan.choice.chosen.candidate.folds
     ]

@@ -20,9 +20,9 @@ from keylane.contract.model import Contract
 from keylane.contract.partitioners import FACTS
 from keylane.documents.profile import Hot, HotLaneEvidence
 from keylane.errors import DataError, UsageError
-from keylane.measure.hot_lanes import why_hot
+from keylane.measure.hot_lanes import WORTH, why_hot
 from keylane.plan.candidates import candidates, standing
-from keylane.plan.choose import Choice, Constraints, Judged, choose, judge
+from keylane.plan.choose import Choice, Constraints, Judged, choose, compared, judge
 from keylane.plan.contract_text import Means, contract_text, parsed
 from keylane.plan.cost import Cost, cost
 from keylane.plan.current import Today, today_of
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from keylane.profile.model import Profile
 
 
+#: The fullest lane over the mean that users live with: where no lane is hot on the whole, later ones may be so full.
+LIVED_WITH: Final = 1.3
 #: Strategies that leave every key whole, on one lane.
 WHOLE_KEYS: Final = ("hash", "pin", "table", "geo-hash", "geo-table", "geo-curve")
 
@@ -49,7 +51,8 @@ class Question:
     """What is asked of a profile: which lane counts, under which constraints, with which means.
 
     `demand` is what the stream must carry; only a `binding` one keeps lane counts out. `others` are contracts of
-    streams that are joined with this one. `today_lanes` is the lane count where today's contract has `live`.
+    streams that are joined with this one. `today_lanes` is the lane count where today's contract has `live`. From
+    `seed` fair hashes are drawn, to say what chance gives.
     """
 
     counts: tuple[int, ...]
@@ -59,6 +62,7 @@ class Question:
     binding: bool = False
     others: tuple[Contract, ...] = ()
     today_lanes: int | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,10 @@ class Plan:
     standing: Judged | None
     cost: Cost
     sizing: Sizing | None
+    #: Which lanes are hot today, and why; None where there is no contract.
+    heat: Hot | None = None
+    #: Whether today's lanes are full enough to do something about; None where there is no contract.
+    hot: bool | None = None
 
     @property
     def changes(self) -> bool:
@@ -93,10 +101,24 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     wanted = _wanted(question, sizing)
     judged = [judge(one, stream, means, wanted, today) for one in found]
     stands = _stands(stream, today, means, wanted)
-    choice = choose([*judged, *([stands] if stands else [])], wanted)
+    if stands is not None:
+        judged = [replace(one, against_today=compared(one.candidate, stands.candidate)) for one in judged]
+    heat = heat_under(stream, today, question.seed) if today else None
+    stays = stands if stands is not None and stands.candidate.lanes in question.counts else None
+    hot = _is_hot(stands.candidate, heat, wanted) if stands else None
+    choice = choose(judged, wanted, stays, hot=hot is not False)
     contract, text = _contract(choice, stream, means)
     priced = _cost(stream, today, contract, choice, question.others)
-    return Plan(question, stream, tuple(judged), choice, contract, text, today, stands, priced, sizing)
+    return Plan(question, stream, tuple(judged), choice, contract, text, today, stands, priced, sizing, heat, hot)
+
+
+def _is_hot(today: Candidate, heat: Hot | None, wanted: Constraints) -> bool:
+    """Whether something is to be done about today's lanes: by the limit that was given, or by what is called hot."""
+    if wanted.max_over_mean is not None:
+        return today.max_over_mean > wanted.max_over_mean
+    if heat is None:
+        return today.max_over_mean >= WORTH
+    return bool(heat.lanes) or today.max_over_mean > LIVED_WITH
 
 
 def _candidates(stream: ProfiledStream, means: Means, counts: tuple[int, ...]) -> Iterator[Candidate]:

@@ -120,7 +120,7 @@ LANE_MB_S: Final = 10.0
 #: Lane counts that are tried before giving up.
 TRIES: Final = 64
 
-Reason: TypeAlias = Literal["writing", "reading", "reading-records", "service-records", "readers"]
+Reason: TypeAlias = Literal["writing", "writing-records", "reading", "reading-records", "service-records", "readers"]
 Skew: TypeAlias = "Callable[[int], float] | Mapping[int, float]"
 
 
@@ -128,13 +128,15 @@ Skew: TypeAlias = "Callable[[int], float] | Mapping[int, float]"
 class Demand:
     """What the stream has to carry. MB are millions of bytes; rates are of the peak window.
 
-    `headroom` 0.3 uses 70 % of a lane. `growth` 2 plans for twice the peak. `readers` are wanted side by side.
+    `peak_mb_s` is None where bytes were not counted. `headroom` 0.3 uses 70 % of a lane. `growth` 2 plans for twice
+    the peak. `readers` are wanted side by side.
     `lanes_elsewhere` are the lanes that other streams have on the same brokers.
     """
 
-    peak_mb_s: float
+    peak_mb_s: float | None
     peak_records_s: float | None = None
     lane_mb_s: float = LANE_MB_S
+    lane_records_s: float | None = None
     reader_mb_s: float | None = None
     reader_records_s: float | None = None
     headroom: float = 0.3
@@ -145,9 +147,23 @@ class Demand:
     brokers: int | None = None
     lanes_elsewhere: int = 0
 
+    @property
+    def peak(self) -> float:
+        """MB/s that come at the peak that is planned for; none where bytes were not counted."""
+        return (self.peak_mb_s or 0.0) * self.growth
+
     def __post_init__(self) -> None:
         """Refuse rates that are zero or negative."""
-        rates = ("lane_mb_s", "reader_mb_s", "reader_records_s", "growth", "replication", "readers", "brokers")
+        rates = (
+            "lane_mb_s",
+            "lane_records_s",
+            "reader_mb_s",
+            "reader_records_s",
+            "growth",
+            "replication",
+            "readers",
+            "brokers",
+        )
         for name in rates:
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -157,9 +173,9 @@ class Demand:
                 raise UsageError.of(f"{name} must not be negative", got=getattr(self, name), allowed="0 or more")
         if not 0 <= self.headroom < 1:
             raise UsageError.of("headroom is out of range", got=self.headroom, allowed="0 up to, not including, 1")
-        if self.reader_records_s is not None and self.peak_records_s is None:
-            hint = "give peak_records_s"
-            raise UsageError.of("reader_records_s needs peak_records_s", hint=hint)
+        for name in ("reader_records_s", "lane_records_s"):
+            if getattr(self, name) is not None and self.peak_records_s is None:
+                raise UsageError.of(f"{name} needs peak_records_s", hint="give peak_records_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +268,12 @@ class _Want:
 def _wants(demand: Demand) -> list[_Want]:
     """Every reason to have lanes."""
     used, grown = 1 - demand.headroom, demand.growth
-    peak, records = demand.peak_mb_s * grown, (demand.peak_records_s or 0) * grown
-    out = [_Want("writing", peak, _least(demand, "MB/s in", demand.lane_mb_s) * used, "MB/s")]
+    peak, records = demand.peak, (demand.peak_records_s or 0) * grown
+    out = []
+    if demand.peak_mb_s is not None:
+        out.append(_Want("writing", peak, _least(demand, "MB/s in", demand.lane_mb_s) * used, "MB/s"))
+    if demand.lane_records_s is not None:
+        out.append(_Want("writing-records", records, demand.lane_records_s * used, "records/s"))
     if (reader := _least(demand, "MB/s out", demand.reader_mb_s)) < float("inf"):
         out.append(_Want("reading", peak, reader * used, "MB/s"))
     if demand.reader_records_s is not None:
@@ -335,7 +355,7 @@ def _sizing(
         lanes,
         suggested,
         over,
-        None if not suggested or over is None else demand.peak_mb_s * demand.growth * over / suggested,
+        None if not suggested or over is None or demand.peak_mb_s is None else demand.peak * over / suggested,
         None if hottest is None else useful_lanes(hottest),
         None if suggested is None else min(suggested, _loaded(loaded_of, suggested)),
         None if not suggested or over is None else suggested / over,
@@ -358,7 +378,7 @@ def _says(binding: Need, lanes: int | None, suggested: int | None) -> str:
 
 
 def _assumptions(demand: Demand) -> tuple[str, ...]:
-    assumed = _least(demand, "MB/s in", demand.lane_mb_s) == LANE_MB_S
+    assumed = demand.peak_mb_s is not None and _least(demand, "MB/s in", demand.lane_mb_s) == LANE_MB_S
     lane = f"one lane carries {LANE_MB_S:g} MB/s; measure it on your brokers" if assumed else ""
     used = f"a lane is used up to {1 - demand.headroom:.0%}, for {demand.growth:g} times the peak"
     return tuple(text for text in (lane, used) if text)
@@ -366,7 +386,7 @@ def _assumptions(demand: Demand) -> tuple[str, ...]:
 
 def _checks(demand: Demand, lanes: int, over: float) -> tuple[LimitCheck, ...]:
     """Hold what the stream brings, with its neighbours, against the limits of the service that was named."""
-    peak, all_lanes = demand.peak_mb_s * demand.growth, lanes + demand.lanes_elsewhere
+    peak, all_lanes = demand.peak, lanes + demand.lanes_elsewhere
     whole: dict[Counts, float] = {
         "replicas": all_lanes * demand.replication,
         "lanes": all_lanes,

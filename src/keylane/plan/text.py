@@ -45,11 +45,15 @@ def _cells(geo: PlanGeo) -> Iterator[str]:
 
 def _answer(document: PlanDocument) -> Iterator[str]:
     yield "RECOMMENDATION"
+    yield document.advice.headline
     yield document.verdict
     for reason in document.chosen.why:
         yield f"- {reason}"
+    if document.holding:
+        yield f"- {document.holding.says}"
     for fold in document.folds[1:]:
-        yield f"- another cut: fitted {fold.fitted:.2f}, then {fold.scored:.2f} on later records"
+        yield f"- Another cut of the time: fullest lane {fold.fitted_share:.1%} when fitted, {fold.share:.1%} later."
+    yield f"Score: {document.how['score']}."
 
 
 def _others(document: PlanDocument) -> Iterator[str]:
@@ -62,7 +66,11 @@ def _others(document: PlanDocument) -> Iterator[str]:
         shown.add(row.strategy)
         # The rows are sorted: of the resolutions of one strategy this is the best.
         refused = f"; not taken: {row.because}" if row.because else ""
-        yield f"- {row.title}, {row.lanes} lanes: {row.max_over_mean:.2f}, order {row.order_scope}{refused}"
+        worse = "; worse than today" if row.against_today == "worse" else ""
+        figures = (
+            f"fullest lane {row.fullest_share:.1%}, score {row.score:.2f}, order {row.order_scope.replace('-', ' ')}"
+        )
+        yield f"- {row.title}, {row.lanes} lanes: {figures}{worse}{refused}"
 
 
 def _price(document: PlanDocument) -> Iterator[str]:

@@ -71,7 +71,7 @@ def test_where_the_hash_is_as_good_it_is_taken(profile: Made) -> None:
 def test_another_hash_is_never_taken(hot: Profile) -> None:
     for one in planned(hot, 8).judged:
         if one.candidate.strategy.startswith("hash-"):
-            assert "another random draw" in (one.because or "")
+            assert "re-rolls the dice" in (one.because or "")
 
 
 @pytest.mark.slow
@@ -107,10 +107,10 @@ def test_lane_counts_are_few_and_hold_both_ends() -> None:
 
 
 def test_nothing_is_said_of_unseen_records_where_there_were_none(profile: Made) -> None:
-    from keylane.plan.document import verdict
+    from keylane.plan.document import why
 
-    assert "not seen" in verdict(planned(profile(np.full((50, 4), 9)), 4))
-    assert "not seen" not in verdict(planned(profile(np.full((50, 1), 9)), 4))
+    assert "later records" in " ".join(why(planned(profile(np.full((50, 4), 9)), 4)))
+    assert "later records" not in " ".join(why(planned(profile(np.full((50, 1), 9)), 4)))
 
 
 def test_a_throughput_that_no_candidate_carries_is_said_to_be_unmet(hot: Profile) -> None:

@@ -71,10 +71,10 @@ def test_hashed_are_resolutions_that_differ(plan: Plan) -> None:
 
 
 def test_the_table_is_more_even_than_any_hash_and_is_taken(plan: Plan) -> None:
-    scores = {one.candidate.title: one.candidate.on_average for one in plan.judged}
+    scores = {one.candidate.title: one.candidate.deciding for one in plan.judged}
     hashed = [value for title, value in scores.items() if title.endswith("hashed")]
     assert plan.choice.chosen.candidate.strategy == "geo-table"
-    assert plan.choice.chosen.candidate.on_average < min(hashed)
+    assert plan.choice.chosen.candidate.deciding > max(hashed)
     assert plan.choice.chosen.order_scope == "per-key"
 
 

@@ -61,7 +61,7 @@ def without(document: PlanDocument, *path: str) -> PlanDocument:
 CLOSED = {
     "bytes_of",
     *("schema", "kind", "edges", "encoding", "fitted_until", "scored_until", "order_scope", "keep_order"),
-    *("strategy", "cause", "held_by", "fingerprint", "bytes_of"),
+    *("strategy", "cause", "held_by", "fingerprint", "answer", "leave", "against_today", "bytes_of"),
 }
 
 

@@ -1,0 +1,195 @@
+"""What a plan comes to, for a person who has to decide: worth it, leave it, only for more throughput, worse than today.
+
+The figures compare across lane counts: the share of all records in the fullest lane, and the work that the lanes do,
+which is one over that share. They are of records that the strategy had not seen. Which candidate is taken: `choose`.
+The reasons for it and the whole document: `document`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from keylane.plan.candidates import Candidate, FoldScore
+    from keylane.plan.planner import Plan
+    from keylane.profile.model import Windows
+
+Answer: TypeAlias = Literal[
+    "worth-it", "leave-it", "needed", "only-for-throughput", "no-better", "worse-than-today", "first-contract"
+]
+LeaveReason: TypeAlias = Literal["nothing-hot", "would-not-hold", "within-noise"]
+
+#: A fit has to look better than today's contract by this, for its failure on later records to be worth a word.
+LOOKS_BETTER: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The answer in a word and in a line; `leave` is why today's contract stays."""
+
+    answer: Answer
+    headline: str
+    leave: LeaveReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Whether what was fitted on earlier records was as even on later ones, for how long, and when to plan again."""
+
+    holds: bool
+    fitted_share: float
+    later_share: float
+    held_windows: int
+    windows: int
+    held_for: str
+    plan_again: str | None
+    says: str
+
+
+def advice(plan: Plan) -> Advice:
+    """What to do, and what it does to the fullest lane, in words that a reader needs no table for."""
+    chosen, stands = plan.choice.chosen.candidate, plan.standing
+    if stands is None:
+        return Advice("first-contract", _first(plan, chosen))
+    today = stands.candidate
+    if not plan.changes:
+        reason = _why_stay(plan, today)
+        return Advice(
+            "leave-it", f"{LEAVE[reason]} {_does(today)}, and the fullest has {today.fullest_share:.1%}.", reason
+        )
+    answer = _answer(plan, today, chosen)
+    return Advice(answer, f"{OPENING[answer]}: {_from_to(today, chosen)}.")
+
+
+LEAVE: Final[dict[LeaveReason, str]] = {
+    "nothing-hot": "Leave it: nothing is hot.",
+    "would-not-hold": "Leave it: a change would not hold on later records.",
+    "within-noise": "Leave it: no change is clearly better than today.",
+}
+
+
+def _why_stay(plan: Plan, today: Candidate) -> LeaveReason:
+    if plan.hot is False:
+        return "nothing-hot"
+    allowed = (one.candidate for one in plan.judged if one.because is None)
+    best = min((one.fitted_share for one in allowed), default=1.0)
+    return "would-not-hold" if best < LOOKS_BETTER * today.fitted_share else "within-noise"
+
+
+OPENING: Final[dict[Answer, str]] = {
+    "worth-it": "Worth it",
+    "needed": "Needed for the throughput that was asked for",
+    "only-for-throughput": "Only if you need more throughput",
+    "no-better": "Not worth it: no better than today",
+    "worse-than-today": "Worse than today",
+}
+
+
+def _answer(plan: Plan, today: Candidate, chosen: Candidate) -> Answer:
+    against = plan.choice.chosen.against_today
+    if against == "worse":
+        return "worse-than-today"
+    if plan.question.binding and plan.choice.met and plan.standing is not None and plan.standing.falls_short:
+        return "needed"
+    if against == "same":
+        return "no-better"
+    return "only-for-throughput" if chosen.lanes > today.lanes else "worth-it"
+
+
+def _from_to(today: Candidate, chosen: Candidate) -> str:
+    """Both in one sentence: lanes, the work that they do, and the share of the fullest."""
+    same = today.lanes == chosen.lanes
+    subject = "this plan makes them" if same else f"{chosen.lanes:,} would"
+    tier = f" with {chosen.fitted.tier_lanes} more in a tier," if chosen.fitted.tier_lanes else ""
+    after = f"{subject}{',' * bool(tier)}{tier} do the work of {chosen.work:.1f}"
+    return (
+        f"{_lanes(today.lanes)} do the work of {today.work:.1f} today; {after}. The fullest lane goes from "
+        f"{today.fullest_share:.1%} to {chosen.fullest_share:.1%} of the records"
+    )
+
+
+def _does(today: Candidate) -> str:
+    return f"{_lanes(today.lanes)} do the work of {today.work:.1f}"
+
+
+def _lanes(count: int) -> str:
+    """The count at its first use in an output: readers come from Kafka."""
+    return "1 lane (partition)" if count == 1 else f"{count:,} lanes (partitions)"
+
+
+def _first(plan: Plan, chosen: Candidate) -> str:
+    """Without a contract of today, the plain hash is what there is to compare with."""
+    tier = f" and {chosen.fitted.tier_lanes} of a tier" if chosen.fitted.tier_lanes else ""
+    text = f"{_lanes(chosen.lanes)}{tier} do the work of {chosen.work:.1f} with this plan"
+    plain = [one.candidate for one in plan.judged if one.candidate.strategy in ("hash", "geo-hash")]
+    hashed = max((one for one in plain if one.lanes == chosen.lanes), key=lambda one: one.deciding, default=None)
+    if hashed is not None and hashed.strategy != chosen.strategy:
+        text += f", and of {hashed.work:.1f} with a plain hash"
+    return f"{text}. The fullest lane has {chosen.fullest_share:.1%} of the records."
+
+
+def holding(plan: Plan) -> Holding | None:
+    """Of a strategy that learned something: whether it held; None where there was nothing to learn or to score."""
+    chosen = plan.choice.chosen.candidate
+    if not chosen.folds or not chosen.listed or not plan.changes:
+        return None
+    first, windows = chosen.folds[0], plan.stream.profile.windows
+    held_for = length_of(windows, first.cut, first.cut + max(1, first.held))
+    held_for = held_for if first.held else f"less than {held_for}"
+    again = None if first.holds else _again(chosen.folds, windows)
+    return Holding(
+        first.holds,
+        first.fitted_share,
+        first.share,
+        first.held,
+        first.end - first.cut,
+        held_for,
+        again,
+        _holding_says(first, held_for, again),
+    )
+
+
+def _again(folds: tuple[FoldScore, ...], windows: Windows) -> str:
+    """After the shortest time that a fit held under any cut, and no sooner than a window: no less is known."""
+    shortest = min((fold for fold in folds if not fold.holds), key=lambda fold: fold.held)
+    return length_of(windows, shortest.cut, shortest.cut + max(1, shortest.held))
+
+
+def _holding_says(first: FoldScore, held_for: str, again: str | None) -> str:
+    if again is None:
+        return f"It holds: fitted on earlier records, it stayed as even for all of the later ones ({held_for})."
+    return (
+        f"It does not hold: the fullest lane had {first.fitted_share:.1%} of the records that it was fitted on, and "
+        f"{first.share:.1%} of the later ones. It held for {held_for}. Plan again every {again}, or divide the hot "
+        f"keys (--sub-key)."
+    )
+
+
+def length_of(windows: Windows, first: int, last: int) -> str:
+    """The windows from one up to another, as people say how long that is.
+
+    >>> from keylane.profile.model import Windows
+    >>> day = 86_400_000_000
+    >>> length_of(Windows("time", (0, day, 2 * day)), 0, 2), length_of(Windows("position", (0, 5_000, 10_000)), 0, 1)
+    ('2 days', '5,000 records')
+    """
+    size = windows.edges[last] - windows.edges[first]
+    if windows.kind == "position":
+        return f"{size:,} records"
+    return duration(timedelta(microseconds=size))
+
+
+def duration(time: timedelta) -> str:
+    """A length of time in its largest unit that leaves two or more of it.
+
+    >>> duration(timedelta(days=61)), duration(timedelta(hours=36)), duration(timedelta(seconds=90))
+    ('61 days', '36 hours', '90 seconds')
+    """
+    seconds = time.total_seconds()
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
+            count = round(seconds / size)
+            return f"{count:,} {unit}{'s' * (count != 1)}"
+    return f"{seconds:.3g} seconds"

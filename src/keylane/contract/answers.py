@@ -73,7 +73,7 @@ def _hot(contract: Contract) -> list[Answers]:
         lanes = rule.tier.lanes if rule.tier else None if contract.spec.lanes == "live" else contract.spec.lanes
         if spread:
             out.append(_spread(name, spread, lanes if contract.spec.key.window else spread.over))
-        elif rule.pin:
+        elif rule.pinned:
             out.append(Answers(name, "per-key", 1, readers_merge=False))
         else:
             out.append(Answers(name, tail.order_scope, 1 if tail.lanes_per_key == 1 else lanes, tail.readers_merge))

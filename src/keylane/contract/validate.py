@@ -140,20 +140,36 @@ def _hot_keys(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
         path: Path = ("spec", "hot_keys", i)
         if promised.keyless:
             yield path, "the partitioner ignores keys, so no key can be hot; hint: another partitioner"
-        yield from _one_of(path, rule, ("pin", "spread", "tier"))
-        yield from _hot_values((*path, "keys"), as_list(rule.get("keys")), promised, seen, i)
+        yield from _one_of(path, rule, ("pins", "pin", "spread", "tier"))
+        yield from _hot_values(list(_named_keys(path, rule)), promised, seen, i)
+        yield from _keys_or_pins(path, rule)
         yield from _pin(path, rule, promised)
         yield from _spread((*path, "spread"), rule.get("spread"), promised, promised.lanes)
         yield from _tier((*path, "tier"), as_dict(rule.get("tier")), promised, tiers)
 
 
-def _hot_values(path: Path, keys: list[Any], promised: Promised, seen: dict[str, int], rule: int) -> Iterator[Problem]:
-    for j, key in enumerate(keys):
-        yield from _key_width((*path, j), key, promised)
-        yield from known_key((*path, j), key, promised)
+def _named_keys(path: Path, rule: dict[Any, Any]) -> Iterator[tuple[Path, Any]]:
+    """The keys of a rule, each with its path: those of `keys`, and those of `pins`."""
+    yield from (((*path, "keys", j), key) for j, key in enumerate(as_list(rule.get("keys"))))
+    for j, one in enumerate(map(as_dict, as_list(rule.get("pins")))):
+        if "key" in one:
+            yield (*path, "pins", j, "key"), one["key"]
+
+
+def _keys_or_pins(path: Path, rule: dict[Any, Any]) -> Iterator[Problem]:
+    if rule.get("pins") and rule.get("keys"):
+        yield (*path, "keys"), "pins names its own keys; hint: leave keys out, or write pin: {lanes: [...]}"
+    elif not rule.get("pins") and not rule.get("keys"):
+        yield (*path, "keys"), "required, but missing"
+
+
+def _hot_values(keys: list[tuple[Path, Any]], promised: Promised, seen: dict[str, int], rule: int) -> Iterator[Problem]:
+    for path, key in keys:
+        yield from _key_width(path, key, promised)
+        yield from known_key(path, key, promised)
         name = _as_bytes(key, promised)
         if name in seen:
-            yield (*path, j), f"given twice: got {key!r}; first in hot_keys[{seen[name]}]"
+            yield path, f"given twice: got {key!r}; first in hot_keys[{seen[name]}]"
         seen.setdefault(name, rule)
 
 
@@ -220,6 +236,8 @@ def _pin(path: Path, rule: dict[Any, Any], promised: Promised) -> Iterator[Probl
         yield (*path, "pin", "lanes"), f"got {len(lanes)} lanes for {len(keys)} keys; allowed: as many lanes as keys"
     for i, lane in enumerate(lanes):
         yield from in_range((*path, "pin", "lanes", i), lane, promised.lanes)
+    for i, one in enumerate(map(as_dict, as_list(rule.get("pins")))):
+        yield from in_range((*path, "pins", i, "lane"), one.get("lane"), promised.lanes)
 
 
 def in_range(path: Path, lane: Any, count: Any) -> Iterator[Problem]:

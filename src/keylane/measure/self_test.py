@@ -110,12 +110,15 @@ def collapse(where: str, used: int, keys: int, lanes: int) -> Iterator[Finding]:
 
 
 def _pins(contract: Contract) -> Iterator[Finding]:
-    """Lanes that two rules share. A rule whose keys all have one lane means it: so `plan` writes its pins."""
+    """Lanes that two rules share. A rule whose keys all have one lane means it; so do `pins`, which show the lane."""
     lanes: dict[int, str] = {}
     for i, rule in enumerate(contract.spec.hot_keys):
-        pinned = rule.pin.lanes if rule.pin else ()
-        for j, lane in enumerate(pinned[:1] if len(set(pinned)) == 1 else pinned):
-            where = f"spec.hot_keys[{i}].pin.lanes[{j}]"
+        pinned = rule.pinned or ()
+        listed = tuple(dict.fromkeys(pinned)) if rule.pins or len(set(pinned)) == 1 else pinned
+        for j, lane in enumerate(listed):
+            where = (
+                f"spec.hot_keys[{i}].pins[{pinned.index(lane)}]" if rule.pins else f"spec.hot_keys[{i}].pin.lanes[{j}]"
+            )
             if lane in lanes:
                 yield Finding("warning", where, f"lane {lane} is pinned twice: also {lanes[lane]}")
             lanes.setdefault(lane, where)

@@ -55,7 +55,7 @@ def compile_overrides(contract: Contract) -> Overrides:
 def named_lanes(contract: Contract) -> Iterator[int]:
     """Every lane of the stream that hot keys, the table and leaves name; `over: n` names the n-th."""
     for rule in contract.spec.hot_keys:
-        yield from rule.pin.lanes if rule.pin else ()
+        yield from rule.pinned or ()
         if rule.spread:
             yield from rule.spread.lanes or ((rule.spread.over or 1) - 1,)
     table = contract.spec.table
@@ -70,10 +70,10 @@ def _hot(contract: Contract) -> dict[bytes, HotRule]:
     out = {}
     for i, rule in enumerate(contract.spec.hot_keys):
         where = f"hot_keys[{i}]"
-        for j, key in enumerate(rule.keys):
+        for j, key in enumerate(rule.named):
             base = encode_key_value(key, contract.spec.key)
             if rule.tier:
                 out[base] = HotRule(where, spread=rule.tier.spread, stream=rule.tier.stream, lanes=rule.tier.lanes)
             else:
-                out[base] = HotRule(where, pin=rule.pin.lanes[j] if rule.pin else None, spread=rule.spread)
+                out[base] = HotRule(where, pin=rule.pinned[j] if rule.pinned else None, spread=rule.spread)
     return out

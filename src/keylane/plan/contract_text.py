@@ -1,7 +1,8 @@
 """Contracts as YAML text, ready for review and for `route`: of a candidate of a plan, and of a lane table.
 
-The text is made by hand, for a person to read in a review: one key a line in a table, pins grouped by lane. What it
-promises is then asked of the parsed contract (`contract.answers`); nothing here has an opinion of its own.
+The text is made by hand, for a person to read in a review: one key a line with its lane beside it, and its share of
+the records as a comment, grouped by lane. What it promises is then asked of the parsed contract (`contract.answers`);
+nothing here has an opinion of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from keylane.contract.model import Contract
     from keylane.placement.cell_lanes import CellLanes
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from keylane.plan.lane_tables import Wish
     from keylane.profile.model import Profile
 
-    Named = list[tuple[Any, tuple[int, ...]]]
+    #: Keys that go elsewhere: as a contract names them, their lanes, and their share of the records.
+    Named = list[tuple[Any, tuple[int, ...], float]]
 
 # Lane tables: the cells of each lane, wrapped.
 
@@ -112,8 +114,8 @@ def _lane(cells: str) -> Iterator[str]:
     yield from (f"        {one}" + ('"' if n == len(more) else "") for n, one in enumerate(more, 1))
 
 
-#: As wide as a line of keys gets.
-WIDTH: Final = 100
+#: Comments stand in one column, up to this width.
+COMMENTS: Final = 60
 #: As long as a key of a YAML mapping may be that is not marked as one.
 LONG: Final = 1_000
 NAMING: Final = ("pin", "table", "spread", "spread-by-position", "tier", "tier-spread", "concentrate")
@@ -229,7 +231,8 @@ def _expected(means: Means) -> list[str]:
 def _rules(candidate: Candidate, moves: Moves, profile: Profile, means: Means) -> list[str]:
     if candidate.by_place is not None:
         return list(geo_lines(_leaves(candidate.by_place), candidate.by_place.resolution, means.today))
-    named = [(key_value(profile, rank), lanes) for rank, lanes in sorted(moves.items())]
+    total = max(1, int(profile.records.sum()))
+    named = [(key_value(profile, rank), to, int(profile.records[rank]) / total) for rank, to in sorted(moves.items())]
     if not named:
         return []
     if candidate.strategy in LISTING:
@@ -244,8 +247,12 @@ def _leaves(rule: CellLanes) -> tuple[str, ...]:
 
 
 def _table(named: Named, means: Means) -> list[str]:
-    several = any(len(lanes) > 1 for _, lanes in named)
-    rows = [f"      {_entry(_flow(key))}: {_flow(list(lanes) if len(lanes) > 1 else lanes[0])}" for key, lanes in named]
+    several = any(len(lanes) > 1 for _, lanes, _ in named)
+    rows = _by_lanes(
+        named,
+        "      ",
+        lambda key, lanes: f"{_entry(_flow(key))}: {_flow(list(lanes) if len(lanes) > 1 else lanes[0])}",
+    )
     return ["  table:", *([f"    by: {_flow(means.sub_key)}"] if several else []), "    values:", *rows]
 
 
@@ -255,14 +262,15 @@ def _entry(key: str) -> str:
 
 
 def _hot(candidate: Candidate, named: Named, means: Means) -> Iterator[str]:
-    """A rule for each set of lanes, so that a reader sees what each was given."""
-    for lanes, group in groupby(sorted(named, key=lambda one: one[1]), key=lambda one: one[1]):
-        keys = [key for key, _ in group]
-        if len(lanes) == 1:
-            yield f"    - pin: {_flow({'lanes': list(lanes) * len(keys)})}"
-        else:
-            yield f"    - spread: {_flow({'lanes': list(lanes), **_divided(candidate, means)})}"
-        yield from _keys(keys)
+    """Pinned keys side by side with their lanes; a rule for each set of lanes that keys are spread over."""
+    whole = [one for one in named if len(one[1]) == 1]
+    if whole:
+        yield "    - pins:"
+        yield from _by_lanes(whole, "        ", lambda key, lanes: f"- {{key: {_flow(key)}, lane: {lanes[0]}}}")
+    several = sorted((one for one in named if len(one[1]) > 1), key=lambda one: one[1])
+    for lanes, group in groupby(several, key=lambda one: one[1]):
+        yield f"    - spread: {_flow({'lanes': list(lanes), **_divided(candidate, means)})}"
+        yield from _keys(list(group))
 
 
 def _tiered(candidate: Candidate, named: Named, means: Means) -> Iterator[str]:
@@ -270,24 +278,42 @@ def _tiered(candidate: Candidate, named: Named, means: Means) -> Iterator[str]:
     if candidate.strategy == "tier-spread":
         tier["spread"] = {"over": candidate.fitted.tier_lanes, **_divided(candidate, means)}
     yield f"    - tier: {_flow(tier)}"
-    yield from _keys([key for key, _ in named])
+    yield from _keys(named)
+
+
+def _keys(named: Named) -> Iterator[str]:
+    """The keys of a rule, one a line."""
+    yield "      keys:"
+    yield from _commented([(f"        - {_flow(key)}", share) for key, _, share in named])
+
+
+def _by_lanes(named: Named, indent: str, line: Callable[[Any, tuple[int, ...]], str]) -> Iterator[str]:
+    """Keys under the lanes that they share, the heaviest first."""
+    for lanes, found in groupby(sorted(named, key=lambda one: one[1]), key=lambda one: one[1]):
+        group = list(found)
+        count = f"{len(group)} key{'s' * (len(group) != 1)}"
+        where = f"lane{'s' * (len(lanes) != 1)} {', '.join(map(str, lanes))}"
+        yield f"{indent}# {where}: {count}, {share_text(sum(share for *_, share in group))} of the records"
+        yield from _commented([(f"{indent}{line(key, lanes)}", share) for key, _, share in group])
+
+
+def _commented(lines: list[tuple[str, float]]) -> Iterator[str]:
+    width = max((len(text) for text, _ in lines if len(text) <= COMMENTS), default=0)
+    yield from (f"{text.ljust(width)}  # {share_text(share)}" for text, share in lines)
+
+
+def share_text(share: float) -> str:
+    """A share in percent with three digits that count.
+
+    >>> [share_text(share) for share in (0.08254, 0.2, 0.00043219, 1e-9)]
+    ['8.25%', '20%', '0.0432%', '<0.0001%']
+    """
+    return f"{share * 100:.3g}%" if share * 100 >= 1e-4 else "<0.0001%"
 
 
 def _divided(candidate: Candidate, means: Means) -> dict[str, Any]:
     by_position = candidate.strategy == "spread-by-position" or means.sub_key is None
     return {"by_position": True} if by_position else {"by": means.sub_key}
-
-
-def _keys(keys: list[Any]) -> Iterator[str]:
-    """The keys of a rule, as many on a line as fit."""
-    yield "      keys: ["
-    line = ""
-    for text in (f"{_flow(key)}, " for key in keys):
-        if line and len(line) + len(text) > WIDTH:
-            yield f"        {line.rstrip()}"
-            line = ""
-        line += text
-    yield f"        {line.rstrip(', ')}]"
 
 
 def _json(value: Any) -> str:

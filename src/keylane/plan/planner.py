@@ -192,8 +192,8 @@ def _cost(
     stream: ProfiledStream, today: Today | None, contract: Contract, choice: Choice, others: Sequence[Contract]
 ) -> Cost:
     chosen = choice.chosen.candidate
-    new = _lanes_after(stream, choice) if today else np.zeros(0, np.int32)
-    old = today.home if today else new
+    old = today.home if today else np.zeros(0, np.int32)
+    new = _lanes_after(stream, choice) if today and chosen.strategy != "today" else old
     counts = (today.lanes if today else chosen.lanes, chosen.lanes)
     before = today.contract if today else None
     priced = cost(before, contract, old, new, stream.records, counts=counts, others=others)

@@ -337,3 +337,22 @@ def test_asking_twice_gives_the_same_and_changes_nothing(contract: Callable[...,
     before = made.model_dump_json()
     assert fingerprint(made) == fingerprint(made)
     assert made.model_dump_json() == before
+
+
+def test_pins_in_either_form_are_one_promise(contract: Callable[..., Contract]) -> None:
+    """The same number, the same answers and the same lanes, whichever way they are written."""
+    from keylane import Router
+    from keylane.contract.answers import answers
+
+    old, new, other = (
+        contract(f"hot_keys: [{text}]")
+        for text in (
+            "{keys: [a, b], pin: {lanes: [5, 3]}}",
+            "{pins: [{key: b, lane: 3}, {key: a, lane: 5}]}",
+            "{pins: [{key: b, lane: 5}, {key: a, lane: 3}]}",
+        )
+    )
+    assert (fingerprint(old), answers(old)) == (fingerprint(new), answers(new))
+    assert fingerprint(new) != fingerprint(other)
+    for key in ("a", "b", "c"):
+        assert Router(old).place({"merchant": key}).lane == Router(new).place({"merchant": key}).lane

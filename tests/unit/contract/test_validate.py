@@ -95,7 +95,7 @@ CONTRADICTIONS = {
     "a hot key without a rule": (
         "hot_keys: [{keys: [a]}]",
         RULE,
-        "one of pin, spread, tier",
+        "one of pins, pin, spread, tier",
         hot("pin: {lanes: [1]}"),
     ),
     "a hot key with two rules": (
@@ -140,6 +140,37 @@ CONTRADICTIONS = {
         "spec.hot_keys[1].keys[0]",
         "given twice: got ['x', 1]",
         "key: {fields: [a, b]}\nhot_keys: [{keys: [[x, 1]], pin: {lanes: [1]}}, {keys: [[x, 2]], pin: {lanes: [2]}}]",
+    ),
+    # pins
+    "a key of pins twice": (
+        "hot_keys: [{pins: [{key: a, lane: 1}, {key: a, lane: 2}]}]",
+        f"{RULE}.pins[1].key",
+        "given twice: got 'a'",
+        "hot_keys: [{pins: [{key: a, lane: 1}, {key: b, lane: 2}]}]",
+    ),
+    "a key pinned in both forms": (
+        "hot_keys: [{pins: [{key: a, lane: 1}]}, {keys: [a], pin: {lanes: [2]}}]",
+        "spec.hot_keys[1].keys[0]",
+        "given twice: got 'a'",
+        "hot_keys: [{pins: [{key: a, lane: 1}]}, {keys: [b], pin: {lanes: [2]}}]",
+    ),
+    "a lane of pins that is not there": (
+        "lanes: 12\nhot_keys: [{pins: [{key: a, lane: 12}]}]",
+        f"{RULE}.pins[0].lane",
+        "no such lane: got 12",
+        "lanes: 12\nhot_keys: [{pins: [{key: a, lane: 11}]}]",
+    ),
+    "keys beside pins": (
+        "hot_keys: [{keys: [b], pins: [{key: a, lane: 1}]}]",
+        f"{RULE}.keys",
+        "pins names its own keys",
+        "hot_keys: [{pins: [{key: a, lane: 1}]}]",
+    ),
+    "pins of a key of two fields": (
+        "key: {fields: [a, b]}\nhot_keys: [{pins: [{key: x, lane: 1}]}]",
+        f"{RULE}.pins[0].key",
+        "got 1 value(s)",
+        "key: {fields: [a, b]}\nhot_keys: [{pins: [{key: [x, y], lane: 1}]}]",
     ),
     # pin
     "fewer pins than keys": (

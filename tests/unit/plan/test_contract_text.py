@@ -96,7 +96,7 @@ def test_keys_come_back_from_the_text_as_they_are(strategy: str) -> None:
     lanes = next(iter(one.fitted.moves.values()), (1,))
     moves = dict.fromkeys(range(len(AWKWARD)), lanes)
     spec = parse_contract(contract_text(one, profile, MEANS, moves)).spec
-    named = list(spec.table.values) if spec.table else [key for rule in spec.hot_keys for key in rule.keys]
+    named = list(spec.table.values) if spec.table else [key for rule in spec.hot_keys for key in rule.named]
     assert sorted(map(str, named)) == sorted(AWKWARD)
 
 

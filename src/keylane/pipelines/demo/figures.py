@@ -193,6 +193,6 @@ def _named(contract: Contract) -> list[list[str]]:
     """The keys that each answer after the first is about."""
     table = contract.spec.table
     return [
-        *([str(key) for key in rule.keys] for rule in contract.spec.hot_keys),
+        *([str(key) for key in rule.named] for rule in contract.spec.hot_keys),
         *([[str(key) for key in table.values]] if table else []),
     ]

@@ -1,0 +1,244 @@
+"""What a plan advises: never a loss as a gain, leave it where that is right, and what does not hold is said to."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.unit.plan.conftest import drawn
+
+from keylane.contract.parse import examine, parse_contract
+from keylane.contract.partitioners import FACTS
+from keylane.plan.advice import advice, duration, holding, length_of
+from keylane.plan.candidates import Candidate, FoldScore, Score
+from keylane.plan.choose import Constraints, Judged, choose, clearly_beats, compared
+from keylane.plan.contract_text import Means
+from keylane.plan.cost import MovedShares
+from keylane.plan.planner import Question, make_plan
+from keylane.plan.sizing import Demand
+from keylane.plan.strategies import Fitted
+from keylane.profile.model import Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from keylane.contract.model import Contract
+    from keylane.plan.planner import Plan
+    from keylane.profile.model import Profile
+
+    Made = Callable[..., Profile]
+
+GAINS = {"worth-it", "needed", "only-for-throughput"}
+
+
+def today_of(lanes: int | str, **spec: Any) -> Contract:
+    given = {"streams": ["t"], "lanes": lanes, "key": {"fields": ["k"]}, "partitioner": "kafka-java", **spec}
+    head = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "t"}}
+    return parse_contract(json.dumps({**head, "spec": given}))
+
+
+def planned(profile: Profile, *counts: int, today: Contract | None = None, **more: Any) -> Plan:
+    return make_plan(profile, Question(counts, Means("t", ("t",), today=today), **more))
+
+
+@pytest.fixture(scope="module")
+def even(profile: Made) -> Profile:
+    """Many light keys: the hash is even, and pins could still make it a little more so."""
+    return profile(drawn(20_000, 400_000, flat=400))
+
+
+@pytest.fixture(scope="module")
+def skewed(profile: Made) -> Profile:
+    """The two heaviest keys are on one lane of twelve, steadily."""
+    return profile(drawn(2_000, 80_000))
+
+
+@pytest.fixture(scope="module")
+def fleeting(profile: Made) -> Profile:
+    """Every window has other heavy keys: what was fitted on earlier ones is of no use later."""
+    rng = np.random.default_rng(3)
+    counts = rng.poisson(2, (3_000, 8))
+    for window in range(8):
+        counts[window * 40 : window * 40 + 40, window] += 150
+    return profile(counts)
+
+
+def test_where_nothing_is_hot_today_stays_and_so_does_its_lane_count(even: Profile) -> None:
+    plan = planned(even, 12, today=today_of(12))
+    assert any(one.candidate.fitted_share < plan.choice.chosen.candidate.fitted_share for one in plan.judged)
+    assert (plan.changes, advice(plan).answer, advice(plan).leave) == (False, "leave-it", "nothing-hot")
+    assert advice(plan).headline.startswith("Leave it: nothing is hot. 12 lanes (partitions) do the work of 1")
+
+
+def test_a_lane_that_is_hot_is_worth_a_change_at_the_same_count(skewed: Profile) -> None:
+    plan = planned(skewed, 12, today=today_of(12))
+    found, chosen = advice(plan), plan.choice.chosen.candidate
+    assert plan.standing is not None
+    assert (found.answer, chosen.lanes) == ("worth-it", 12)
+    before, after = plan.standing.candidate, chosen
+    for figure in (
+        f"do the work of {before.work:.1f} today",
+        f"do the work of {after.work:.1f}",
+        "this plan makes them",
+    ):
+        assert figure in found.headline
+    assert f"from {before.fullest_share:.1%} to {after.fullest_share:.1%} of the records" in found.headline
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 6, 11, 13, 24, 256, 1024])
+def test_a_gain_is_never_a_loss_whatever_the_lane_count(skewed: Profile, even: Profile, lanes: int) -> None:
+    """max/mean rises with the lanes; the share of the fullest lane, and so the words, do not follow it."""
+    for profile in (skewed, even):
+        plan = planned(profile, lanes, today=today_of(12))
+        assert plan.standing is not None
+        before, after = plan.standing.candidate, plan.choice.chosen.candidate
+        if advice(plan).answer in GAINS:
+            assert after.fullest_share < before.fullest_share
+            assert after.work > before.work
+        else:
+            assert advice(plan).answer in {"no-better", "worse-than-today"}
+
+
+def test_fewer_lanes_that_were_asked_for_are_called_worse_than_today(even: Profile) -> None:
+    plan = planned(even, 6, today=today_of(12))
+    assert advice(plan).answer == "worse-than-today"
+    assert advice(plan).headline.startswith("Worse than today: 12 lanes (partitions) do the work of 1")
+    assert all(one.against_today == "worse" for one in plan.judged)
+
+
+def test_more_lanes_are_only_for_more_throughput(skewed: Profile) -> None:
+    plan = planned(skewed, 48, today=today_of(12))
+    assert advice(plan).answer == "only-for-throughput"
+    assert advice(plan).headline.startswith("Only if you need more throughput: 12 lanes")
+
+
+def test_lanes_that_are_needed_are_called_needed_and_todays_count_stays_where_it_is_enough(even: Profile) -> None:
+    def asked(readers: int) -> Plan:
+        demand = Demand(None, 0.0, readers=readers)
+        return planned(
+            even, 12, 24, 48, today=today_of(12), demand=demand, binding=True, constraints=Constraints(keep_lanes=12)
+        )
+
+    enough, more = asked(8), asked(20)
+    assert (enough.changes, advice(enough).answer) == (False, "leave-it")
+    assert (more.choice.chosen.candidate.lanes, advice(more).answer) == (24, "needed")
+
+
+def test_a_change_that_would_not_hold_is_not_made(fleeting: Profile) -> None:
+    plan = planned(fleeting, 12, today=today_of(12))
+    best = min(one.candidate.fitted_share for one in plan.judged if one.because is None)
+    assert plan.standing is not None
+    assert best < 0.95 * plan.standing.candidate.fitted_share
+    assert (plan.changes, advice(plan).leave) == (False, "would-not-hold")
+
+
+def test_what_does_not_hold_says_so_for_how_long_it_did_and_when_to_plan_again(profile: Made) -> None:
+    """Half-way through the later records another key becomes heavy."""
+    rng = np.random.default_rng(4)
+    counts = rng.poisson(3, (3_000, 16))
+    counts[:10] += 1_500
+    counts[20, 14:] += 4_000
+    plan = planned(profile(counts), 12)
+    found = holding(plan)
+    assert plan.changes
+    assert found is not None
+    assert not found.holds
+    assert (found.held_windows, found.windows) == (2, 4)
+    assert found.held_for == found.plan_again == "2 records"
+    for words in ("It does not hold", "It held for 2 records", "Plan again every 2 records"):
+        assert words in found.says
+    steady = holding(planned(profile(np.where(np.arange(3_000)[:, None] < 6, 2_000, 3) * np.ones((1, 16))), 12))
+    assert steady is not None
+    assert (steady.holds, steady.plan_again) == (True, None)
+    assert steady.says.startswith("It holds")
+
+
+def test_lengths_of_time_and_of_records_are_said_as_people_do() -> None:
+    day = 86_400_000_000
+    assert length_of(Windows("time", (0, day, 45 * day)), 0, 2) == "45 days"
+    assert length_of(Windows("position", (0, 1_500)), 0, 1) == "1,500 records"
+    assert [duration(timedelta(seconds=one)) for one in (86_400, 5_400, 60, 3)] == [
+        "1 day",
+        "90 minutes",
+        "1 minute",
+        "3 seconds",
+    ]
+
+
+# The choice, with candidates made by hand.
+
+
+def candidate(strategy: str, *shares: float, keys: int = 0, tier: int = 0, lanes: int = 12) -> Candidate:
+    over = [share * (lanes + tier) for share in shares]
+    folds = tuple(FoldScore(6, 8, 1.0, one, 0.1, share, 1e6, 2) for one, share in zip(over, shares, strict=True))
+    loads = np.ones((lanes + tier, 8))
+    fitted = Fitted(dict.fromkeys(range(keys), (0,)), tier)
+    return Candidate(strategy, "kafka-java", lanes, folds, Score(1, 0, 1, 1, 0), 0.1, loads, fitted)
+
+
+def judged(one: Candidate, moved: float = 0.0) -> Judged:
+    return Judged(one, "per-key", 1, readers_merge=False, moved=MovedShares(moved, moved), because=None)
+
+
+def test_of_candidates_within_the_noise_the_one_that_moves_least_and_names_fewest_is_taken() -> None:
+    table, pin = (
+        judged(candidate("table", 0.100, 0.101, keys=1_000), 0.4),
+        judged(candidate("pin", 0.102, 0.1, keys=9), 0.1),
+    )
+    assert choose([table, pin], Constraints()).chosen is pin
+    better = judged(candidate("table", 0.090, 0.091, keys=1_000), 0.4)
+    assert choose([better, pin], Constraints()).chosen is better
+
+
+def test_what_asks_for_more_must_beat_all_that_asks_for_less() -> None:
+    """857 pins that are tied with the best, and no better than the plain hash, are not taken."""
+    plain = judged(candidate("hash", 0.1665, 0.159), 0.72)
+    pins = judged(candidate("pin", 0.169, 0.140, keys=857), 0.76)
+    table = judged(candidate("table", 0.1637, 0.135, keys=921), 0.82)
+    assert choose([plain, pins, table], Constraints()).chosen is plain
+
+
+def test_one_cut_alone_decides_nothing() -> None:
+    steady, lucky = candidate("hash", 0.20, 0.20, 0.20), candidate("pin", 0.15, 0.22, 0.25)
+    assert not clearly_beats(lucky, steady)
+    assert compared(lucky, steady) == "same"
+    assert compared(candidate("pin", 0.15, 0.15, 0.15), steady) == "better"
+    assert compared(candidate("pin", 0.25, 0.25, 0.25), steady) == "worse"
+
+
+def test_few_records_make_more_noise() -> None:
+    one, other = candidate("pin", 0.16, 0.16), candidate("hash", 0.20, 0.20)
+    assert clearly_beats(one, other)
+    few = tuple(FoldScore(6, 8, 1.0, fold.scored, 0.1, fold.share, 50, 2) for fold in one.folds)
+    from dataclasses import replace
+
+    assert not clearly_beats(replace(one, folds=few), other)
+
+
+def test_that_a_tier_has_lanes_of_its_own_is_no_gain() -> None:
+    plain = judged(candidate("pin", 0.10, 0.10, keys=5))
+    tier = judged(candidate("tier", 0.095, 0.095, keys=2, tier=5))
+    assert tier.candidate.work > plain.candidate.work
+    assert choose([plain, tier], Constraints()).chosen is plain
+
+
+@pytest.mark.parametrize("name", sorted(FACTS))
+@pytest.mark.parametrize("rule", ["hash", "reject", "round_robin"])
+def test_what_todays_contract_rules_out_is_left_out_and_never_fatal(profile: Made, name: str, rule: str) -> None:
+    """`on_empty: hash` cannot go with a client that ignores keys, and is no reason to give no advice."""
+    spec = {"streams": ["t"], "lanes": 4, "key": {"fields": ["k"], "on_empty": rule}, "partitioner": name}
+    head = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "t"}}
+    found, problems = examine(json.dumps({**head, "spec": spec}))
+    if found is None:
+        assert problems
+        return
+    plan = planned(profile(drawn(60, 2_000)), 4, today=found, constraints=Constraints(keep_order="none"))
+    keyless = next(one for one in plan.judged if one.candidate.strategy == "keyless")
+    if rule == "hash":
+        assert "today's contract rules it out" in (keyless.because or "")
+        assert "on_empty" in (keyless.because or "")
+    else:
+        assert keyless.because is None

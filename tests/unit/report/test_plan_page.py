@@ -194,7 +194,7 @@ def test_a_promise_that_misses_what_was_asked_for_says_so(plan: PlanDocument) ->
 
 
 def test_a_contract_that_names_keys_is_told_to_whoever_shows_it(plan: PlanDocument) -> None:
-    warning = f"{plan.chosen.overrides} keys"
+    warning = f"It names {plan.chosen.overrides} keys"
     assert warning in plan_page(plan)
     assert warning not in plan_page(changed(plan, lambda plain: plain["chosen"].update(overrides=0)))
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import Arguments, grouped
+from keylane.cli.options import Arguments, grouped, properties_from
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
-from keylane.cli.profile import SEED, kept_in, profile_options, profiled
+from keylane.cli.profile import SEED, kept_in, mask_salt, profile_options, profiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.contract.model import Contract, Window
+    from keylane.documents.apply import BoundSource
     from keylane.documents.plan import CandidateRow, PlanDocument
     from keylane.plan.planner import Plan, Question
     from keylane.plan.sizing import Demand
@@ -197,7 +198,7 @@ AGAINST: Final = {"better": "better", "same": "within the noise", "worse": "wors
 @demand_options
 @profile_options
 @click.option("--write", "written", type=click.Path(), metavar="FILE", help="Write the chosen contract, for route.")
-@click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan as JSON.")
+@click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan, for keylane apply.")
 @click.option("--explain", is_flag=True, help="Print the reasons as plain text.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
@@ -243,12 +244,57 @@ def plan(
     found = make_plan(made, question_of(made, options))
     document = _document(made, found, show_keys=show_keys, stored=kept_in(source))
     write(written, found.text or _today_text(options))
-    write(saved, json.dumps(document.as_json(), ensure_ascii=False, indent=1) + "\n")
+    if saved:
+        _save(saved, document, made, found, options, written)
     if report:
         from keylane.report.plan_page import plan_page
 
         write(report, plan_page(document))
     return as_result(document, explain=explain, files={"contract": written, "plan": saved, "page": report}), output
+
+
+def _save(
+    path: str, document: PlanDocument, made: Profile, found: Plan, options: Arguments, written: str | None
+) -> None:
+    """The plan for `keylane apply`. It names keys, so the file is for its owner alone."""
+    from keylane.documents.apply import Bound, BoundContract, PlannedContract
+    from keylane.plan.saved import saved_plan
+
+    contract = Path(options["contract"] or written or f"{found.contract.metadata.name}.yaml").absolute()
+    given = contract.read_bytes() if options["contract"] else None
+    bound = Bound(
+        contract=BoundContract(
+            path=str(contract),
+            digest=None if given is None else hashlib.sha256(given).hexdigest(),
+            fingerprint=found.today.contract.fingerprint if found.today else None,
+        ),
+        source=_bound_source(made, document.profile.profile, options),
+    )
+    planned = PlannedContract(
+        fingerprint=found.contract.fingerprint, epoch=found.contract.metadata.epoch, text=found.text
+    )
+    made_plan = saved_plan(document, bound, planned if found.text else None)
+    target = Path(path)
+    target.unlink(missing_ok=True)
+    target.touch(mode=0o600)
+    target.write_text(json.dumps(made_plan.as_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _bound_source(made: Profile, stored: str | None, options: Arguments) -> BoundSource:
+    """The source as it was counted; its id as it is now, where the plan has just read it."""
+    from keylane.documents.apply import BoundSource
+    from keylane.systems.endpoint import StreamOptions, open_endpoint
+
+    known = str(made.known.get("id", ""))
+    if stored is None and not known:
+        known = open_endpoint(made.source, StreamOptions(properties=properties_from(dict(options)))).identity()
+    return BoundSource(
+        address=made.source,
+        id=known,
+        lanes=len(made.lanes.by_window) if made.lanes else None,
+        profile=None if stored is None else str(Path(stored).absolute()),
+        profile_fingerprint=made.fingerprint,
+    )
 
 
 def _today_text(options: Arguments) -> str:
@@ -261,7 +307,7 @@ def _document(made: Profile, found: Plan, *, show_keys: bool, stored: str | None
     from keylane.profile.document import overview
 
     hot = found.heat if found.today else heat_under(found.stream, plainly_hashed(found), SEED)
-    told = overview(made, salt=secrets.token_bytes(16), show_keys=show_keys, stored=stored, hot=hot)
+    told = overview(made, salt=mask_salt(stored), show_keys=show_keys, stored=stored, hot=hot)
     return document(found, told, show_keys=show_keys)
 
 

@@ -211,9 +211,18 @@ def profile(
 def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str | None) -> ProfileDocument:
     from keylane.profile.document import overview
 
-    # The salt is forgotten: hashes tell keys of one document apart, and lead back to none.
-    salt = secrets.token_bytes(16)
-    return overview(made, salt=salt, show_keys=show_keys, stored=out, hot=_hot(made, contract))
+    return overview(made, salt=mask_salt(out), show_keys=show_keys, stored=out, hot=_hot(made, contract))
+
+
+def mask_salt(kept: str | None) -> bytes:
+    """What keys are masked with: of a profile that is kept, always the same, so that its documents name keys alike."""
+    from pathlib import Path
+
+    from keylane.systems.profiles import kept_salt
+
+    # Otherwise it is forgotten: hashes tell keys of one document apart, and lead back to none.
+    fresh = secrets.token_bytes(16)
+    return fresh if kept is None else kept_salt(Path(kept), fresh)
 
 
 def _hot(made: Profile, contract: str | None) -> Hot | None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from keylane.documents.apply import ApplyDocument, SavedPlan
 from keylane.documents.budget import BudgetDocument, BudgetStatusDocument
 from keylane.documents.check import CheckDocument
 from keylane.documents.demo import DemoDocument
@@ -30,6 +31,7 @@ from keylane.documents.verify import VerifyDocument
 HERE: Final = Path(__file__).parent.parent / "schemas"
 #: The name of the file, and the document that it describes.
 DOCUMENTS: Final[dict[str, Any]] = {
+    "apply": ApplyDocument,
     "budget": BudgetDocument,
     "budget-status": BudgetStatusDocument,
     "check": CheckDocument,
@@ -52,6 +54,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "plan": PlanDocument,
     "profile": ProfileDocument,
     "route": RouteDocument,
+    "saved-plan": SavedPlan,
     "verify": VerifyDocument,
 }
 

@@ -15,16 +15,17 @@ import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from keylane.errors import TargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _AT_CWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -89,6 +90,30 @@ def _replace(path: Path, text: str) -> None:
     except BaseException:
         waiting.unlink(missing_ok=True)
         raise
+    force(path.parent)
+
+
+def replace_text(path: Path, text: str, check: Callable[[], object]) -> None:
+    """Put a text in the place of a file that `check` still accepts: a reader sees the old text or the new one.
+
+    Two that replace one file do so one after the other: the second one's check sees what the first has written.
+    """
+    waiting = path.with_name(f".{path.name}.{uuid4().hex[:12]}")
+    there = path.exists()
+    try:
+        with path.open("rb") if there else nullcontext() as held:
+            if held is not None:
+                fcntl.flock(held, fcntl.LOCK_EX)
+            check()
+            waiting.touch(mode=path.stat().st_mode & 0o777 if there else 0o644)
+            waiting.write_text(text, encoding="utf-8")
+            force(waiting)
+            if there:
+                waiting.replace(path)
+            else:
+                path.hardlink_to(waiting)
+    finally:
+        waiting.unlink(missing_ok=True)
     force(path.parent)
 
 

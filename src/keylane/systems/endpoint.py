@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from keylane.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -213,6 +213,9 @@ class Endpoint:
     #: Whether records are messages: bytes of key and value, a timestamp, headers. Otherwise they are rows of columns.
     messages: ClassVar[bool] = False
 
+    #: Whether a stream has lanes of its own before a record is in it; otherwise a route makes them as it writes.
+    own_lanes: ClassVar[bool] = False
+
     def __init__(self, address: Address, options: StreamOptions) -> None:
         self.address = address
         self.options = options
@@ -288,6 +291,18 @@ class Endpoint:
     def append(self, frame: DataFrame, name: str) -> None:
         """Write messages, with key, value and maybe headers, to a stream beside this one, or to this, at least once."""
         self._lacks("be appended to")
+
+    def lanes_there(self, names: Sequence[str]) -> dict[str, int]:
+        """The lanes of streams beside this one, and of this; 0 for one that is not there."""
+        self._lacks("be asked for the lanes of its streams")
+
+    def create_stream(self, name: str, lanes: int) -> None:
+        """Make a stream beside this one; one that is there is left as it is."""
+        self._lacks("be created")
+
+    def commands_for(self, lanes: Mapping[str, int]) -> dict[str, str]:
+        """The system's own commands for what only people can do with streams that are to have so many lanes."""
+        return {}
 
     def identity(self) -> str:
         """What the system knows the stream by, beside its name; nothing where it has no such id, or does not say it."""

@@ -1,6 +1,7 @@
 """A profile as a folder on the disk: what `profile --out` writes and `plan` reads, without Spark.
 
     NAME.profile/profile.json         source, key, windows, totals, and the fingerprint over all of it
+    NAME.profile/salt                 what masks of keys are made with, so that all documents name a key alike
     NAME.profile/keys/part-0.parquet  one row for each key, heaviest first: its fields by value, `keylane_records`,
                                       `keylane_bytes` where measured, and packed counts `keylane_w0`, …
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "keylane.profile-folder/1"
 DOCUMENT: Final = "profile.json"
 KEYS: Final = "keys"
+SALT: Final = "salt"
 
 
 def is_profile(path: Path) -> bool:
@@ -136,6 +138,33 @@ def _document(profile: Profile) -> dict[str, Any]:
         "facts": dict(profile.facts),
         "fingerprint": profile.fingerprint,
     }
+
+
+def kept_salt(folder: Path, fresh: bytes) -> bytes:
+    """The salt of a profile: what is kept with it, or `fresh`, which is kept from now on where the folder allows it.
+
+    It is as secret as the keys: with it, a guess at a key can be tried. So it is for the profile's owner alone, and in
+    no document.
+    """
+    kept, waiting = folder / SALT, folder / f".{SALT}.{uuid4().hex[:12]}"
+    with suppress(OSError):
+        if not kept.exists():
+            waiting.touch(mode=0o600)
+            waiting.write_text(fresh.hex(), encoding="ascii")
+            # Two commands at once: the first one's stays, and both use it.
+            with suppress(FileExistsError):
+                kept.hardlink_to(waiting)
+    with suppress(OSError):
+        waiting.unlink(missing_ok=True)
+    try:
+        found = bytes.fromhex(kept.read_text(encoding="ascii"))
+    except FileNotFoundError:
+        return fresh
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, f"{SALT}: {error}") from None
+    if len(found) < len(fresh):
+        raise _damaged(folder, f"{SALT} is too short")
+    return found
 
 
 def read_profile(path: Path) -> Profile:

@@ -113,9 +113,11 @@ def test_a_saved_plan_is_bound_to_what_was_observed(run: Run, stored: Path, toda
     path = tmp_path / "plan.json"
     _, found = answer(run, stored, "--lanes", 8, "--contract", today, "--out", path)
     saved = json.loads(path.read_text())
-    assert saved == found
-    assert saved["profile"]["fingerprint"] == json.loads((stored / "profile.json").read_text())["fingerprint"]
-    assert saved["today"]["fingerprint"] == load_contract(today).fingerprint
+    assert saved["plan"] == found
+    source, contract = saved["bound"]["source"], saved["bound"]["contract"]
+    assert source["profile_fingerprint"] == json.loads((stored / "profile.json").read_text())["fingerprint"]
+    assert source["profile"] == str(stored)
+    assert (contract["path"], contract["fingerprint"]) == (str(today), load_contract(today).fingerprint)
 
 
 def test_files_that_are_there_are_left_alone(run: Run, stored: Path, tmp_path: Path) -> None:
@@ -145,16 +147,48 @@ def test_explain_is_a_page_of_plain_words(run: Run, stored: Path, today: Path) -
 
 
 def test_no_key_is_shown_unless_asked(run: Run, stored: Path, tmp_path: Path) -> None:
-    """Neither printed, nor saved, nor on the page; only the contract's own file names keys."""
-    first, files = tmp_path / "first.yaml", [tmp_path / name for name in ("plan.json", "page.html")]
+    """Neither printed nor on the page; only the contract's own file names keys, and the saved plan, which holds it."""
+    first, page = tmp_path / "first.yaml", tmp_path / "page.html"
     run("plan", stored, "--lanes", 8, "--write", first)
     assert "key-0" in first.read_text()
-    said = [stored, "--lanes", 16, "--contract", first, "--out", files[0], "--report", files[1]]
+    said = [stored, "--lanes", 16, "--contract", first, "--report", page]
     for output in ("table", "json", "csv", "jsonl"):
         assert "key-0" not in run("plan", *said, "--force", "-o", output)[1]
-    assert not any("key-0" in path.read_text() for path in files)
+    assert "key-0" not in page.read_text()
     run("plan", *said, "--force", "--show-keys")
-    assert all("key-0" in path.read_text() for path in files)
+    assert "key-0" in page.read_text()
+
+
+def test_a_kept_profile_names_a_key_alike_in_all_documents(run: Run, stored: Path, tmp_path: Path) -> None:
+    """One salt, kept with the profile; another profile has another, and so gives nothing away."""
+    import shutil
+
+    copy = tmp_path / "copy.profile"
+    shutil.copytree(stored, copy)
+    (copy / "salt").unlink(missing_ok=True)
+
+    def heaviest(folder: Path, command: str = "profile") -> str:
+        found = json.loads(run(command, folder, "-o", "json", *(("--lanes", 8) if command == "plan" else ()))[1])
+        return str((found["profile"] if command == "plan" else found)["heavy"][0]["key"])
+
+    page = tmp_path / "page.html"
+    run("plan", copy, "--lanes", 8, "--report", page)
+    assert heaviest(copy) == heaviest(copy) == heaviest(copy, "plan") != heaviest(stored)
+    assert heaviest(copy) in page.read_text()
+    assert (copy / "salt").stat().st_mode & 0o777 == 0o600
+    salt = (copy / "salt").read_text()
+    assert salt not in page.read_text() + run("profile", copy, "-o", "json")[1]
+    (copy / "salt").write_text("not hex")
+    code, _, err = run("profile", copy)
+    assert (code, "salt" in err) == (1, True)
+
+
+def test_a_profile_that_is_not_there_is_said_not_to_be(run: Run, tmp_path: Path) -> None:
+    for name in ("nofile.profile", "nofile.parquet"):
+        code, out, err = run("plan", tmp_path / name)
+        assert (code, out) == (1, "")
+        assert "no such file" in err.lower()
+        assert name in err
 
 
 @pytest.mark.parametrize("lanes", ["0", "12..", "128..12", "many", "-3", "999999"])

@@ -12,7 +12,7 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.systems.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +37,7 @@ class KafkaEndpoint(Endpoint):
     """A topic of a cluster."""
 
     messages: ClassVar[bool] = True
+    own_lanes: ClassVar[bool] = True
 
     @cached_property
     def access(self) -> KafkaAccess:
@@ -68,6 +69,25 @@ class KafkaEndpoint(Endpoint):
         from keylane.systems.kafka.values import fields_for
 
         return fields_for(fields, self.options)
+
+    def lanes_there(self, names: Sequence[str]) -> dict[str, int]:
+        """Partitions of topics of the cluster."""
+        with self.connected() as cluster:
+            return cluster.lanes(names)
+
+    def create_stream(self, name: str, lanes: int) -> None:
+        """A topic with the cluster's default settings."""
+        with self.connected() as cluster:
+            cluster.create(name, lanes)
+
+    def commands_for(self, lanes: Mapping[str, int]) -> dict[str, str]:
+        """Kafka's own tools: the lag of every group, and more partitions for a topic."""
+        at = f"--bootstrap-server {self.address.authority}"
+        grow = {
+            f"grow {name}": f"kafka-topics.sh {at} --alter --topic {name} --partitions {count}"
+            for name, count in lanes.items()
+        }
+        return {"lag": f"kafka-consumer-groups.sh {at} --describe --all-groups", **grow}
 
     def identity(self) -> str:
         """The topic's id."""

@@ -1,0 +1,149 @@
+"""A plan that is saved, bound to what it was made from, and what carrying it out needs of people.
+
+    saved_plan      a plan document and its contract -> the file of `plan --out`
+    read_saved      the file -> the plan, refused where it was edited
+    by_hand         producers, consumers and joined streams: what no command can do for them
+
+Looking at files and clusters, and writing: `cli.apply`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.contract.partitioners import FACTS
+from keylane.documents.apply import ByHand, SavedPlan
+from keylane.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from keylane.contract.model import Contract
+    from keylane.documents.apply import AppliedStream, Bound, PlannedContract
+    from keylane.documents.plan import PlanDocument
+
+_NONE: Final = "0" * 64
+_SEE_LANES: Final = (
+    "producers see new lanes by themselves, some minutes apart: restart all of them together, after the drain below"
+)
+
+
+def saved_plan(plan: PlanDocument, bound: Bound, contract: PlannedContract | None) -> SavedPlan:
+    """The plan with what it is bound to, under one fingerprint."""
+    made = SavedPlan(plan=plan, bound=bound, contract=contract, fingerprint=_NONE)
+    return made.model_copy(update={"fingerprint": _fingerprint(made.as_json())})
+
+
+def read_saved(text: str, name: str) -> SavedPlan:
+    """A plan that was saved; one of another kind, of an older form or edited since is refused."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise DataError.of(f"{name} is not a saved plan", got=str(error), hint=_AGAIN) from None
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != "keylane.saved-plan/1":
+        raise DataError.of(f"{name} is not a saved plan", got=schema, allowed="keylane.saved-plan/1", hint=_AGAIN)
+    saved = SavedPlan.from_json(document)
+    if _fingerprint(saved.as_json()) != saved.fingerprint:
+        what = f"{name} was edited after it was saved; nothing was done"
+        raise DataError.of(what, got=saved.fingerprint[:16], hint=_AGAIN)
+    return saved
+
+
+_AGAIN: Final = "keylane plan ... --out FILE saves one"
+
+
+def _fingerprint(plain: dict[str, Any]) -> str:
+    """Over the document in one way of writing."""
+    rest = {name: value for name, value in plain.items() if name != "fingerprint"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def by_hand(
+    saved: SavedPlan, contract: Contract, streams: list[AppliedStream], commands: dict[str, str]
+) -> list[ByHand]:
+    """What only people can do, in the order in which to do it.
+
+    `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`.
+    """
+    return [
+        *_grow(streams, commands),
+        *_producers(saved, contract),
+        *_consumers(saved, commands),
+        *_joined(saved),
+        *_after(saved),
+    ]
+
+
+def _grow(streams: list[AppliedStream], commands: dict[str, str]) -> Iterator[ByHand]:
+    for one in streams:
+        if one.action != "by-hand":
+            continue
+        what = (
+            f"{one.stream} has {one.there} lanes (partitions) and needs {one.lanes}. Keys change lane with it, so stop "
+            f"the producers and let the consumers read everything first; or copy it with keylane route"
+        )
+        shown = commands.get(f"grow {one.stream}")
+        yield ByHand(
+            who="streams", what=what, commands=[shown] if shown and (one.there or 0) < (one.lanes or 0) else []
+        )
+
+
+def _producers(saved: SavedPlan, contract: Contract) -> Iterator[ByHand]:
+    spec, path = contract.spec, saved.bound.contract.path
+    facts = FACTS[spec.partitioner]
+    today = saved.plan.today
+    if spec.hot_keys or spec.table or spec.geo or spec.key.window:
+        what = (
+            "every producer has to place records by the contract: a client's own partitioner does not know the keys "
+            "that it names. Deploy them together, after the drain below"
+        )
+        yield ByHand(
+            who="producers",
+            what=what,
+            commands=[f"python: keylane.systems.kafka.KeyedProducer(Router(load_contract({path!r})), BROKERS)"],
+        )
+    elif today is None or today.partitioner != spec.partitioner or today.overrides:
+        yield ByHand(
+            who="producers",
+            what=f"set every producer to the placement of {spec.partitioner}",
+            commands=[f"{facts.client}: {facts.setting}"],
+        )
+    elif today.lanes != saved.plan.chosen.lanes:
+        yield ByHand(
+            who="producers",
+            what=_SEE_LANES,
+            commands=[],
+        )
+
+
+def _consumers(saved: SavedPlan, commands: dict[str, str]) -> Iterator[ByHand]:
+    change = saved.plan.change
+    if change is None:
+        return
+    waits = f"; a new lane waits for up to {change.fan_in} old ones" if change.fan_in else ""
+    moved = f"{change.moved_traffic or 0:.1%} of the records change lane"
+    what = f"drain: {moved}, so stop the producers, wait until no consumer group lags{waits}, then start both again"
+    yield ByHand(who="consumers", what=what, commands=[commands["lag"]] if "lag" in commands else [])
+    if saved.plan.chosen.tier_lanes:
+        yield ByHand(who="consumers", what="consumers have to read the stream of the tier as well", commands=[])
+    yield from (ByHand(who="consumers", what=text, commands=[]) for text in change.says)
+
+
+def _joined(saved: SavedPlan) -> Iterator[ByHand]:
+    for one in saved.plan.change.kinds if saved.plan.change else []:
+        if one.kind == "breaks-co-partitioning":
+            yield ByHand(who="joined streams", what=one.message, commands=[])
+
+
+def _after(saved: SavedPlan) -> Iterator[ByHand]:
+    path, again = saved.bound.contract.path, saved.plan.holding.plan_again if saved.plan.holding else None
+    later = f"; this plan does not hold for long: plan again in {again}" if again else ""
+    source = saved.bound.source.address
+    yield ByHand(
+        who="afterwards",
+        what=f"check that records are where the contract puts them{later}",
+        commands=[f"keylane check {path} --data {source}"],
+    )

@@ -192,7 +192,7 @@ def test_plan_of_a_profile_that_an_earlier_version_kept(here: Path) -> None:
     written = (here / "new.yaml").read_text(encoding="utf-8")
     fingerprint = parse_contract(written).fingerprint
     held("plan-contract", {"fingerprint": fingerprint, "contract": normalised(yaml.safe_load(written))})
-    held("plan-file", normalised(json.loads((here / "plan.json").read_text(encoding="utf-8"))))
+    held("plan-file", normalised(json.loads((here / "plan.json").read_text(encoding="utf-8"))["plan"]))
     document_held("plan-today", *asked, "--contract", today, "--sub-key", "order", "--keep-order", "per-sub-key")
     document_held("plan-unmet", "plan", "day.profile", "--lanes", "4..6", "--max-over-mean", "1")
     words_held("plan", *asked)

@@ -69,6 +69,7 @@ HEADING = {
     "Key": "key",
     "Window": "window",
     "HotKeys": "hot_keys",
+    "PinnedKey": "pins",
     "Pin": "pin",
     "Spread": "spread",
     "Tier": "tier",

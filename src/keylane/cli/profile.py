@@ -74,6 +74,11 @@ def profiled(source: str, options: Arguments, *, out: str | None = None, force: 
         if out is not None:
             raise click.UsageError(f"SRC is a profile that is kept already; hint: leave out --out {out}")
         return read_profile(Path(source))
+    if "://" not in source and not Path(source).exists():
+        from keylane.errors import DataError
+
+        allowed = "a profile, or a file or folder of Parquet, JSON lines or CSV"
+        raise DataError.of("no such file or folder", got=source, allowed=allowed)
     return _made(source, options, out=out, force=force)
 
 

@@ -28,6 +28,7 @@ NEEDS: dict[str, set[str]] = {
 FOLDERS = {
     "integration": {"jvm", "broker"},
     "cluster": {"jvm"},
+    "terminal": {"jvm"},
     "route": {"jvm"},
     "match": {"jvm"},
     "readme": {"jvm"},

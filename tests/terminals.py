@@ -117,6 +117,8 @@ def _become(command: tuple[object, ...], cwd: Path | None, environment: dict[str
         if cwd is not None:
             os.chdir(cwd)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # Otherwise the end of the leader would end, by a signal, whatever is left behind: a shell's commands lead none.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         os.execvpe(str(command[0]), [str(part) for part in command], {**os.environ, "TERM": "xterm", **environment})
     finally:
         os._exit(127)

@@ -27,7 +27,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 #: Their commands are those of pages that `make test` runs, on streams: `make test-faults` runs them.
 LONG = {"how-to/match-stream.md"}
-SHELL_ONLY = {"completion"}
+SHELL_ONLY = {"completion", "help"}
+#: Options that every command has: on the first page.
+EVERYWHERE = {"--quiet", "--color"}
 
 
 def text(page: str) -> str:
@@ -207,7 +209,11 @@ def test_every_option_of_a_command_is_on_its_page(command: str) -> None:
     options = options_of(found)
     told = text(f"commands/{command}.md")
     assert options
-    assert [option for option in options if not re.search(rf"`{option}\b", told)] == []
+    assert [option for option in options if option not in EVERYWHERE and not re.search(rf"`{option}\b", told)] == []
+
+
+def test_options_of_every_command_are_on_the_first_page() -> None:
+    assert unnamed(sorted(EVERYWHERE), text("index.md")) == []
 
 
 def options_of(command: click.Command) -> list[str]:

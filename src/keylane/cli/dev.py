@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from keylane.cli.output import Result, Section, output_option
-from keylane.cli.terminal import say
+from keylane.cli.terminal import note
 
 if TYPE_CHECKING:
     from keylane.documents.dev import DevBroker, DevTls
@@ -48,7 +48,7 @@ def up(brokers: str, tls: bool, folder: str | None, output: str) -> tuple[Result
     """
     from keylane.systems.broker import up as start
 
-    cluster, is_new = start(_place(folder), int(brokers), tls=tls, tell=say)
+    cluster, is_new = start(_place(folder), int(brokers), tls=tls, tell=note)
     said = "Kafka answers" if is_new else "Kafka was already running"
     return as_result(cluster.folder, cluster, f"{said} at {cluster.bootstrap}", is_new=is_new), output
 
@@ -151,7 +151,7 @@ def jars(kit: Any, folder: str | None, output: str) -> tuple[Result, str]:
     from keylane.systems.jars import fetched
     from keylane.systems.jars import kit as kit_of
 
-    paths = fetched(kit, Path(folder) if folder else None, tell=say)
+    paths = fetched(kit, Path(folder) if folder else None, tell=note)
     return jars_result(kit, paths[0].parent.absolute(), kit_of(kit)), output
 
 

@@ -1,9 +1,10 @@
-"""`keylane explain`: where a key goes, under every client that might write it."""
+"""`keylane explain`: where keys go, under every client that might write them."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
+from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,22 +18,36 @@ from keylane.documents.explain import (
     ContractPlacement,
     ExplainedByClient,
     ExplainedByContract,
+    ExplainedKeys,
     ExplainedUnplaced,
     LaneGroup,
 )
 from keylane.errors import UnplacedError, UsageError
+from keylane.numbers import count
 from keylane.records import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
+    from keylane.documents.explain import Explained
     from keylane.placement.partitioners import Partitioner
     from keylane.records import Placement
     from keylane.router import Router
 
 
 SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
+#: Clients under the names that their users know them by.
+KNOWN_AS: Final = {
+    "librdkafka": "librdkafka (confluent-kafka, kcat, node-rdkafka, rust-rdkafka)",
+    "Java": "Java",
+    "sarama": "sarama (Go)",
+    "kafka-go": "kafka-go (Go)",
+    "kafkajs 1.x": "kafkajs 1.x (Node)",
+    "kafkajs 2.x": "kafkajs 2.x (Node)",
+}
+#: Code of books and courses, which somebody may have deployed; of no concern to most.
+TEACHING: Final = "teaching code"
 
 
 class _WithPlaces(click.Command):
@@ -46,9 +61,22 @@ class _WithPlaces(click.Command):
         return super().parse_args(ctx, args)
 
 
+def _known(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
+    """The partitioner of this name; of a client's, the hint is its default."""
+    if name is None or name in PARTITIONERS:
+        return name
+    from keylane.contract.partitioners import FACTS
+    from keylane.errors import did_you_mean
+
+    usual = [one for one in PARTITIONERS if one.startswith(name) and FACTS[one].note.startswith("the default")]
+    first = [*usual, *(one for one in PARTITIONERS if one.startswith(name))][:1]
+    near = f"did you mean {first[0]!r}?" if first else did_you_mean(name, PARTITIONERS)
+    raise UsageError.of("--like: no such partitioner", got=name, allowed=", ".join(PARTITIONERS), hint=near)
+
+
 @click.command(cls=_WithPlaces, short_help="Where does this key go, under every client that might write it?")
-@click.argument("key", required=False)
-@click.option("--lanes", "-n", type=int, help="The stream's lane count.")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--lanes", "-n", type=int, help="The stream's lane (partition) count.")
 @click.option("--contract", "-c", "path", type=click.Path(), help="Show the contract's decision, then every client's.")
 @click.option("--field", "-f", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the record; repeatable.")
 @click.option("--position", type=int, help="The record's position in its source, for rules that use it.")
@@ -61,59 +89,143 @@ class _WithPlaces(click.Command):
     help="How KEY becomes bytes; raw: KEY is hex.",
 )
 @click.option("--null", is_flag=True, help="Explain the null key.")
+@click.option("--keys-from", type=click.File("r", encoding="utf-8"), help="A file with one key a line; - for stdin.")
+@click.option("--all", "everything", is_flag=True, help="Show every partitioner with its note, teaching code too.")
 @click.option(
     "--like",
-    type=click.Choice(PARTITIONERS),
+    callback=_known,
     metavar="PARTITIONER",
     help="The placement the others should agree with; default: kafka-java, or the contract's.",
 )
 @output_option
 def explain(
-    key: str | None,
-    lanes: int | None,
+    keys: tuple[str, ...],
+    keys_from: Any,
     path: str | None,
-    fields: tuple[str, ...],
-    position: int | None,
     encoding: str,
     null: bool,
-    like: str | None,
+    everything: bool,
     output: str,
+    **options: Any,
 ) -> tuple[Result, str]:
-    """Show where KEY goes, under every client that might write it.
+    """Show where each KEY goes, under every client that might write it.
 
-    Shows where clients disagree, and the setting that would make each agree. A lane of `-` means that the key does not
-    decide it: that client ignores it, or places null and empty keys without it.
+    Shows where clients disagree, and the setting that would make each agree. Clients that do not let the key decide are
+    left out: with --all they are there, with a lane of `-` and the reason.
 
     \b
     keylane explain TT0124 --lanes 15
+    keylane explain TT0124 TT0125 TT0126 --lanes 15
+    keylane explain --keys-from ticket.txt --lanes 15
     keylane explain TT0124 --contract payments.yaml
     keylane explain --contract hourly.yaml -f merchant=m-7 -f ts=1763185276000
     keylane explain --contract rides.yaml 33.4484,-112.0740
     """
+    asked: list[str | None] = [*keys, *(line.rstrip("\r\n") for line in keys_from or ())]
+    if null and asked:
+        raise click.UsageError("KEY or --null is needed, not both")
+    if not asked and (null or path is not None):
+        asked = [None]
+    one = _asker(path, encoding, null=null, **options)
+    found = [one(key) for key in asked]
+    if not found:
+        raise click.UsageError("KEY is needed (or --null)")
+    return (_shown(found[0], everything=everything) if len(found) == 1 else _many(found)), output
+
+
+def _asker(
+    path: str | None,
+    encoding: str,
+    *,
+    null: bool,
+    lanes: int | None,
+    fields: tuple[str, ...],
+    position: int | None,
+    like: str | None,
+) -> Callable[[str | None], Asked]:
+    """What answers for one key, with everything that does not depend on it looked at once."""
     if path is not None:
         if click.get_current_context().get_parameter_source("encoding") is not ParameterSource.DEFAULT:
             raise click.UsageError("--encoding conflicts with the contract, which has the encoding")
         from keylane.contract.parse import load_contract
+        from keylane.router import Router
 
-        contract = load_contract(path)
-        if key is None and not fields and not null:
-            raise click.UsageError("KEY, --field or --null is needed")
-        record = record_of(contract, key, fields, null=null)
-        return _by_contract(contract, record, position, lanes, like, typed=_typed(key)), output
+        router = Router(load_contract(path), lanes=lanes)
+
+        def by_contract(key: str | None) -> Asked:
+            if key is None and not fields and not null:
+                raise click.UsageError("KEY, --field or --null is needed")
+            record = record_of(router.contract, key, fields, null=null)
+            return _by_contract(router, record, position, like, typed=_typed(key))
+
+        return by_contract
     if fields:
         raise click.UsageError("--field goes with --contract")
     if lanes is None:
-        raise click.UsageError("--lanes is needed: the lane count is never guessed. Or --contract FILE.")
-    if (key is None) != null:
-        raise click.UsageError("KEY or --null is needed, not both." if null else "KEY is needed (or --null).")
-    routing_key = None if null else key_bytes(key or "", encoding)
-    document = by_client(routing_key, lanes, encoding, like or "kafka-java", typed=_typed(key))
-    return Result(document, _sections(document), _agreement(document.groups)), output
+        raise click.UsageError("--lanes is needed: the lane count is never guessed. Or --contract FILE")
+
+    def plainly(key: str | None) -> Asked:
+        routing_key = None if key is None else key_bytes(key, encoding)
+        return Asked(by_client(routing_key, lanes, encoding, like or "kafka-java", typed=_typed(key)))
+
+    return plainly
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The answer for one key; `own` are lines about the contract's decision, `needs` the fields that it lacks."""
+
+    document: Explained
+    own: list[str] = dataclass_field(default_factory=list)
+    needs: tuple[str, ...] = ()
 
 
 def _typed(key: str | None) -> str | None:
     """KEY as JSON can hold it: bytes of the command line that are no text are written out."""
     return key and key.encode("utf-8", "backslashreplace").decode()
+
+
+def _shown(asked: Asked, *, everything: bool) -> Result:
+    """One key: the answer, the lanes with their clients, and the settings that would agree."""
+    document = asked.document
+    code = 2 if asked.needs else 0
+    mine = document.contract if isinstance(document, ExplainedByContract | ExplainedUnplaced) else None
+    own = [_own(mine)] if mine else []
+    if isinstance(document, ExplainedUnplaced):
+        return Result(document, own, [], code, asked.own)
+    every = Section(("partitioner", "lane", "client", "note"), document.placements, for_programs=not everything)
+    groups = Section(("lane", "client", "partitioner"), list(_by_lane(document, everything=everything)))
+    settings = [] if asked.needs else [*_settings(document, everything=everything)]
+    hidden = sum(row.lane is None or row.client.startswith(TEACHING) for row in document.placements)
+    more = [] if everything or not hidden else [f"{hidden} more place no key like this, or only in a book: --all"]
+    answer = [*asked.own, *([""] if asked.own else []), _agreement(document, everything=everything)]
+    return Result(document, [*own, every, groups, *settings], more, code, answer)
+
+
+def _own(mine: ContractPlacement) -> Section:
+    row = {**asdict(mine), "contract": mine.name, "why": "; ".join(mine.why)}
+    return Section(("contract", "stream", "lane", "why"), [row], for_programs=True)
+
+
+def _many(found: list[Asked]) -> Result:
+    """Several keys: a row for each, with the lane that counts and those of clients that differ."""
+    rows = []
+    for asked in found:
+        document = asked.document
+        mine = getattr(document, "contract", None)
+        like = next((row.lane for row in document.placements if row.partitioner == getattr(document, "like", "")), None)
+        lane = mine.lane if mine else like
+        others = sorted({*_lanes(document)} - {lane}) if isinstance(document, ExplainedByClient) else []
+        rows.append({"key": document.key, "lane": lane, "agree": not others, "other_lanes": others or None})
+    disagree = sum(not row["agree"] for row in rows)
+    verdict = f"The clients disagree on {count(disagree)} of {count(len(rows))} keys."
+    if not disagree:
+        verdict = f"All clients that look at the key agree, on all {count(len(rows))} keys."
+    needs = sorted({name for asked in found for name in asked.needs})
+    lines = [_needed(tuple(needs))] if needs else []
+    every = ExplainedKeys(keys=[asked.document for asked in found])
+    section = Section(("key", "lane", "agree", "other_lanes"), rows, forms={"key": lambda key: key or "''"})
+    return Result(every, [section], lines, 2 if needs else 0, [verdict])
 
 
 def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed: str | None) -> ExplainedByClient:
@@ -136,14 +248,32 @@ def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed:
     )
 
 
-def _sections(document: ExplainedByClient) -> list[Section]:
-    """Placements; and one row for each client whose settings disagree, with the one that would not."""
+def _by_lane(document: ExplainedByClient, *, everything: bool) -> Iterator[dict[str, Any]]:
+    """A row for each client in each lane; the lane stands in the first of its rows."""
+    clients = {row.partitioner: row for row in document.placements}
+    for group in document.groups:
+        by: dict[str, list[str]] = {}
+        for name in group.partitioners:
+            row = clients[name]
+            if everything or not row.client.startswith(TEACHING):
+                mark = " (default)" if (row.note or "").startswith("the default") else ""
+                by.setdefault(row.client, []).append(f"{name}{mark}")
+        for n, (client, names) in enumerate(by.items()):
+            yield {"lane": "" if n else group.lane, "client": KNOWN_AS.get(client, client), "partitioner": names}
+
+
+def _settings(document: ExplainedByClient, *, everything: bool) -> Iterator[Section]:
+    """One row for each client whose settings disagree, with the one that would not."""
     from keylane.contract.partitioners import FACTS
 
-    placements = Section(("partitioner", "lane", "client", "note"), document.placements)
     clients = {FACTS[fix.partitioner].client: fix.set for fix in document.fixes}
-    rows = [{"client": client, "set": text or "no setting does: pass the lane"} for client, text in clients.items()]
-    return [placements, *([Section(("client", "set"), rows, f"To place as {document.like} does:")] if rows else [])]
+    rows = [
+        {"client": client, "set": text or "no setting does: pass the lane"}
+        for client, text in clients.items()
+        if everything or not client.startswith(TEACHING)
+    ]
+    if rows:
+        yield Section(("client", "set"), rows, f"To place as {document.like} does:")
 
 
 def _row(one: Partitioner, key: bytes | None, lanes: int, encoding: str) -> ClientPlacement:
@@ -189,15 +319,23 @@ def _groups(rows: list[ClientPlacement]) -> list[LaneGroup]:
     ]
 
 
-def _agreement(groups: list[LaneGroup]) -> list[str]:
-    if not groups:
-        return ["No client lets this key decide its lane."]
-    if len(groups) == 1:
-        return [f"All clients that look at the key agree: lane {groups[0].lane}."]
+def _lanes(document: ExplainedByClient, *, everything: bool = False) -> list[int]:
+    clients = {row.partitioner: row.client for row in document.placements}
     return [
-        f"The clients disagree: {len(groups)} different lanes.",
-        *(f"  lane {group.lane}: {', '.join(group.partitioners)}" for group in groups),
+        group.lane
+        for group in document.groups
+        if everything or not all(clients[name].startswith(TEACHING) for name in group.partitioners)
     ]
+
+
+def _agreement(document: ExplainedByClient, *, everything: bool) -> str:
+    """Whether clients agree, as one sentence; what only a book does is no disagreement unless it is asked for."""
+    lanes = _lanes(document, everything=everything)
+    if not lanes:
+        return "No client lets this key decide its lane (partition)."
+    if len(lanes) == 1:
+        return f"All clients that look at the key agree: lane {lanes[0]} (partition {lanes[0]} of {document.lanes})."
+    return f"The clients disagree: {len(lanes)} different lanes (partitions) of {document.lanes}."
 
 
 def _fixes(rows: list[ClientPlacement], like: str) -> list[ClientFix]:
@@ -217,17 +355,9 @@ def _fixes(rows: list[ClientPlacement], like: str) -> list[ClientFix]:
 
 
 def _by_contract(
-    contract: Contract,
-    record: Mapping[str, object],
-    position: int | None,
-    lanes: int | None,
-    like: str | None,
-    *,
-    typed: str | None,
-) -> Result:
-    from keylane.router import Router
-
-    router = Router(contract, lanes=lanes)
+    router: Router, record: Mapping[str, object], position: int | None, like: str | None, *, typed: str | None
+) -> Asked:
+    contract = router.contract
     placement = router.place(record, position)
     mine = ContractPlacement(
         name=contract.metadata.name,
@@ -237,16 +367,40 @@ def _by_contract(
         reason=placement.reason,
         why=list(placement.why),
     )
-    row = {**asdict(mine), "contract": mine.name, "why": "; ".join(placement.why)}
-    own = Section(("contract", "stream", "lane", "why"), [row])
+    needs = _lacking(contract, record, placement)
+    own = _decision(mine, needs)
     if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
-        unplaced = ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine)
-        return Result(unplaced, [own])
+        return Asked(ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine), own, needs)
     like = like or contract.spec.partitioner
     shown = by_client(placement.routing_key, router.lane_count, _held_as(contract), like, typed=typed)
     document = ExplainedByContract(**{one.name: getattr(shown, one.name) for one in fields(shown)}, contract=mine)
-    lines = [*_in_leaf(router, placement, shown), *_agreement(shown.groups)]
-    return Result(document, [own, *_sections(shown)], lines)
+    return Asked(document, [*own, *_in_leaf(router, placement, shown)], needs)
+
+
+def _decision(mine: ContractPlacement, needs: tuple[str, ...]) -> list[str]:
+    """What the contract decides, and each step to it on a line of its own."""
+    steps = [f"  {step}" for step in mine.why]
+    if needs:
+        return [f"{mine.name}: no lane yet: {_needed(needs)}", *steps]
+    if mine.lane is None:
+        return [
+            f"{mine.name}: no lane (partition) in {mine.stream}: {mine.reason or 'the key does not decide'}",
+            *steps,
+        ]
+    return [f"{mine.name}: lane (partition) {mine.lane} of {mine.stream}", *steps]
+
+
+def _needed(needs: tuple[str, ...]) -> str:
+    return f"needs {', '.join(needs)}: " + " ".join(f"-f {name}=…" for name in needs)
+
+
+def _lacking(contract: Contract, record: Mapping[str, object], placement: Placement) -> tuple[str, ...]:
+    """Fields that this record's own rule needs, and that were not given."""
+    if placement.lane is not None or placement.reason != Reason.MISSING_FIELD:
+        return ()
+    from keylane.contract.fields import fields_of
+
+    return tuple(name for name in fields_of(contract) if name not in record)
 
 
 def _in_leaf(router: Router, placement: Placement, document: ExplainedByClient) -> Iterator[str]:

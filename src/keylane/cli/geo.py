@@ -8,7 +8,7 @@ import click
 
 from keylane.cli.options import Arguments, counting_options, grouped, profiling_from, profiling_options, settings_from
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
-from keylane.cli.terminal import say
+from keylane.cli.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
             options["lng"],
             wish=wish,
             options=given,
-            say=lambda text: say(f"geo table: {text}"),
+            say=lambda text: note(f"geo table: {text}"),
             watch=lambda batches: counted(batches, "geo table"),
         )
 

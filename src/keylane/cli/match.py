@@ -8,7 +8,7 @@ import click
 
 from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
 from keylane.cli.output import Result, Section, check_free, output_option
-from keylane.cli.terminal import say
+from keylane.cli.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,10 +210,15 @@ def match(
 def _followed(
     drivers: str, riders: str, target: str, given: Options, loaded: Contract | None, following: Following
 ) -> MatchDocument:
-    from keylane.cli.route import Stopping
+    from functools import partial
+
+    from keylane.cli.progress import RouteProgress
+    from keylane.cli.route import Stopping, listen
+
+    stopping, progress = Stopping("match"), RouteProgress(drivers, "match", follow=True)
+
     from keylane.pipelines.match.follow import follow
 
-    stopping = Stopping("match")
     try:
         return follow(
             drivers,
@@ -223,15 +228,17 @@ def _followed(
             following,
             contract=loaded,
             stop_asked=stopping.asked,
-            ready=stopping.listen,
+            ready=partial(listen, stopping, progress),
+            tell=lambda figures: progress.reached(figures.total["pings"] + figures.total["asked"]),
             say=_say,
         )
     finally:
         stopping.restore()
+        progress.clear()
 
 
 def _say(text: str) -> None:
-    say(f"match: {text}")
+    note(f"match: {text}")
 
 
 def as_result(document: MatchDocument) -> Result:

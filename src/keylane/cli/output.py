@@ -28,7 +28,7 @@ from keylane.cli.terminal import color_option, quiet_option, safe_json
 from keylane.errors import visible
 
 if TYPE_CHECKING:
-    from keylane.documents.explain import ClientPlacement, Explained
+    from keylane.documents.explain import ClientPlacement, Explained, ExplainedKeys
     from keylane.documents.model import Document
 
 FORMATS: Final = ("table", "wide", "md", "json", "jsonl", "csv")
@@ -55,6 +55,8 @@ class Section:
     rows: Sequence[Row]
     title: str = ""
     forms: Mapping[str, Form] = field(default_factory=dict)
+    #: Only for `-o jsonl` and `-o csv`.
+    for_programs: bool = False
     tones: Mapping[str, Callable[[Any], Tone | None]] = field(default_factory=dict)
 
 
@@ -65,7 +67,7 @@ class Result:
     `answer` stands before the tables and `lines` behind them.
     """
 
-    document: Document | Explained
+    document: Document | Explained | ExplainedKeys
     sections: list[Section] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     exit_code: int = 0
@@ -105,7 +107,9 @@ def render(
 def _blocks(result: Result, output: str, *, colour: bool, width: int | None) -> str:
     """Answer, tables and lines, with an empty line between them."""
     blocks = [_text(result.answer, colour=colour, width=width)]
-    blocks += [_table(one, output, colour=colour, width=width) for one in result.sections if one.rows]
+    blocks += [
+        _table(one, output, colour=colour, width=width) for one in result.sections if one.rows and not one.for_programs
+    ]
     blocks.append(_text(result.lines, colour=colour, width=width))
     return "\n\n".join(block for block in blocks if block)
 
@@ -115,7 +119,7 @@ def _text(lines: Sequence[str], *, colour: bool, width: int | None) -> str:
     return "\n".join(map(toned, folded) if colour else folded)
 
 
-def as_json(part: Row | Explained | Mapping[str, Any]) -> Mapping[str, Any]:
+def as_json(part: Row | Explained | ExplainedKeys | Mapping[str, Any]) -> Mapping[str, Any]:
     """A document or a part of one as `json.dumps` takes it."""
     if isinstance(part, Mapping):
         return part

@@ -18,7 +18,7 @@ from keylane.cli.options import (
     settings_from,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
-from keylane.cli.terminal import say
+from keylane.cli.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +119,7 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
             options=given,
             out=out,
             replace_profile=force,
-            say=lambda text: say(f"profile: {text}"),
+            say=lambda text: note(f"profile: {text}"),
             watch=lambda batches: counted(batches, "profile"),
         )
 

@@ -180,9 +180,9 @@ class RouteProgress:
         self._at = now
         terminal.line.draw()
 
-    def more(self, records: int) -> None:
-        """Show that a batch of so many records is done, where nothing else is known of it."""
-        self._batches, self._records, self._at = self._batches + 1, self._records + records, time.monotonic()
+    def reached(self, records: int) -> None:
+        """Show that a batch is done, and that it makes so many records in all, where nothing else is known of it."""
+        self._batches, self._records, self._at = self._batches + 1, records, time.monotonic()
 
     def say(self, text: str) -> None:
         """Say something that stays, also where nobody watches."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,6 +57,7 @@ def route(
     """
     from keylane.contract.parse import load_contract
 
+    stopping, progress = Stopping(), RouteProgress(source, follow=follow)
     loaded, conf = load_contract(contract), settings_from(settings)
     kafka = taken_from(options)
 
@@ -63,7 +65,6 @@ def route(
     from keylane.pipelines.route import route as run
 
     given = Options(conf=conf, kafka=kafka, **options)
-    stopping, progress = Stopping(), RouteProgress(source)
     try:
         found = run(
             loaded,
@@ -72,7 +73,7 @@ def route(
             follow=follow,
             options=given,
             stop_asked=stopping.asked,
-            ready=stopping.listen,
+            ready=partial(listen, stopping, progress),
             tell=progress.show,
             say=progress.say,
         )
@@ -80,6 +81,12 @@ def route(
         stopping.restore()
         progress.clear()
     return as_result(found, loaded, progress.seconds(), follow=follow), output
+
+
+def listen(stopping: Stopping, progress: RouteProgress) -> None:
+    """Spark is up: take the signals over, and say that records are waited for."""
+    stopping.listen()
+    progress.following()
 
 
 class Stopping:

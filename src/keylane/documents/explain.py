@@ -127,3 +127,13 @@ class ExplainedUnplaced:
 
 
 Explained: TypeAlias = ExplainedByClient | ExplainedByContract | ExplainedUnplaced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedKeys:
+    """Several keys, each as it is explained alone."""
+
+    __pydantic_config__: ClassVar = _CLOSED
+
+    schema: Literal["keylane.explain-keys/1"] = "keylane.explain-keys/1"
+    keys: Annotated[list[Explained], Rules(minItems=2)]

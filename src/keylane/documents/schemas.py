@@ -17,7 +17,7 @@ from keylane.documents.budget import BudgetDocument, BudgetStatusDocument
 from keylane.documents.check import CheckDocument
 from keylane.documents.demo import DemoDocument
 from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DoctorDocument
-from keylane.documents.explain import Explained
+from keylane.documents.explain import Explained, ExplainedKeys
 from keylane.documents.geo_table import GeoTableDocument
 from keylane.documents.identify import IdentifyDocument
 from keylane.documents.lesson import LessonDocument
@@ -47,6 +47,10 @@ DOCUMENTS: Final[dict[str, Any]] = {
             title="keylane explain -o json",
             description="Where one key goes, under every client that might write it.",
         ),
+    ],
+    "explain-keys": Annotated[
+        ExplainedKeys,
+        Field(title="keylane explain KEY KEY ... -o json", description="Where several keys go, each as if alone."),
     ],
     "geo-table": GeoTableDocument,
     "identify": IdentifyDocument,

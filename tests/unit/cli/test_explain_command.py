@@ -49,12 +49,67 @@ def test_every_partitioner_is_asked_and_answers_as_it_would_anywhere(key: str, c
 def test_a_table_is_for_people(run: Run) -> None:
     code, out, err = run("explain", "TT0124", "-n", 15)
     assert (code, err) == (0, "")
-    first, *rest = out.splitlines()
-    assert first.split() == ["PARTITIONER", "LANE", "CLIENT", "NOTE"]
-    assert any(line.startswith("kafka-java ") and " 10 " in line for line in rest)
-    assert any("6 different lanes" in line for line in rest)
+    first, _, head, *rest = out.splitlines()
+    assert first == "The clients disagree: 5 different lanes (partitions) of 15."
+    assert head.split() == ["LANE", "CLIENT", "PARTITIONER"]
+    java = next(line for line in rest if line.startswith("10"))
+    assert java.split()[1:] == ["Java,", "kafka-python,", "aiokafka,", "franz-go", "kafka-java"]
+    assert "librdkafka (confluent-kafka, kcat, node-rdkafka, rust-rdkafka)" in out
+    assert "librdkafka-consistent-random (default)" in out
     assert any("as kafka-java does" in line for line in rest)
     assert any(line.split()[:2] == ["librdkafka", "partitioner=murmur2_random"] for line in rest)
+    assert "teaching" not in out
+
+
+def test_all_of_it_is_behind_an_option(run: Run) -> None:
+    _, out, _ = run("explain", "TT0124", "-n", 15, "--all")
+    assert out.startswith("The clients disagree: 6 different lanes")
+    assert "teaching code with a ByteBuffer" in out
+    for name in PARTITIONERS:
+        assert name in out
+    assert "librdkafka-random                -  librdkafka" in out
+
+
+# Many keys
+
+
+def test_many_keys_get_a_row_each(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("explain", "TT0124", "TT0125", "-n", 15)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "The clients disagree on 2 of 2 keys."
+    assert lines[3].split()[:3] == ["TT0124", "10", "no"]
+    (tmp_path / "keys.txt").write_text("TT0125\r\nTT0126\n")
+    found = document(run, "TT0124", "--keys-from", tmp_path / "keys.txt", "-n", 15)
+    assert [one["key"] for one in found["keys"]] == ["TT0124", "TT0125", "TT0126"]
+    assert found["keys"][0] == document(run, "TT0124", "-n", 15), "each as it is explained alone"
+
+
+def test_keys_come_from_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n\nZo\xc3\xab\n")))
+    found = document(run, "--keys-from", "-", "-n", 15)
+    assert [one["key"] for one in found["keys"]] == ["a", "", "Zoë"]
+
+
+def test_many_keys_under_a_contract(run: Run, contract_file: ContractFile) -> None:
+    found = document(run, "a", "b", "-c", contract_file())
+    assert [one["contract"]["lane"] for one in found["keys"]] == [
+        partitioner("kafka-java").lane(key, 15) for key in (b"a", b"b")
+    ]
+    assert "The clients disagree" in run("explain", "a", "b", "-c", contract_file())[1]
+    rows = run("explain", "a", "b", "-c", contract_file(), "-o", "jsonl")[1].splitlines()
+    assert [json.loads(row)["key"] for row in rows] == ["a", "b"]
+
+
+def test_one_key_that_is_none_refuses_all(run: Run) -> None:
+    assert run("explain", "7", "x", "-e", "int64be", "-n", 15)[:2] == (2, "")
+
+
+@pytest.mark.parametrize(("word", "meant"), [("librdkafka", "librdkafka-consistent-random"), ("sarama", "sarama-hash")])
+def test_like_has_a_did_you_mean(word: str, meant: str, run: Run) -> None:
+    code, _, err = run("explain", "a", "-n", 15, "--like", word)
+    assert code == 2
+    assert err.endswith(f"hint: did you mean '{meant}'?\n")
 
 
 def test_json_lines_are_one_partitioner_each(run: Run) -> None:
@@ -143,7 +198,6 @@ def test_an_h3_cell_reaches_the_teaching_code_as_its_number(encoding: str, run: 
         pytest.param(["a", "-e", "utf16", "-n", 15], "got 'utf16'; allowed: utf8", id="no such encoding"),
         pytest.param(["a", "-n", 15, "--like", "kafka"], "got 'kafka'; allowed: kafka-java", id="no such partitioner"),
         pytest.param(["a", "-n", 15, "-o", "xml"], "got 'xml'; allowed: table", id="no such output"),
-        pytest.param(["a", "b", "-n", 15], "unexpected extra argument", id="two keys"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(arguments: list[object], message: str, run: Run) -> None:
@@ -211,9 +265,20 @@ def test_a_contract_is_asked_first(run: Run, contract_file: ContractFile) -> Non
 
 def test_the_contracts_row_comes_first_in_a_table(run: Run, contract_file: ContractFile) -> None:
     _, out, _ = run("explain", "TT0124", "-c", contract_file())
-    head, row, *_ = out.splitlines()
-    assert head.split() == ["CONTRACT", "STREAM", "LANE", "WHY"]
-    assert row.startswith("test      t         10  key: k as utf8")
+    answer, *steps = out.splitlines()[:4]
+    assert answer == "test: lane (partition) 10 of t"
+    assert [step.split(":")[0] for step in steps] == ["  key", "  hash", "  placement"]
+
+
+def test_a_spread_says_what_it_needs(run: Run, contract_file: ContractFile) -> None:
+    spread = contract_file(hot_keys=[{"keys": ["hot"], "spread": {"over": 4, "by": "order_id"}}])
+    code, out, _ = run("explain", "hot", "-c", spread)
+    assert code == 2
+    assert out.splitlines()[0] == "test: no lane yet: needs order_id: -f order_id=…"
+    assert run("explain", "cold", "-c", spread)[0] == 0, "no rule of this key needs it"
+    code, out, _ = run("explain", "hot", "cold", "-c", spread)
+    assert code == 2
+    assert out.splitlines()[-1] == "needs order_id: -f order_id=…"
 
 
 def test_a_windowed_contract_takes_its_fields(run: Run, contract_file: ContractFile) -> None:

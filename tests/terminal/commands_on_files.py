@@ -1,0 +1,105 @@
+"""Every command with small files to work on: what is run on a pseudo-terminal, to its end and interrupted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import yaml
+from pyarrow import parquet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command line in a folder of its own; `{out}` is where it may write. `spark`: it starts Java."""
+
+    words: str
+    codes: tuple[int, ...] = (0,)
+    spark: bool = False
+    broker: bool = False
+    #: It goes on until it is interrupted, and then ends in order.
+    follows: bool = False
+
+    def arguments(self, folder: Path, out: Path, broker: str = "") -> list[str]:
+        return self.words.format(f=folder, out=out, broker=broker).split()
+
+
+CALLS = {
+    "explain": Call("explain TT0124 -n 15"),
+    "explain -c": Call("explain k7 -c {f}/c.yaml"),
+    "identify": Call("identify {f}/data.parquet -k k -l lane"),
+    "check": Call("check {f}/c.yaml --data {f}/data.parquet", codes=(0, 4)),
+    "profile": Call("profile {f}/data.parquet -k k --out {out}/p.profile --report {out}/p.html"),
+    "plan": Call("plan {f}/data.parquet -k k -n 8 --write {out}/c.yaml --out {out}/p.json", codes=(0, 3, 4)),
+    "geo table": Call("geo table {f}/pings.parquet -n 6 --write {out}/c.yaml --report {out}/p.html"),
+    "compact": Call("compact {f}/lanes"),
+    "verify": Call("verify --source {f}/day --target {f}/lanes -c {f}/c.yaml", codes=(0, 4)),
+    "doctor": Call("doctor", codes=(0, 1)),
+    "dev status": Call("dev kafka status --dir {out}/none", codes=(1,)),
+    "completion": Call("completion bash"),
+    "help": Call("help explain"),
+    "route": Call("route {f}/c.yaml --from {f}/day --to {out}/lanes", spark=True),
+    "route --follow": Call("route {f}/c.yaml --from {f}/day --to {out}/lanes --follow", spark=True, follows=True),
+    "profile on Spark": Call("profile {f}/data.parquet -k k --engine spark --out {out}/p.profile", spark=True),
+    "match": Call(
+        "match --drivers {f}/pings.parquet --riders {f}/riders.parquet --radius 500 --to {out}/m", spark=True
+    ),
+    "match --follow": Call(
+        "match --drivers {f}/drivers --riders {f}/rider --radius 500 --to {out}/m --follow", spark=True, follows=True
+    ),
+    "demo": Call("demo --to {out}/demo --scale 0.01", spark=True),
+    "demo lesson": Call("demo lesson --to {out}/lesson", spark=True),
+    "dev kafka up": Call("dev kafka up --dir {out}/kafka", broker=True),
+    "brokers": Call("brokers kafka://{broker}", codes=(0, 3, 4), broker=True),
+    "identify a topic": Call("identify kafka://{broker}/t", broker=True, codes=(0, 1)),
+    "no broker": Call("identify kafka://127.0.0.1:1/t", codes=(1,)),
+}
+
+
+def files(folder: Path) -> None:
+    """Data of two hundred thousand rows, a contract, a day of files, pings and riders."""
+    keys = [f"k{n * n % 5_000}" for n in range(ROWS)]
+    parquet.write_table(pa.table({"k": keys, "lane": [n % 8 for n in range(ROWS)]}), folder / "data.parquet")
+    spec = {"streams": ["t"], "lanes": 8, "key": {"fields": ["k"]}, "partitioner": "kafka-java"}
+    contract = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "t"}, "spec": spec}
+    (folder / "c.yaml").write_text(yaml.safe_dump(contract))
+    for name in ("day", "drivers", "rider"):
+        (folder / name).mkdir()
+    for part in range(4):
+        parquet.write_table(pa.table({"k": keys[part::40], "v": keys[part::40]}), folder / "day" / f"{part}.parquet")
+    pings = {
+        "id": [f"d{n % 500}" for n in range(20_000)],
+        "ts": [1_700_000_000_000 + n * 50 for n in range(20_000)],
+        "lat": [40.7 + (n * 7 % 900) / 10_000 for n in range(20_000)],
+        "lng": [-74.0 + (n * 13 % 900) / 10_000 for n in range(20_000)],
+    }
+    table = pa.table(pings)
+    for place in ("pings.parquet", "drivers/0.parquet"):
+        parquet.write_table(table, folder / place)
+    for place in ("riders.parquet", "rider/0.parquet"):
+        parquet.write_table(table.slice(10_000, 500), folder / place)
+
+
+def damaged(out: Path) -> list[str]:
+    """Files that are there in part: under the name of one that is being written, or not what their ending says."""
+    return [str(path.relative_to(out)) for path in sorted(out.rglob("*")) if path.is_file() and _is_damaged(path)]
+
+
+def _is_damaged(path: Path) -> bool:
+    if path.suffix in {".html", ".json", ".yaml"} and not path.stat().st_size:
+        return True
+    if path.suffix == ".html":
+        return "</html>" not in path.read_text()
+    if path.suffix == ".json" and path.parent.name != "_manifests":
+        try:
+            json.loads(path.read_text())
+        except ValueError:
+            return True
+    return path.name.startswith(".") and path.name.endswith(".new")

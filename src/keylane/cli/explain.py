@@ -142,7 +142,7 @@ def _asker(
     fields: tuple[str, ...],
     position: int | None,
     like: str | None,
-) -> Callable[[str | None], Asked]:
+) -> Callable[[str | None], KeyAnswer]:
     """What answers for one key, with everything that does not depend on it looked at once."""
     if path is not None:
         if click.get_current_context().get_parameter_source("encoding") is not ParameterSource.DEFAULT:
@@ -152,7 +152,7 @@ def _asker(
 
         router = Router(load_contract(path), lanes=lanes)
 
-        def by_contract(key: str | None) -> Asked:
+        def by_contract(key: str | None) -> KeyAnswer:
             if key is None and not fields and not null:
                 raise click.UsageError("KEY, --field or --null is needed")
             record = record_of(router.contract, key, fields, null=null)
@@ -164,15 +164,15 @@ def _asker(
     if lanes is None:
         raise click.UsageError("--lanes is needed: the lane count is never guessed. Or --contract FILE")
 
-    def plainly(key: str | None) -> Asked:
+    def plainly(key: str | None) -> KeyAnswer:
         routing_key = None if key is None else key_bytes(key, encoding)
-        return Asked(by_client(routing_key, lanes, encoding, like or "kafka-java", typed=_typed(key)))
+        return KeyAnswer(by_client(routing_key, lanes, encoding, like or "kafka-java", typed=_typed(key)))
 
     return plainly
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KeyAnswer:
     """The answer for one key; `own` are lines about the contract's decision, `needs` the fields that it lacks."""
 
     document: Explained
@@ -185,7 +185,7 @@ def _typed(key: str | None) -> str | None:
     return key and key.encode("utf-8", "backslashreplace").decode()
 
 
-def _shown(asked: Asked, *, everything: bool) -> Result:
+def _shown(asked: KeyAnswer, *, everything: bool) -> Result:
     """One key: the answer, the lanes with their clients, and the settings that would agree."""
     document = asked.document
     code = 2 if asked.needs else 0
@@ -207,7 +207,7 @@ def _own(mine: ContractPlacement) -> Section:
     return Section(("contract", "stream", "lane", "why"), [row], for_programs=True)
 
 
-def _many(found: list[Asked]) -> Result:
+def _many(found: list[KeyAnswer]) -> Result:
     """Several keys: a row for each, with the lane that counts and those of clients that differ."""
     rows = []
     for asked in found:
@@ -356,7 +356,7 @@ def _fixes(rows: list[ClientPlacement], like: str) -> list[ClientFix]:
 
 def _by_contract(
     router: Router, record: Mapping[str, object], position: int | None, like: str | None, *, typed: str | None
-) -> Asked:
+) -> KeyAnswer:
     contract = router.contract
     placement = router.place(record, position)
     mine = ContractPlacement(
@@ -370,11 +370,13 @@ def _by_contract(
     needs = _lacking(contract, record, placement)
     own = _decision(mine, needs)
     if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
-        return Asked(ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine), own, needs)
+        return KeyAnswer(
+            ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine), own, needs
+        )
     like = like or contract.spec.partitioner
     shown = by_client(placement.routing_key, router.lane_count, _held_as(contract), like, typed=typed)
     document = ExplainedByContract(**{one.name: getattr(shown, one.name) for one in fields(shown)}, contract=mine)
-    return Asked(document, [*own, *_in_leaf(router, placement, shown)], needs)
+    return KeyAnswer(document, [*own, *_in_leaf(router, placement, shown)], needs)
 
 
 def _decision(mine: ContractPlacement, needs: tuple[str, ...]) -> list[str]:

@@ -51,7 +51,7 @@ def to_topic(spark: SparkSession, latest: int) -> DataFrame:
 
 
 def generated(frame: DataFrame) -> list[tuple[int, str]]:
-    """The longest method of each stage in bytes, -1 where Java cannot hold one so long, and the code of the stage without comments."""
+    """The bytes of the longest method of each stage, -1 where Java holds none so long; and the code of the stage."""
     java: Any = frame.sparkSession.sparkContext._jvm
     debug = getattr(getattr(java.org.apache.spark.sql.execution.debug, "package$"), "MODULE$")
     stages = debug.codegenStringSeq(frame._jdf.queryExecution().executedPlan())

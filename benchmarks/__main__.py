@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = (
     "startup",
+    "first_answer",
     "router_batch",
     "router_record",
     "hashes",

@@ -121,9 +121,18 @@ class PictureCell(Document):
     records: Count
 
 
+class UnmatchedRequest(Document):
+    """A request without a driver within the radius, and how far the nearest was at its moment."""
+
+    lat: Annotated[Number, Field(ge=-90, le=90)]
+    lng: Annotated[Number, Field(ge=-180, le=180)]
+    nearest_m: AtLeastZero | None = Field(description="Null where no driver was known then.")
+
+
 class MatchPicture(Document):
     """What a page shows of a match beside its document: cells with their loads, and pings of lanes by the hour."""
 
     cells: list[PictureCell]
     hours: list[list[Count]]
     resolution: Count
+    unmatched: list[UnmatchedRequest] = Field(default=[], description="Some of the requests without a driver.")

@@ -144,7 +144,7 @@ def geo_table_page(document: GeoTableDocument) -> str:
         "hours": hours_section(document.hours),
         "beside": _beside(document),
         "loads": loads_section(document.lane_loads),
-        "how": notes_section(document.notes, [("Lane table", document.checksum)]),
+        "how": notes_section([*_how(document), *document.notes], [("Lane table", document.checksum)]),
     }
     return map_page("geo table", document.source, _table_top(document), found, document.lanes, sections, document.hours)
 
@@ -174,12 +174,11 @@ def _dear(held: GeoFigures) -> bool:
 def _table_headline(document: GeoTableDocument, held: GeoFigures) -> list[str | Markup]:
     """What a request costs where that was asked for, otherwise how even the lanes are; the other one after it."""
     copies = tag("em", f"{held.copies:.2f}", class_="bad" if _dear(held) else "after")
-    even = f"the fullest of {count(document.lanes)} lanes carries {_more(held.max_over_mean)} than the average"
+    lanes, near = f"{count(document.lanes)} lanes (partitions)", f"request within {_metres(document.radius_m)}"
+    even = f"carries {_more(held.max_over_mean)} than the average"
     if document.decided_by == "work":
-        where = f"A request within {_metres(document.radius_m)} goes to "
-        return [where, copies, f" of {count(document.lanes)} lanes (partitions); {even}."]
-    asked = f"; a request within {_metres(document.radius_m)} would go to "
-    return [f"{even[0].upper()}{even[1:]}".replace("lanes", "lanes (partitions)", 1), asked, copies, "."]
+        return [f"A {near} goes to ", copies, f" of {lanes}; the fullest {even}."]
+    return [f"The fullest of {lanes} {even}; a {near} would go to ", copies, "."]
 
 
 def _more(max_over_mean: float) -> str:
@@ -215,6 +214,13 @@ def _table_sub(document: GeoTableDocument) -> str:
     how = words("geo")[document.strategy]
     cells = f"{count(document.leaves)} cells of the map"
     return f"From {count(document.records)} locations: {cells}, {how}. Epoch {document.epoch}.{lost}"
+
+
+def _how(document: GeoTableDocument) -> list[str]:
+    """What the figures are of."""
+    said = words("geo")
+    scored = said["held_out"] if document.balance.held_out else said["fitted"]
+    return [scored, said["copies"], said["work"], said["round"]]
 
 
 def _maybe(value: float | None) -> str:
@@ -270,7 +276,7 @@ def match_page(document: MatchDocument, drawn: MatchPicture | None = None) -> st
         "dead": _dead(document.dead),
         "how": notes_section(document.notes, [("Contract", document.fingerprint)]),
     }
-    found = match_picture(drawn.cells if drawn else [], document.radius_m)
+    found = match_picture(drawn.cells if drawn else [], document.radius_m, drawn.unmatched if drawn else ())
     where = f"{document.drivers} and {document.riders_source}"
     return map_page("match", where, _match_top(document), found, document.lanes, sections, hours)
 

@@ -1,5 +1,6 @@
-"""Land outlines from `assets/land.txt` (Natural Earth, public domain): whole for the world, cut to a box from near.
+"""Land outlines and names of towns (Natural Earth, public domain): whole for the world, cut to a box from near.
 
+From `assets/land.txt` and `assets/towns.txt`.
 `world` is 1:110 million, `near` 1:50 million, `fine` 1:10 million. What is drawn on them: `map`.
 """
 
@@ -156,3 +157,29 @@ def _crossing(before: tuple[float, float], after: tuple[float, float], axis: int
     share = (limit - before[axis]) / (after[axis] - before[axis])
     other = before[1 - axis] + share * (after[1 - axis] - before[1 - axis])
     return (limit, other) if axis == 0 else (other, limit)
+
+
+# Names of towns, so that a reader knows where a map is.
+
+
+class Town(NamedTuple):
+    """A place with a name; rank 0 is known all over the world."""
+
+    rank: int
+    lat: float
+    lng: float
+    name: str
+
+
+@cache
+def towns() -> tuple[Town, ...]:
+    """All of them, the best known first."""
+    packed = next(line for line in asset("towns.txt").splitlines() if not line.startswith("#"))
+    lines = [line.split(" ", 3) for line in zlib.decompress(base64.b85decode(packed)).decode().splitlines()]
+    return tuple(Town(int(rank), int(lat) / 1000, int(lng) / 1000, name) for rank, lat, lng, name in lines)
+
+
+def towns_near(boxes: Iterable[Box], most: int, known: int = 1) -> list[Town]:
+    """The best known of each box, so many of each; and those that all the world knows."""
+    near = [[town for town in towns() if box.holds(town.lat, town.lng)][:most] for box in boxes]
+    return sorted({town for found in near for town in found} | {town for town in towns() if town.rank <= known})

@@ -17,7 +17,7 @@ from keylane.errors import DataError
 from keylane.geo.bits import ancestor, cell_name, cell_named, resolution
 from keylane.geo.shapes import Leaf, area_km2, beside_finer, borders, boundary, counted, outline_of_parts
 from keylane.report.html import Markup, join, tag
-from keylane.report.land import Box, layer_text, numbers_text, ring_text
+from keylane.report.land import Box, layer_text, numbers_text, ring_text, towns_near
 from keylane.report.numbers import count, share
 from keylane.report.sections import intro_of, section, table
 from keylane.report.svg_charts import STOPS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from keylane.documents.geo_table import GeoLeaf
-    from keylane.documents.match import PictureCell
+    from keylane.documents.match import PictureCell, UnmatchedRequest
     from keylane.geo.shapes import Border
 
 # Where a reader of a map looks first: the world, the heaviest part of it as large as a country, the heaviest city.
@@ -35,16 +35,19 @@ if TYPE_CHECKING:
 WORLD = Box(-57.0, -180.0, 74.0, 180.0)
 #: Degrees of latitude that a window is high.
 COUNTRY, CITY = 13.0, 0.5
+#: No view is less high than this to both sides of its middle: about 2 km.
+NEAREST = 0.02
 BINS = 3
 Place = tuple[float, float]
 
 
 class Spot(NamedTuple):
-    """A place with its records."""
+    """A place with its records; `reach` are the degrees of latitude that it extends to north and south."""
 
     lat: float
     lng: float
     records: int
+    reach: float = 0.0
 
 
 def around(spots: Iterable[Spot]) -> Box | None:
@@ -70,6 +73,51 @@ def heaviest(spots: Sequence[Spot], height: float, most: int = 1) -> list[Box]:
         if not any(_near(_centre(window, size), middle, height) for middle in found):
             found.append(_weighed([spot for spot in spots if _within(_bin(spot, size), window, size)]))
     return [_window(*middle, height) for middle in found]
+
+
+def most_of(spots: Sequence[Spot], share: float) -> Box | None:
+    """The box around the middle of the records that holds this share of them, twice as wide as it is high.
+
+    None where it would be no closer than a country.
+
+    >>> most_of([Spot(48.1, 11.6, 8), Spot(48.2, 11.6, 1), Spot(53.6, 10.0, 1)], 0.9).north < 49
+    True
+    """
+    total = sum(spot.records for spot in spots)
+    if not total:
+        return None
+    lat, lng = _median(spots)
+    narrow = _narrow(lat)
+    away = [max(abs(spot.lat - lat), _turned(spot.lng - lng) * narrow / 2) + spot.reach for spot in spots]
+    seen = 0
+    for far, records in sorted(zip(away, (spot.records for spot in spots), strict=True)):
+        seen += records
+        if seen >= share * total:
+            high = max(far * 1.08, NEAREST)
+            return (
+                Box(lat - high, lng - 2 * high / narrow, lat + high, lng + 2 * high / narrow)
+                if high < COUNTRY
+                else None
+            )
+    return None
+
+
+def _median(spots: Sequence[Spot]) -> Place:
+    """Half of the records are south of it, and half west, from the heaviest place on."""
+    heavy = max(spots, key=lambda spot: spot.records)
+    lats = sorted((spot.lat, spot.records) for spot in spots)
+    lngs = sorted(((spot.lng - heavy.lng + 180) % 360 - 180, spot.records) for spot in spots)
+    east = heavy.lng + _half(lngs)
+    return _half(lats), (east + 180) % 360 - 180
+
+
+def _half(weighed: list[tuple[float, int]]) -> float:
+    seen, total = 0, sum(records for _, records in weighed)
+    return next(value for value, records in weighed if (seen := seen + records) * 2 >= total)
+
+
+def _turned(degrees: float) -> float:
+    return abs((degrees + 180) % 360 - 180)
 
 
 def _sums(spots: Sequence[Spot], size: float) -> Counter[tuple[int, int]]:
@@ -129,8 +177,13 @@ def _near(one: Place, other: Place, height: float) -> bool:
 
 #: Cities whose coast is there at the finest scale, and the degrees around each.
 CITIES, AROUND_CITY = 16, 1.2
-#: The page opens with the closest view that holds this share of the records.
-MOST = 0.8
+#: The page opens with the view that holds this share of the records, where that is not most of the world.
+MOST = 0.9
+LOAD = "90 % of the load"
+#: Towns that are named in each view.
+TOWNS = 60
+#: Lanes that the legend names.
+LEGEND = 64
 #: Degrees: data in a smaller box has one land layer cut to it.
 SMALL, WIDE = 6.0, 80.0
 #: Resolutions below its own down to which a leaf beside finer ones is drawn by its parts.
@@ -155,7 +208,8 @@ class Node:
 class Picture:
     """The cells of a document, and the borders between their lanes at a radius.
 
-    `shown` are the cells with all that is known of each; `counted` says that copies were counted and not estimated.
+    `shown` are the cells with all that is known of each; `counted` says that copies were counted and not estimated;
+    `marks` are requests without a driver.
     """
 
     leaves: dict[int, Leaf]
@@ -163,6 +217,7 @@ class Picture:
     borders: list[Border]
     radius_m: float
     counted: bool = False
+    marks: tuple[UnmatchedRequest, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -177,7 +232,7 @@ def picture(cells: Iterable[GeoLeaf], radius_m: float) -> Picture:
     return Picture(leaves, shown, borders(leaves, radius_m), radius_m)
 
 
-def match_picture(cells: Iterable[PictureCell], radius_m: float) -> Picture:
+def match_picture(cells: Iterable[PictureCell], radius_m: float, marks: Iterable[UnmatchedRequest] = ()) -> Picture:
     """From the cells of a match.
 
     A cell may come with several lanes, where the lane table is finer: it has the colour of the one with the most.
@@ -190,7 +245,7 @@ def match_picture(cells: Iterable[PictureCell], radius_m: float) -> Picture:
         node.copies += one.copies
     leaves = _leaves(shown)
     found = counted(borders(leaves, radius_m), {cell: node.copies for cell, node in shown.items()})
-    return Picture(leaves, shown, found, radius_m, counted=True)
+    return Picture(leaves, shown, found, radius_m, counted=True, marks=tuple(marks))
 
 
 def _named(name: str) -> int:
@@ -229,6 +284,8 @@ class MapData(TypedDict):
     land: list[dict[str, object]]
     views: list[View]
     open: str
+    towns: list[tuple[str, float, float, int]]
+    marks: list[tuple[float, float, float]]
 
 
 def map_data(found: Picture, lanes: int) -> MapData:
@@ -248,7 +305,9 @@ def map_data(found: Picture, lanes: int) -> MapData:
         "copies": round(max((border.copies for border in found.borders), default=0), 3),
         "land": _land(spots),
         "views": views,
-        "open": _opens_with(views, spots),
+        "open": views[-1]["name"] if views[-1]["name"] == LOAD else "World",
+        "towns": [(one.name, one.lat, one.lng, one.rank) for one in towns_near(_named_boxes(views), TOWNS)],
+        "marks": [(one.lat, one.lng, -1.0 if one.nearest_m is None else one.nearest_m) for one in found.marks],
     }
 
 
@@ -335,23 +394,20 @@ def _borders(found: list[Border], index: dict[int, int]) -> str:
 
 def _spot(outline: list[tuple[float, float]], records: int) -> Spot:
     lat, lng = (sum(corner[i] for corner in outline) / len(outline) for i in (0, 1))
-    return Spot(lat, (lng + 180) % 360 - 180, records)
+    reach = max(abs(corner[0] - lat) for corner in outline)
+    return Spot(lat, (lng + 180) % 360 - 180, records, reach)
 
 
 def _views(spots: list[Spot]) -> list[View]:
-    """The three that a reader can go to at once."""
-    country, city = heaviest(spots, COUNTRY), heaviest(spots, CITY)
-    named = [("World", [WORLD]), ("Country", country), ("City", city)]
+    """Those that a reader can go to at once; the last is where the page opens, where most of the load is near."""
+    country, city, most = heaviest(spots, COUNTRY), heaviest(spots, CITY), most_of(spots, MOST)
+    named = [("World", [WORLD]), ("Country", country), ("City", city), (LOAD, [most] if most else [])]
     return [{"name": name, "box": boxes[0]} for name, boxes in named if boxes]
 
 
-def _opens_with(views: list[View], spots: list[Spot]) -> str:
-    """The closest view that holds most of what there is."""
-    total = sum(spot.records for spot in spots)
-    for one in reversed(views):
-        if sum(spot.records for spot in spots if one["box"].holds(spot.lat, spot.lng)) >= MOST * total:
-            return one["name"]
-    return "World"
+def _named_boxes(views: list[View]) -> list[Box]:
+    """Where towns are named: around the views that are not the world."""
+    return [view["box"].wider((view["box"].north - view["box"].south) / 2) for view in views if view["name"] != "World"]
 
 
 def _land(spots: list[Spot]) -> list[dict[str, object]]:
@@ -413,7 +469,7 @@ def _stage(data: MapData, found: Picture) -> Markup:
         tag("canvas", tabindex=0, role="img", aria_label=_says(found)),
         tag("div", *buttons, class_="zoom"),
         tag("div", class_="scale-bar", aria_hidden="true"),
-        tag("p", "Mercator. Land: Natural Earth", class_="credit"),
+        tag("p", "Mercator. Land and towns: Natural Earth", class_="credit"),
         class_="stage",
         data_open=data["open"],
     )
@@ -440,11 +496,7 @@ def _legends(found: Picture) -> Markup:
     lines = [tag("i", class_=f"line-{i}") for i in range(3)]
     return tag(
         "div",
-        tag(
-            "p",
-            "One colour a lane. Far out, a cell has the colour of the lane with the most of it.",
-            data_legend="lane",
-        ),
+        _lane_legend(found),
         tag(
             "figure",
             scale,
@@ -458,7 +510,37 @@ def _legends(found: Picture) -> Markup:
             tag("span", *lines, class_="lines"),
             f"Borders between lanes, the thicker the more copies: {_copies(found)}.",
         ),
+        tag("p", tag("i", class_="mark"), f"{count(len(found.marks))} requests without a driver near.")
+        if found.marks
+        else None,
         class_="map-legends",
+    )
+
+
+def _lane_legend(found: Picture) -> Markup:
+    """Which colour is which lane, and what it holds; a button shows the lane alone."""
+    loads = Counter[int]()
+    for leaf in found.leaves.values():
+        loads[leaf.lane] += leaf.records
+    total, lanes = loads.total() or 1, sorted(loads)
+    shown = [
+        tag(
+            "button",
+            tag("i"),
+            f"{lane}",
+            type="button",
+            data_lane=lane,
+            aria_pressed="false",
+            aria_label=f"lane {lane}: {share(loads[lane] / total)} of the {found.unit}; show it alone",
+        )
+        for lane in lanes[:LEGEND]
+    ]
+    more = f" {count(len(lanes) - LEGEND)} more lanes have colours of their own." if len(lanes) > LEGEND else ""
+    return tag(
+        "div",
+        tag("div", tag("span", "Lane"), *shown, class_="lane-legend", role="group", aria_label="Lanes by colour"),
+        tag("p", f"Far out, a cell has the colour of the lane with the most of it.{more}"),
+        data_legend="lane",
     )
 
 

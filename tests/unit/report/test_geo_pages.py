@@ -17,7 +17,7 @@ from keylane.documents.geo_table import GeoLeaf
 from keylane.documents.match import PictureCell
 from keylane.errors import DataError
 from keylane.report.geo_pages import geo_table_page, match_page, write_geo_table, write_match
-from keylane.report.map import map_data, match_picture, picture
+from keylane.report.map import LOAD, map_data, match_picture, picture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ def headline(text: str) -> str:
 def test_the_headline_says_what_was_promised_on_records_that_were_not_fitted_on(made: dict[str, str]) -> None:
     assert headline(made["table"]) == (
         "A request within 1 km goes to 1.07 of 12 lanes (partitions); "
-        "the fullest of 12 lanes carries 1.0% more than the average."
+        "the fullest carries 1.0% more than the average."
     )
     assert "176%" in made["table"], "a CV above 100 % is said as it is"
 
@@ -154,13 +154,35 @@ def test_a_cell_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize(
     ("places", "view"),
     [
-        (city_places(800, cities=((40.71, -74.0, 1.0),)), "Country"),
+        (city_places(800, cities=((40.71, -74.0, 1.0),)), LOAD),
         (city_places(800), "World"),
-        (np.array([[40.71, -74.0], [40.72, -74.01]]), "City"),
+        (np.array([[40.71, -74.0], [40.72, -74.01]]), LOAD),
+        (city_places(800, cities=((-17.8, 179.99, 1.0),)), LOAD),
     ],
 )
-def test_the_page_opens_with_the_closest_view_that_shows_most_of_it(places: Any, view: str) -> None:
-    assert map_data(picture(geo_table_document(places).cells, 1000.0), 12)["open"] == view
+def test_the_page_opens_where_most_of_the_load_is(places: Any, view: str) -> None:
+    document = geo_table_document(places)
+    data = map_data(picture(document.cells, 1000.0), 12)
+    assert data["open"] == view
+    if view == LOAD:
+        box = next(one["box"] for one in data["views"] if one["name"] == LOAD)
+        held = sum(box.holds(lat, lng) for lat, lng in places)
+        assert held >= 0.8 * len(places), "by the middles of cells it is 90 %"
+        assert box.north - box.south < 10
+
+
+def test_towns_are_named_where_the_page_opens_and_all_the_world_knows_the_rest() -> None:
+    city = geo_table_document(city_places(800, cities=((40.71, -74.0, 1.0),)))
+    names = [name for name, *_ in map_data(picture(city.cells, 1000.0), 12)["towns"]]
+    assert {"New York", "Newark", "Tokyo"} <= set(names)
+    assert "Yonkers" not in names or len(names) < 400
+    assert len(names) < 400
+
+
+def test_the_legend_says_which_colour_is_which_lane(made: dict[str, str]) -> None:
+    buttons = [found for tag, found in read(made["table"]).elements if tag == "button" and "data-lane" in found]
+    assert [found["data-lane"] for found in buttons] == [str(lane) for lane in range(12)]
+    assert str(buttons[7]["aria-label"]).startswith("lane 7: 8.")
 
 
 def test_without_a_cell_the_page_opens_with_the_world() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scripts import land as script
 
 from keylane.report.html import asset
-from keylane.report.land import LETTERS, Box, layer, layer_text, numbers_text, ring_text, rings_in
+from keylane.report.land import LETTERS, Box, layer, layer_text, numbers_text, ring_text, rings_in, towns, towns_near
 
 #: Known places: on land, and in the sea, for every layer.
 LAND = ((48.0, 11.0), (40.0, -100.0), (-25.0, 135.0), (68.5, 178.5), (68.0, -178.0), (0.5, 25.0), (-80.0, 0.0))
@@ -123,3 +123,22 @@ def test_numbers_come_back_as_they_were() -> None:
 
 def test_a_ring_comes_back_on_its_grid() -> None:
     assert numbers(ring_text([(-73.5, 40.25), (-73.0, 40.5)], 0.25)) == [2, -294, 161, 2, 1]
+
+
+def test_towns_are_where_they_are_and_the_asset_says_whose_it_is() -> None:
+    known = {town.name: town for town in towns()}
+    assert len(towns()) > 7_000
+    assert (round(known["New York"].lat), round(known["New York"].lng), known["New York"].rank) == (41, -74, 0)
+    assert known["Zürich"].lat == pytest.approx(47.38, abs=0.01)
+    assert [town.rank for town in towns()] == sorted(town.rank for town in towns())
+    head = asset("towns.txt")[:400]
+    assert "Natural Earth" in head
+    assert "Public domain" in head
+    assert len(asset("towns.txt")) < 120_000
+
+
+def test_the_best_known_towns_of_a_box_are_named() -> None:
+    near = [town.name for town in towns_near([Box(40.5, -74.5, 41.1, -73.4)], 2, known=-1)]
+    assert near == ["New York", "Newark"]
+    over = towns_near([Box(-25.0, 170.0, -10.0, 195.0)], 50, known=-1)
+    assert {town.lng > 0 for town in over} == {True, False}, "on both sides of the 180th meridian"

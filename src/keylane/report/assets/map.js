@@ -94,7 +94,7 @@
 
   function readColours() {
     colours = { heat: heat.palette() };
-    for (const name of ["sea", "land", "coast", "edge", "line", "ink"]) colours[name] = variable("--" + name);
+    for (const name of ["sea", "land", "coast", "edge", "line", "ink", "before"]) colours[name] = variable("--" + name);
     const base = parseFloat(variable("--lane-light"));
     colours.cover = parseFloat(variable("--lane-cover"));
     colours.empty = variable("--empty");
@@ -103,6 +103,7 @@
       const hue = (lane * 137.508 + 25) % 360, light = base + [0, -0.1, 0.1][lane % 3];
       return `oklch(${light.toFixed(2)} ${[0.14, 0.13, 0.11][lane % 3]} ${hue.toFixed(1)})`;
     });
+    for (const button of document.querySelectorAll("[data-lane]")) button.querySelector("i").style.background = colours.lanes[button.dataset.lane];
     colours.loads = Array.from({ length: 64 }, (_, i) => `rgb(${heat.shade((i + 1) / 64, colours.heat, 1).join()})`);
   }
 
@@ -211,6 +212,76 @@
 
   const sideOf = (resolution) => 1281 / Math.pow(Math.sqrt(7), resolution) / KM_PER_DEGREE / Math.cos(latitude(view.y) * Math.PI / 180) * view.k;
 
+  // What lies in the sea is paler, so that the shape of the land is seen through the cells.
+  function drawSea(layer) {
+    context.beginPath();
+    context.rect(0, 0, width, height);
+    for (const turn of TURNS) for (const one of layer.outlines) if (seen(one.box, turn)) trace(context, one.points, turn, true);
+    context.globalAlpha = 0.62;
+    context.fillStyle = colours.sea;
+    context.fill("evenodd");
+    context.globalAlpha = 1;
+  }
+
+  const placed = (lat, lng, turn) => [width / 2 + (lng + turn - view.x) * view.k, height / 2 + (north(lat) - view.y) * view.k];
+
+  // Words over the map, none over another: lanes where a cell is large enough for its number, then towns by rank.
+  function drawWords() {
+    const taken = [], at = level();
+    const write = (text, x, y, size, bold, align) => {
+      context.font = `${bold ? 650 : 500} ${size}px system-ui, sans-serif`;
+      const wide = context.measureText(text).width, left = align == "center" ? x - wide / 2 : x;
+      const box = [left - 2, y - size * 0.7, left + wide + 2, y + size * 0.7];
+      if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height) return false;
+      if (taken.some((one) => box[0] < one[2] && box[2] > one[0] && box[1] < one[3] && box[3] > one[1])) return false;
+      taken.push(box);
+      context.textAlign = "left";
+      context.textBaseline = "middle";
+      context.lineJoin = "round";
+      context.lineWidth = 3.2;
+      context.strokeStyle = colours.land;
+      context.strokeText(text, left, y);
+      context.fillStyle = colours.ink;
+      context.fillText(text, left, y);
+      return true;
+    };
+    let towns = 0;
+    for (const [name, lat, lng, rank] of map.towns) for (const turn of TURNS) {
+      if (view.k < 3 * Math.pow(1.6, rank)) continue;
+      const [x, y] = placed(lat, lng, turn);
+      if (x < 0 || x > width || y < 0 || y > height || !write(name, x + 6, y, 13, false, "left")) continue;
+      towns++;
+      context.beginPath();
+      context.arc(x, y, 2.6, 0, 2 * Math.PI);
+      context.fill();
+    }
+    stage.dataset.towns = towns;
+    if (colouring() != "lane") return;
+    let lanes = 0;
+    for (const turn of TURNS) for (const cell of cells) {
+      if (cell.leaves || !shown(cell, at) || !seen(cell.box, turn) || (only !== null && cell.lane != only)) continue;
+      const wide = (cell.box[2] - cell.box[0]) * view.k;
+      if (wide < 22) continue;
+      const x = width / 2 + ((cell.box[0] + cell.box[2]) / 2 + turn - view.x) * view.k, y = height / 2 + ((cell.box[1] + cell.box[3]) / 2 - view.y) * view.k;
+      if (write(String(cell.lane), x, y, wide > 60 ? 14 : 11, true, "center")) lanes++;
+    }
+    stage.dataset.numbers = lanes;
+  }
+
+  function drawMarks() {
+    for (const turn of TURNS) for (const [lat, lng] of map.marks) {
+      const [x, y] = placed(lat, lng, turn);
+      if (x < -8 || x > width + 8 || y < -8 || y > height + 8) continue;
+      context.beginPath();
+      context.arc(x, y, 4, 0, 2 * Math.PI);
+      context.fillStyle = colours.before;
+      context.fill();
+      context.lineWidth = 1.4;
+      context.strokeStyle = colours.land;
+      context.stroke();
+    }
+  }
+
   // The more copies the thicker, but never so thick that a cell is lost between its borders.
   function drawBorders() {
     if (!withBorders()) return;
@@ -276,11 +347,14 @@
     context.fillStyle = colours.land;
     context.fill("evenodd");
     const drawn = drawCells();
+    drawSea(layer);
     traceLand(layer);
     context.strokeStyle = colours.coast;
     context.lineWidth = view.k > 30 ? 1.2 : 0.7;
     context.stroke();
     drawBorders();
+    drawMarks();
+    drawWords();
     drawPointed();
     drawScale();
     stage.dataset.level = level();
@@ -360,7 +434,7 @@
     const lines = [`lane ${cell.lane}`, `cell ${cell.name}, resolution ${cell.resolution}`, records, ...asked];
     if (cell.on > 1) lines.push(`parts of it are on ${cell.on - 1} other ${cell.on == 2 ? "lane" : "lanes"}`);
     else lines.push(`${percent(cell.records / (laneRecords[cell.lane] || 1))} of the lane`);
-    if (cell.hour >= 0) lines.push(`busiest at ${String(cell.hour).padStart(2, "0")}:00 UTC`);
+    if (cell.hour >= 0) lines.push(`busiest at ${String(cell.hour).padStart(2, "0")}:00`);
     if (map.counted) return lines;
     const copies = cell.borders.reduce((sum, border) => sum + border.copies, 0);
     const others = [...new Set(cell.borders.map((border) => border.cells.find((one) => one != cell).lane))].sort((a, b) => a - b);
@@ -419,7 +493,14 @@
     for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => goTo(button.dataset.view));
     for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => zoom(Number(button.dataset.zoom)));
     for (const one of document.querySelectorAll("[name=colour], [name=borders]")) one.addEventListener("change", () => { legend(); later(); });
-    document.querySelector("[name=lane]").addEventListener("change", (event) => { only = event.target.value === "" ? null : Number(event.target.value); later(); });
+    const choice = document.querySelector("[name=lane]"), chips = document.querySelectorAll("[data-lane]");
+    const choose = () => {
+      only = choice.value === "" ? null : Number(choice.value);
+      for (const chip of chips) chip.setAttribute("aria-pressed", only === Number(chip.dataset.lane));
+      later();
+    };
+    choice.addEventListener("change", choose);
+    for (const chip of chips) chip.addEventListener("click", () => { choice.value = choice.value === chip.dataset.lane ? "" : chip.dataset.lane; choose(); });
   }
 
   // Which lanes an ancestor holds, so that one lane can be shown alone at every zoom.

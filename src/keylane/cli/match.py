@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # The options of `match`: declared once, and turned into what `pipelines.match` takes.
 
 #: Names of columns, and what they are called where nothing is said.
+#: Lanes per request above which another table is worth making.
+_DEAR: Final = 2.0
 _COLUMNS: Final = {"id": "id", "time": "ts", "lat": "lat", "lng": "lng"}
 match_options: Final = grouped(
     click.option("--drivers", metavar="SRC", help="Driver pings: file, folder or kafka://host:port/topic."),
@@ -253,13 +255,16 @@ def _lines(document: MatchDocument) -> Iterator[str]:
     yield f"{found}, {document.seconds:.1f} s"
     yield f"{document.riders_with_a_match:,} requests have a driver within {document.radius_m:,.0f} m"
     metrics = document.metrics
-    copies = f"{document.copies_per_rider:.3f} copies per request"
-    yield f"{copies}; {metrics.border_share:.1%} of requests are near a border"
-    yield f"{metrics.ghosts_dropped:,} ghosts dropped"
-    yield f"lanes' CV {metrics.lane_cv:.1%}; chance alone gives {metrics.noise_floor:.1%}"
-    if document.verified is not None:
+    copies = f"each request went to {document.copies_per_rider:.2f} of {document.lanes} lanes (partitions) on average"
+    yield f"{copies}; {metrics.border_share:.1%} are within the radius of another lane"
+    if document.copies_per_rider > _DEAR:
+        yield f"  more than {_DEAR:g} is much: keylane geo table --radius {document.radius_m:g} makes a table for it"
+    yield f"the fullest lane holds {_fullest(document.lane_loads):.1%} more pings than the average"
+    if metrics.ghosts_dropped:
+        yield f"{metrics.ghosts_dropped:,} stale positions of drivers that had moved to another lane were dropped"
+    if document.verified is not None and document.recall is not None:
         judged = document.verified
-        yield f"recall {document.recall:.6f}: brute force finds {judged.pairs:,} pairs"
+        yield f"recall {_recall(document.recall)}: brute force finds {judged.pairs:,} pairs"
         yield f"  {judged.missing:,} of them are missing, and {judged.extra:,} were found that it does not find"
     if document.offers is not None:
         offers = document.offers
@@ -269,3 +274,13 @@ def _lines(document: MatchDocument) -> Iterator[str]:
         if reasons:
             yield f"dead letters of {side}: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
     yield from document.notes
+
+
+def _fullest(loads: list[int]) -> float:
+    mean = sum(loads) / len(loads)
+    return max(loads) / mean - 1 if mean else 0.0
+
+
+def _recall(recall: float) -> str:
+    """All is said in a word; of less, as many digits as it takes to see that it is not all."""
+    return "100 %" if recall == 1 else f"{100 * min(recall, 0.999999):.4f} %"

@@ -126,7 +126,7 @@ class UnmatchedRequest(Document):
 
     lat: Annotated[Number, Field(ge=-90, le=90)]
     lng: Annotated[Number, Field(ge=-180, le=180)]
-    nearest_m: AtLeastZero | None = Field(description="Null where no driver was known then.")
+    nearest_m: AtLeastZero | None = Field(description="Null where no driver was known then, or not looked for.")
 
 
 class MatchPicture(Document):

@@ -60,6 +60,25 @@ def _of(known: pa.Table, of_driver: NDArray[np.intp], asked: pa.Table, radius_m:
     return _paired(asked.take(pa.array(asks[near])), known.take(pa.array(rows[near])), metres[near])
 
 
+def nearest_metres(pings: pa.Table, requests: pa.Table, expire: int | None = None) -> NDArray[np.float64]:
+    """Metres from each request to the nearest driver that could have been matched then, however far; NaN for none."""
+    known = _sorted(pings)
+    (at, lat, lng), out = numbers(requests, "ts", "lat", "lng"), np.full(len(requests), np.nan)
+    if not len(known):
+        return out
+    of_driver = np.flatnonzero(differs(*ranks(known.column("driver"))))
+    ts, kind, ping_lat, ping_lng = numbers(known, "ts", "kind", "lat", "lng")
+    for one in range(len(requests)):
+        rows = _newest(ts, at[one : one + 1], of_driver)[0]
+        rows = rows[rows >= 0]
+        good = kind[rows] == Kind.AVAILABLE
+        if expire is not None:
+            good &= at[one] - ts[rows] <= expire
+        if good.any():
+            out[one] = np.min(haversine(ping_lat[rows[good]], ping_lng[rows[good]], lat[one], lng[one]))
+    return out
+
+
 def _newest(ts: NDArray[np.int64], at: NDArray[np.int64], of_driver: NDArray[np.intp]) -> NDArray[np.intp]:
     """For each request and each driver the row of the newest ping that is not after the request, or -1."""
     seen = np.where(ts[None, :] <= at[:, None], np.arange(len(ts))[None, :], -1)

@@ -5,6 +5,7 @@ From a document of schema keylane.geo-table/1. The map: `map`.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         MatchMetrics,
         MatchPicture,
         Offers,
+        UnmatchedRequest,
     )
     from keylane.documents.profile import Edge
     from keylane.report.map import Picture
@@ -269,14 +271,16 @@ def write_match(document: MatchDocument, path: str | PathLike[str], drawn: Match
 def match_page(document: MatchDocument, drawn: MatchPicture | None = None) -> str:
     """The whole file; `drawn` is what the map shows, of a match that was asked for it."""
     hours = drawn.hours if drawn else None
+    alone = drawn.unmatched if drawn else []
     sections = {
+        "unmatched": _unmatched(document, alone),
         "hours": hours_section(hours),
         "loads": loads_section(document.lane_loads),
         "lag": _lag(document.metrics.lag),
         "dead": _dead(document.dead),
-        "how": notes_section(document.notes, [("Contract", document.fingerprint)]),
+        "how": notes_section([*_how_matched(document), *document.notes], [("Contract", document.fingerprint)]),
     }
-    found = match_picture(drawn.cells if drawn else [], document.radius_m, drawn.unmatched if drawn else ())
+    found = match_picture(drawn.cells if drawn else [], document.radius_m, alone)
     where = f"{document.drivers} and {document.riders_source}"
     return map_page("match", where, _match_top(document), found, document.lanes, sections, hours)
 
@@ -288,10 +292,15 @@ def _match_top(document: MatchDocument) -> Markup:
         tag("p", _match_sub(document), class_="sub"),
         facts(
             fact("Recall", *_recall(document), kind="after"),
-            fact("Copies per rider", f"{document.copies_per_rider:.2f}", _at_borders(metrics)),
+            fact("Without a driver", *_without(document)) if document.riders else None,
+            fact(
+                "Lanes that a request went to",
+                f"{document.copies_per_rider:.2f}",
+                _at_borders(metrics),
+                kind="bad" if document.copies_per_rider > DEAR else None,
+            ),
             fact("Time to a match", *_latency(metrics.match_latency_ms)) if metrics.match_latency_ms else None,
-            fact("Ghosts dropped", count(metrics.ghosts_dropped), *_tombstones(metrics)),
-            fact("CV of the lanes", spread(metrics.lane_cv), f"noise floor {spread(metrics.noise_floor)}"),
+            fact("Fullest lane", *_fullest(document)),
             fact("Offers", *_offers(document.offers)) if document.offers else None,
         ),
     )
@@ -301,8 +310,7 @@ def _match_headline(document: MatchDocument) -> list[str | Markup]:
     if not document.riders:
         return ["No request was found, so there is nothing to match."]
     served = tag("em", count(document.riders_with_a_match), class_="after")
-    found = f" of {count(document.riders)} requests have a driver within {_metres(document.radius_m)}: "
-    return [served, found, f"{count(document.pairs)} pairs."]
+    return [served, f" of {count(document.riders)} requests have a driver within {_metres(document.radius_m)}."]
 
 
 def _metres(radius: float) -> str:
@@ -312,7 +320,10 @@ def _metres(radius: float) -> str:
 def _match_sub(document: MatchDocument) -> str:
     nearest = f", the {count(document.nearest)} nearest of each" if document.nearest else ""
     expire = f", no ping older than {document.expire_s:g} s" if document.expire_s else ""
-    return f"From {count(document.pings)} pings on {count(document.lanes)} lanes{nearest}{expire}."
+    pairs = f"{count(document.pairs)} pairs of a request and a driver"
+    return (
+        f"{pairs}, from {count(document.pings)} pings on {count(document.lanes)} lanes (partitions){nearest}{expire}."
+    )
 
 
 def _recall(document: MatchDocument) -> list[str]:
@@ -324,20 +335,74 @@ def _recall(document: MatchDocument) -> list[str]:
 
 
 def _at_borders(metrics: MatchMetrics) -> str:
-    return f"{share(metrics.border_share)} of the requests are near a border"
+    return f"{share(metrics.border_share)} of the requests are near another lane"
 
 
 def _latency(found: MatchLatency) -> list[str]:
     return [f"{found.p50:,.0f} ms", f"half of them; 99 % within {found.p99:,.0f} ms"]
 
 
-def _tombstones(metrics: MatchMetrics) -> list[str]:
+def _without(document: MatchDocument) -> list[str]:
+    alone = document.riders - document.riders_with_a_match
+    return [count(alone), f"{share(alone / document.riders)} of the requests; the map has them in red"]
+
+
+def _fullest(document: MatchDocument) -> list[str]:
+    mean = sum(document.lane_loads) / len(document.lane_loads)
+    most = max(document.lane_loads) / mean if mean else 1.0
+    return [_more(most), f"pings than the average; CV {spread(document.metrics.lane_cv)}"]
+
+
+def _how_matched(document: MatchDocument) -> list[str]:
+    """Counts of what happened on the way, each with what it is."""
+    metrics = document.metrics
     said = (
+        (metrics.ghosts_dropped, "ghosts"),
         (metrics.tombstones, "tombstones"),
-        (metrics.late_pings, "late pings"),
-        (metrics.pending, "waiting"),
+        (metrics.late_pings, "late_pings"),
+        (metrics.pending, "pending"),
     )
-    return [", ".join(f"{count(number)} {name}" for number, name in said if number is not None)]
+    found = words("matched")
+    return [found["method"], *(found[name].format(number=count(number)) for number, name in said if number)]
+
+
+#: Parts of the radius that tell how far the nearest driver was.
+BANDS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+
+
+def _unmatched(document: MatchDocument, alone: list[UnmatchedRequest]) -> Markup | None:
+    """Where the nearest driver was of those who had none within the radius."""
+    if not alone:
+        return None
+    far = sorted(one.nearest_m for one in alone if one.nearest_m is not None)
+    edges = [band * document.radius_m for band in BANDS]
+    names = [f"up to {_metres(edge)}" for edge in edges]
+    counts = [sum(low < one <= edge for one in far) for low, edge in pairwise([0.0, *edges])]
+    rows = [*zip(names, counts, strict=True), (f"more than {_metres(edges[-1])}", sum(one > edges[-1] for one in far))]
+    rows += [("no driver known", len(alone) - len(far))]
+    most = max(number for _, number in rows) or 1
+    made = [
+        tag(
+            "tr",
+            tag("th", name, scope="row"),
+            tag("td", count(number), class_="n"),
+            tag("td", bar(number / most, f"{count(number)} requests", kind="heat"), class_="wide"),
+        )
+        for name, number in rows
+        if number
+    ]
+    heads = ("Nearest driver", tag("th", "Requests", scope="col", class_="n"), "")
+    return section("unmatched", tag("p", _alone(document, alone, far)), table(heads, made, "Nearest driver", "small"))
+
+
+def _alone(document: MatchDocument, alone: list[UnmatchedRequest], far: list[float]) -> str:
+    every = document.riders - document.riders_with_a_match
+    some = f" Of these, {count(len(alone))} were looked at." if len(alone) < every else ""
+    had = f"{count(every)} requests had no driver within {_metres(document.radius_m)}.{some}"
+    if not far:
+        return had
+    half, nine = far[(len(far) - 1) // 2], far[(len(far) - 1) * 9 // 10]
+    return f"{had} Half of them had one within {_metres(round(half))}, nine in ten within {_metres(round(nine))}."
 
 
 def _offers(offers: Offers) -> list[str]:

@@ -118,10 +118,11 @@ def test_a_reader_is_told_what_came_of_it_and_how_sure_it_is() -> None:
     text = render(result(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0}), "table")
     assert "20 pairs of 10 requests and 100 pings, 1.5 s" in text
     assert "8 requests have a driver within 1,000 m" in text
-    assert "1.080 copies per request; 8.0%" in text
-    assert "3 ghosts dropped" in text
-    assert "CV 50.0%" in text
-    assert "recall 1.000000" in text
+    assert "each request went to 1.08 of " in text
+    assert "8.0% are within the radius of another lane" in text
+    assert "3 stale positions" in text
+    assert "more pings than the average" in text
+    assert "recall 100 %" in text
     assert "2 place-zero" in text
     assert text.endswith("no contract")
 

@@ -8,7 +8,7 @@ from math import cos, radians
 import numpy as np
 
 from keylane.documents.geo_table import GeoLeaf, GeoTableDocument
-from keylane.documents.match import MatchDocument, MatchPicture, PictureCell
+from keylane.documents.match import MatchDocument, MatchPicture, PictureCell, UnmatchedRequest
 from keylane.geo.bits import ancestor, cell_name
 from keylane.geo.cells import cells_of
 
@@ -179,7 +179,9 @@ def match_picture_document() -> MatchPicture:
     """What the page of a match shows beside its document."""
     made = geo_table_document()
     hours = [[round(records) for records in lane] for lane in made.hours or []]
-    return MatchPicture(cells=[_met(one) for one in made.cells], hours=hours, resolution=5)
+    alone = [UnmatchedRequest(lat=40.7 + i / 90, lng=-74.0, nearest_m=1_100.0 + 90 * i) for i in range(60)]
+    alone += [UnmatchedRequest(lat=51.5, lng=0.1, nearest_m=None)]
+    return MatchPicture(cells=[_met(one) for one in made.cells], hours=hours, resolution=5, unmatched=alone)
 
 
 def _met(one: GeoLeaf) -> PictureCell:

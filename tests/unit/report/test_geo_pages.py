@@ -65,7 +65,7 @@ def test_a_page_that_is_not_well_formed_is_noticed(made: dict[str, str]) -> None
 def test_the_map_comes_first_and_what_there_is_nothing_of_is_left_out(made: dict[str, str]) -> None:
     assert sections(made["table"]) == ["map", "hours", "beside", "loads", "how"]
     assert sections(made["no time"]) == ["map", "beside", "loads", "how"]
-    assert sections(made["match"]) == ["map", "hours", "loads", "lag", "dead", "how"]
+    assert sections(made["match"]) == ["map", "unmatched", "hours", "loads", "lag", "dead", "how"]
     assert sections(made["no picture"]) == ["map", "loads", "lag", "dead", "how"]
 
 
@@ -108,6 +108,21 @@ def test_a_match_says_who_was_served_and_what_brute_force_found(made: dict[str, 
     assert "not checked" in match_page(unchecked)
 
 
+def test_requests_without_a_driver_are_on_the_map_and_say_how_far_the_nearest_was(made: dict[str, str]) -> None:
+    text = re.sub(r"<.*?>", "", made["match"])
+    assert "126 requests had no driver within 1 km. Of these, 61 were looked at." in text
+    assert "Half of them had one within 3.71 km, nine in ten within 5.87 km." in text
+    assert "no driver known" in text
+    assert len(map_data(match_picture([], 1e3, match_picture_document().unmatched), 12)["marks"]) == 61
+    assert "Requests without a driver" not in made["no picture"]
+
+
+def test_a_match_frightens_nobody_with_its_own_words(made: dict[str, str]) -> None:
+    text = re.sub(r"<.*?>", "", made["match"])
+    assert "ghost" not in text.lower()
+    assert "7 stale positions were dropped: a lane that a driver had left" in text
+
+
 def test_a_match_without_what_only_streams_have_is_a_page_too() -> None:
     def of_a_batch(plain: dict[str, Any]) -> None:
         unknown = ("match_latency_ms", "lag", "tombstones", "late_pings", "pending")
@@ -116,7 +131,7 @@ def test_a_match_without_what_only_streams_have_is_a_page_too() -> None:
 
     text = match_page(changed(match_document(), of_a_batch), match_picture_document())
     assert read(text).problems == []
-    assert sections(text) == ["map", "hours", "loads", "dead", "how"]
+    assert sections(text) == ["map", "unmatched", "hours", "loads", "dead", "how"]
     assert "No request was found" in text
 
 

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from keylane.documents.match import MatchPicture, MatchVerified, PictureCell
+from keylane.documents.match import MatchPicture, MatchVerified, PictureCell, UnmatchedRequest
 from keylane.errors import CountError, DataError
 from keylane.geo.bits import ancestor, cell_name
 from keylane.keys.cells import region_of
-from keylane.matching.brute import brute
+from keylane.matching.brute import brute, nearest_metres
 from keylane.pipelines.match.document import Matched, MatchTotals, document_of
 from keylane.pipelines.match.lanes import (
     as_entries,
@@ -150,6 +150,10 @@ class _Load:
     busiest: int = 0
 
 
+#: Requests without a driver that a page shows.
+_MOST_UNMATCHED: Final = 1_000
+
+
 def picture_of(pings: DataFrame, copies: DataFrame, lanes: CellLanes) -> MatchPicture:
     """Cells by pings, requests and guest copies; pings of every lane by the hour of the day, in UTC."""
     hour = F.pmod(F.floor(F.col("ts") / _MICROS_OF_HOUR), F.lit(24)).cast("int").alias("hour")
@@ -179,6 +183,22 @@ def picture_of(pings: DataFrame, copies: DataFrame, lanes: CellLanes) -> MatchPi
         for at, load in sorted(loads.items())
     ]
     return MatchPicture(cells=cells, hours=hours, resolution=RESOLUTION)
+
+
+def unmatched(sides: Sides, matches: DataFrame, pings: int, expire: int | None) -> list[UnmatchedRequest]:
+    """Requests without a driver, of many a sample, and how far the nearest was; not known among too many pings."""
+    served = _as_pairs(matches).select("rider", F.col("rider_ts").alias("ts")).distinct()
+    alone = sides.requests.select("rider", "ts", "offset", "lat", "lng").join(served, ["rider", "ts"], "left_anti")
+    asked = alone.orderBy(F.xxhash64("rider", "ts"), "rider", "ts").limit(_MOST_UNMATCHED).toArrow()
+    far = np.full(len(asked), np.nan)
+    if len(asked) and pings <= MOST_PINGS:
+        known = sides.pings.select("driver", "ts", "offset", "lat", "lng", "available").toArrow()
+        far = nearest_metres(as_entries(known), asked, expire)
+    places = zip(asked.column("lat").to_pylist(), asked.column("lng").to_pylist(), far.tolist(), strict=True)
+    return [
+        UnmatchedRequest(lat=lat, lng=lng, nearest_m=None if np.isnan(metres) else round(metres, 1))
+        for lat, lng, metres in places
+    ]
 
 
 def shown_cells(lanes: CellLanes, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -297,6 +317,9 @@ def _matched(spark: SparkSession, work: Work, began: float) -> Matched:
         if given.assign is not None:
             total = replace(total, offers=assigned(matches, folder, given))
         picture = picture_of(sides.pings, sides.copies, work.lanes) if given.picture else None
+        if picture is not None:
+            alone = unmatched(sides, matches, total.pings, _expire(given))
+            picture = picture.model_copy(update={"unmatched": alone})
         for part in ("answers", "ghosts", "ordered"):
             shutil.rmtree(folder / part, ignore_errors=True)
     seconds = time.monotonic() - began

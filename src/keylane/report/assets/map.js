@@ -199,7 +199,7 @@
     over.lineJoin = "round";
     // What leaves cover beyond their hexagons is seen only where no hexagon lies: in the gaps between two resolutions.
     const coarseFirst = [...sheets].sort(([a], [b]) => a - b).map(([, groups]) => groups);
-    if (side > 5) for (const groups of coarseFirst.toReversed()) paint(over, groups, (cell) => cell.parts);
+    if (side > 2) for (const groups of coarseFirst.toReversed()) paint(over, groups, (cell) => cell.parts);
     for (const groups of coarseFirst) paint(over, groups, (cell) => cell.points, side);
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.globalAlpha = mode == "lane" ? colours.cover : 0.9;

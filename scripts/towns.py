@@ -30,12 +30,12 @@ HEADER = """\
 def main(file: str) -> None:
     """Write the asset."""
     lines = sorted(set(towns(Path(file).read_bytes())))
-    packed = base64.b85encode(zlib.compress("\n".join(text for _, text in lines).encode(), 9)).decode("ascii")
+    packed = base64.b85encode(zlib.compress("\n".join(text for *_, text in lines).encode(), 9)).decode("ascii")
     TARGET.write_text(f"{HEADER}{packed}\n", encoding="ascii")
 
 
-def towns(table: bytes) -> Iterator[tuple[int, str]]:
-    """The rank and the line of each town of a table in dBase's form."""
+def towns(table: bytes) -> Iterator[tuple[int, int, str]]:
+    """Of each town of a table in dBase's form the rank, what sorts the largest first, and the line."""
     count, head, size = struct.unpack("<IHH", table[4:12])
     fields = dict(columns(table))
     for row in range(count):
@@ -45,7 +45,7 @@ def towns(table: bytes) -> Iterator[tuple[int, str]]:
         }
         lat, lng = (round(float(found[name]) * 1000) for name in ("latitude", "longitude"))
         rank = int(found["scalerank"])
-        yield rank, f"{rank} {lat} {lng} {found['name']}"
+        yield rank, -int(found["pop_max"]), f"{rank} {lat} {lng} {found['name']}"
 
 
 def columns(table: bytes) -> Iterator[tuple[str, tuple[int, int]]]:

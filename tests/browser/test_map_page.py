@@ -164,7 +164,7 @@ def test_a_fault_is_noticed_and_its_absence_too(
     made = broken(pages("table"), tmp_path, good, bad)
     browser.open(made, width=360).loaded()
     found = complaints(browser, made)
-    assert any(complaint in one for one in found) if complaint else found == []
+    assert any(complaint in one for one in found) if complaint else found == [], found
 
 
 def test_lane_and_load_have_colours_of_their_own(browser: Browser, pages: Pages) -> None:
@@ -190,7 +190,7 @@ def test_borders_can_be_left_out(browser: Browser, pages: Pages) -> None:
     with_borders = browser.run(DARK)
     browser.run(CHOOSE, "[name=borders]")
     browser.loaded()
-    assert with_borders > 2 * browser.run(DARK) + 300
+    assert with_borders > browser.run(DARK) + 500
 
 
 def test_the_views_go_closer_and_show_finer_cells_and_coasts(browser: Browser, pages: Pages) -> None:

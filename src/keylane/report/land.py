@@ -173,7 +173,7 @@ class Town(NamedTuple):
 
 @cache
 def towns() -> tuple[Town, ...]:
-    """All of them, the best known first."""
+    """All of them, the best known first, of one rank the largest."""
     packed = next(line for line in asset("towns.txt").splitlines() if not line.startswith("#"))
     lines = [line.split(" ", 3) for line in zlib.decompress(base64.b85decode(packed)).decode().splitlines()]
     return tuple(Town(int(rank), int(lat) / 1000, int(lng) / 1000, name) for rank, lat, lng, name in lines)
@@ -182,4 +182,5 @@ def towns() -> tuple[Town, ...]:
 def towns_near(boxes: Iterable[Box], most: int, known: int = 1) -> list[Town]:
     """The best known of each box, so many of each; and those that all the world knows."""
     near = [[town for town in towns() if box.holds(town.lat, town.lng)][:most] for box in boxes]
-    return sorted({town for found in near for town in found} | {town for town in towns() if town.rank <= known})
+    kept = {town for found in near for town in found} | {town for town in towns() if town.rank <= known}
+    return [town for town in towns() if town in kept]

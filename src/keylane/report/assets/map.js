@@ -212,8 +212,9 @@
 
   const sideOf = (resolution) => 1281 / Math.pow(Math.sqrt(7), resolution) / KM_PER_DEGREE / Math.cos(latitude(view.y) * Math.PI / 180) * view.k;
 
-  // What lies in the sea is paler, so that the shape of the land is seen through the cells.
+  // From near, what lies in the sea is paler, so that the shape of the land is seen through the cells.
   function drawSea(layer) {
+    if (view.k < 40) return;
     context.beginPath();
     context.rect(0, 0, width, height);
     for (const turn of TURNS) for (const one of layer.outlines) if (seen(one.box, turn)) trace(context, one.points, turn, true);
@@ -247,6 +248,7 @@
     };
     let towns = 0;
     for (const [name, lat, lng, rank] of map.towns) for (const turn of TURNS) {
+      if (towns >= Math.max(4, width / 45)) break;
       if (view.k < 3 * Math.pow(1.6, rank)) continue;
       const [x, y] = placed(lat, lng, turn);
       if (x < 0 || x > width || y < 0 || y > height || !write(name, x + 6, y, 13, false, "left")) continue;

@@ -362,3 +362,45 @@ def test_it_prints(browser: Browser, pages: Pages) -> None:
     made = browser.open(pages("table")).drawn().printed()
     assert made.startswith(b"%PDF")
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", made)) <= 12
+
+
+WORDS = """
+const found = document.querySelector(".stage").dataset, view = document.querySelector("[data-view][aria-pressed=true]");
+return {towns: Number(found.towns), numbers: Number(found.numbers), open: view.innerText}
+"""
+LANE = """
+const chip = document.querySelector("[data-lane='7']"), colour = getComputedStyle(chip.querySelector("i"));
+return [document.querySelector("[name=lane]").value, chip.getAttribute("aria-pressed"), colour.backgroundColor]
+"""
+
+
+def test_towns_and_lanes_are_named_where_the_map_opens(browser: Browser, pages: Pages, tmp_path: Path) -> None:
+    browser.open(pages("city")).drawn()
+    found = browser.run(WORDS)
+    assert found["open"] == "90 % of the load"
+    assert found["towns"] > 0
+    browser.run(CHOOSE, "[data-view=City]")
+    browser.loaded()
+    assert (
+        browser.run(WORDS.replace('document.querySelector("[data-view][aria-pressed=true]").innerText', "''"))[
+            "numbers"
+        ]
+        > 0
+    )
+    browser.open(broken(pages("city"), tmp_path, "    drawWords();", "")).loaded()
+    assert not browser.run(WORDS)["towns"], "the twin: a map without words"
+
+
+def test_the_legend_shows_a_lane_alone(browser: Browser, pages: Pages) -> None:
+    browser.open(pages("city")).drawn()
+    before = browser.run(PICTURE)
+    value, pressed, colour = browser.run(LANE)
+    assert (value, pressed) == ("", "false")
+    assert colour not in {"rgba(0, 0, 0, 0)", ""}
+    browser.run(CHOOSE, "[data-lane='7']")
+    browser.loaded()
+    assert browser.run(LANE)[:2] == ["7", "true"]
+    assert browser.run(PICTURE) != before
+    browser.run(CHOOSE, "[data-lane='7']")
+    browser.loaded()
+    assert browser.run(LANE)[:2] == ["", "false"]

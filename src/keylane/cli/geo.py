@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.options import Arguments, counting_options, grouped, profiling_from, profiling_options, settings_from
-from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
+from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
+from keylane.numbers import share, spread, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from keylane.cli.tables import Tone
     from keylane.documents.geo_table import GeoFigures, GeoTableDocument
     from keylane.pipelines.geo_table import GeoTable
 
 COLUMNS: Final = ("strategy", "copies", "work", "cv", "worst_hour_cv")
+_FORMS: Final[dict[str, Form]] = {"copies": "{:.2f}".format, "work": times, "cv": spread, "worst_hour_cv": spread}
+#: Lanes per request above which matching costs too much.
+DEAR: Final = 2.0
+#: Lines that come before the table.
+_ANSWER: Final = 4
 _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
@@ -143,9 +150,14 @@ def as_result(document: GeoTableDocument, written: str | None) -> Result:
     figures = (held or document.balance).as_json()
     this = {"strategy": f"this table ({document.strategy})", **{name: figures[name] for name in COLUMNS[1:]}}
     scored_on = "records that the table was not fitted on" if held else "the records that it was fitted on"
-    about = f"on {scored_on}; copies and work within {document.radius_m:,g} m, CV 1 = 100 %"
-    section = Section(COLUMNS, [this, *document.beside], about)
-    return Result(document, [section], list(_lines(document, written)), 0 if _kept(document) else 4)
+    about = f"on {scored_on}; copies and work within {document.radius_m:,g} m"
+    section = Section(COLUMNS, [this, *document.beside], about, forms=_FORMS, tones={"copies": _dear})
+    said = list(_lines(document, written))
+    return Result(document, [section], said[_ANSWER:], 0 if _kept(document) else 4, answer=said[:_ANSWER])
+
+
+def _dear(copies: float) -> Tone | None:
+    return "bad" if copies > DEAR else None
 
 
 def _kept(document: GeoTableDocument) -> bool:
@@ -159,11 +171,11 @@ def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
     cells = "1 cell" if document.leaves == 1 else f"{document.leaves:,} cells"
     yield f"{counted} on {document.lanes} lanes (partitions), in {cells}"
     more = max(0.0, held.max_over_mean - 1)
-    yield f"  the fullest lane carries {more:.1%} more than the average{_in_hours(document)}"
+    yield f"  the fullest lane carries {share(more)} more than the average{_in_hours(document)}"
     yield f"  {_copied(document, held)}"
     yield f"  {_worked(document, held)}"
     if document.moved:
-        yield f"  {document.moved.share:.2%} of the load changes lane, with {document.moved.leaves} cells"
+        yield f"  {share(document.moved.share)} of the load changes lane, with {document.moved.leaves} cells"
     if document.dead:
         yield "  no location: " + ", ".join(f"{records:,} {reason}" for reason, records in document.dead.items())
     yield from (f"  {note}" for note in document.notes)
@@ -175,8 +187,8 @@ def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
 
 def _in_hours(document: GeoTableDocument) -> str:
     held = document.balance.held_out or document.balance
-    hour = "" if held.worst_hour_cv is None else f", in the worst hour {held.worst_hour_cv:.2%}"
-    return f" (CV {held.cv:.2%}{hour}; chance alone {held.noise_floor:.2%})"
+    hour = "" if held.worst_hour_cv is None else f", in the worst hour {spread(held.worst_hour_cv)}"
+    return f" (CV {spread(held.cv)}{hour}; chance alone {spread(held.noise_floor)})"
 
 
 def _copied(document: GeoTableDocument, held: GeoFigures) -> str:
@@ -191,6 +203,6 @@ def _worked(document: GeoTableDocument, held: GeoFigures) -> str:
     """The work in a form that compares across lane counts."""
     alike = document.lanes / max(held.work, 1.0)
     return (
-        f"copies included, the fullest lane does {held.work:.2f} times the mean load: "
+        f"copies included, the fullest lane does {times(held.work)} the mean load: "
         f"{document.lanes} lanes do the work of {alike:.1f}"
     )

@@ -9,6 +9,7 @@ import click
 from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
 from keylane.cli.output import Result, Section, check_free, output_option
 from keylane.cli.terminal import note
+from keylane.numbers import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,7 +265,7 @@ def _lines(document: MatchDocument) -> Iterator[str]:
         yield f"{metrics.ghosts_dropped:,} stale positions of drivers that had moved to another lane were dropped"
     if document.verified is not None and document.recall is not None:
         judged = document.verified
-        yield f"recall {_recall(document.recall)}: brute force finds {judged.pairs:,} pairs"
+        yield f"recall {percent(document.recall, 4)}: brute force finds {judged.pairs:,} pairs"
         yield f"  {judged.missing:,} of them are missing, and {judged.extra:,} were found that it does not find"
     if document.offers is not None:
         offers = document.offers
@@ -279,8 +280,3 @@ def _lines(document: MatchDocument) -> Iterator[str]:
 def _fullest(loads: list[int]) -> float:
     mean = sum(loads) / len(loads)
     return max(loads) / mean - 1 if mean else 0.0
-
-
-def _recall(recall: float) -> str:
-    """All is said in a word; of less, as many digits as it takes to see that it is not all."""
-    return "100 %" if recall == 1 else f"{100 * min(recall, 0.999999):.4f} %"

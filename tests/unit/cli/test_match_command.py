@@ -122,7 +122,7 @@ def test_a_reader_is_told_what_came_of_it_and_how_sure_it_is() -> None:
     assert "8.0% are within the radius of another lane" in text
     assert "3 stale positions" in text
     assert "more pings than the average" in text
-    assert "recall 100 %" in text
+    assert "recall 100%" in text
     assert "2 place-zero" in text
     assert text.endswith("no contract")
 

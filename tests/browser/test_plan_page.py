@@ -233,6 +233,7 @@ def test_cells_can_be_read_by_keys_and_by_pointer(browser: Browser, pages: Pages
 
 def test_marks_of_a_chart_can_be_read_by_keys_and_say_why_they_are_refused(browser: Browser, pages: Pages) -> None:
     browser.open(pages("plan")).drawn()
+    browser.run('document.querySelector("#strategies details").open = true')
     press = """const chart = document.querySelector("#strategies .for-wide");
     chart.focus();
     chart.dispatchEvent(new KeyboardEvent("keydown", {key: arguments[0]}));"""
@@ -280,6 +281,8 @@ def test_candidates_of_one_lane_count_are_compared_first_and_others_on_request(b
     bright = (
         'return [...document.querySelectorAll(".for-wide .mark[data-lanes]:not(.dim)")].map((one) => one.dataset.lanes)'
     )
+    assert len(browser.run(COLUMN, 2)) == 4, "the best ones"
+    browser.run("document.querySelector(\"[name=candidates][value='12']\").click()")
     assert lane_counts(browser) == {12}
     assert set(browser.run(bright)) == {"12"}
     browser.run("document.querySelector(\"[name=candidates][value='24']\").click()")

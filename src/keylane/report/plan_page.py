@@ -51,22 +51,22 @@ if TYPE_CHECKING:
 
 # Strategies compared: the chart of all candidates, and the same as a table that sorts.
 
-#: Columns of the table: title, what they mean in full.
+#: Columns of the table: title, what they mean in full, and whether narrow pages have them too.
 COLUMNS: Final = (
-    ("#", "rank: the chosen one, then what carries most; refused ones have none"),
-    ("Strategy", ""),
-    ("Lanes", ""),
-    ("Order kept", "what a reader finds in order"),
-    ("Fullest lane", "over the mean, out of sample"),
-    ("Fitted", "the same, on all records"),
-    ("CV", "standard deviation of the lanes over their mean"),
-    ("p99", "99th percentile of the lanes over their mean"),
-    ("Worst window", "fullest lane over the mean, in the worst window"),
-    ("Hottest key", "its share of all records"),
-    ("Overrides", "keys that the contract names"),
-    ("Keys moved", "share of keys that change lane"),
-    ("Traffic moved", "share of records that change lane"),
+    ("#", "rank: the chosen one, then by score; refused ones have none", False),
+    ("Strategy", "", True),
+    ("Lanes", "", True),
+    ("Fullest lane", "its share of all records, on records that were not fitted on", True),
+    ("Work of", "as many evenly filled lanes would carry as much", True),
+    ("Score", "what decides: the work over three cuts of the time", False),
+    ("Against today", "better or worse by more than the noise", True),
+    ("Order kept", "what a reader finds in order", False),
+    ("Keys named", "keys that the contract names", False),
+    ("Records moved", "share of records that change lane", False),
 )
+AGAINST: Final = {"better": "better", "same": "within the noise", "worse": "worse than today"}
+#: Candidates that are shown at first; the others on request.
+FIRST_SHOWN: Final = 4
 
 
 #: Up to so many lane counts can be looked at one by one.
@@ -78,12 +78,14 @@ def strategies_section(document: PlanDocument) -> Markup | None:
     if not document.candidates:
         return None
     drawn = chart(partial(strategies, document), 820)
+    title = f"All {count(len(document.candidates))} candidates as a chart: balance against order kept"
     return section(
         "strategies",
         intro_of("strategies"),
+        bullets([prose(sentence(why)) for why in document.chosen.why], "says"),
         _switch(document),
-        tag("div", drawn, _beside(document), class_="with-aside"),
         _table(document),
+        tag("details", tag("summary", title), tag("div", drawn, _beside(document), class_="with-aside")),
     )
 
 
@@ -91,7 +93,6 @@ def _beside(document: PlanDocument) -> Markup:
     return join(
         tag(
             "div",
-            aside("Why this one", bullets([sentence(why) for why in document.chosen.why])),
             aside("Asked for", bullets(_asked(document.constraints))),
             aside("To read the chart", _legend(document)),
         )
@@ -126,40 +127,46 @@ def _which(one: StrategyRow) -> tuple[str, int, int | None]:
 def _table(document: PlanDocument) -> Markup:
     chosen = _which(document.chosen)
     rows = sorted(document.candidates, key=lambda one: one.rank is None)
-    made = table(
+    others = [one for one in rows if _which(one) != chosen and one.strategy != TODAY]
+    first = {_which(one) for one in others[: FIRST_SHOWN - 1 - bool(document.today)]}
+    return table(
         [_head(i, *column) for i, column in enumerate(COLUMNS)],
-        (_row(one, chosen=_which(one) == chosen) for one in rows),
+        (_row(one, chosen=_which(one) == chosen, first=_which(one) in first) for one in rows),
         "Candidates",
         "candidates sorts",
     )
-    return join(tag("h3", "The candidates in figures"), made)
 
 
 def _switch(document: PlanDocument) -> Markup | None:
-    """What is shown: at first the lane count of the chosen one, so that strategies are compared like for like."""
-    lanes, chosen = sorted({one.lanes for one in document.candidates}), document.chosen.lanes
-    if len(lanes) == 1:
+    """What is shown: at first the best few, then those of a lane count, or all."""
+    if len(document.candidates) <= FIRST_SHOWN:
         return None
-    each = lanes if len(lanes) <= MOST_COUNTS else [chosen]
-    options = [*((str(n), f"{count(n)} lanes") for n in each), ("all", f"all {count(len(document.candidates))}")]
+    lanes, chosen = sorted({one.lanes for one in document.candidates}), document.chosen.lanes
+    each = [] if len(lanes) == 1 else lanes if len(lanes) <= MOST_COUNTS else [chosen]
+    options = [
+        ("best", f"the best {FIRST_SHOWN}"),
+        *((str(n), f"{count(n)} lanes") for n in each),
+        ("all", f"all {count(len(document.candidates))}"),
+    ]
     labels = [
         tag(
             "label",
-            tag("input", type="radio", name="candidates", value=value, checked=value == str(chosen)),
+            tag("input", type="radio", name="candidates", value=value, checked=value == "best"),
             tag("span", text),
         )
         for value, text in options
     ]
-    return tag("fieldset", tag("legend", "Candidates with"), *labels, class_="switch")
+    return tag("fieldset", tag("legend", "Candidates"), *labels, class_="switch")
 
 
-def _head(at: int, title: str, meaning: str) -> Markup:
+def _head(at: int, title: str, meaning: str, narrow: bool) -> Markup:
     button = tag("button", title, tag("span", class_="arrow", aria_hidden="true"), type="button", title=meaning or None)
     first = "ascending" if at == 0 else None
-    return tag("th", button, scope="col", aria_sort=first, class_=None if title in ("Strategy", "Order kept") else "n")
+    kinds = [*([] if title in ("Strategy", "Order kept", "Against today") else ["n"]), *([] if narrow else ["more"])]
+    return tag("th", button, scope="col", aria_sort=first, class_=" ".join(kinds) or None)
 
 
-def _row(one: CandidateRow, *, chosen: bool) -> Markup:
+def _row(one: CandidateRow, *, chosen: bool, first: bool) -> Markup:
     kinds = ["chosen"] * chosen + ["refused"] * (not one.allowed)
     badge = tag("span", "chosen", class_="badge") if chosen else None
     because = tag("small", f"refused: {one.because or 'breaks a constraint'}") if not one.allowed else None
@@ -167,38 +174,31 @@ def _row(one: CandidateRow, *, chosen: bool) -> Markup:
     keys = "1 lane a key" if one.lanes_per_key == 1 else f"up to {count(one.lanes_per_key or one.lanes)} lanes a key"
     merge = "; readers merge" if one.readers_merge else ""
     order = join(named("order", one.order_scope), tag("small", f"{keys}{merge}"))
+    against = one.against_today or ""
     return tag(
         "tr",
-        _cell(one.rank, "–" if one.rank is None else count(one.rank)),
+        _cell(one.rank, "–" if one.rank is None else count(one.rank), more=True),
         tag("th", name, scope="row", data_value=one.strategy),
         _cell(one.lanes, count(one.lanes)),
-        tag("td", order, data_value=_strength(one.order_scope)),
-        *_figures(one),
+        _cell(one.fullest_share, percent(one.fullest_share)),
+        _cell(one.work, f"{one.work:.1f}"),
+        _cell(one.score, f"{one.score:.2f}", more=True),
+        tag("td", AGAINST.get(against, "–"), data_value=against, class_=against or None),
+        tag("td", order, data_value=_strength(one.order_scope), class_="more"),
+        _cell(one.overrides, count(one.overrides), more=True),
+        _cell(one.moved_traffic, _share(one.moved_traffic), more=True),
         class_=" ".join(kinds) or None,
         data_lanes=None if chosen or one.strategy == TODAY else one.lanes,
+        data_best="yes" if first else None,
     )
-
-
-def _figures(one: CandidateRow) -> list[Markup]:
-    return [
-        _cell(one.max_over_mean, times(one.max_over_mean)),
-        _cell(one.fitted, times(one.fitted)),
-        _cell(one.cv, percent(one.cv)),
-        _cell(one.p99, times(one.p99)),
-        _cell(one.worst_window, times(one.worst_window)),
-        _cell(one.hottest_key_share, percent(one.hottest_key_share)),
-        _cell(one.overrides, count(one.overrides)),
-        _cell(one.moved_keys, _share(one.moved_keys)),
-        _cell(one.moved_traffic, _share(one.moved_traffic)),
-    ]
 
 
 def _share(value: float | None) -> str:
     return "–" if value is None else percent(value)
 
 
-def _cell(value: float | None, shown: str) -> Markup:
-    return tag("td", shown, class_="n", data_value="" if value is None else f"{value:.9g}")
+def _cell(value: float | None, shown: str, *, more: bool = False) -> Markup:
+    return tag("td", shown, class_="n more" if more else "n", data_value="" if value is None else f"{value:.9g}")
 
 
 def _strength(scope: str) -> int:
@@ -207,13 +207,16 @@ def _strength(scope: str) -> int:
 
 
 def plan_page(document: PlanDocument) -> str:
-    """The whole file of a plan: a document of schema keylane.plan/1."""
+    """The whole file of a plan: a document of schema keylane.plan/2."""
     profile, sides = document.profile, document.over_time.sides
+    stays = document.today is not None and not document.changes
+    if stays:
+        sides = {"after": document.over_time.after}
     sections = {
         "lanes": lanes_section(sides, profile.windows),
         "ranks": ranks_section(profile, lane_counts(document), document.ceiling),
         "strategies": strategies_section(document),
-        "before-after": balance_section(document),
+        "before-after": None if stays else balance_section(document),
         "hot": hot_section(profile),
         "keys": keys_section(profile, document.chosen.lanes),
         "change": change_section(document),
@@ -262,35 +265,40 @@ def _page(
 
 
 def _plan_top(document: PlanDocument) -> Markup:
+    """What to do and what it does, first; the colours are those of the figures, not of before and after."""
     cost = change_line(document.change, changes=document.changes)
-    return join(
-        tag("h1", *_headline(document)),
-        tag("p", prose(document.verdict), class_="sub"),
+    chosen, tone = document.chosen, _tone(document)
+    opening, colon, rest = document.advice.headline.partition(": ")
+    headline, _, more = (rest if colon else opening).partition(". ")
+    first = [tag("em", opening, class_=tone), ": "] if colon else []
+    held = document.holding.says if document.holding else ""
+    return tag(
+        "div",
+        tag("h1", *first, f"{headline.removesuffix('.')}."),
+        tag("p", prose(" ".join(part for part in (more, document.verdict) if part)), class_="sub"),
+        tag("p", held, class_=f"sub {'' if document.holding and document.holding.holds else 'warns'}")
+        if held
+        else None,
         facts(
-            fact(
-                "Fullest lane, promised",
-                times(document.chosen.max_over_mean),
-                *_beside_promise(document),
-                kind="after",
-            ),
-            fact("Lanes", count(document.chosen.lanes), *_beside_lanes(document)),
-            fact("Order kept", named("order", document.chosen.order_scope), _order_says(document.chosen)),
+            fact("Fullest lane", percent(chosen.fullest_share), *_beside_promise(document), kind=tone),
+            fact("The lanes do the work of", f"{chosen.work:.1f}", *_beside_work(document), kind=tone),
+            fact("Lanes", count(chosen.lanes), *_beside_lanes(document)),
+            fact("Order kept", named("order", chosen.order_scope), _order_says(chosen)),
             fact("Cost of the change", *cost),
         ),
+        class_=f"answer {tone}",
     )
 
 
-def _headline(document: PlanDocument) -> list[str | Markup]:
-    """What to do, and what it does to the fullest lane, in one sentence."""
-    chosen, today = document.chosen, document.today
-    after = tag("em", times(chosen.max_over_mean), class_="after")
-    what = f"{_capital(chosen.title)}, on {_lanes(chosen.lanes)}"
-    if today is None:
-        return [f"{what}: the fullest lane holds ", after, " the mean."]
-    if not document.changes:
-        return ["Keep today's contract: the fullest lane holds ", after, " the mean."]
-    before = tag("em", times(today.max_over_mean), class_="before")
-    return [f"{what}: the fullest lane goes from ", before, " to ", after, " the mean."]
+def _tone(document: PlanDocument) -> str:
+    """Better, worse or neither: by the figures."""
+    against = document.chosen.against_today if document.changes else None
+    return {"better": "better", "worse": "worse"}.get(against or "", "same")
+
+
+def _beside_work(document: PlanDocument) -> list[str]:
+    today = [f"today {document.today.work:.1f}"] if document.today and document.changes else []
+    return [*today, f"of {count(document.chosen.lanes + document.chosen.tier_lanes)} that there are"]
 
 
 def _capital(words_: str) -> str:
@@ -302,12 +310,10 @@ def _lanes(number: int) -> str:
 
 
 def _beside_promise(document: PlanDocument) -> list[str]:
-    chosen, floor = document.chosen, document.floor.get(str(document.chosen.lanes))
-    today = f"today {times(document.today.max_over_mean)}; " if document.today else ""
-    least = f"; floor {times(floor.max_over_mean)}" if floor else ""
-    limit = document.constraints.max_over_mean
+    chosen, limit = document.chosen, document.constraints.max_over_mean
+    today = [f"today {percent(document.today.fullest_share)}"] if document.today and document.changes else []
     missed = [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen.max_over_mean > limit else []
-    return [f"{today}on all records {times(chosen.fitted)}{least}", *missed]
+    return [*today, f"of later records: {times(chosen.max_over_mean)} the mean lane", *missed]
 
 
 def _beside_lanes(document: PlanDocument) -> list[str]:

@@ -80,9 +80,9 @@ def test_the_verdict_comes_first_and_every_section_in_its_order(plan: PlanDocume
     assert sections(text) == SECTIONS
     first = re.sub(r"<[^>]+>", "", re.findall(r"<h1>(.*?)</h1>", text)[0])
     assert plan.today is not None
-    before, after = plan.today.max_over_mean, plan.chosen.max_over_mean
-    assert "on 12 lanes" in first
-    assert f"from {before:.2f}× to {after:.2f}×" in first
+    assert first.startswith("Worth it: 12 lanes (partitions) do the work of")
+    assert f"of {plan.today.work:.1f} today" in first
+    assert f"do the work of {plan.chosen.work:.1f}." in first
     assert text.index("<h1>") < text.index("<section")
     assert re.findall(r'<a href="#([a-z-]+)">', text) == SECTIONS
 
@@ -175,16 +175,44 @@ def test_what_is_empty_is_left_out(plan: PlanDocument, name: str, gone: str) -> 
 def test_without_a_contract_of_today_there_is_one_side() -> None:
     text = plan_page(plan_document(today=None, kind="position"))
     assert "goes from" not in text
-    assert "the fullest lane holds" in text
+    assert "The fullest lane has" in text
     assert text.count("<canvas") == 1
     assert '<b class="chosen">chosen</b>' in text
     assert "not compared" in text
 
 
 def test_a_plan_that_changes_nothing_says_so(plan: PlanDocument) -> None:
-    text = plan_page(plan.model_copy(update={"changes": False, "contract": None}))
-    assert "Keep today&#x27;s contract" in text
-    assert "change" not in sections(text)
+    def left(plain: dict[str, Any]) -> None:
+        advice = {"answer": "leave-it", "leave": "nothing-hot", "headline": "Leave it: nothing is hot. 12 lanes."}
+        plain.update(changes=False, contract=None, advice=advice, holding=None)
+
+    text = plan_page(changed(plan, left))
+    assert '<h1><em class="same">Leave it</em>: nothing is hot.</h1>' in text
+    assert text.count("<canvas") == 1
+    assert not {"change", "before-after"} & set(sections(text))
+
+
+@pytest.mark.parametrize("against", ["better", "same", "worse"])
+def test_colours_follow_the_figures(plan: PlanDocument, against: str) -> None:
+    text = plan_page(changed(plan, lambda plain: plain["chosen"].update(against_today=against)))
+    assert f'class="answer {against}"' in text
+    assert f'<em class="{against}">' in text
+
+
+def test_four_candidates_are_shown_and_the_others_on_request(plan: PlanDocument) -> None:
+    text = plan_page(plan)
+    assert 'value="best" checked' in text
+    rows = re.findall(r"<tr[^>]*>", text.partition('class="candidates')[2].partition("</table>")[0])[1:]
+    assert sum("data-lanes" not in row or "data-best" in row for row in rows) == 4
+    assert f"all {len(plan.candidates)}" in text
+
+
+def test_only_what_the_plan_has_is_explained(plan: PlanDocument) -> None:
+    text = plan_page(plan).partition('id="how"')[2]
+    assert "<dt>Score</dt>" in text
+    assert "<dt>Geo table</dt>" not in text
+    allowed = {one.strategy for one in plan.candidates if one.allowed}
+    assert ("<dt>Tiers</dt>" in text) == bool(allowed & {"tier", "tier-spread"})
 
 
 def test_a_promise_that_misses_what_was_asked_for_says_so(plan: PlanDocument) -> None:

@@ -182,10 +182,10 @@
     }));
   }
 
-  // Candidates of one lane count, which the chart brings out, or all; today's and the chosen one always.
+  // The best candidates, those of one lane count, which the chart brings out, or all; today's and the chosen one always.
   function showCandidates() {
     const shown = document.querySelector("[name=candidates]:checked")?.value ?? "all";
-    const other = (one) => shown != "all" && one.dataset.lanes != shown;
+    const other = (one) => shown == "best" ? one.matches("tr:not([data-best])") : shown != "all" && one.dataset.lanes != shown;
     for (const row of document.querySelectorAll("table.candidates tr[data-lanes]")) row.hidden = other(row);
     for (const mark of document.querySelectorAll(".mark[data-lanes]")) mark.classList.toggle("dim", other(mark));
   }

@@ -169,6 +169,17 @@ def numbers(folder: Path, factor: int = 1_000) -> None:
     pq.write_table(pa.table({"k": [f"k{n % 7}" for n in range(300)], "at": stamps}), folder / "a.parquet")
 
 
+def nanoseconds(folder: Path) -> None:
+    """As pandas writes times, and one more column of them that nobody asks for."""
+    stamps = pa.array([None if n % 9 == 0 else 1_763_195_400_000_000_001 + n * 10**12 for n in range(200)])
+    table = {
+        "k": [f"k{n % 7}" for n in range(200)],
+        "at": stamps.cast(pa.timestamp("ns")),
+        "x": stamps.cast(pa.timestamp("ns", "UTC")),
+    }
+    pq.write_table(pa.table(table), folder / "a.parquet")
+
+
 def bytes_of_keys(folder: Path) -> None:
     keys = [b"\x00\x00\x00\x00\x01a", b"\x00\x00\x00\x00\x02a", b"a", b"", None, b"\xff\xfe", b"\x00abc"]
     uuid = ["0A0B0C0D-0000-4000-8000-00000000000F", "0a0b0c0d-0000-4000-8000-00000000000f", "no", None]
@@ -191,12 +202,13 @@ CASES = {
     ),
     "times as text": Case(times, options=Options(time="at", windows=10)),
     "whole numbers": Case(numbers, options=Options(time="at")),
+    "nanoseconds": Case(nanoseconds, options=Options(time="at", windows=5)),
     "bytes": Case(bytes_of_keys, encoding="raw", options=Options(size="size")),
     "uuids and cells": Case(bytes_of_keys, ("u", "c"), ("uuid", "h3")),
     "places": Case(csv, (), place=("lat", "lng"), options=Options(time="at")),
 }
 #: What runs every time: the cases that between them have every reader, key, time and reason.
-FEW = ("parquet", "lines of JSON", "cells", "times as text", "bytes")
+FEW = ("parquet", "nanoseconds", "lines of JSON", "cells", "times as text", "bytes")
 
 
 def made(case: Case, source: Path, options: Options, spark: SparkSession | None) -> Profile:

@@ -272,7 +272,7 @@ def lanes_table(document: ProfileDocument) -> Section | None:
     ]
     title = f"{len(totals):,} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
     forms, tones = {"share": numbers.share, "over_mean": numbers.times}, {"why": _tone}
-    return Section(("lane", "records", "share", "over_mean", "why"), rows, title, forms, tones)
+    return Section(("lane", "records", "share", "over_mean", "why"), rows, title, forms, tones=tones)
 
 
 def _tone(why: str | None) -> Literal["bad"] | None:

@@ -35,7 +35,7 @@ from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.profile.scan import MOST_LANES
 from keylane.profile.times import SIZES, micros_of_whole, no_unit, unit_between, unit_of
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of, whole_number
-from keylane.spark.keys import TYPES, column_named, field_of, has_field, schema_tree
+from keylane.spark.keys import TYPES, column_named, field_of, floor_divided, has_field, schema_tree
 from keylane.spark.read_lines import read_csv, read_json
 from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, POSITION, address, file_of, local, picked
 
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._=-]+")
 _FILE: Final = "keylane_file"
+#: Without it Spark refuses a file that has such a column, also where nobody asks for it.
+NANOS_AS_LONG: Final = "spark.sql.legacy.parquet.nanosAsLong"
 #: Records whose names an error lists.
 _SAMPLE: Final = 100
 _STAMP: Final = "keylane_stamp"
@@ -287,11 +289,16 @@ def read_columns(
     positions: bool,
 ) -> Rows:
     """These columns of Parquet files; `rows` and `shapes` are what their footers hold."""
+    spark.conf.set(NANOS_AS_LONG, "true")
     schema = _common(spark, files, shapes, wanted)
     read = spark.read.schema(schema).parquet(*map(address, files))
     inside = [name for name in wanted if has_field(name, schema)]
     in_paths = [name for name in wanted if name not in inside]
-    columns = [field_of(name, schema).column.alias(name) for name in inside]
+    nanos = {name for name in inside if any(_is_of_nanoseconds(name, shape) for shape in shapes)}
+    found = {name: field_of(name, schema).column for name in inside}
+    # Spark has microseconds: it reads these as whole numbers, where it is told to.
+    found |= {name: F.timestamp_micros(floor_divided(found[name], 1000)) for name in nanos}
+    columns = [column.alias(name) for name, column in found.items()]
     if not (positions or in_paths or lanes):
         return Rows(read.select(*columns), sum(rows), sum(rows))
     meta = F.col("_metadata")
@@ -330,6 +337,11 @@ def read_line_columns(
     kept = read.frame.select(*columns, MALFORMED, POSITION, *_lanes(lanes, file_of(F.col(PLACE))))
     names = named_in(read.frame, F.col(LINE)) if kind == "json" else list
     return Rows(kept, sum(read.rows), sum(read.records) - read.filtered, names)
+
+
+def _is_of_nanoseconds(name: str, shape: str) -> bool:
+    """Whether a footer's columns have this one as times in nanoseconds, as pandas writes them."""
+    return re.search(rf"^{re.escape(name)}: timestamp\[ns", shape, re.MULTILINE) is not None
 
 
 def _numbered(spark: SparkSession, read: DataFrame, files: Sequence[SourceFile]) -> DataFrame:

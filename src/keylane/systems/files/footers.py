@@ -93,7 +93,11 @@ def _group_ends(group: Any, column: str) -> _GroupEnds | None:
         return None
     if column_stats.null_count == group.num_rows:
         return _GroupEnds(None, None, column_stats.null_count, timed=False)
-    first, last = (_number(column_stats.min), _number(column_stats.max)) if column_stats.has_min_max else (None, None)
+    try:
+        ends = (column_stats.min, column_stats.max) if column_stats.has_min_max else (None, None)
+    except ValueError:  # nanoseconds, which only pandas has a type for
+        return None
+    first, last = map(_number, ends)
     return (
         None
         if first is None or last is None

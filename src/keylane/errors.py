@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from keylane.records import Finding, Reason, Undelivered
 
 __all__ = [
+    "ArgumentError",
     "BrokerError",
     "CacheError",
     "ContractError",
@@ -32,6 +33,7 @@ __all__ = [
     "TargetError",
     "UnknownNameError",
     "UnplacedError",
+    "UnreadableError",
     "UsageError",
     "cause",
     "did_you_mean",
@@ -108,6 +110,10 @@ class UsageError(KeylaneError, ValueError):
     exit_code = 2
 
 
+class ArgumentError(UsageError, TypeError):
+    """An argument of a type that is not taken; the message says what was given, and what is taken."""
+
+
 class UnsupportedError(UsageError, NotImplementedError):
     """An ability that a system lacks, asked of one of its streams."""
 
@@ -137,6 +143,10 @@ class ContractError(KeylaneError, ValueError):
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message)
         self.findings = tuple(findings)
+
+
+class UnreadableError(KeylaneError, OSError):
+    """A file that was named and cannot be read."""
 
 
 class UnplacedError(KeylaneError, ValueError):

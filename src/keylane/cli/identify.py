@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylane.cli.check import columns_of
 from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
@@ -37,46 +35,24 @@ def identify(
     A topic is read at read_committed, up to where it ends when this begins; its lane count is the cluster's.
     """
     from keylane.cli.progress import counted
-    from keylane.contract.fields import FieldSpec
-    from keylane.measure.identify import identify as identify_batches
-    from keylane.systems.endpoint import open_endpoint
+    from keylane.pipelines.identify import identify as run
 
-    stream = open_endpoint(data, reading_from(options)).describe(FieldSpec((key,) if key else ()))
-    batches = counted(stream.batches(columns_of(stream, key=key, lane=lane)), "identify")
-    found = identify_batches(batches, stream.lanes if lanes is None else lanes)
-    skipped = (stream.skipped.text,) if stream.skipped.lines else ()
-    return as_result(replace(found, notes=(*skipped, *found.notes))), output
+    found = run(
+        data,
+        key=key,
+        lane=lane,
+        lanes=lanes,
+        options=reading_from(options),
+        watch=lambda rows: counted(rows, "identify"),
+    )
+    return as_result(found), output
 
 
 def as_result(found: Identification) -> Result:
     """The answer as document, table and lines."""
-    from keylane.documents.identify import IdentifiedWriter, IdentifyDocument
+    from keylane.pipelines.identify import document_of
 
-    document = IdentifyDocument(
-        verdict=found.verdict,
-        writers=[
-            IdentifiedWriter(
-                partitioner=writer.partitioner,
-                share=round(writer.share, 6),
-                encoding=writer.encoding,
-                also=list(writer.also),
-                fitting_keys=writer.fitting_keys,
-                chance=writer.chance,
-                setting=writer.setting,
-                lanes=writer.lanes,
-            )
-            for writer in found.writers
-        ],
-        lanes=found.lanes,
-        lanes_from=found.lanes_from,
-        rows=found.rows,
-        keyed_rows=found.keyed_rows,
-        null_rows=found.null_rows,
-        empty_rows=found.empty_rows,
-        distinct_keys=found.distinct_keys,
-        unexplained_rows=found.unexplained_rows,
-        notes=list(found.notes),
-    )
+    document = document_of(found)
     columns = ("partitioner", "share", "encoding", "fitting_keys", "chance", "also")
     lines = [_headline(found), *(f"  {note}" for note in found.notes)]
     return Result(document, [Section(columns, document.writers)], lines)

@@ -120,39 +120,17 @@ class Stopping:
 
 def as_result(found: Routed, contract: Contract, seconds: float, *, follow: bool) -> Result:
     """Records of this run by lane and in all; of all runs where that is more."""
-    from keylane.documents.route import RecordCounts, RoutedLane, RouteDocument
+    from keylane.pipelines.route import document_of
 
     counts, total = found.counts, found.total
-    rows = [
-        RoutedLane(stream=stream, lane=lane, records=records)
-        for stream, lanes in found.lanes.items()
-        for lane, records in enumerate(lanes)
-    ]
-    document = RouteDocument(
-        contract=contract.metadata.name,
-        fingerprint=contract.fingerprint,
-        source=found.source,
-        target=found.target,
-        in_=counts.in_,
-        out=counts.out,
-        dead=counts.dead,
-        filtered=counts.filtered,
-        lanes=rows,
-        batches=found.batches,
-        stopped=found.stopped,
-        seconds=round(seconds, 3),
-        total=RecordCounts.model_validate(total.as_json()),
-        state=found.state or None,
-        dead_letters=found.dead_letters or f"{found.target}/_dead",
-        repeated=found.repeated,
-    )
+    document = document_of(found, contract, seconds)
     lines = [f"{_shown(counts)} in {found.batches} batch(es), {document.seconds:.1f} s"]
     lines += [f"all runs: {_shown(total)}"] if total != counts else []
     if found.state:
         lines.append(f"state: {found.state}; {found.repeated:,} record(s) of this run were there already")
     lines += [f"dead letters: {document.dead_letters}"] if counts.dead else []
     code = INTERRUPTED if found.stopped and not follow else 0
-    return Result(document, [Section(("stream", "lane", "records"), rows)], lines, code)
+    return Result(document, [Section(("stream", "lane", "records"), document.lanes)], lines, code)
 
 
 def _shown(counts: Counts) -> str:

@@ -10,8 +10,8 @@ from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
-    from keylane.documents.verify import VerifyDocument, VerifyViolation
-    from keylane.history.verdict import Rule, Unproven, Violation
+    from keylane.documents.verify import VerifyDocument
+    from keylane.history.verdict import Rule, Unproven
     from keylane.pipelines.verify import Verified
 
 BROKEN: Final = 4
@@ -82,7 +82,9 @@ def verify(source: str, target: str, contract: str | None, output: str, **option
 
 def as_result(found: Verified) -> Result:
     """The certificate as data, and as a person reads it."""
-    document = _document(found)
+    from keylane.pipelines.certificate import document_of
+
+    document = document_of(found)
     columns = ("rule", "stream", "lane", "offset", "source", "position", "key", "detail")
     rules = [
         {"rule": rule, "found": found.verdict.counts[rule], "checked": _checked(found, rule)} for rule in found.rules
@@ -104,73 +106,6 @@ def _checked(found: Verified, rule: Rule) -> str:
     if None in counts:
         return "in part"
     return "no" if known >= min(total, found.verdict.records or total) else f"all but {known:,}"
-
-
-def _document(found: Verified) -> VerifyDocument:
-    from keylane.documents.route import RecordCounts
-    from keylane.documents.verify import UnprovenRule, ValueCost, VerifiedLane, VerifyDocument
-
-    verdict, claimed = found.verdict, found.claimed
-    open_rules = {one.rule for one in found.unproven}
-    return VerifyDocument(
-        ok=found.ok,
-        verdict=found.outcome,
-        mode=verdict.mode,
-        engine="spark" if found.engine == "spark" else "local",
-        source=found.source,
-        target=found.target,
-        contract=found.contract,
-        fingerprint=found.fingerprint,
-        epoch=found.epoch,
-        sent=verdict.facts.get("ok", 0),
-        unvouched=verdict.facts.get("unknown_read", 0),
-        records=verdict.records,
-        dead=verdict.facts.get("dead", 0),
-        repeats=verdict.facts.get("repeats", 0),
-        lost=verdict.counts["lost"],
-        invented=verdict.counts["invented"],
-        duplicated=verdict.counts["duplicated"],
-        changed=verdict.counts["changed"],
-        reordered=verdict.counts["reordered"],
-        split_keys=verdict.counts["split_keys"],
-        misrouted=verdict.counts["misrouted"],
-        inconsistent_offsets=verdict.counts["inconsistent_offsets"],
-        offset_gaps=verdict.counts["offset_gaps"],
-        unsorted=verdict.counts["unsorted"],
-        stale_epochs=verdict.counts["stale_epochs"],
-        violations=[_violation(one) for one in verdict.violations],
-        miscounted=list(found.miscounted),
-        not_taken=list(found.not_taken),
-        checked=[rule for rule in found.rules if rule not in open_rules],
-        unproven=[
-            UnprovenRule(rule=one.rule, records=one.records, why=one.why, hint=one.hint or None)
-            for one in found.unproven
-        ],
-        compared=verdict.facts.get("compared", 0),
-        cost=ValueCost(digests=round(found.cost[0], 3), all=round(found.cost[1], 3)) if found.cost else None,
-        claimed=RecordCounts.model_validate(claimed.as_json()) if claimed else None,
-        lanes=[
-            VerifiedLane(stream=one.stream, lane=one.lane, records=one.records, first=one.first, last=one.last)
-            for one in verdict.lanes
-        ],
-        remarks=list(found.remarks),
-    )
-
-
-def _violation(one: Violation) -> VerifyViolation:
-    """With null for what it has not: an offset of -1 is none."""
-    from keylane.documents.verify import VerifyViolation
-
-    return VerifyViolation(
-        rule=one.rule,
-        stream=one.stream or None,
-        lane=None if one.lane < 0 else one.lane,
-        offset=None if one.offset < 0 else one.offset,
-        source=one.writer or None,
-        position=None if one.seq < 0 else one.seq,
-        key=one.key or None,
-        detail=one.detail,
-    )
 
 
 def _lines(found: Verified, document: VerifyDocument) -> list[str]:

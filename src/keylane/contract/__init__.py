@@ -5,6 +5,7 @@
     model         the contract as frozen pydantic models; also the JSON Schema
     yaml_tree     bounded YAML -> data with a line for each path
     validate      what one field requires of another
+    given         a contract as a caller has it: itself, its path or its text
     parse         file or text -> Contract, or every problem of it at once
     fields        which fields of a record a contract reads, and their types
     lane_table    the lane table of a geo contract as text with a checksum

@@ -77,9 +77,9 @@ def examine_file(path: str | FilePath) -> tuple[Contract | None, list[Finding]]:
         return None, [Finding("error", "(file)", f"not UTF-8 text: got {got!r} at byte {error.start}")]
 
 
-def located(findings: Iterable[Finding], path: str | FilePath) -> list[Finding]:
-    """Give findings about a contract the lines of its file, for what was found after it was read."""
-    tree = read_tree(FilePath(path).read_text(encoding="utf-8"))
+def located(findings: Iterable[Finding], text: str) -> list[Finding]:
+    """Give findings about a contract the lines of its text, for what was found after it was read."""
+    tree = read_tree(text)
     return [replace(f, line=tree.line(path_of(f.where))) if f.where.startswith("spec") else f for f in findings]
 
 

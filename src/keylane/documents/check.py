@@ -1,6 +1,6 @@
 """The documents of `keylane check`: of a file that is no contract, of one contract, and of several that are compared.
 
-Made by `cli.check`. Which fields are there depends on what was checked, so each kind is a model of its own.
+Made by `pipelines.check`. Which fields are there depends on what was checked, so each kind is a model of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The document of `keylane identify`. Made by `cli.identify` from what `measure.identify` counted."""
+"""The document of `keylane identify`. Made by `pipelines.identify` from what `measure.identify` counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents of `keylane route` and `keylane compact`. Made by `cli.route` and `cli.compact`."""
+"""The documents of `keylane route` and `keylane compact`. Made by `pipelines.route` and `cli.compact`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document of `keylane verify`. Made by `cli.verify` from the verdict of `history`."""
+"""The document of `keylane verify`. Made by `pipelines.certificate` from the verdict of `history`."""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
     with_spark  imported first by what cannot do without pyspark: names the extra where it is missing
 
 
+    check      a contract, and data held against it; several compared
+    identify   who wrote a stream
     route      every record of a source in its lane
-    verify     a target compared with its source
+    verify     a target compared with its source; certificate: its document
     engine     which engine counts a source, and what both engines are asked; spark_counts: the one on Spark
     profile    every key of a source counted by window, in one pass
     geo_table  a lane table from the locations of a source

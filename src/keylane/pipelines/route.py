@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import keylane.pipelines.with_spark  # noqa: F401
+from keylane.documents.route import RecordCounts, RoutedLane, RouteDocument
 from keylane.spark.context import RunContext, java_process, warn
 from keylane.spark.streaming import check_every, run_query
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import Endpoint
     from keylane.systems.flow import Followed, RouteTarget
 
-__all__ = ["Done", "KafkaOptions", "Options", "Routed", "route", "route_between"]
+__all__ = ["Done", "KafkaOptions", "Options", "Routed", "document_of", "route", "route_between"]
 
 #: The options of streams, by the name under which the documentation of `route` has them.
 KafkaOptions = StreamOptions
@@ -85,6 +86,33 @@ def route(
     streams = replace(given.kafka, kind=given.kind, schema=given.schema, max_files=given.max_files)
     ends = open_endpoint(source, streams), open_endpoint(target, streams)
     return route_between(contract, *ends, run, lanes=given.lanes, stream=given.stream)
+
+
+def document_of(found: Routed, contract: Contract, seconds: float) -> RouteDocument:
+    """The document that a route ends with: records of this run by lane and in all, and of all runs."""
+    counts = found.counts
+    return RouteDocument(
+        contract=contract.metadata.name,
+        fingerprint=contract.fingerprint,
+        source=found.source,
+        target=found.target,
+        in_=counts.in_,
+        out=counts.out,
+        dead=counts.dead,
+        filtered=counts.filtered,
+        lanes=[
+            RoutedLane(stream=stream, lane=lane, records=records)
+            for stream, lanes in found.lanes.items()
+            for lane, records in enumerate(lanes)
+        ],
+        batches=found.batches,
+        stopped=found.stopped,
+        seconds=round(seconds, 3),
+        total=RecordCounts.model_validate(found.total.as_json()),
+        state=found.state or None,
+        dead_letters=found.dead_letters or f"{found.target}/_dead",
+        repeated=found.repeated,
+    )
 
 
 def route_between(

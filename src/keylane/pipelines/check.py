@@ -1,0 +1,203 @@
+"""`check`: does a stream keep its contract, or are several co-partitioned? The rules are those of `keylane.measure`.
+
+    check_contract     one contract: the file, its golden read, and data that is held against it
+    compare_contracts  several contracts: are they co-partitioned?
+    compare_streams    several data sets: the same, as they were written
+
+Data is read batch by batch, in this process.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from keylane.contract.answers import answers
+from keylane.contract.fields import FieldSpec, fields_of
+from keylane.contract.given import examined, located_in, names_of
+from keylane.documents.check import (
+    CheckedContract,
+    CheckedData,
+    CheckedExpectation,
+    CheckedFindings,
+    CheckedLane,
+    CheckedRows,
+    ComparedContracts,
+    ComparedData,
+    FindingRow,
+    RuleAnswers,
+)
+from keylane.errors import UsageError
+from keylane.measure import copartition
+from keylane.measure.chance import ALPHA
+from keylane.measure.conformance import keeps
+from keylane.measure.self_test import contract_findings
+from keylane.records import Finding
+from keylane.router import Router
+from keylane.systems.endpoint import StreamOptions, open_endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from keylane.contract.given import GivenContract
+    from keylane.contract.model import Contract
+    from keylane.pipelines.engine import Watch
+    from keylane.systems.streams import Description
+
+__all__ = ["check_contract", "columns_of", "compare_contracts", "compare_streams"]
+
+
+def columns_of(data: Description, *, key: str | None, lane: str | None) -> list[str]:
+    """The columns of key and lane: as given, or as the system has them."""
+    found = key or data.key, lane or data.lane
+    if None in found:
+        missing = "lane" if found[0] else "key"
+        allowed = ", ".join(data.columns)
+        raise UsageError.of(
+            f"which column holds the {missing} is not given", allowed=allowed, hint=f"--{missing} COLUMN"
+        )
+    return [str(name) for name in found]
+
+
+def check_contract(
+    given: GivenContract,
+    data: str | None = None,
+    *,
+    lane: str | None = None,
+    lanes: int | None = None,
+    options: StreamOptions | None = None,
+    watch: Watch = iter,
+) -> CheckedFindings:
+    """One contract: its text, its golden read, keys chosen by hand; and data, where it is given.
+
+    A contract with problems gives them as `CheckedFindings`. `watch` sees the batches of the data go by.
+    """
+    contract, findings = examined(given)
+    if contract is None:
+        return _invalid(findings)
+    findings = located_in(contract_findings(contract), given)
+    kept = [
+        RuleAnswers(
+            rule=one.rule,
+            order_scope=one.order_scope,
+            lanes_per_key=one.lanes_per_key,
+            readers_merge=one.readers_merge,
+        )
+        for one in answers(contract)
+    ]
+    name, fingerprint = contract.metadata.name, contract.fingerprint
+    if data is None:
+        ok, rows = _judged(findings)
+        return CheckedContract(ok=ok, findings=rows, contract=name, fingerprint=fingerprint, answers=kept)
+    options = options or StreamOptions()
+    # Without a word on values the contract's only key field is the message's key, as producers send it.
+    fields = FieldSpec.of(contract)
+    fields = fields.keyed_by(contract.spec.key) if options.value is None else fields
+    counts, more = _against(contract, open_endpoint(data, options).describe(fields), lane, lanes, watch)
+    ok, rows = _judged([*findings, *located_in(more, given)])
+    return CheckedData(ok=ok, findings=rows, contract=name, fingerprint=fingerprint, answers=kept, data=counts)
+
+
+def _against(
+    contract: Contract, data: Description, lane: str | None, lanes: int | None, watch: Watch
+) -> tuple[CheckedRows, list[Finding]]:
+    fields = fields_of(contract)
+    column = lane or ("lane" if "lane" in data.columns else None)
+    wanted = [*fields, *([column] if column and column not in fields else [])]
+    if contract.spec.lanes == "live" and lanes is None:
+        lanes = data.lanes
+    kept, findings = keeps(Router(contract, lanes=lanes), watch(data.batches(wanted)), column)
+    if data.skipped.lines:
+        findings.append(Finding("warning", "data", data.skipped.text))
+    if column is None:
+        text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
+        findings.append(Finding("info", "data", text))
+    counts = CheckedRows(
+        rows=kept.rows,
+        misplaced=kept.misplaced if column else None,
+        unplaced=kept.unplaced,
+        lanes=[CheckedLane(lane=i, records=int(n)) for i, n in enumerate(kept.per_lane)],
+        level=1 - ALPHA,
+        expectations=[
+            CheckedExpectation(
+                name=one.name,
+                got=one.got,
+                allowed=one.allowed,
+                judgement=one.judgement,
+                by_chance=round(one.by_chance, 6),
+                usual=one.usual,
+                chance=one.chance,
+            )
+            for one in kept.expectations
+        ],
+    )
+    return counts, findings
+
+
+def compare_contracts(several: Sequence[GivenContract]) -> CheckedFindings:
+    """Several contracts: every way in which they would place one key differently."""
+    names = names_of(several)
+    read = {name: examined(given) for name, given in zip(names, several, strict=True)}
+    broken = [
+        Finding(f.severity, f"{name}: {f.where}", f.message, f.line)
+        for name, (contract, findings) in read.items()
+        if contract is None
+        for f in findings
+    ]
+    if broken:
+        return _invalid(broken)
+    contracts = {name: contract for name, (contract, _) in read.items() if contract is not None}
+    ok, rows = _judged(copartition.compare_contracts(contracts))
+    return ComparedContracts(ok=ok, findings=rows, compared=names)
+
+
+def compare_streams(
+    several: Sequence[str],
+    *,
+    key: str | None = None,
+    lane: str | None = None,
+    lanes: int | None = None,
+    options: StreamOptions | None = None,
+    watch: Watch = iter,
+) -> ComparedData:
+    """Several data sets: whether each key is in the same lane in all of them, and which is the odd one."""
+    endpoints = {path: open_endpoint(path, options or StreamOptions()) for path in several}
+    if len(several) < 2 or (key is None and not all(endpoint.messages for endpoint in endpoints.values())):
+        what = "two or more data sets are compared by --key COLUMN; one is checked by CONTRACT --data"
+        raise UsageError.of(what, hint="keylane check --help")
+    fields = FieldSpec((key,) if key else ())
+    described = {path: endpoint.describe(fields) for path, endpoint in endpoints.items()}
+    readers = {
+        path: partial(_reading, data, columns_of(data, key=key, lane=lane or "lane"), watch)
+        for path, data in described.items()
+    }
+    counts = {data.lanes for data in described.values()}
+    if lanes is None and len(counts) == 1:
+        lanes = counts.pop()
+    found = copartition.compare_data(readers, lanes)
+    skipped = [Finding("warning", path, data.skipped.text) for path, data in described.items() if data.skipped.lines]
+    ok, rows = _judged([*found.findings, *skipped])
+    return ComparedData(
+        ok=ok,
+        findings=rows,
+        compared=list(several),
+        shared_keys=found.shared_keys,
+        disagreeing_keys=found.disagreeing_keys,
+        at_most=found.at_most,
+        writers={path: [w.partitioner for w in one.writers] for path, one in found.writers.items()},
+    )
+
+
+def _reading(data: Description, columns: list[str], watch: Watch) -> Iterator[Any]:
+    return watch(data.batches(columns))
+
+
+def _judged(findings: list[Finding]) -> tuple[bool, list[FindingRow]]:
+    """Whether no finding is an error, and all of them as rows."""
+    ok = not any(finding.severity == "error" for finding in findings)
+    return ok, [FindingRow(severity=f.severity, where=f.where, line=f.line, message=f.message) for f in findings]
+
+
+def _invalid(findings: list[Finding]) -> CheckedFindings:
+    ok, rows = _judged(findings)
+    return CheckedFindings(ok=ok, findings=rows)

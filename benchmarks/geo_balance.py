@@ -9,6 +9,8 @@ is that of the first draw. Beside it, on the same events: murmur2 of the ancesto
 
 The drift: the load of every leaf by a factor of its own, drawn between 0.7 and 1.3, or lognormal with a deviation of
 30 % (mean 1), which has no bounds; then the sticky change of the table.
+
+For matching: the table that `--radius 1000` decides for, its copies of a request and the work of its fullest lane.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 from benchmarks.population import Population, population
 from benchmarks.timing import Figure, best
 from keylane.geo.lane_tables import hour_cvs, rebalance
+from keylane.plan.geo_work import RADIUS_M
 from keylane.plan.lane_tables import TableScore, Wish, chosen, fitted, hashed, scored
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ def run() -> Iterator[Figure]:
     yield from _beside(world)
     yield from _drifted(table)
     yield from _speed(world)
+    yield from _for_matching("world", world, 1.1)
+    yield from _for_matching("US", population(SEED, "US"), None)
     for name, country in (("US", "US"), ("India", "IN")):
         yield from _domain(name, population(SEED, country), day=None, hour=None)
 
@@ -111,6 +116,17 @@ def _moved_anew(table: FittedTable, load: NDArray[np.float64]) -> float:
     from keylane.geo.lane_tables import pack_by_hour
 
     return float(load[pack_by_hour(load, LANES) != table.lane].sum() / load.sum())
+
+
+def _for_matching(name: str, people: Population, most: float | None) -> Iterator[Figure]:
+    """The table that a radius of 1 km decides for."""
+    table, held, _ = chosen(people.halves(np.random.default_rng(SEED)), Wish(LANES, radius=RADIUS_M))
+    assert held is not None
+    assert held.work is not None
+    yield Figure(f"{name}: {table.wish.strategy} for 1 km, copies", held.work.copies, "per request", at_most=most)
+    yield Figure(f"{name}: {table.wish.strategy} for 1 km, work of the fullest lane", held.work.fullest, "of the mean")
+    yield Figure(f"{name}: {table.wish.strategy} for 1 km, held-out CV", 100 * held.cv, "%")
+    yield Figure(f"{name}: {table.wish.strategy} for 1 km, CV in the worst hour", 100 * _worst(held), "%")
 
 
 def _speed(people: Population) -> Iterator[Figure]:

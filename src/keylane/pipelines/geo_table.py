@@ -27,6 +27,8 @@ from keylane.profile.count import TooManyKeysError
 from keylane.systems.endpoint import open_endpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
@@ -223,7 +225,14 @@ def _counted(counts: PlaceCounts, scan: Scan | LocalScan, source: str, *, timed:
         raise CountError.of(what, got=good + sum(counts.dead.values()), allowed=str(scan.records))
     if not good:
         got = ", ".join(f"{n:,} {reason}" for reason, n in counts.dead.items()) or "no records"
-        raise DataError.of(f"no record of {source} has a location", got=got, hint="check --lat and --lng")
+        raise DataError.of(f"no record of {source} has a location", got=got, hint=_no_place_hint(counts.dead))
     fit, test = (half[:, :HOURS] + half[:, HOURS:] / HOURS if timed else half.astype(float) for half in counts.halves)
     untimed = sum(int(half[:, -1].sum()) for half in counts.halves) if timed else 0
     return Counted(counts.cells, fit, test), untimed
+
+
+def _no_place_hint(dead: Mapping[str, int]) -> str:
+    """What is likely wrong with a source that has no location at all."""
+    if max(dead, key=lambda reason: dead[reason], default="") == "place-out-of-range":
+        return "check --lat and --lng; degrees are expected: divide whole numbers such as 407637 (40.7637) first"
+    return "check --lat and --lng"

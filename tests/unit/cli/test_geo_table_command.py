@@ -1,0 +1,91 @@
+"""`keylane geo table` on a small file, in this process: what a radius decides, limits, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from keylane import load_contract
+from keylane.cli.main import _run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    rng = np.random.default_rng(3)
+    at = np.array([40.75, -73.98]) + rng.normal(0, 1, (6_000, 2)) * (0.04, 0.015)
+    degrees = {"lat": at[:, 0], "lng": at[:, 1]}
+    parquet.write_table(pa.table(degrees), tmp_path / "rides.parquet")
+    whole = {name: np.rint(column * 10_000).astype(np.int32) for name, column in degrees.items()}
+    parquet.write_table(pa.table(whole), tmp_path / "whole.parquet")
+    monkeypatch.chdir(tmp_path)
+
+    def called(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["keylane", "geo", "table", *map(str, arguments), "--engine", "local"])
+        code = _run()
+        return (code, *capsys.readouterr())
+
+    return called
+
+
+def test_a_radius_decides_and_the_answer_comes_first(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("rides.parquet", "-n", 8, "--radius", 1000, "--write", "a.yaml")
+    assert code == 0
+    assert out.startswith("6,000 locations on 8 lanes (partitions), in ")
+    assert "this table (regions)" in out
+    assert "8 lanes do the work of " in out
+    assert "CV 1 = 100" not in out
+    table = load_contract(tmp_path / "a.yaml")
+    assert table.spec.geo is not None
+    assert table.spec.lanes == 8
+
+
+def test_without_a_radius_the_copies_for_a_kilometre_are_reported(run: Run) -> None:
+    document = json.loads(run("rides.parquet", "-n", 8, "-o", "json")[1])
+    assert (document["decided_by"], document["strategy"], document["radius_m"]) == ("evenness", "hours", 1000.0)
+    decided = json.loads(run("rides.parquet", "-n", 8, "--radius", 1000, "-o", "json")[1])
+    assert (decided["decided_by"], decided["strategy"]) == ("work", "regions")
+    assert decided["balance"]["held_out"]["copies"] < document["balance"]["held_out"]["copies"]
+    assert any("--radius 1000 makes a table for it" in note for note in document["notes"])
+
+
+def test_a_limit_that_is_not_kept_writes_nothing_and_ends_with_4(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("rides.parquet", "-n", 24, "--radius", 1000, "--copies", 1.5, "--write", "no.yaml")
+    assert code == 4
+    assert "no table of 24 lanes has at most 1.5 copies; about " in out
+    assert out.rstrip().endswith("contract not written: no.yaml")
+    assert not (tmp_path / "no.yaml").exists()
+    assert run("rides.parquet", "-n", 24, "--radius", 1000, "--copies", 20, "--write", "yes.yaml")[0] == 0
+    assert (tmp_path / "yes.yaml").exists(), "the twin: a limit that is kept"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (["--copies", "2"], "--radius M"),
+        (["--copies", "0.5", "--radius", "1000"], "at least one copy"),
+        (["--strategy", "regions"], "--radius M"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused(run: Run, wrong: list[str], hint: str) -> None:
+    code, _, err = run("rides.parquet", "-n", 8, *wrong)
+    assert code == 2
+    assert hint in err
+
+
+def test_whole_numbers_of_degrees_are_told_apart_from_wrong_columns(run: Run) -> None:
+    code, _, err = run("whole.parquet", "-n", 8)
+    assert code == 1
+    assert "6,000 place-out-of-range" in err
+    assert "divide whole numbers such as 407637" in err

@@ -74,6 +74,7 @@ def on_a_terminal(
     times: int = 1,
     timeout: float = 120.0,
     cwd: Path | None = None,
+    grace: float | None = None,
     **environment: str,
 ) -> Seen:
     """Run a command on a terminal of so many columns; interrupt it after some seconds, or when it shows a text."""
@@ -81,7 +82,7 @@ def on_a_terminal(
     if pid == 0:
         _become(command, cwd, environment)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    began, parts, at, presses = time.monotonic(), [], None, 0
+    began, parts, at, presses, status = time.monotonic(), [], None, 0, None
     deadline = began + timeout
     try:
         while time.monotonic() < deadline:
@@ -94,6 +95,9 @@ def on_a_terminal(
                 if not part:
                     break
                 parts.append((time.monotonic() - began, part.decode("utf-8", "replace")))
+            elif (ended := os.waitpid(pid, os.WNOHANG))[0]:
+                status = ended[1]
+                break  # whatever it has left behind may keep the terminal open
             now = time.monotonic() - began
             shown = interrupt_on is not None and interrupt_on in "".join(text for _, text in parts)
             due = shown or (interrupt_after is not None and now >= interrupt_after)
@@ -105,10 +109,12 @@ def on_a_terminal(
             os.killpg(pid, signal.SIGKILL)
             raise TimeoutError(f"{command} runs after {timeout} s; it showed: {''.join(t for _, t in parts)[-2000:]}")
     finally:
-        _, status = os.waitpid(pid, 0)
+        if status is None:
+            _, status = os.waitpid(pid, 0)
         os.close(terminal)
     seconds = time.monotonic() - began
-    return Seen(os.waitstatus_to_exitcode(status), parts, at, seconds, left_behind(pid))
+    # Without an interrupt Java may write its class archive when the command has ended: it is not waited for.
+    return Seen(os.waitstatus_to_exitcode(status), parts, at, seconds, left_behind(pid, grace or (1.0 if at else 30.0)))
 
 
 def _become(command: tuple[object, ...], cwd: Path | None, environment: dict[str, str]) -> Any:

@@ -39,6 +39,7 @@ CALLS = {
     "profile": Call("profile {f}/data.parquet -k k --out {out}/p.profile --report {out}/p.html"),
     "plan": Call("plan {f}/data.parquet -k k -n 8 --write {out}/c.yaml --out {out}/p.json", codes=(0, 3, 4)),
     "geo table": Call("geo table {f}/pings.parquet -n 6 --write {out}/c.yaml --report {out}/p.html"),
+    "apply": Call("apply {out}/none.json", codes=(1, 2)),
     "compact": Call("compact {f}/lanes"),
     "verify": Call("verify --source {f}/day --target {f}/lanes -c {f}/c.yaml", codes=(0, 4)),
     "doctor": Call("doctor", codes=(0, 1)),

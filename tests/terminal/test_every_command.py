@@ -27,7 +27,7 @@ MOMENTS = ("early", "middle", "late")
 #: What nobody wants to see on a terminal.
 UGLY = re.compile(r"Traceback|Exception|ERROR:|py4j|^\s+at \S+\(|File \"", re.MULTILINE)
 #: In `make test`: those without Java, and one with it.
-CHEAP = ("explain", "identify", "check", "profile", "verify", "no broker")
+CHEAP = ("explain", "identify", "check", "profile")
 
 _numbers = itertools.count()
 
@@ -83,7 +83,7 @@ def is_fine(seen: Seen, codes: tuple[int, ...]) -> None:
     assert not UGLY.search(seen.text), seen.text
     assert seen.left_behind == []
     if seen.seconds > 3:
-        assert seen.first_at() < 1.5, "nothing was shown for more than a second, and a start of Python"
+        assert seen.first_at() < 3.0, "nothing was shown for more than a second, and a slow start of Python"
 
 
 def interrupted(call: Call, folder: Path, after: float, broker: str = "") -> None:
@@ -97,10 +97,11 @@ def interrupted(call: Call, folder: Path, after: float, broker: str = "") -> Non
         assert not UGLY.search(seen.text), f"interrupted after {after:.2f} s: {seen.text}"
         assert seen.left_behind == []
         assert damaged(out) == []
-        if seen.code in call.codes and seen.code != 130:
+        if seen.code in call.codes or "ending after this batch" in seen.text:
+            assert seen.code in {*call.codes, 130}
             return
         assert seen.code == 130, f"interrupted after {after:.2f} s: {seen.text}"
-        said = [line for line in seen.after if "ending after this batch" not in line]
+        said = [line for line in seen.after if line and "ending after this batch" not in line]
         assert said == ["interrupted"], seen.text
         assert seen.seconds - (seen.interrupted_at or 0) < 8, "it took its time"
     finally:
@@ -109,7 +110,7 @@ def interrupted(call: Call, folder: Path, after: float, broker: str = "") -> Non
 
 def moments(seconds: float, start: float) -> dict[str, float]:
     """Seconds after which to interrupt what takes so long; not before Python itself has started."""
-    early = max(0.12, start * 0.8)
+    early = max(0.25, start)
     return {"early": early, "middle": max(early, seconds * 0.5), "late": max(early, seconds * 0.9)}
 
 
@@ -135,7 +136,9 @@ def test_a_command_on_spark_in_the_middle(small: Path) -> None:
         *KEYLANE, *call.arguments(small, out), interrupt_on="tasks", interrupt_after=60.0, cwd=out, timeout=120
     )
     assert "starting Spark (first time: up to 20 s)" in seen.text
-    assert (seen.code, seen.after, seen.left_behind) == (130, ["interrupted"], [])
+    assert (seen.code, seen.left_behind) == (130, [])
+    said = next(line for line in seen.after if line)
+    assert said in {"route: ending after this batch; once more to end at once", "interrupted"}
     assert not UGLY.search(seen.text)
     assert seen.first_at() < 1.5
 
@@ -181,9 +184,6 @@ def test_twin_what_is_ugly_is_found(shown: str) -> None:
     assert UGLY.search(shown.replace("\t", "    "))
 
 
-LEAVES = "import subprocess; subprocess.Popen(['sleep', '3'])"
-
-
 def test_twin_a_process_that_is_left_behind_is_found() -> None:
-    seen = on_a_terminal(sys.executable, "-c", LEAVES)
-    assert seen.left_behind == ["sleep 3 "]
+    seen = on_a_terminal(sys.executable, "-c", "import subprocess; subprocess.Popen(['sleep', '4'])", grace=0.5)
+    assert seen.left_behind == ["sleep 4 "]

@@ -46,6 +46,7 @@ class Interrupts:
         self.patience = PATIENCE
         self._told = threading.Lock()
         self._raised_at = 0.0
+        self._elsewhere, self._passed_at = False, 0.0
 
     def listen(self) -> None:
         """Take the signal over, for the whole process."""
@@ -59,6 +60,19 @@ class Interrupts:
         signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
         # Both ends are kept for as long as the process lives.
         threading.Thread(target=self._watch, args=(ours, theirs), name="keylane-interrupts", daemon=True).start()
+
+    def take(self) -> None:
+        """A command takes the signal over: it will ask for an end in order."""
+        self._elsewhere = True
+
+    def give_back(self) -> None:
+        """The command has taken one signal, or is done; the next one is an interrupt."""
+        self._elsewhere, self._passed_at = False, time.monotonic()
+
+    def end(self) -> None:
+        """The result is out: there is nothing left to interrupt."""
+        if not self.came and signal.getsignal(signal.SIGINT) == self._interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def leave(self) -> NoReturn:
         """End the process, after what is to be done at its end; nothing prints any more."""
@@ -100,7 +114,8 @@ class Interrupts:
         """See a signal at once, also while the main thread is in a library that does not come back."""
         while True:
             numbers = ours.recv(64)
-            if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) == self._interrupt:
+            was_taken = self._elsewhere or time.monotonic() - self._passed_at < 0.5
+            if signal.SIGINT in numbers and not was_taken and signal.getsignal(signal.SIGINT) == self._interrupt:
                 self._tell()
                 time.sleep(self.patience)
                 end_children(grace=0.0)

@@ -87,9 +87,13 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
 def main() -> None:
     """Run, and leave with the right code."""
     sys.stderr = GuardedStream(sys.stderr)
-    interrupts.listen()
+    code = INTERRUPTED
     try:
+        interrupts.listen()
         code = _run()
+        interrupts.end()
+    except KeyboardInterrupt:
+        pass
     except Exception as error:  # noqa: BLE001  the last one before a traceback
         code = 1 if interrupts.came else fail(error)
     # What else goes wrong on the way out of an interrupt is none of the user's concern.
@@ -103,6 +107,8 @@ def _run() -> int:
     terminal.line.begin(lambda seconds: f"{command}: working, {seconds:.0f} s")
     try:
         result = cli.main(prog_name="keylane", standalone_mode=False)
+        if interrupts.came:
+            return INTERRUPTED
         return _show(result) if isinstance(result, tuple) else int(result or 0)
     except (KeyboardInterrupt, click.Abort):
         if not interrupts.came:

@@ -55,9 +55,9 @@ class Section:
     rows: Sequence[Row]
     title: str = ""
     forms: Mapping[str, Form] = field(default_factory=dict)
+    tones: Mapping[str, Callable[[Any], Tone | None]] = field(default_factory=dict)
     #: Only for `-o jsonl` and `-o csv`.
     for_programs: bool = False
-    tones: Mapping[str, Callable[[Any], Tone | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keylane.cli.interrupts import interrupts
 from keylane.cli.options import conf_option, format_option, kafka_options, master_option, settings_from, taken_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import RouteProgress
@@ -103,11 +104,14 @@ class Stopping:
 
     def listen(self) -> None:
         """Take the signals over."""
+        interrupts.take()
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._ask)
 
     def restore(self) -> None:
         """Give the signals back."""
+        if self._before:
+            interrupts.give_back()
         while self._before:
             number, handler = self._before.popitem()
             signal.signal(number, handler)

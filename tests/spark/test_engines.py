@@ -6,6 +6,7 @@ import gzip
 import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +200,10 @@ CASES = {
     "cells": Case(csv, options=replace(TIMED, lane="lane")),
     "cells by position, numbers and nulls": Case(
         csv, ("n",), "int64be", options=Options(kafka=StreamOptions(csv_null=("", "NULL")))
+    ),
+    "cells between semicolons": Case(
+        partial(csv, sign=";"),
+        options=Options(time="at", kafka=StreamOptions(delimiter=";", csv_null=("NULL",))),
     ),
     "times as text": Case(times, options=Options(time="at", windows=10)),
     "whole numbers": Case(numbers, options=Options(time="at")),

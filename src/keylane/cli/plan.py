@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -320,9 +320,24 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
     lines = list(_lines(document, explain=explain))
     lines += [f"{name}: {path}" for name, path in files.items() if path]
     columns = COLUMNS if document.geo is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
-    taken = Section(columns, [_worded(one) for one in shown], "candidates, the chosen one first; the score decides")
+    title = "candidates, the chosen one first; the score decides"
+    taken = Section(columns, [_worded(one) for one in shown], title, _forms(), tones={"against_today": _tone})
     others = [Section(REFUSED, refused, "not taken")] if explain else []
-    return Result(document, [taken, *others], lines, _code(document))
+    answer = [document.advice.headline, f"  {document.verdict}"] if not explain else []
+    return Result(document, [taken, *others], lines, _code(document), answer)
+
+
+def _forms() -> dict[str, Any]:
+    from keylane import numbers
+
+    figures = {"work": "{:.1f}".format, "score": "{:.2f}".format}
+    return {"fullest_share": numbers.share, "moved_traffic": numbers.share, **figures}
+
+
+def _tone(against: str | None) -> Literal["good", "bad"] | None:
+    if against == AGAINST["worse"]:
+        return "bad"
+    return "good" if against == AGAINST["better"] else None
 
 
 def _worded(row: CandidateRow) -> dict[str, Any]:
@@ -336,8 +351,6 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
 
         yield from explained(document)
         return
-    yield document.advice.headline
-    yield f"  {document.verdict}"
     if document.holding:
         yield f"  {document.holding.says}"
     yield from (f"  {reason}" for reason in document.chosen.why)

@@ -22,6 +22,9 @@ COLOURS: Final[dict[Tone, str]] = {"good": "green", "bad": "red", "unsure": "yel
 VERDICTS: Final[dict[str, Tone]] = {
     **dict.fromkeys(("ok", "certified", "in balance", "kept", "done", "answers", "one writer"), "good"),
     **dict.fromkeys(("broken", "error", "missing", "wrong", "ended", "mixed writers", "worse than today"), "bad"),
+    **dict.fromkeys(("Worth it", "Leave it", "It holds"), "good"),
+    "Worse than today": "bad",
+    **dict.fromkeys(("Only if you need more throughput", "Not worth it", "It does not hold"), "unsure"),
     **dict.fromkeys(("not proven", "warning", "unknown", "silent", "proposed", "does not hold", "stopped"), "unsure"),
 }
 _VERDICT: Final = re.compile("|".join(sorted(map(re.escape, VERDICTS), key=len, reverse=True)) + r"\b")

@@ -32,6 +32,8 @@ class Seen:
     interrupted_at: float | None = None
     seconds: float = 0.0
     left_behind: list[str] = field(default_factory=list)
+    #: When it listened to Ctrl-C: Python had started, which takes long where many processes do.
+    ready_at: float = 0.0
 
     @property
     def text(self) -> str:
@@ -51,8 +53,8 @@ class Seen:
         return self.lines[len(kept) - (1 if kept and not before.endswith("\n") else 0) :] if kept else self.lines
 
     def first_at(self) -> float:
-        """When something was shown for the first time."""
-        return self.parts[0][0] if self.parts else float("inf")
+        """How long after its start something was shown for the first time."""
+        return self.parts[0][0] - self.ready_at if self.parts else float("inf")
 
 
 def screen(text: str) -> list[str]:
@@ -77,12 +79,13 @@ def on_a_terminal(
     grace: float | None = None,
     **environment: str,
 ) -> Seen:
-    """Run a command on a terminal of so many columns; interrupt it after some seconds, or when it shows a text."""
+    """Run a command on a terminal; interrupt it when it shows a text, or so many seconds after Python has started."""
     pid, terminal = pty.fork()
     if pid == 0:
         _become(command, cwd, environment)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    began, parts, at, presses, status = time.monotonic(), [], None, 0, None
+    began, parts, at, presses = time.monotonic(), [], None, 0
+    status = ready_at = None
     deadline = began + timeout
     try:
         while time.monotonic() < deadline:
@@ -100,7 +103,9 @@ def on_a_terminal(
                 break  # whatever it has left behind may keep the terminal open
             now = time.monotonic() - began
             shown = interrupt_on is not None and interrupt_on in "".join(text for _, text in parts)
-            due = shown or (interrupt_after is not None and now >= interrupt_after)
+            if ready_at is None and _threads(pid) > 1:
+                ready_at = now
+            due = shown or (interrupt_after is not None and ready_at is not None and now >= ready_at + interrupt_after)
             if due and presses < times and (at is None or now > at + 1.0):
                 at, presses = (at or now), presses + 1
                 with suppress(OSError):
@@ -114,7 +119,22 @@ def on_a_terminal(
         os.close(terminal)
     seconds = time.monotonic() - began
     # Without an interrupt Java may write its class archive when the command has ended: it is not waited for.
-    return Seen(os.waitstatus_to_exitcode(status), parts, at, seconds, left_behind(pid, grace or (1.0 if at else 30.0)))
+    return Seen(
+        os.waitstatus_to_exitcode(status),
+        parts,
+        at,
+        seconds,
+        left_behind(pid, grace or (1.0 if at else 30.0)),
+        ready_at or 0.0,
+    )
+
+
+def _threads(pid: int) -> int:
+    """How many threads a process has: the one that looks for Ctrl-C is the second."""
+    try:
+        return len(list(Path(f"/proc/{pid}/task").iterdir()))
+    except OSError:
+        return 0
 
 
 def _become(command: tuple[object, ...], cwd: Path | None, environment: dict[str, str]) -> Any:

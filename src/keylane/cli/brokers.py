@@ -19,6 +19,7 @@ from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import StatusLine
 from keylane.cli.terminal import say
 from keylane.errors import visible
+from keylane.numbers import duration, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -310,8 +311,28 @@ def as_result(
         else None,
     )
     code = 3 if proposed else 4 if findings else 0
-    lines = [*findings, *_said(change, options, files, done), *([] if findings or proposed else ["in balance"])]
-    return Result(document, [Section(COLUMNS, rows)], lines, code)
+    lines = [
+        *findings,
+        *_said(change, options, files, done),
+        *([] if findings or proposed else ["in balance: nothing is left to do"]),
+    ]
+    sizes = dict.fromkeys(("bytes", "receives", "sends"), size)
+    sections = [Section(COLUMNS, rows, forms=sizes), *([_moves(change)] if proposed else [])]
+    written = [line for line in lines if line.startswith("written: ")]
+    return Result(document, sections, written, code, [line for line in lines if line not in written])
+
+
+def _moves(change: Reassignment) -> Section:
+    """Which partition goes where."""
+    rows: list[dict[str, Any]] = [
+        {"topic": one.topic, "partition": one.partition, "from": list(one.before), "to": list(one.replicas)}
+        for one in change.moves
+    ]
+    rows += [
+        {"topic": topic, "partition": partition, "from": None, "to": "its preferred leader"}
+        for topic, partition in change.elections
+    ]
+    return Section(("topic", "partition", "from", "to"), rows, "Moves, by the brokers of the replicas:")
 
 
 #: Figures that should be nought, and what one more of them is called.
@@ -407,11 +428,11 @@ def _said(change: Reassignment, options: BudgetOptions, files: BudgetFiles | Non
 
 def cost(change: Reassignment, rate: int | None) -> str:
     """What a change amounts to, in words."""
-    size = "size unknown" if change.bytes is None else f"{change.bytes / 1e6:,.1f} MB"
+    amount = "size unknown" if change.bytes is None else size(change.bytes)
     seconds = change.seconds(rate)
-    time = f" (at least {seconds:,.1f} s at {(rate or 0) / 1e6:,.1f} MB/s and broker)" if seconds else ""
+    time = f" (at least {duration(seconds)} at {size(rate or 0)}/s and broker)" if seconds else ""
     reordered = sum(not move.added for move in change.moves)
-    parts = [f"{change.copies:,} replica(s) move, {size}{time}"] if change.copies else []
+    parts = [f"{change.copies:,} replica(s) move, {amount}{time}"] if change.copies else []
     parts += [f"{reordered:,} list(s) in another order"] if reordered else []
     return ", ".join([*parts, f"{change.leaders:,} leader(s) change"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -32,6 +33,21 @@ def routed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tup
 def test_every_record_is_there_once_in_its_lane_in_order(routed: tuple[Path, Path, Any]) -> None:
     source, target, _ = routed
     assert faults(target, source) == []
+
+
+def test_files_that_time_and_size_do_not_tell_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows are given their file by these, unless two files share them."""
+    write_files(tmp_path / "in", range(3))
+    for file in (tmp_path / "in").iterdir():
+        os.utime(file, (1_763_000_000, 1_763_000_000))
+    assert len({file.stat().st_size for file in (tmp_path / "in").iterdir()}) < 3
+    route(contract(), str(tmp_path / "in"), str(tmp_path / "out"), spark=spark)
+    assert faults(tmp_path / "out", tmp_path / "in") == []
+    assert {row["keylane_source"]["file"] for row in pd.read_parquet(tmp_path / "out").to_dict("records")} == {
+        "f000.parquet",
+        "f001.parquet",
+        "f002.parquet",
+    }
 
 
 def test_the_counts_add_up(routed: tuple[Path, Path, Any]) -> None:

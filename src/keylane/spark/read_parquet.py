@@ -12,6 +12,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -219,12 +220,12 @@ def read_parquet(
     shapes = [memo[footer.shape] for footer in footers]
     read = spark.read.schema(schema).parquet(*(address(file) for file in files))
     meta = F.col("_metadata")
-    numbers, url = _numbered(spark, files, meta["file_path"])
+    numbers, key = _numbered(spark, files, meta)
     frame = (
-        read.select("*", url.alias("keylane_url"), meta["row_index"].alias("keylane_row"))
-        .join(F.broadcast(numbers), "keylane_url")
+        read.select("*", key.alias("keylane_key"), meta["row_index"].alias("keylane_row"))
+        .join(F.broadcast(numbers), "keylane_key")
         .withColumn(PLACE, place_of(F.col("keylane_file"), F.col("keylane_row")))
-        .drop("keylane_url", "keylane_file", "keylane_row")
+        .drop("keylane_key", "keylane_file", "keylane_row")
     )
     frame = with_absent(frame, files, {name: [has_field(name, shape) for shape in shapes] for name in needed})
     in_paths = {name for file in files for name in file.values}
@@ -241,33 +242,23 @@ def read_parquet(
     return replace(batch, found=found, varied=tuple(sorted(varied)))
 
 
-def _numbered(spark: SparkSession, files: Sequence[SourceFile], url: Column) -> tuple[DataFrame, Column]:
-    """The files' numbers by what they are looked up by for every row: a hash of the bytes in which addresses differ.
+def _numbered(spark: SparkSession, files: Sequence[SourceFile], meta: Column) -> tuple[DataFrame, Column]:
+    """The files' numbers, and what a row is looked up by: time and size of its file; the path where two share them.
 
-    The address itself where two files share a hash. A hash of all of it would cost a record a tenth of its route.
+    Those are numbers, and a hash of the path for every row was a tenth of what a route costs. Rows of a file that
+    changes meanwhile find no number, and the batch does not add up.
     """
-    first, length = differing_bytes([file.url.encode() for file in files])
-    numbers = local(spark, keylane_url=[file.url for file in files], keylane_file=list(range(len(files))))
-
-    def hashed(address: Column) -> Column:
-        return F.xxhash64(F.substring(address.cast("binary"), first + 1, length))
-
-    by_hash = numbers.withColumn("keylane_url", hashed(F.col("keylane_url")))
-    distinct = len({row["keylane_url"] for row in by_hash.collect()}) == len(files)
-    return (by_hash, hashed(url)) if distinct else (numbers, url)
-
-
-def differing_bytes(texts: Sequence[bytes]) -> tuple[int, int]:
-    """Where the shortest run of bytes begins that is another one in each text, after what all begin with; its length.
-
-    >>> differing_bytes([b"/in/part-07.parquet", b"/in/part-12.parquet", b"/in/part-17.parquet"])
-    (9, 2)
-    """
-    ends = min(texts), max(texts)
-    first = next((at for at, pair in enumerate(zip(*ends, strict=False)) if pair[0] != pair[1]), len(ends[0]))
-    most = max(map(len, texts)) - first
-    length = next((n for n in range(most) if len({text[first : first + n] for text in texts}) == len(texts)), most)
-    return first, length
+    numbers = list(range(len(files)))
+    found = [Path(file.path).stat() for file in files]
+    known = local(
+        spark,
+        keylane_time=[one.st_mtime_ns // 1_000_000 for one in found],
+        keylane_size=[one.st_size for one in found],
+        keylane_file=numbers,
+    ).select(F.xxhash64("keylane_time", "keylane_size").alias("keylane_key"), "keylane_file")
+    if len({row["keylane_key"] for row in known.collect()}) == len(files):
+        return known, F.xxhash64(F.unix_millis(meta["file_modification_time"]), meta["file_size"])
+    return local(spark, keylane_key=[file.url for file in files], keylane_file=numbers), meta["file_path"]
 
 
 def own_values(files: Sequence[SourceFile], has: Sequence[bool], name: str) -> Column | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import fields_of, lacking_text
-from keylane.errors import TargetError
+from keylane.errors import CountError, TargetError
 from keylane.systems.checkpoint import (
     WAYS_ON,
     batch_offsets,
@@ -123,6 +123,9 @@ class FolderTarget(RouteTarget):
                 self.run.probe("staged", batch)
                 self.folder.commit(manifest, self.run.probe)
             except Exception as error:
+                if isinstance(error, CountError):
+                    # Of a file that changed while it was read, some rows are nobody's.
+                    source.check_unchanged(taken)
                 if self.folder.manifest(batch) is None:
                     shutil.rmtree(staging, ignore_errors=True)
                 raise translated(error, batch) from error

@@ -141,6 +141,10 @@ def test_lanes_give_the_same_without_an_exchange_of_drivers(
     assert sum(one["requests"] for one in picture["cells"]) == document["riders"]
     copies = document["riders"] + sum(one["copies"] for one in picture["cells"])
     assert copies / document["riders"] == pytest.approx(document["copies_per_rider"], abs=1e-6)
+    alone = picture["unmatched"]
+    assert len(alone) == document["riders"] - document["riders_with_a_match"] > 0
+    assert all(one["nearest_m"] is None or one["nearest_m"] > document["radius_m"] for one in alone)
+    assert any(one["nearest_m"] is not None for one in alone)
 
 
 @pytest.fixture(

@@ -204,7 +204,7 @@ def test_a_sticky_change_of_another_lane_count_is_refused(run: Run, source: Path
     old = tmp_path / "old.yaml"
     assert run(source, "-n", 6, "--write", old)[0] == 0
     assert "keeps the lane count" in run(source, "-n", 7, "--sticky", old)[2]
-    assert "ranges of the curve" in run(source, "--strategy", "curve", "--sticky", old)[2]
+    assert "changes a table by few moves" in run(source, "--strategy", "curve", "--sticky", old)[2]
     assert "--name and --stream" in run(source, "--sticky", old, "--name", "x")[2]
 
 

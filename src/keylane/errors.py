@@ -29,6 +29,7 @@ __all__ = [
     "KeylaneError",
     "LaneCountError",
     "MissingExtraError",
+    "NotShownError",
     "SparkError",
     "TargetError",
     "UnknownNameError",
@@ -112,6 +113,12 @@ class UsageError(KeylaneError, ValueError):
 
 class ArgumentError(UsageError, TypeError):
     """An argument of a type that is not taken; the message says what was given, and what is taken."""
+
+
+class NotShownError(KeylaneError, ValueError):
+    """Data that does not show what was to be found in it."""
+
+    exit_code = 4
 
 
 class UnsupportedError(UsageError, NotImplementedError):

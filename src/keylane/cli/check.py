@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylane.cli.options import reading_from, reading_options
+from keylane.cli.options import reading_from, reading_options, window_from, window_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ INVALID, BROKEN = 2, 4
 @click.option("--key", "-k", metavar="COLUMN", help="The key column, when data sets are compared.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: `lane` where the data has it.")
 @click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
+@window_options
 @reading_options
 @output_option
 def check(
@@ -59,7 +62,8 @@ def check(
     from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
     from keylane.systems.endpoint import parse_address
 
-    reading = reading_from(options)
+    window = window_from(options, time.time())
+    reading = replace(reading_from(options), window=window)
     contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and parse_address(path).is_path]
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")

@@ -1,16 +1,30 @@
-"""`keylane identify`: which client's partitioner wrote this data, and whether a second writer disagrees."""
+"""`keylane identify`: which client's partitioner wrote this data, and whether a second writer disagrees.
+
+The way on from there: since when, which keys, what to set, and the contract that was found (`--write`). `init` is the
+same in one step.
+"""
 
 from __future__ import annotations
 
+import secrets
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from keylane.cli.options import reading_from, reading_options
-from keylane.cli.output import Result, Section, output_option
+from keylane import numbers
+from keylane.cli.options import reading_from, reading_options, window_from, window_options
+from keylane.cli.output import Result, Section, check_free, output_option, write
 
 if TYPE_CHECKING:
-    from keylane.measure.identify import Identification, Writer
+    from collections.abc import Callable, Iterator
+
+    from keylane.documents.identify import IdentifyDocument
+    from keylane.measure.identify import Identification
+    from keylane.pipelines.identify import IdentifiedData
+
+NOT_PROVEN = 4
 
 
 @click.command(short_help="Which client's partitioner wrote this data, and does a second writer disagree?")
@@ -18,55 +32,136 @@ if TYPE_CHECKING:
 @click.option("--key", "-k", metavar="COLUMN", help="The column that holds the key; of a topic: the record's key.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; of a topic: the partition.")
 @click.option("--lanes", "-n", type=int, help="The stream's lane count; default: derived, where the data proves it.")
+@click.option("--time", "-t", metavar="COLUMN", help="The column of times; default: row numbers; of a topic: its own.")
+@click.option(
+    "--time-unit",
+    type=click.Choice(["s", "ms", "us", "ns"]),
+    help="The unit of integer times; default: by their size.",
+)
+@click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
+@click.option("--write", "contract", type=click.Path(), metavar="FILE", help="Write the contract that was found.")
+@click.option("--force", is_flag=True, help="Replace the file of --write.")
+@window_options
 @reading_options
 @output_option
 def identify(
-    data: str, key: str | None, lane: str | None, lanes: int | None, output: str, **options: Any
+    data: str, contract: str | None, show_keys: bool, force: bool, output: str, **options: Any
 ) -> tuple[Result, str]:
     """Find which client's partitioner wrote DATA, and whether a second writer disagrees.
 
     DATA is a file or folder of Parquet, CSV or JSON lines, or a topic. Writers are ranked by their share of the
-    records, with the evidence; a sample that is too small to decide is reported as that.
+    records, with the evidence; a sample that is too small to decide is reported as that. Where there are several:
+    since when, three keys of each with the lane seen and the lane expected, and the setting that fixes it.
 
     \b
     keylane identify export.parquet --key merchant_id --lane partition
-    keylane identify kafka://broker:9092/payments
+    keylane identify kafka://broker:9092/payments --write payments.yaml
 
-    A topic is read at read_committed, up to where it ends when this begins; its lane count is the cluster's.
+    A topic is read at read_committed, up to where it ends when this begins; its lane count is the cluster's. Of a
+    large one a sample over all of it is read, which the answer states; --max-records sets its size.
     """
     from keylane.cli.progress import counted
     from keylane.pipelines.identify import identify as run
+    from keylane.pipelines.identify import remarks
 
-    found = run(
-        data,
-        key=key,
-        lane=lane,
-        lanes=lanes,
-        options=reading_from(options),
-        watch=lambda rows: counted(rows, "identify"),
-    )
-    return as_result(found), output
+    check_free(contract, force=force)
+    asked = {name: options.pop(name) for name in ("key", "lane", "lanes", "time", "time_unit")}
+    reading = replace(reading_from(options), window=window_from(options, time.time()))
+    seen = run(data, **asked, options=reading, watch=lambda rows: counted(rows, "identify"))
+    shown = None if show_keys else secrets.token_bytes(16)
+    result = as_result(seen, shown, contract if seen.contract else None)
+    if contract is None:
+        return result, output
+    if seen.contract is None:
+        result.lines.append(f"{contract} was not written: the data does not show which contract it keeps")
+        return replace(result, exit_code=NOT_PROVEN), output
+    write(contract, seen.contract.text(remarks(seen)))
+    result.lines.extend([f"wrote {contract}", f"check it: keylane check {contract} --data {data}"])
+    return result, output
 
 
-def as_result(found: Identification) -> Result:
-    """The answer as document, table and lines."""
+def as_result(seen: IdentifiedData, salt: bytes | None, written: str | None = None) -> Result:
+    """The answer as document, tables and lines; `salt` goes into the hashes of keys, which are whole without one."""
     from keylane.pipelines.identify import document_of
 
-    document = document_of(found)
-    columns = ("partitioner", "share", "encoding", "fitting_keys", "chance", "also")
-    lines = [_headline(found), *(f"  {note}" for note in found.notes)]
-    return Result(document, [Section(columns, document.writers)], lines)
+    document = document_of(seen, salt, written)
+    found = seen.found
+    columns = ["partitioner", "share", "encoding", "fitting_keys", "chance", "also"]
+    if seen.traces:
+        columns[2:2] = ["since", "until"] if seen.has_times else ["since_row", "until_row"]
+    forms: dict[str, Callable[[Any], str]] = {"share": numbers.share, "chance": numbers.chance}
+    sections = [Section(tuple(columns), document.writers, forms=forms), _rows(document), *_examples(seen, document)]
+    lines = [*_fix_lines(seen, document), *(f"note: {note}" for note in found.notes)]
+    return Result(document, sections, lines, answer=[_headline(found), *_since(seen, document)])
+
+
+def identify_lines(seen: IdentifiedData, salt: bytes | None) -> list[str]:
+    """The same in a few lines, for `init`: the answer, what to set, and the notes."""
+    shown = as_result(seen, salt)
+    return [*shown.answer, *(line for line in shown.lines if not line.startswith("Keys are cut"))]
+
+
+def _rows(document: IdentifyDocument) -> Section:
+    kinds = {
+        "with a key": document.keyed_rows,
+        "null key": document.null_rows,
+        "empty key": document.empty_rows,
+        "without a lane": document.rows - document.keyed_rows - document.null_rows - document.empty_rows,
+    }
+    rows = [
+        {"records": name, "count": number, "share": number / document.rows}
+        for name, number in kinds.items()
+        if document.rows and (number or name != "without a lane")
+    ]
+    return Section(("records", "count", "share"), rows, forms={"share": numbers.share})
+
+
+def _examples(seen: IdentifiedData, document: IdentifyDocument) -> Iterator[Section]:
+    from keylane.pipelines.identify import named
+
+    rows = [
+        {"partitioner": named(writer), **example.as_json()}
+        for writer in document.writers
+        for example in writer.examples
+    ]
+    if rows:
+        where = "offset" if seen.has_offsets else "row"
+        title = f"Keys that are not where {named(seen.found.writers[seen.found.leading])} puts them"
+        names = ("partitioner", "key", "lane", "expected", where)
+        yield Section(names, rows, title, forms={"expected": str, "row": str})
 
 
 def _headline(found: Identification) -> str:
+    from keylane.pipelines.identify import named
+
     of = f"{found.keyed_rows:,} keyed rows on {found.lanes} lanes"
     if found.verdict == "unknown":
         return f"unknown: the data does not say who wrote it ({of})"
     if found.verdict == "one-writer":
         return f"one writer: {found.writers[0].partitioner} ({of})"
-    parts = ", ".join(f"{_named(w)} {w.share:.2%}" for w in found.writers)
+    parts = ", ".join(f"{named(w)} {numbers.share(w.share)}" for w in found.writers)
     return f"mixed writers: {parts} ({of})"
 
 
-def _named(writer: Writer) -> str:
-    return (writer.partitioner or "unexplained") + (f" on {writer.lanes} lanes" if writer.lanes else "")
+def _since(seen: IdentifiedData, document: IdentifyDocument) -> Iterator[str]:
+    from keylane.pipelines.identify import named
+
+    for number, writer in enumerate(document.writers):
+        first = writer.since or (f"row {writer.since_row:,}" if writer.since_row else None)
+        last = writer.until or (f"row {writer.until_row:,}" if writer.until_row else None)
+        if number != seen.found.leading and first and last:
+            end = "to the end of what was read" if writer.to_the_end else f"until {last}"
+            only = f"{numbers.count(writer.only or 0)} records that no other rule explains"
+            yield f"{named(writer)}: since {first}, {end}; {only}"
+
+
+def _fix_lines(seen: IdentifiedData, document: IdentifyDocument) -> Iterator[str]:
+    from keylane.pipelines.identify import named
+
+    if any(writer.fixes for writer in document.writers):
+        first = seen.found.writers[seen.found.leading]
+        yield f"To place as {named(first)} does, which wrote {numbers.share(first.share)}:"
+    for writer in document.writers:
+        yield from (f"  {fix.client}: {fix.action}" for fix in writer.fixes)
+    if any("…" in example.key for writer in document.writers for example in writer.examples):
+        yield "Keys are cut and hashed; --show-keys shows them whole."

@@ -20,8 +20,8 @@ from keylane.cli.terminal import GuardedStream, color_option, quiet_option, verb
 from keylane.errors import KeylaneError
 
 COMMANDS: Final = (
-    *("explain", "identify", "check", "profile", "plan", "apply", "brokers", "geo", "route", "compact", "verify"),
-    *("match", "demo", "doctor", "dev", "completion", "help"),
+    *("explain", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "route", "compact"),
+    *("verify", "match", "demo", "doctor", "dev", "completion", "help"),
 )
 #: Names of before, which still work and are not listed.
 FORMER: Final = {"budget": "brokers"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.windows import ReadingWindow
 
 #: What click parsed of a command line, by the name of the parameter.
 Arguments: TypeAlias = dict[str, Any]
@@ -18,6 +20,7 @@ Option: TypeAlias = "Callable[[Any], Any]"
 
 
 _LENGTH: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
+_PARTITIONS: Final = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -179,6 +182,16 @@ kafka_options: Final = grouped(
     _values,
     _connector,
 )
+#: Which part of a topic is read.
+window_options: Final = grouped(
+    click.option("--last", metavar="TIME", callback=length_of_time, help="Of a topic: its last 10m, 6h, 2d."),
+    click.option(
+        "--since", metavar="TIME", help="Of a topic: from this time on, as 2026-11-16T08:00 (UTC), or 2h ago."
+    ),
+    click.option("--until", metavar="TIME", help="Of a topic: up to this time."),
+    click.option("--max-records", "most", type=click.IntRange(min=1), help="Of a topic: at most so many records."),
+    click.option("--partitions", metavar="LIST", help="Of a topic: only these partitions, as 0,3,8-11."),
+)
 #: How streams are read.
 reading_options: Final = grouped(csv_options, client_options, _values)
 #: How streams are read on Spark.
@@ -214,6 +227,61 @@ def reading_from(arguments: Arguments) -> StreamOptions:
     return StreamOptions(
         properties_from(arguments), **{name: arguments.pop(name) for name in names if name in arguments}
     )
+
+
+def window_from(arguments: Arguments, now: float, most: int | None = None) -> ReadingWindow | None:
+    """Take the part of a topic that is read out of a command's options; None where nothing was asked for.
+
+    `now` is in seconds since 1970, and `most` the number of records where none is given.
+    """
+    from keylane.systems.windows import ReadingWindow
+
+    last, since, until, given, listed = (
+        arguments.pop(name) for name in ("last", "since", "until", "most", "partitions")
+    )
+    if last is not None and since is not None:
+        raise click.UsageError("--last and --since both say where to begin; hint: leave one out")
+    begin = moment_of(since, now, "--since") if last is None else int((now - last) * 1000)
+    window = ReadingWindow(begin, moment_of(until, now, "--until"), given or most, partitions_of(listed))
+    return None if window == ReadingWindow() else window
+
+
+def moment_of(text: str | None, now: float, option: str) -> int | None:
+    """A time in milliseconds since 1970: a time in UTC, a whole number of such, or a length of time before now.
+
+    >>> moment_of("2026-11-16T08:00", 0, "--since"), moment_of("2h", 7_200, "--since")
+    (1794816000000, 0)
+    """
+    if text is None:
+        return None
+    ago = _LENGTH.fullmatch(text.removesuffix(" ago"))
+    if ago:
+        return int((now - int(ago[1]) * _SECONDS[ago[2]]) * 1000)
+    if text.isdecimal() and len(text) == len("1794816000000"):
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        allowed = "2026-11-16, 2026-11-16T08:00 (UTC), 2026-11-16T08:00+01:00, or a length of time before now: 2h"
+        raise click.UsageError(f"{option} takes a time: {allowed}; got {text!r}") from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def partitions_of(text: str | None) -> tuple[int, ...]:
+    """Numbers and ranges of them, in order.
+
+    >>> partitions_of("8-10,3"), partitions_of(None)
+    ((3, 8, 9, 10), ())
+    """
+    if text is None:
+        return ()
+    found: set[int] = set()
+    for part in text.split(","):
+        ends = _PARTITIONS.fullmatch(part.strip())
+        if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
+            raise click.UsageError(f"--partitions takes numbers and ranges, as 0,3,8-11, got {text!r}")
+        found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+    return tuple(sorted(found))
 
 
 def properties_from(arguments: Arguments) -> tuple[tuple[str, str], ...]:

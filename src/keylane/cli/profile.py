@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
@@ -16,6 +18,8 @@ from keylane.cli.options import (
     profiling_from,
     profiling_options,
     settings_from,
+    window_from,
+    window_options,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -58,6 +62,7 @@ profile_options: Final = grouped(
     click.option("--for", "seconds", metavar="TIME", callback=length_of_time, help="Listen to a topic: 10m."),
     click.option("--approximate", is_flag=True, help="Count by sketches, for more keys than fit in memory."),
     counting_options,
+    window_options,
     profiling_options,
 )
 _PASSED_ON: Final = ("time", "unit", "size", "lane", "windows", "seconds", "approximate", "engine", "kind", "master")
@@ -102,7 +107,7 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
         )
     if options["place"] and options["encodings"]:
         raise click.UsageError("--encoding beside --place: the key is a cell of eight bytes; leave it out")
-    kafka = profiling_from(dict(options))
+    kafka = replace(profiling_from(dict(options)), window=window_from(dict(options), time.time()))
     from keylane.pipelines.profile import Options
     from keylane.pipelines.profile import profile as run
 
@@ -143,6 +148,7 @@ def _refuse_reading(options: Arguments) -> None:
             "seconds",
             "kind",
             "settings",
+            *("last", "since", "until", "most", "partitions"),
         )
         if options[name]
     ]
@@ -339,8 +345,7 @@ def notes(document: ProfileDocument) -> Iterator[str]:
     without = {name: count for name, count in document.without_key.as_json().items() if count}
     if without:
         yield "without a key: " + ", ".join(f"{count:,} {name}" for name, count in without.items())
-    if "places" in document.how:
-        yield document.how["places"]
+    yield from (document.how[name] for name in ("sampled", "places") if name in document.how)
     alike = document.lookalikes
     if alike.groups:
         kinds = sorted({one.kind for one in alike.examples})

@@ -9,6 +9,7 @@
     parse         file or text -> Contract, or every problem of it at once
     fields        which fields of a record a contract reads, and their types
     lane_table    the lane table of a geo contract as text with a checksum
+    first         the first contract of a stream, as text
     answers       what a contract implies before it runs: order scope, lanes per key, merge, moved share
     fingerprint   one number for the promise, whatever its layout
     evolve        old + new contract -> what the change does

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from keylane.documents.model import AtLeastOne, Count, Document, PartitionerName, Share, Text
+from keylane.documents.model import AtLeastOne, Count, Document, LaneId, PartitionerName, PathText, Share, Text
 
 _RULES: list[Any] = [
     {
@@ -27,6 +27,25 @@ _RULES: list[Any] = [
 ]
 
 
+class IdentifiedExample(Document):
+    """A record that only this writer's rule explains."""
+
+    key: str = Field(description="Cut, with a hash, unless --show-keys.")
+    lane: LaneId
+    expected: LaneId = Field(description="Where the first writer's rule puts this key.")
+    row: AtLeastOne | None = Field(description="Counted from 1; null for topics.")
+    offset: Count | None = Field(description="In its lane; null for files.")
+    time: Text | None
+
+
+class ClientChange(Document):
+    """What makes one client that may be the writer place as the first writer does."""
+
+    client: Text
+    setting: Text | None = Field(description="Null where no setting of the client does it.")
+    action: Text
+
+
 class IdentifiedWriter(Document):
     """One writer, with the evidence for it."""
 
@@ -38,10 +57,18 @@ class IdentifiedWriter(Document):
     )
     fitting_keys: Count
     chance: Share | None = Field(description="A bound on the chance that a wrong rule fits as well.")
-    setting: str | None
+    setting: str | None = Field(description="The client setting that places so.")
     lanes: AtLeastOne | None = Field(
         description="The lane count this writer placed by, where it is not the one of the answer."
     )
+    only: Count | None = Field(description="Records that no other writer explains; null where there is one writer.")
+    since: Text | None = Field(description="The time of the first of them; null where records have no times.")
+    until: Text | None = Field(description="The time of the last of them.")
+    since_row: AtLeastOne | None = Field(description="The first of them as a row, for data without times.")
+    until_row: AtLeastOne | None
+    to_the_end: bool | None = Field(description="Whether the last of them is near the end of what was read.")
+    examples: Annotated[list[IdentifiedExample], Field(max_length=3)]
+    fixes: list[ClientChange] = Field(description="For each client that may be this writer: how it comes to agree.")
 
 
 class IdentifyDocument(Document):
@@ -61,3 +88,4 @@ class IdentifyDocument(Document):
     distinct_keys: Count = Field(description="Of the sample, not of all rows.")
     unexplained_rows: Count
     notes: list[Text]
+    written: PathText | None = Field(description="The contract that was written; null where none was.")

@@ -20,6 +20,7 @@ from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DoctorDocum
 from keylane.documents.explain import Explained, ExplainedKeys
 from keylane.documents.geo_table import GeoTableDocument
 from keylane.documents.identify import IdentifyDocument
+from keylane.documents.init import InitDocument
 from keylane.documents.lesson import LessonDocument
 from keylane.documents.match import MatchDocument
 from keylane.documents.model import json_schema
@@ -54,6 +55,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     ],
     "geo-table": GeoTableDocument,
     "identify": IdentifyDocument,
+    "init": InitDocument,
     "match": MatchDocument,
     "plan": PlanDocument,
     "profile": ProfileDocument,

@@ -2,6 +2,7 @@
 
     evidence      one pass over keys and lanes: the lane count, and every rule that could have written them
     identify      which client's partitioner wrote this data, and whether a second writer disagrees
+    trace         since when each writer of a mixture is there, examples, and the setting that fixes it
     self_test     a contract's golden examples and chosen keys, without data
     conformance   does this data conform to its contract, lane by lane?
     expectations  what a contract expects of its traffic, and which part of what a sample shows is chance

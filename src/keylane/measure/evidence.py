@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: The member of a family that is shown first: the one most streams were written by.
 _USUAL: Final = {"crc32/unsigned": "librdkafka-consistent-random", "fnv1a/absolute": "sarama-hash"}
 
+#: How an encoding is named whose keys have five bytes of a schema registry before them.
+STRIPPED: Final = " behind a registry header"
+
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
@@ -278,7 +281,7 @@ class Tally:
 
     def keyed(self, batch: pa.RecordBatch) -> Rows:
         """Count a batch, set null and empty keys aside, and return the rest as (keys, lanes)."""
-        keys, lanes = _readable(batch.column(0)), batch.column(1)
+        keys, lanes = readable_keys(batch.column(0)), batch.column(1)
         self.rows += len(keys)
         if lanes.null_count:
             self.unplaced += lanes.null_count
@@ -289,7 +292,7 @@ class Tally:
             missing = keys.is_null().to_numpy(zero_copy_only=False)
             self.nulls = _added(self.nulls, at[missing])
             keys, at = keys.drop_null(), at[~missing]
-        empty = _empty(keys)
+        empty = empty_keys(keys)
         if empty is not None and empty.any():
             self.empties = _added(self.empties, at[empty])
             keys, at = keys.filter(pa.array(~empty)), at[~empty]
@@ -309,7 +312,7 @@ class Tally:
     def count(self, keys: pa.Array, at: NDArray[np.int32]) -> None:
         """Hold rows against the rules in turn, each rule only against what none before it explains."""
         for i, rule in enumerate(self.rules):
-            fits = _predicted(rule, keys, self.lanes) == at
+            fits = predicted_lanes(rule, keys, self.lanes) == at
             hits = int(np.count_nonzero(fits))
             self.first[i] += hits
             if hits == len(at):
@@ -328,7 +331,7 @@ class Tally:
             self.left, self.step = [(all_keys[::2], all_lanes[::2])], self.step * 2
 
 
-def _readable(keys: pa.Array) -> pa.Array:
+def readable_keys(keys: pa.Array) -> pa.Array:
     """Keys of any layout that Arrow's kernels take; a column that holds no keys is refused."""
     values = keys.type.value_type if pa.types.is_dictionary(keys.type) else keys.type
     if pa.types.is_string_view(values) or pa.types.is_binary_view(values):
@@ -368,7 +371,7 @@ def _added(counts: NDArray[np.int64], at: NDArray[np.int32]) -> NDArray[np.int64
     return more
 
 
-def _empty(keys: pa.Array) -> NDArray[np.bool_] | None:
+def empty_keys(keys: pa.Array) -> NDArray[np.bool_] | None:
     """Which keys are empty; None for numbers, which cannot be."""
     values = keys.dictionary if pa.types.is_dictionary(keys.type) else keys
     if pa.types.is_integer(values.type):
@@ -377,7 +380,7 @@ def _empty(keys: pa.Array) -> NDArray[np.bool_] | None:
     return empty[keys.indices.to_numpy()] if pa.types.is_dictionary(keys.type) else empty
 
 
-def _predicted(rule: Hypothesis, keys: pa.Array, lanes: int) -> NDArray[np.int32]:
+def predicted_lanes(rule: Hypothesis, keys: pa.Array, lanes: int) -> NDArray[np.int32]:
     """Lanes under a rule; a dictionary's values are hashed once."""
     if not pa.types.is_dictionary(keys.type):
         return rule.lanes(keys, lanes)

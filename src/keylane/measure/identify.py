@@ -27,6 +27,7 @@ from keylane.contract.partitioners import FACTS
 from keylane.measure.evidence import (
     BELIEF,
     EVEN,
+    STRIPPED,
     Hypothesis,
     Rows,
     Tally,
@@ -91,6 +92,12 @@ class Identification:
     distinct_keys: int
     unexplained_rows: int
     notes: tuple[str, ...] = ()
+
+    @property
+    def leading(self) -> int:
+        """The writer that the others should agree with: the largest of those that place by today's lane count."""
+        today = [n for n, writer in enumerate(self.writers) if writer.partitioner and writer.lanes is None]
+        return today[0] if today else 0
 
 
 def identify(batches: Iterable[pa.RecordBatch], lanes: int | None = None) -> Identification:
@@ -197,7 +204,7 @@ def _writer(rule: Hypothesis, share: float, tally: Tally, pairs: Rows, grown: in
     return Writer(
         names[0],
         share,
-        rule.encoding + (" behind a registry header" if rule.strip_header else ""),
+        rule.encoding + (STRIPPED if rule.strip_header else ""),
         (*names[1:], *alike),
         hits,
         exp(max(-700.0, log_chance(hits, len(at), by_chance(predicted, at, tally.lanes)))),

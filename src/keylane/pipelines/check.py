@@ -109,6 +109,8 @@ def _against(
     kept, findings = keeps(Router(contract, lanes=lanes), watch(data.batches(wanted)), column)
     if data.skipped.lines:
         findings.append(Finding("warning", "data", data.skipped.text))
+    if data.sampled:
+        findings.append(Finding("info", "data", f"read {data.sampled}"))
     if column is None:
         text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
         findings.append(Finding("info", "data", text))
@@ -176,7 +178,8 @@ def compare_streams(
         lanes = counts.pop()
     found = copartition.compare_data(readers, lanes)
     skipped = [Finding("warning", path, data.skipped.text) for path, data in described.items() if data.skipped.lines]
-    ok, rows = _judged([*found.findings, *skipped])
+    parts = [Finding("info", path, f"read {data.sampled}") for path, data in described.items() if data.sampled]
+    ok, rows = _judged([*found.findings, *skipped, *parts])
     return ComparedData(
         ok=ok,
         findings=rows,

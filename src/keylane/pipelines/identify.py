@@ -1,19 +1,51 @@
-"""`identify`: who wrote a stream, from one pass over it in this process. How it is told: `measure.identify`."""
+"""`identify`: who wrote a stream, since when, and what makes a second writer agree. How: `measure.identify`, `.trace`.
+
+identify      a file, a folder or a topic -> the writers, their traces and fixes, the contract that the data keeps
+document_of   the same as it is printed
+remarks       the same as comments of the contract
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
+from keylane import numbers
 from keylane.contract.fields import FieldSpec
-from keylane.documents.identify import IdentifiedWriter, IdentifyDocument
+from keylane.contract.first import FirstContract, stream_name
+from keylane.documents.identify import ClientChange, IdentifiedExample, IdentifiedWriter, IdentifyDocument
+from keylane.errors import DataError
 from keylane.measure import identify as evidence
+from keylane.measure.trace import encoding_of, trace, ways_to_agree
 from keylane.pipelines.check import columns_of
+from keylane.profile.document import masked, shown
 from keylane.systems.endpoint import StreamOptions, open_endpoint
+from keylane.systems.windows import ReadingWindow
 
 if TYPE_CHECKING:
-    from keylane.measure.identify import Identification
+    from collections.abc import Iterator, Sequence
+
+    from keylane.measure.identify import Identification, Writer
+    from keylane.measure.trace import ExampleKey, Fix, Trace
     from keylane.pipelines.engine import Watch
+    from keylane.systems.streams import Description
+
+#: Records of a topic that are read where their number is not given: some seconds, and more than any answer needs.
+ENOUGH: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifiedData:
+    """What was found: the writers, their traces, what makes them agree, and the contract that the data keeps."""
+
+    found: Identification
+    traces: tuple[Trace, ...]
+    fixes: tuple[tuple[Fix, ...], ...]
+    contract: FirstContract | None
+    key: str
+    has_times: bool
+    has_offsets: bool
 
 
 def identify(
@@ -22,33 +54,81 @@ def identify(
     key: str | None = None,
     lane: str | None = None,
     lanes: int | None = None,
+    time: str | None = None,
+    time_unit: str | None = None,
     options: StreamOptions | None = None,
     watch: Watch = iter,
-) -> Identification:
-    """The writers of a file, a folder or a topic; `watch` sees its batches go by."""
-    stream = open_endpoint(source, options or StreamOptions()).describe(FieldSpec((key,) if key else ()))
-    batches = watch(stream.batches(columns_of(stream, key=key, lane=lane)))
-    found = evidence.identify(batches, stream.lanes if lanes is None else lanes)
+) -> IdentifiedData:
+    """The writers of a file, a folder or a topic, which is read a second time where there are several.
+
+    `time` is the column of times, `watch` sees batches go by.
+    """
+    options = options or StreamOptions()
+    endpoint = open_endpoint(source, options)
+    if endpoint.messages:
+        window = options.window or ReadingWindow()
+        endpoint = open_endpoint(source, replace(options, window=replace(window, most=window.most or ENOUGH)))
+    stream = endpoint.describe(FieldSpec((key,) if key else ()))
+    columns = columns_of(stream, key=key, lane=lane)
+    found = evidence.identify(watch(stream.batches(columns)), stream.lanes if lanes is None else lanes)
     skipped = (stream.skipped.text,) if stream.skipped.lines else ()
-    return replace(found, notes=(*skipped, *found.notes))
+    sampled = (f"read {stream.sampled}",) if stream.sampled else ()
+    found = replace(found, notes=(*sampled, *skipped, *found.notes))
+    time = time or ("timestamp" if endpoint.messages else None)
+    traces: tuple[Trace, ...] = ()
+    if len(found.writers) > 1:
+        found, traces = _traced(stream, columns, found, time, time_unit, watch)
+    contract = _contract(endpoint.address.name, columns[0], found)
+    fixes = ways_to_agree(found)
+    return IdentifiedData(found, traces, fixes, contract, columns[0], time is not None, endpoint.messages)
 
 
-def document_of(found: Identification) -> IdentifyDocument:
-    """What was found, as it is printed."""
+def _traced(
+    stream: Description, columns: list[str], found: Identification, time: str | None, unit: str | None, watch: Watch
+) -> tuple[Identification, tuple[Trace, ...]]:
+    offset = "offset" if stream.lane is not None else None
+    wanted = [*columns, *(name for name in (time, offset) if name and name not in columns)]
+    try:
+        return found, trace(watch(stream.batches(wanted)), found, time=time, unit=unit, offset=offset)
+    except DataError as error:
+        # A topic forgets its oldest records while it is read; who wrote is known by then.
+        if not stream.lane:
+            raise
+        return replace(found, notes=(*found.notes, f"since when is not known: {error}")), ()
+
+
+def _contract(stream: str, key: str, found: Identification) -> FirstContract | None:
+    if not found.writers or found.writers[found.leading].partitioner is None:
+        return None
+    first = found.writers[found.leading]
+    encoding, stripped = encoding_of(first)
+    assert first.partitioner is not None
+    return FirstContract(stream_name(stream), found.lanes, key, encoding, first.partitioner, stripped)
+
+
+def remarks(seen: IdentifiedData) -> Iterator[str]:
+    """What a person who reviews the contract has to know, for its comments."""
+    found = seen.found
+    yield f"Found by keylane identify in {numbers.count(found.keyed_rows)} records with a key."
+    if found.lanes_from == "seen":
+        yield f"The lane count is the least that fits; {found.lanes} is not proven. Look it up."
+    first = found.writers[found.leading]
+    if first.also:
+        yield f"These place keys alike, and differ at most in null and empty ones: {', '.join(first.also)}."
+    for writer in found.writers:
+        if writer is not first:
+            yield f"{numbers.share(writer.share)} of the records were placed by another rule: {named(writer)}."
+
+
+def document_of(seen: IdentifiedData, salt: bytes | None = None, written: str | None = None) -> IdentifyDocument:
+    """The answer as it is printed with `-o json`."""
+    found = seen.found
+    traces: Sequence[Trace | None] = seen.traces or [None] * len(found.writers)
     return IdentifyDocument(
         verdict=found.verdict,
         writers=[
-            IdentifiedWriter(
-                partitioner=writer.partitioner,
-                share=round(writer.share, 6),
-                encoding=writer.encoding,
-                also=list(writer.also),
-                fitting_keys=writer.fitting_keys,
-                chance=writer.chance,
-                setting=writer.setting,
-                lanes=writer.lanes,
-            )
-            for writer in found.writers
+            _writer(seen, writer, trace, fixes, salt)
+            for writer, trace, fixes in zip(found.writers, traces, seen.fixes, strict=True)
         ],
         lanes=found.lanes,
         lanes_from=found.lanes_from,
@@ -59,4 +139,62 @@ def document_of(found: Identification) -> IdentifyDocument:
         distinct_keys=found.distinct_keys,
         unexplained_rows=found.unexplained_rows,
         notes=list(found.notes),
+        written=written,
     )
+
+
+def _writer(
+    seen: IdentifiedData, writer: Writer, trace: Trace | None, fixes: Sequence[Fix], salt: bytes | None
+) -> IdentifiedWriter:
+    first, last = (trace.first, trace.last) if trace else (None, None)
+    times = seen.has_times
+    return IdentifiedWriter(
+        partitioner=writer.partitioner,
+        share=round(writer.share, 6),
+        encoding=writer.encoding,
+        also=list(writer.also),
+        fitting_keys=writer.fitting_keys,
+        chance=writer.chance,
+        setting=writer.setting,
+        lanes=writer.lanes,
+        only=trace.records if trace else None,
+        since=moment(first) if times else None,
+        until=moment(last) if times else None,
+        since_row=None if times else first,
+        until_row=None if times else last,
+        to_the_end=trace.to_the_end if trace and last is not None else None,
+        examples=[_example(seen, one, salt) for one in (trace.examples if trace else ())],
+        fixes=[ClientChange(client=one.client, setting=one.setting, action=one.action) for one in fixes],
+    )
+
+
+def _example(seen: IdentifiedData, one: ExampleKey, salt: bytes | None) -> IdentifiedExample:
+    text = shown((one.key,))
+    return IdentifiedExample(
+        key=text if salt is None else masked(text, salt),
+        lane=one.lane,
+        expected=one.expected,
+        row=None if seen.has_offsets else one.row,
+        offset=one.offset,
+        time=moment(one.time),
+    )
+
+
+def moment(micros: int | None) -> str | None:
+    """A time in UTC, to the second; None where there is none.
+
+    >>> moment(1_763_185_276_123_456)
+    '2025-11-15T05:41:16Z'
+    """
+    if micros is None:
+        return None
+    try:
+        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=micros // 1_000_000)
+    except OverflowError:
+        return None
+    return found.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def named(writer: Writer | IdentifiedWriter) -> str:
+    """A writer by its partitioner, with the lane count it placed by where that is not today's."""
+    return (writer.partitioner or "unexplained") + (f" on {writer.lanes} lanes" if writer.lanes else "")

@@ -56,6 +56,8 @@ def _sentences(profile: Profile, facts: ProfileFacts) -> Iterator[tuple[str, str
         yield "heavy", _bounds(profile)
         yield "distinct_keys", f"Estimated by HyperLogLog, within {sketched.distinct_error:.1%} in 997 of 1,000 cases."
     yield "source", _source(facts)
+    if facts.get("sampled"):
+        yield "sampled", f"Not all of the topic was read, but {facts['sampled']}."
     yield "windows", _windows_text(profile, facts)
     yield "bytes", _bytes(profile, facts)
     yield "without_key", "Null and empty keys, and records or keys that could not be read, are not counted for any key."

@@ -81,6 +81,7 @@ class ProfileFacts(TypedDict, total=False):
     time: str
     unit: str
     unit_by_size: bool
+    sampled: str
     writers: dict[str, Any]
     without_time: int
     bytes: str

@@ -4,6 +4,7 @@
     flow      what passes between the source and the target of a route
     identity  whether a stream is still the one that a route began with
     streams   a stream as `verify` reads it, part by part
+    windows   which part of a topic is read: by time, by partition, so many records
     texts     records that are written as text, as the typed columns that `verify` compares
     files     files and folders of Parquet, JSON lines and CSV
     folders   a stream as a folder of lanes: the target of `route`

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.streams import Description, MessageFields, Stream
+    from keylane.systems.windows import ReadingWindow
 
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
 OnPoison: TypeAlias = Literal["dlq", "stop", "dlq-and-park-key"]
@@ -77,7 +78,8 @@ class StreamOptions:
     where it is not given. `value` is the format of values, where the contract needs a field of them, `value_schema`
     the file of its schema, and `message` the name in it. `jars` and `packages` say where Spark's connector is.
 
-    Of streams that are verified: whether `values` are read, to be compared.
+    Of streams that are verified: whether `values` are read, to be compared. `window` is the part of a topic that is
+    read, for commands that can answer from a part; None for all of it.
     """
 
     properties: tuple[tuple[str, str], ...] = ()
@@ -103,6 +105,7 @@ class StreamOptions:
     csv_null: tuple[str, ...] = ()
     delimiter: str = ","
     values: bool = True
+    window: ReadingWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)

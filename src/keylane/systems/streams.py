@@ -108,6 +108,7 @@ class Description:
     `columns` are the names that can be read; of messages without the fields of their values, which cannot be listed.
     `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
     where it is known. `skipped` counts the lines of files that are no records, while batches are read.
+    `sampled` says what is read of a stream that is not read as a whole.
     """
 
     address: str
@@ -118,6 +119,7 @@ class Description:
     key: str | None = None
     lane: str | None = None
     skipped: Skipped = field(default_factory=Skipped)
+    sampled: str = ""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """These columns of all parts, in this order, a batch at a time."""

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from keylane.placement.partitioners import partitioner
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -27,13 +29,18 @@ def test_the_writer_of_a_file_is_named(name: str, run: Run, data_file: DataFile)
     assert (found["rows"], found["keyed_rows"], found["distinct_keys"]) == (500, 500, 500)
 
 
-def test_a_table_ends_with_the_answer(run: Run, data_file: DataFile) -> None:
+def test_a_table_begins_with_the_answer(run: Run, data_file: DataFile) -> None:
     code, out, err = run("identify", data_file("a.parquet"), "-k", "k", "-l", "lane", "-n", 15)
     assert (code, err) == (0, "")
-    head, row, _, answer = out.splitlines()
+    answer, _, head, row, *rest = out.splitlines()
     assert head.split() == ["PARTITIONER", "SHARE", "ENCODING", "FITTING", "KEYS", "CHANCE", "ALSO"]
-    assert row.startswith("kafka-java       1  utf8")
+    assert row.startswith("kafka-java    100%  utf8")
     assert "kafka-java (500 keyed rows" in answer
+    assert [line.split() for line in rest if "key " in line] == [
+        ["with", "a", "key", "500", "100%"],
+        ["null", "key", "0", "0%"],
+        ["empty", "key", "0", "0%"],
+    ]
 
 
 def test_json_lines_are_one_writer_each(run: Run, data_file: DataFile) -> None:
@@ -55,7 +62,8 @@ def test_two_writers_in_a_folder_are_a_mixture(run: Run, data_file: DataFile, tm
     data_file("both/b.parquet", "librdkafka-consistent-random")
     code, out, _ = run("identify", tmp_path / "both", "-k", "k", "-l", "lane", "-n", 15)
     assert code == 0
-    assert out.splitlines()[-1].startswith("mixed writers: ")
+    assert out.startswith("mixed writers: ")
+    assert "  librdkafka: set partitioner=murmur2_random" in out
     found = json.loads(run("identify", tmp_path / "both", "-k", "k", "-l", "lane", "-n", 15, "-o", "json")[1])
     assert {w["partitioner"] for w in found["writers"]} == {"kafka-java", "librdkafka-consistent-random"}
     assert [w["share"] for w in found["writers"]] == pytest.approx([0.5, 0.5], abs=0.05)
@@ -115,3 +123,58 @@ def test_a_key_column_that_holds_no_keys_is_no_traceback(column: pa.Array, run: 
     code, _, err = run("identify", tmp_path / "a.parquet", "-k", "k", "-l", "lane")
     assert code in (0, 1)
     assert "Traceback" not in err
+
+
+def test_null_and_empty_keys_are_counted_in_the_table(run: Run, tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"k": ["a", None, None, ""], "lane": [0, 1, 1, 2]}), tmp_path / "a.parquet")
+    _, out, _ = run("identify", tmp_path / "a.parquet", "-k", "k", "-l", "lane")
+    assert ["null", "key", "2", "50.0%"] in [line.split() for line in out.splitlines()]
+    assert ["empty", "key", "1", "25.0%"] in [line.split() for line in out.splitlines()]
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Two writers, the second from the 1,001st row on, with times."""
+    keys = [f"key-{n}" for n in range(2_000)]
+    java, crc = partitioner("kafka-java"), partitioner("librdkafka-consistent-random")
+    lanes = [(crc if n > 1_000 and n % 2 else java).lane(key.encode(), 15) for n, key in enumerate(keys)]
+    times = pa.array([1_763_000_000_000 + n * 1_000 for n in range(2_000)])
+    parquet.write_table(pa.table({"k": keys, "lane": lanes, "at": times}), tmp_path / "mixed.parquet")
+    return tmp_path / "mixed.parquet"
+
+
+def test_a_second_writer_is_dated_with_examples_and_the_setting_that_fixes_it(run: Run, mixed: Path) -> None:
+    asked = ("identify", mixed, "-k", "k", "-l", "lane", "-n", 15, "--time", "at", "-o", "json")
+    found = json.loads(run(*asked)[1])
+    second = found["writers"][1]
+    assert second["partitioner"] == "librdkafka-consistent-random"
+    assert "2025-11-13T02:30:00Z" < second["since"] < "2025-11-13T02:31:00Z"
+    assert second["to_the_end"]
+    assert second["setting"] == "partitioner=consistent_random"
+    assert {fix["client"]: fix["setting"] for fix in second["fixes"]}["librdkafka"] == "partitioner=murmur2_random"
+    assert len(second["examples"]) == 3
+    assert all("…" in example["key"] for example in second["examples"])
+    whole = json.loads(run(*asked, "--show-keys")[1])["writers"][1]["examples"]
+    for example in whole:
+        key = example["key"].encode()
+        assert example["lane"] == partitioner("librdkafka-consistent-random").lane(key, 15)
+        assert example["expected"] == partitioner("kafka-java").lane(key, 15)
+
+
+def test_the_contract_that_was_found_is_one_that_check_takes(run: Run, data_file: DataFile, tmp_path: Path) -> None:
+    data, to = data_file("a.parquet"), tmp_path / "c.yaml"
+    code, out, _ = run("identify", data, "-k", "k", "-l", "lane", "--write", to)
+    assert code == 0
+    assert f"wrote {to}" in out
+    assert to.read_text("utf-8").startswith("# yaml-language-server: $schema=file:///")
+    assert run("check", to, "--data", data)[0] == 0
+    assert run("identify", data, "-k", "k", "-l", "lane", "--write", to)[0] == 2
+    assert run("identify", data, "-k", "k", "-l", "lane", "--write", to, "--force")[0] == 0
+
+
+def test_no_contract_is_written_of_data_that_proves_none(run: Run, data_file: DataFile, tmp_path: Path) -> None:
+    to = tmp_path / "c.yaml"
+    code, out, _ = run("identify", data_file("a.parquet", keys=3), "-k", "k", "-l", "lane", "--write", to)
+    assert code == 4
+    assert "was not written" in out
+    assert not to.exists()

@@ -43,6 +43,7 @@ class FilesEndpoint(Endpoint):
         """The files as one data set, with the columns of their folders."""
         from keylane.systems.files.data import open_data
 
+        self._check_whole()
         return open_data(self.address.name, fields, self.options.csv_null, self.options.delimiter)
 
     @contextmanager
@@ -79,7 +80,13 @@ class FilesEndpoint(Endpoint):
 
         return names_of(self.path, self.options)
 
+    def _check_whole(self) -> None:
+        if self.options.window is not None:
+            hint = "leave out --last, --since, --until, --max-records and --partitions"
+            raise UsageError.of("only a topic can be read in part", got=str(self.path), hint=hint)
+
     def _check_listening(self, wanted: ScanRequest) -> None:
+        self._check_whole()
         if wanted.seconds is not None:
             raise UsageError.of("only a topic can be listened to", got=str(self.path), hint="leave --for out")
 

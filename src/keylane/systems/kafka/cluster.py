@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, MissingExtraError
 from keylane.systems.kafka.access import OF_WRITERS
+from keylane.systems.windows import clipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.windows import ReadingWindow
 
 ANSWER_SECONDS: Final = 15.0
 #: How long the markers of a commit are waited for. A transaction that is open for longer is somebody else's.
@@ -182,12 +184,17 @@ class KafkaCluster:
                 return ranges
             time.sleep(0.1)
 
-    def _offsets(self, topic: str, lanes: int, at: str, *, committed: bool) -> list[int]:
+    def offsets_at(self, topic: str, lanes: int, time_ms: int) -> list[int]:
+        """The first offset of each lane whose record is of this time or later; -1 where there is none."""
+        return self._offsets(topic, lanes, time_ms, committed=False)
+
+    def _offsets(self, topic: str, lanes: int, at: str | int, *, committed: bool) -> list[int]:
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
         from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        asked = {TopicPartition(topic, lane): getattr(OffsetSpec, at)() for lane in range(lanes)}
+        spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else getattr(OffsetSpec, at)()
+        asked = {TopicPartition(topic, lane): spec for lane in range(lanes)}
         until = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
@@ -198,6 +205,13 @@ class KafkaCluster:
                 if is_permanent(error) or time.monotonic() > until:
                     raise explained(error, self.access.brokers, self.listener) from None
                 time.sleep(0.2)
+
+    def in_window(self, topic: str, there: Sequence[tuple[int, int]], window: ReadingWindow) -> list[tuple[int, int]]:
+        """The offsets of each lane that are in a window."""
+        since, until = (
+            None if at is None else self.offsets_at(topic, len(there), at) for at in (window.since, window.until)
+        )
+        return clipped(there, window, since, until)
 
     def noted(self, group: str, topic: str, seconds: float = 2 * ANSWER_SECONDS) -> tuple[int, str]:
         """The offset that a group has for lane 0 of a topic, and the text beside it; -1 when it has none.

@@ -18,6 +18,7 @@ from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.reader import TopicReader, level_of
 from keylane.systems.kafka.values import fields_for
 from keylane.systems.streams import Description, Part
+from keylane.systems.windows import ReadingWindow, stated, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,7 +77,13 @@ def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) ->
         if not lanes:
             raise DataError.of(f"no such topic at {access.brokers}", got=address.name)
         ranges = cluster.offset_ranges(address.name, lanes, committed=level_of(access) == "read_committed")
-    parts = [Part(address.name, lane=lane, start=one.start, end=one.end) for lane, one in enumerate(ranges)]
+        window = options.window or ReadingWindow()
+        there = [(one.start, one.end) for one in ranges]
+        inside = cluster.in_window(address.name, there, window)
+    taken = stretches(inside, window.most)
+    parts = tuple(Part(address.name, lane=one.lane, start=one.start, end=one.end) for one in taken)
     columns = (spec.key, *_POSITION, "timestamp")
     read = ReadColumns(access, spec, options)
-    return Description(str(address), columns, tuple(parts), read, len(parts), spec.key, "lane")
+    many = sum(one.end - one.start for one in taken)
+    sampled = stated(there, inside, many, window, spread=True)
+    return Description(str(address), columns, parts, read, lanes, spec.key, "lane", sampled=sampled)

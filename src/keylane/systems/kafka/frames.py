@@ -19,6 +19,7 @@ from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.session import kafka_session
 from keylane.systems.kafka.values import UNREAD, checked_form, read_fields, schema_for
+from keylane.systems.windows import newest, stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from keylane.spark.scan import Scan
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.windows import ReadingWindow
 
     #: From one offset up to another, for each lane.
     Ranges = Sequence[tuple[int, int]]
@@ -46,16 +48,21 @@ def scan_topic(run: RunContext, address: Address, options: StreamOptions, wanted
     if wanted.size is not None:
         raise UsageError.of("records of a topic have their own size", got=wanted.size, hint="leave --bytes out")
     access, topic = kafka_access(address.authority, options.properties), address.name
+    if wanted.seconds is not None and options.window is not None:
+        raise UsageError.of("a topic is listened to, or read in part", hint="leave out --for, or the window")
     ranges = ranges_of(access, topic, wanted.seconds, run.say)
+    ranges, sampled = (ranges, "") if options.window is None else _in_window(access, topic, ranges, options.window)
     if not any(end > start for start, end in ranges):
-        hint = "nothing arrived in this time" if wanted.seconds else "the topic is empty"
+        empty = "the topic is empty" if options.window is None else "the window that was asked for is empty"
+        hint = "nothing arrived in this time" if wanted.seconds else empty
         raise DataError.of("no records", got=str(address), hint=hint)
     heads = [(start, min(end, start + _LOOK)) for start, end in ranges]
     tails = [(max(start, end - _LOOK), end) for start, end in ranges]
     with kafka_session(run, options, access) as session:
         frame, *ends = (read_between(session, access, topic, part) for part in (ranges, heads, tails))
         fields, unread = _scanned_fields(wanted, options)
-        yield scan_messages(frame, ends[0].union(ends[1]), wanted, fields, unread, ranges)
+        scan = scan_messages(frame, ends[0].union(ends[1]), wanted, fields, unread, ranges)
+        yield replace(scan, facts={**scan.facts, "sampled": sampled}) if sampled else scan
 
 
 def _scanned_fields(wanted: ScanRequest, options: StreamOptions) -> tuple[dict[str, Column], list[Column]]:
@@ -87,6 +94,14 @@ def ranges_of(access: KafkaAccess, topic: str, seconds: float | None, say: Calla
         after = cluster.offset_ranges(topic, lanes, committed=True)
         # A lane that has forgotten records meanwhile begins where it now begins.
         return [(max(then.end, now.start), now.end) for then, now in zip(before, after, strict=True)]
+
+
+def _in_window(access: KafkaAccess, topic: str, there: Ranges, window: ReadingWindow) -> tuple[Ranges, str]:
+    """What is read, and that in words. Without gaps: what is counted by windows of time takes a gap for silence."""
+    with open_cluster(access) as cluster:
+        inside = cluster.in_window(topic, there, window)
+    taken = newest(inside, window.most)
+    return taken, stated(there, inside, sum(end - start for start, end in taken), window, spread=False)
 
 
 def message_columns(spec: FieldSpec, options: StreamOptions) -> Fields:

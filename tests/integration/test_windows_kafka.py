@@ -1,0 +1,77 @@
+"""Parts of a topic, and two writers on it: what `identify` and `check` read of a real broker, and what they state."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.net.running import keylane
+
+from keylane import partitioner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from keylane.systems.broker import Cluster
+
+#: A minute apart; the second writer from the 1,001st record on.
+START, EVERY, RECORDS = 1_763_000_000_000, 60_000, 2_000
+
+
+@pytest.fixture(scope="module")
+def address(broker: Cluster, topic: Callable[..., str]) -> str:
+    from confluent_kafka import Producer
+
+    name = topic(6, "windows")
+    java, crc = partitioner("kafka-java"), partitioner("librdkafka-consistent-random")
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for n in range(RECORDS):
+        key = f"key-{n}".encode()
+        lane = (crc if n > 1_000 and n % 2 else java).lane(key, 6)
+        assert lane is not None
+        producer.produce(name, b"v", key, partition=lane, timestamp=START + n * EVERY)
+    producer.flush()
+    return f"kafka://{broker.bootstrap}/{name}"
+
+
+def identified(address: str, *options: str) -> dict[str, Any]:
+    ended = keylane("identify", address, "-o", "json", *options)
+    assert ended.code == 0, ended.err
+    found: dict[str, Any] = json.loads(ended.out)
+    return found
+
+
+def test_a_second_writer_on_a_topic_is_dated_by_record_times(address: str) -> None:
+    found = identified(address, "--show-keys")
+    first, second = found["writers"]
+    assert (first["partitioner"], second["partitioner"]) == ("kafka-java", "librdkafka-consistent-random")
+    assert "2025-11-13T18:" <= second["since"] < "2025-11-13T20:", second["since"]
+    assert second["since"] > first["since"]
+    for example in second["examples"]:
+        assert example["expected"] == partitioner("kafka-java").lane(example["key"].encode(), 6)
+        assert example["offset"] is not None
+
+
+def test_a_window_of_time_takes_what_the_broker_has_in_it(address: str) -> None:
+    at = "2025-11-13T12:00:00+00:00"
+    before = (1_763_035_200_000 - START) // EVERY + 1
+    assert identified(address, "--until", at)["rows"] == before
+    assert identified(address, "--since", at)["rows"] == RECORDS - before
+    assert identified(address, "--until", at)["verdict"] == "one-writer"
+    assert identified(address, "--last", "10m")["rows"] == 0
+
+
+def test_a_sample_is_bounded_over_the_whole_topic_and_stated(address: str) -> None:
+    found = identified(address, "--max-records", "600")
+    assert 0 < found["rows"] <= 600
+    assert found["notes"][0].startswith("read a sample: ")
+    assert found["verdict"] == "mixed"
+
+
+def test_partitions_are_chosen_and_unknown_ones_refused(address: str) -> None:
+    assert identified(address, "--partitions", "0-2")["rows"] != RECORDS
+    assert identified(address, "--partitions", "0-5")["rows"] == RECORDS
+    ended = keylane("identify", address, "--partitions", "6")
+    assert (ended.code, ended.out) == (2, "")
+    assert "no such partition" in ended.err

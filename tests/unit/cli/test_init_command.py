@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from keylane import load_contract
+from keylane.documents.init import InitDocument
+from keylane.documents.model import json_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+    DataFile = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_file_with_lanes_becomes_the_contract_that_it_keeps(run: Run, data_file: DataFile, tmp_path: Path) -> None:
+    data = data_file("pay.parquet")
+    code, out, err = run("init", data, "--key", "k", "-o", "json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    Draft202012Validator(json_schema(InitDocument)).validate(document)
+    assert (document["contract"], document["partitioner_from"]) == ("pay.yaml", "identified")
+    contract = load_contract(tmp_path / "pay.yaml")
+    assert (contract.spec.partitioner, contract.spec.lanes, contract.spec.key.fields) == ("kafka-java", 15, ("k",))
+    assert (tmp_path / "pay.yaml").read_text("utf-8").startswith("# yaml-language-server: $schema=file:///")
+    # What comes next is what can be typed next.
+    assert run(*document["next"][0].split()[1:])[0] == 0
+
+
+def test_another_client_is_found_and_not_assumed(run: Run, data_file: DataFile, tmp_path: Path) -> None:
+    assert run("init", data_file("pay.parquet", "librdkafka-consistent-random"), "--key", "k")[0] == 0
+    assert load_contract(tmp_path / "pay.yaml").spec.partitioner == "librdkafka-consistent-random"
+
+
+def test_a_file_is_never_replaced(run: Run, data_file: DataFile, tmp_path: Path) -> None:
+    (tmp_path / "pay.yaml").write_text("mine", "utf-8")
+    code, out, err = run("init", data_file("pay.parquet"), "--key", "k")
+    assert (code, out) == (2, "")
+    assert "pay.yaml is there already" in err
+    assert (tmp_path / "pay.yaml").read_text("utf-8") == "mine"
+
+
+def test_an_export_without_lanes_asks_for_their_number(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pay.csv").write_text("merchant,amount\n" + "".join(f"m-{n},1\n" for n in range(50)), "utf-8")
+    code, _, err = run("init", "pay.csv", "--key", "merchant")
+    assert code == 2
+    assert "--lanes N" in err
+    code, _, err = run("init", "pay.csv")
+    assert code == 2
+    assert "one of the columns merchant, amount" in err
+    code, out, _ = run("init", "pay.csv", "--key", "merchant", "--lanes", 12)
+    assert code == 0
+    assert "assumed" in out
+    contract = load_contract(tmp_path / "pay.yaml")
+    assert (contract.spec.partitioner, contract.spec.lanes, contract.spec.key.fields) == (
+        "kafka-java",
+        12,
+        ("merchant",),
+    )
+
+
+def test_lanes_that_prove_nothing_give_no_contract_unless_a_partitioner_is_named(
+    run: Run, data_file: DataFile, tmp_path: Path
+) -> None:
+    data = data_file("pay.parquet", keys=3)
+    code, out, err = run("init", data, "--key", "k")
+    assert (code, out) == (4, "")
+    assert "does not show who wrote it" in err
+    assert not (tmp_path / "pay.yaml").exists()
+    assert run("init", data, "--key", "k", "--partitioner", "sarama-hash")[0] == 0
+    assert load_contract(tmp_path / "pay.yaml").spec.partitioner == "sarama-hash"
+
+
+def test_parts_are_of_topics_and_refused_with_files(run: Run, data_file: DataFile) -> None:
+    for command in (("init", "--key", "k"), ("identify", "-k", "k", "-l", "lane")):
+        code, out, err = run(command[0], data_file("pay.parquet"), *command[1:], "--last", "10m")
+        assert (code, out) == (2, "")
+        assert "only a topic can be read in part" in err

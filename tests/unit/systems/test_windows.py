@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from keylane.errors import UsageError
+from keylane.systems.windows import ALL, ReadingWindow, clipped, newest, stated, stretches
+
+RANGES = [(0, 1_000_000), (500, 500), (10, 4_010)]
+
+
+def test_a_window_of_time_is_cut_where_the_broker_says() -> None:
+    there = [(100, 200), (100, 200), (100, 200), (100, 200)]
+    assert clipped(there, ReadingWindow(1, 2), since=[50, 120, -1, 180], until=[150, -1, -1, 150]) == [
+        (100, 150),
+        (120, 200),
+        (200, 200),
+        (180, 180),
+    ]
+
+
+def test_partitions_that_are_not_asked_for_are_empty_and_unknown_ones_refused() -> None:
+    assert clipped([(0, 5), (0, 7)], ReadingWindow(partitions=(0,))) == [(0, 5), (0, 0)]
+    with pytest.raises(UsageError, match="no such partition: got 2; allowed: 0 to 1"):
+        clipped([(0, 5), (0, 7)], ReadingWindow(partitions=(2,)))
+    with pytest.raises(UsageError, match="ends before it begins"):
+        ReadingWindow(since=5, until=5)
+
+
+@pytest.mark.parametrize("most", [1, 7, 1_000, 999_999])
+def test_stretches_are_within_the_lanes_apart_and_no_more_than_asked(most: int) -> None:
+    found = stretches(RANGES, most)
+    # At least one record of each lane that has some.
+    assert sum(one.end - one.start for one in found) <= max(most, 2)
+    by_lane: dict[int, list[tuple[int, int]]] = {}
+    for one in found:
+        assert RANGES[one.lane][0] <= one.start < one.end <= RANGES[one.lane][1]
+        by_lane.setdefault(one.lane, []).append((one.start, one.end))
+    assert set(by_lane) == {0, 2}
+    for some in by_lane.values():
+        some.sort()
+        assert all(before[1] <= after[0] for before, after in pairwise(some))
+
+
+def test_a_sample_has_both_ends_of_a_lane() -> None:
+    found = [one for one in stretches(RANGES, 1_000) if one.lane == 0]
+    assert (found[0].start, found[-1].end) == (0, 1_000_000)
+    assert len(found) == 8
+
+
+def test_all_of_it_is_one_stretch_a_lane_where_it_is_not_too_much() -> None:
+    assert stretches(RANGES, None) == stretches(RANGES, 10_000_000)
+    assert [tuple(one) for one in stretches(RANGES, None)] == [(0, 0, 1_000_000), (2, 10, 4_010)]
+
+
+def test_many_lanes_do_not_take_more_requests_than_are_affordable() -> None:
+    found = stretches([(0, 10_000)] * 1_000, 100_000)
+    assert len(found) == 1_000
+    assert len(stretches([(0, 10_000)] * 128, 100_000)) <= ALL
+
+
+def test_the_newest_end_where_the_lane_ends() -> None:
+    found = newest(RANGES, 1_000)
+    assert [end for _, end in found] == [end for _, end in RANGES]
+    assert sum(end - start for start, end in found) <= 1_000
+    assert newest(RANGES, None) == RANGES
+
+
+def test_what_was_read_is_stated_unless_it_is_all() -> None:
+    window = ReadingWindow(since=1, most=100, partitions=(0, 2))
+    assert stated(RANGES, RANGES, 1_004_000, ReadingWindow(), spread=True) == ""
+    assert stated(RANGES, [(0, 50)], 50, window, spread=True) == (
+        "a part: 50 of 1,004,000 offsets, partitions 0, 2, by time"
+    )
+    text = stated(RANGES, [(0, 500)], 100, window, spread=False)
+    assert text.startswith("a sample: 100 of 1,004,000 offsets")
+    assert "the newest of each lane" in text

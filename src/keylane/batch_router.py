@@ -1,11 +1,12 @@
 """The router's steps over an Arrow batch: the same decisions as `router`, a column at a time.
 
 The common case costs one hash and one fold. Null, empty, hot and tabled rows are found first and decided apart,
-so a batch with a few of them pays for a few.
+so a batch with a few of them pays for a few. What may be a batch: `batches_of`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keylane.errors import DataError
+from keylane.errors import ArgumentError, DataError, UnplacedError
 from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.arrow_bytes import as_binary, nulls_of
@@ -24,6 +25,8 @@ from keylane.placement.spread import by_sub_keys
 from keylane.records import REASON_CODES, Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
     from keylane.contract.model import Spread
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
     from keylane.router import Router
 
 REASONS: Final = tuple(Reason)
+#: The columns of placements.
+PLACED: Final = pa.schema(
+    {"stream": pa.string(), "lane": pa.int32(), "routing_key": pa.large_binary(), "reason": pa.string()}
+)
 
 
 @dataclass(slots=True)
@@ -59,7 +66,7 @@ class Decided:
             pa.array(self.reason.astype(np.int32), mask=self.reason < 0), pa.array([str(r) for r in REASONS])
         ).cast(pa.string())
         columns = [stream, self.lane_column(), self.keys.routing.cast(pa.large_binary()), reason]
-        return pa.RecordBatch.from_arrays(columns, names=["stream", "lane", "routing_key", "reason"])
+        return pa.RecordBatch.from_arrays(columns, schema=PLACED)
 
     def refuse(self, rows: Any, reason: Reason) -> None:
         """Give rows a reason instead of a lane."""
@@ -101,6 +108,128 @@ def decide(
     elif router.overrides.any:
         _override(router, state, keyed)
     return state
+
+
+# What is taken as a batch, and its rows decided: the functions behind the methods of `Router`.
+
+TAKEN: Final = (
+    "an Arrow table, record batch or reader, a pandas or polars frame, whatever has __arrow_c_stream__, "
+    "or a list of records"
+)
+
+
+def lanes_of(router: Router, given: Any, positions: Any = None) -> pa.Array:
+    """The lane of every row of whatever is taken as a batch."""
+    if isinstance(given, list | tuple):
+        return _lanes_one_by_one(router, given, positions)
+    if isinstance(given, pa.RecordBatch | pa.Table):
+        return decide(router, given, positions).lane_column()
+    found = [one.lane_column() for one in _decided(router, given, positions)]
+    return pa.concat_arrays([pa.array([], pa.int32()), *found])
+
+
+def lanes_of_keys(router: Router, given: Any, positions: Any = None) -> pa.Array:
+    """The lane of every value of one column."""
+    field = router.only_field()
+    if isinstance(given, list | tuple):
+        return _lanes_one_by_one(router, given, positions)
+    return lanes_of(router, pa.table({field: _column(given)}), positions)
+
+
+def placements_of(router: Router, given: Any, positions: Any = None) -> pa.RecordBatch:
+    """The placement of every row of whatever is taken as a batch."""
+    if isinstance(given, list | tuple):
+        places = [router.place(*one) for one in _numbered(given, positions)]
+        rows = [(one.stream, one.lane, one.routing_key, one.reason and str(one.reason)) for one in places]
+        return pa.RecordBatch.from_pylist([dict(zip(PLACED.names, row, strict=True)) for row in rows], schema=PLACED)
+    if isinstance(given, pa.RecordBatch | pa.Table):
+        return decide(router, given, positions).as_batch()
+    found = [one.as_batch() for one in _decided(router, given, positions)]
+    whole = pa.Table.from_batches(found, PLACED).combine_chunks().to_batches()
+    return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=PLACED)
+
+
+def batches_of(given: Any) -> pa.RecordBatchReader:
+    """The batches of a reader or a frame; ArgumentError for what is neither."""
+    if isinstance(given, pa.RecordBatchReader):
+        return given
+    try:
+        if hasattr(given, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(given)
+        if hasattr(given, "__arrow_c_array__"):
+            batch = pa.record_batch(given)
+            return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        hint = "lanes_of_keys takes one column"
+        raise ArgumentError.of("not a batch of records", got=_type(given), allowed=TAKEN, hint=hint) from error
+    hint = ""
+    if isinstance(given, Mapping):
+        hint = "lane(record) takes one record, and pyarrow.table(columns) makes a table of columns"
+    raise ArgumentError.of("not a batch of records", got=_type(given), allowed=TAKEN, hint=hint)
+
+
+def _decided(router: Router, given: Any, positions: Any) -> Iterator[Decided]:
+    """Batch by batch, so that a reader larger than memory will do."""
+    batches, at = batches_of(given), 0
+    for batch in batches:
+        yield decide(router, plainly_laid(batch), None if positions is None else positions[at : at + len(batch)])
+        at += len(batch)
+    if positions is not None and len(positions) != at:
+        got = f"{len(positions)} of them"
+        raise DataError.of("the positions do not match the rows of the batch", got=got, allowed=f"{at} whole numbers")
+
+
+def _lanes_one_by_one(router: Router, given: Sequence[Any], positions: Any) -> pa.Array:
+    """Records or keys of Python's own types: each as `lane` has it, which knows values that no Arrow type has."""
+
+    def lane(record: Any, position: Any = None) -> int | None:
+        try:
+            return router.lane(record, position)
+        except UnplacedError:
+            return None
+
+    return pa.array([lane(*one) for one in _numbered(given, positions)], pa.int32())
+
+
+def _numbered(given: Sequence[Any], positions: Any) -> Iterator[tuple[Any, ...]]:
+    if positions is None:
+        return zip(given, strict=True)
+    return zip(given, _positions(positions, len(given)).tolist(), strict=True)  # type: ignore[union-attr]
+
+
+def _column(given: Any) -> Any:
+    if isinstance(given, pa.Array | pa.ChunkedArray):
+        return given
+    try:
+        # Only where a library has no Arrow of its own does Arrow guess from its values.
+        if hasattr(given, "__arrow_c_stream__"):
+            return _viewless(pa.chunked_array(given))
+        return _viewless(pa.array(given))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        allowed = "an Arrow array, a pandas or polars series, a NumPy array, or a list"
+        raise ArgumentError.of("not a column of keys", got=_type(given), allowed=allowed) from error
+
+
+def plainly_laid(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Views, as polars lays its text out, as text."""
+    if not any(_is_view(field.type) for field in batch.schema):
+        return batch
+    return pa.RecordBatch.from_arrays([_viewless(column) for column in batch.columns], names=batch.schema.names)
+
+
+def _viewless(column: Any) -> Any:
+    if not _is_view(column.type):
+        return column
+    return column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _type(given: Any) -> str:
+    kind = type(given)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _home(router: Router, keys: BatchKeys) -> NDArray[np.int32]:

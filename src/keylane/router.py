@@ -1,16 +1,18 @@
 """The four steps in a row: record -> routing key -> hash -> lane -> overrides. Batches: `batch_router`.
 
 `Router(contract).lane(record)` for producers, `.place(record)` with every reason, `.lanes(batch)` and
-`.placements(batch)` for Arrow. All four are equal on the same records, which `tests/parity` holds.
+`.placements(batch)` for batches. All four are equal on the same records, which `tests/parity` holds.
 """
 
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
+from keylane.contract.given import contract_from
 from keylane.contract.partitioners import FACTS, key_rule
-from keylane.errors import LaneCountError, UnplacedError, UsageError
+from keylane.errors import ArgumentError, LaneCountError, UnplacedError, UsageError
 from keylane.geo.bits import cell_name
 from keylane.hashing.murmur2 import murmur2
 from keylane.keys.cells import cell_in, routing_key_of
@@ -29,38 +31,48 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from keylane.contract.given import GivenContract
     from keylane.contract.model import Contract, Key, Spread
     from keylane.contract.names import Encoding
     from keylane.placement.cell_lanes import CellLanes
     from keylane.placement.overrides import HotRule
 
+    #: A value of a key's field.
+    KeyValue = str | bytes | bytearray | int | float | UUID | None
+    #: What `batch_router.batches_of` takes; a frame of another library by the Arrow PyCapsule interface.
+    Batch = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Sequence[Mapping[str, Any]] | Any
+
+_VALUES: Final = (str, bytes, bytearray, int, float, UUID, type(None))
+
 
 class Router:
-    """A contract, ready to decide.
+    """A contract, ready to decide: a `Contract`, the path of its file, or its text.
 
     `lanes` is needed when the contract has `live`, and refused when it contradicts the contract. `stream` is
     needed when the contract has several and the placements should name another than the first. `key_space` is the
     layout of the stream's shards where they are not of equal width; a lane is then a number in its order.
 
-    >>> from keylane import parse_contract
-    >>> router = Router(parse_contract('''
+    >>> router = Router('''
     ... apiVersion: keylane/v1
     ... kind: RoutingContract
     ... metadata: {name: payments}
     ... spec: {streams: [tx], lanes: 15, key: {fields: [merchant]}, partitioner: kafka-java}
-    ... '''))
+    ... ''')
     >>> router.lane({"merchant": "TT0124"})
     10
+    >>> router
+    Router('payments': stream 'tx', 15 lanes, by merchant, kafka-java; fingerprint 7c47b4e5817e)
     """
 
     def __init__(
         self,
-        contract: Contract,
+        contract: GivenContract,
         *,
         lanes: int | None = None,
         stream: str | None = None,
         key_space: KeySpace | None = None,
     ) -> None:
+        contract = contract_from(contract)
         spec = contract.spec
         self.contract = contract
         self.lane_count = agreed_count(spec.lanes, len(key_space) if lanes is None and key_space else lanes)
@@ -84,12 +96,21 @@ class Router:
         self._over = self.partitioner.over(self.key_space)
         self._plain = self._hash is not None and not self.overrides.any and self.cells is None
 
-    def lane(self, record: Mapping[str, Any], position: Position | None = None) -> int | None:
-        """The lane of one record.
+    def __repr__(self) -> str:
+        spec = self.contract.spec
+        hot = f", {count} hot key(s)" if (count := len(self.overrides.hot)) else ""
+        by = ", ".join(spec.key.fields) + (f" and window of {spec.key.window.field}" if spec.key.window else "")
+        what = f"stream {self.stream!r}, {self.lane_count} lanes, by {by}, {spec.partitioner}{hot}"
+        return f"Router({self.contract.metadata.name!r}: {what}; fingerprint {self.contract.fingerprint[:12]})"
+
+    def lane(self, record: Mapping[str, Any] | KeyValue, position: Position | None = None) -> int | None:
+        """The lane of one record; under a contract whose key is one field, the value of that field will do.
 
         None when its key does not decide it and no source position is given: leave the choice to the client then.
         Raises UnplacedError, with a reason of the closed list, when the record has no lane under this contract.
         """
+        if type(record) is not dict:
+            record = self._record(record)
         base, key = self._read(record)
         if base and key and self._plain:
             return self._fold(self._hash(key), self._over)  # type: ignore[misc]  # both are set when _plain is
@@ -101,6 +122,9 @@ class Router:
         A contract with a window or a sub-key needs the record; use `lane`. Under `geo` the key is a cell, as fine as
         the finest leaf; a contract of `raw` keys hashes any other.
         """
+        if key is not None and not isinstance(key, bytes):
+            allowed, hint = "bytes, as the client sends them, or None", "lane(key) takes the value of a key field"
+            raise ArgumentError.of("not a key in bytes", got=key, allowed=allowed, hint=hint)
         if key and self.contract.spec.key.registry_header == "strip":
             key = strip_registry_header(key)
         return _placed(self.place_of_key(key, position)).lane
@@ -112,32 +136,62 @@ class Router:
         routing = self._routing(key) if key and self._routing else key
         return self._place({}, key, routing, position)
 
-    def placed(self, record: Mapping[str, Any], position: Position | None = None) -> Placement:
+    def placed(self, record: Mapping[str, Any] | KeyValue, position: Position | None = None) -> Placement:
         """As `place`, but raises UnplacedError, as `lane` does, when the record has no lane."""
         return _placed(self.place(record, position))
 
-    def place(self, record: Mapping[str, Any], position: Position | None = None) -> Placement:
+    def place(self, record: Mapping[str, Any] | KeyValue, position: Position | None = None) -> Placement:
         """The placement of one record with every step explained; a record without a lane has its reason instead."""
+        record = self._record(record)
         try:
             base, key = self._read(record)
         except UnplacedError as error:
             return Placement(self.stream, None, None, error.reason, (str(error),))
         return self._place(record, base, key, position)
 
-    def lanes(self, batch: pa.RecordBatch | pa.Table, positions: Any = None) -> pa.Array:
+    def lanes(self, batch: Batch, positions: Any = None) -> pa.Array:
         """The lane of every row as int32; null where `lane` gives None or raises. `placements` gives which and why.
 
-        `positions` are the rows' positions in the source, as integers: what keyless rules and position spreads read.
+        A batch is an Arrow table, record batch or reader, a frame of pandas or polars, whatever else has the Arrow
+        PyCapsule interface, or a list of records. `positions` are the rows' positions in the source, as integers: what
+        keyless rules and position spreads read.
         """
-        from keylane.batch_router import decide
+        from keylane.batch_router import lanes_of
 
-        return decide(self, batch, positions).lane_column()
+        return lanes_of(self, batch, positions)
 
-    def placements(self, batch: pa.RecordBatch | pa.Table, positions: Any = None) -> pa.RecordBatch:
+    def lanes_of_keys(self, keys: Any, positions: Any = None) -> pa.Array:
+        """As `lanes`, for one column: the values of the key's field, under a contract whose key is one field.
+
+        An Arrow array, a series of pandas or polars, an array of NumPy, or a list.
+        """
+        from keylane.batch_router import lanes_of_keys
+
+        return lanes_of_keys(self, keys, positions)
+
+    def placements(self, batch: Batch, positions: Any = None) -> pa.RecordBatch:
         """Columns `stream`, `lane`, `routing_key` and `reason` (null where a lane was found) for every row."""
-        from keylane.batch_router import decide
+        from keylane.batch_router import placements_of
 
-        return decide(self, batch, positions).as_batch()
+        return placements_of(self, batch, positions)
+
+    def only_field(self) -> str:
+        """The field that is the whole key; UsageError where a key takes more."""
+        key = self.contract.spec.key
+        needed = (*key.fields, *([key.window.field] if key.window else []))
+        if len(needed) != 1:
+            hint = f"a record, or a batch, with {', '.join(needed)}"
+            raise UsageError.of("the key of this contract is more than one value", got="one value", hint=hint)
+        return needed[0]
+
+    def _record(self, given: Any) -> Any:
+        """A record, or the value of a key's only field as one."""
+        if isinstance(given, _VALUES):
+            return {self.only_field(): given}
+        if not hasattr(given, "keys") and not hasattr(given, "asDict"):
+            hint = "lanes(batch) for many" if hasattr(given, "__len__") or hasattr(given, "schema") else ""
+            raise ArgumentError.of("not a record", got=given, allowed="a mapping, or one key's value", hint=hint)
+        return given
 
     def key_space_of(self, tier: int | None) -> KeySpace:
         """The key space of the stream (None), or of a tier of this many lanes, whose ranges are equal."""

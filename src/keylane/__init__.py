@@ -25,26 +25,32 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
     pipelines             read -> steps -> write: one package or module for each verb that runs on Spark
     report                HTML pages and charts: one file each, no network
     cli                   one file for each command; each returns data, one printer shows it
+    api                   the verbs as functions: `keylane.profile`, `plan`, `check` and the others are these
     moved                 old names of modules, for imports written for earlier versions
 
 The public names below load on first use, so that `keylane explain` never pays for Arrow or pydantic.
+
+`keylane.profile` and `keylane.plan` are packages and verbs: modules that can be called. What is imported first makes no
+difference.
 """
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from keylane.moved import Moved
 
 if TYPE_CHECKING:
+    from keylane.api.progress import Progress
+    from keylane.api.verbs import check, explain, identify, match, plan, profile, route, verify
     from keylane.contract.answers import Answers, answers
     from keylane.contract.evolve import Change, Evolution, evolve
     from keylane.contract.model import Contract
     from keylane.contract.parse import load_contract, parse_contract
     from keylane.errors import KeylaneError
-    from keylane.measure.identify import identify
     from keylane.placement.partitioners import partitioner
     from keylane.records import Finding, Placement, Reason
     from keylane.router import Router
@@ -59,15 +65,23 @@ __all__ = [
     "Finding",
     "KeylaneError",
     "Placement",
+    "Progress",
     "Reason",
     "Router",
     "__version__",
     "answers",
+    "check",
     "evolve",
+    "explain",
     "identify",
     "load_contract",
+    "match",
     "parse_contract",
     "partitioner",
+    "plan",
+    "profile",
+    "route",
+    "verify",
 ]
 
 _HOME = {
@@ -78,21 +92,56 @@ _HOME = {
     "Finding": "records",
     "KeylaneError": "errors",
     "Placement": "records",
+    "Progress": "api.progress",
     "Reason": "records",
     "Router": "router",
     "answers": "contract.answers",
     "evolve": "contract.evolve",
-    "identify": "measure.identify",
+    "check": "api.verbs",
+    "explain": "api.verbs",
+    "identify": "api.verbs",
+    "match": "api.verbs",
+    "route": "api.verbs",
+    "verify": "api.verbs",
     "load_contract": "contract.parse",
     "parse_contract": "contract.parse",
     "partitioner": "placement.partitioners",
 }
+
+#: Verbs that have the name of a package.
+_CALLED = ("plan", "profile")
+
+
+class _Verb(ModuleType):
+    """A package that is a verb too: called, it is the function of `api.verbs` of its name."""
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self.__wrapped__(*given, **named)
+
+    @property
+    def __wrapped__(self) -> Any:
+        """The function, for `inspect.signature` and editors."""
+        return getattr(import_module("keylane.api.verbs"), self.__name__.rpartition(".")[2])
+
+
+class _Package(ModuleType):
+    """keylane itself. Python's import sets a package as an attribute here: that is when a verb becomes callable."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _CALLED and type(value) is ModuleType:
+            value.__class__ = _Verb
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 if Moved not in sys.meta_path:
     sys.meta_path.append(Moved)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _CALLED:
+        return import_module(f"keylane.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'keylane' has no attribute {name!r}")
     return getattr(import_module(f"keylane.{_HOME[name]}"), name)

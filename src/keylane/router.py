@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
 from keylane.contract.given import contract_from
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from keylane.placement.overrides import HotRule
 
     #: A value of a key's field.
-    KeyValue = str | bytes | bytearray | int | float | UUID | None
+    KeyValue: TypeAlias = str | bytes | bytearray | int | float | UUID | None
     #: What `batch_router.batches_of` takes; a frame of another library by the Arrow PyCapsule interface.
-    Batch = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Sequence[Mapping[str, Any]] | Any
+    Batch: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Sequence[Mapping[str, Any]] | Any
 
 _VALUES: Final = (str, bytes, bytearray, int, float, UUID, type(None))
 
@@ -109,12 +109,11 @@ class Router:
         None when its key does not decide it and no source position is given: leave the choice to the client then.
         Raises UnplacedError, with a reason of the closed list, when the record has no lane under this contract.
         """
-        if type(record) is not dict:
-            record = self._record(record)
-        base, key = self._read(record)
+        known: Any = record if type(record) is dict else self._record(record)
+        base, key = self._read(known)
         if base and key and self._plain:
             return self._fold(self._hash(key), self._over)  # type: ignore[misc]  # both are set when _plain is
-        return _placed(self._place(record, base, key, position)).lane
+        return _placed(self._place(known, base, key, position)).lane
 
     def lane_of_key(self, key: bytes | None, position: Position | None = None) -> int | None:
         """The lane of a key that is bytes already, as the client sends it: for producers that have only the bytes.
@@ -122,9 +121,10 @@ class Router:
         A contract with a window or a sub-key needs the record; use `lane`. Under `geo` the key is a cell, as fine as
         the finest leaf; a contract of `raw` keys hashes any other.
         """
-        if key is not None and not isinstance(key, bytes):
+        given: Any = key
+        if given is not None and not isinstance(given, bytes):
             allowed, hint = "bytes, as the client sends them, or None", "lane(key) takes the value of a key field"
-            raise ArgumentError.of("not a key in bytes", got=key, allowed=allowed, hint=hint)
+            raise ArgumentError.of("not a key in bytes", got=given, allowed=allowed, hint=hint)
         if key and self.contract.spec.key.registry_header == "strip":
             key = strip_registry_header(key)
         return _placed(self.place_of_key(key, position)).lane
@@ -142,12 +142,12 @@ class Router:
 
     def place(self, record: Mapping[str, Any] | KeyValue, position: Position | None = None) -> Placement:
         """The placement of one record with every step explained; a record without a lane has its reason instead."""
-        record = self._record(record)
+        known = self._record(record)
         try:
-            base, key = self._read(record)
+            base, key = self._read(known)
         except UnplacedError as error:
             return Placement(self.stream, None, None, error.reason, (str(error),))
-        return self._place(record, base, key, position)
+        return self._place(known, base, key, position)
 
     def lanes(self, batch: Batch, positions: Any = None) -> pa.Array:
         """The lane of every row as int32; null where `lane` gives None or raises. `placements` gives which and why.

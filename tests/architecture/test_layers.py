@@ -34,6 +34,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("pipelines",),
     ("report",),
     ("cli",),
+    ("api",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 #: The names of the package, which load on first use, and `python -m keylane`: they stand before all rooms.
@@ -59,10 +60,11 @@ LIBRARIES: dict[str, set[str]] = {
     "systems": ARRAYS | SDKS,
     "pipelines": ARRAYS | {"pyspark", "py4j"},
     "cli": {"click"},
+    "api": {"click"},
     "testing": ARRAYS,
 }
 #: Libraries a room may speak of in its types and must not load.
-TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS, "systems": {"pyspark"}}
+TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS, "systems": {"pyspark"}, "api": ARRAYS | {"pyspark"}}
 
 PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batch_router", "profile", "plan"} | {
     "budget",

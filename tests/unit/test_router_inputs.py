@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from keylane.errors import ArgumentError, UnreadableError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 TEXT = """
 apiVersion: keylane/v1
@@ -83,7 +83,7 @@ def test_a_contract_is_taken_as_text_as_path_and_as_itself(tmp_path: Path) -> No
 def test_what_is_no_contract_is_refused_by_errors_that_python_knows() -> None:
     with pytest.raises(ArgumentError, match="got 3; allowed: a Contract, the path of its file, or its text"):
         Router(3)  # type: ignore[arg-type]
-    with pytest.raises(UnreadableError, match="no such file or directory: nowhere.yaml"):
+    with pytest.raises(UnreadableError, match=r"no such file or directory: nowhere\.yaml"):
         Router("nowhere.yaml")
     assert issubclass(ArgumentError, TypeError)
     assert issubclass(ArgumentError, UsageError)
@@ -109,10 +109,10 @@ def test_positions_count_through_the_batches_of_a_reader(router: Router) -> None
 
 
 def test_records_are_placed_as_one_record_is(router: Router) -> None:
-    records = [{"merchant": "b"}, {}, {"merchant": "b", "x": object()}, {"merchant": b"b"}]
+    records: list[dict[str, Any]] = [{"merchant": "b"}, {}, {"merchant": "b", "x": object()}, {"merchant": b"b"}]
     assert router.lanes(records).to_pylist() == [router.place(one).lane for one in records]
     reasons = router.placements(records).column("reason").to_pylist()
-    assert reasons == [one.reason and str(one.reason) for one in map(router.place, records)]
+    assert reasons == [one.reason and str(one.reason) for one in [router.place(record) for record in records]]
     assert reasons[1] == "missing-field"
 
 
@@ -127,13 +127,14 @@ def test_a_key_alone_is_taken_where_the_key_is_one_field(router: Router) -> None
     assert router.place("b") == router.place({"merchant": "b"})
     of_two = Router(PAIRS)
     for ask in (lambda: of_two.lane("b"), lambda: of_two.place("b"), lambda: of_two.lanes_of_keys(["b"])):
-        with pytest.raises(UsageError, match="more than one value.*merchant, country"):
+        with pytest.raises(UsageError, match=r"more than one value.*merchant, country"):
             ask()
 
 
 def test_nothing_at_all_is_a_batch_too(router: Router) -> None:
     empty = TABLE.slice(0, 0)
-    for none in (empty, empty.to_reader(), [], empty.to_pandas()):
+    nothing: tuple[Any, ...] = (empty, empty.to_reader(), [], empty.to_pandas())
+    for none in nothing:
         assert router.lanes(none).type == pa.int32()
     assert len(router.placements(empty.to_reader())) == len(router.lanes_of_keys([])) == 0
 

@@ -156,7 +156,7 @@ def _asker(
             if key is None and not fields and not null:
                 raise click.UsageError("KEY, --field or --null is needed")
             record = record_of(router.contract, key, fields, null=null)
-            return _by_contract(router, record, position, like, typed=_typed(key))
+            return explained_by(router, record, position, like, typed=_typed(key))
 
         return by_contract
     if fields:
@@ -354,9 +354,10 @@ def _fixes(rows: list[ClientPlacement], like: str) -> list[ClientFix]:
     return fixes
 
 
-def _by_contract(
+def explained_by(
     router: Router, record: Mapping[str, object], position: int | None, like: str | None, *, typed: str | None
 ) -> KeyAnswer:
+    """A record under a contract, then its key under every client; `typed` is the key as it was given."""
     contract = router.contract
     placement = router.place(record, position)
     mine = ContractPlacement(

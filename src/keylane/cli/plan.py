@@ -68,6 +68,8 @@ plan_options: Final = grouped(
 
 #: What can be asked of a profile that counted records and no bytes.
 _WITHOUT_BYTES: Final = frozenset({"readers", "reader_records_s", "lane_records_s", "growth", "headroom"})
+#: The names of what a stream must carry.
+DEMANDS: Final = (*_DEMAND, "readers", "service", "brokers")
 #: What a stream must carry.
 demand_options: Final = grouped(
     *(click.option(f"--{name.replace('_', '-')}", type=float, help=text) for name, text in _DEMAND.items()),
@@ -79,11 +81,11 @@ demand_options: Final = grouped(
 
 def question_of(made: Profile, options: Arguments) -> Question:
     """What the options ask of a profile."""
-    from keylane.contract.parse import load_contract
+    from keylane.contract.given import contract_from
     from keylane.plan.choose import Constraints
     from keylane.plan.planner import Question
 
-    today = load_contract(options["contract"]) if options["contract"] else None
+    today = contract_from(options["contract"]) if options["contract"] else None
     demand, binding = _demand(made, options)
     now = _lanes_now(made, today, options["today_lanes"])
     asked = _asked_counts(options["lanes"])
@@ -93,7 +95,7 @@ def question_of(made: Profile, options: Arguments) -> Question:
         Constraints(options["keep_order"], options["max_over_mean"], keep_lanes=None if asked else now),
         demand,
         binding,
-        tuple(load_contract(path) for path in options["others"]),
+        tuple(contract_from(path) for path in options["others"]),
         options["today_lanes"] or (len(made.lanes.by_window) if made.lanes else None),
         SEED,
     )
@@ -167,8 +169,7 @@ def _demand(made: Profile, options: Arguments) -> tuple[Demand | None, bool]:
     """The peak window of the profile as a demand; whether the user gave what it has to fit."""
     from keylane.plan.sizing import Demand
 
-    names = (*_DEMAND, "readers", "service", "brokers")
-    given = {name: options[name] for name in names if options[name] is not None}
+    given = {name: options[name] for name in DEMANDS if options[name] is not None}
     timed = made.windows.kind == "time"
     if (not timed and set(given) - {"readers"}) or (made.size is None and set(given) - _WITHOUT_BYTES):
         raise click.UsageError("lanes for a throughput need times and bytes: profile with --time and --bytes")
@@ -242,7 +243,7 @@ def plan(
 
     made = profiled(source, options)
     found = make_plan(made, question_of(made, options))
-    document = _document(made, found, show_keys=show_keys, stored=kept_in(source))
+    document = document_of(made, found, show_keys=show_keys, stored=kept_in(source))
     write(written, found.text or _today_text(options))
     if saved:
         _save(saved, document, made, found, options, written)
@@ -301,7 +302,8 @@ def _today_text(options: Arguments) -> str:
     return Path(options["contract"]).read_text(encoding="utf-8")
 
 
-def _document(made: Profile, found: Plan, *, show_keys: bool, stored: str | None) -> PlanDocument:
+def document_of(made: Profile, found: Plan, *, show_keys: bool, stored: str | None) -> PlanDocument:
+    """The document of a plan; `stored` is where the profile is kept, if it is."""
     from keylane.plan.document import document
     from keylane.plan.planner import heat_under, plainly_hashed
     from keylane.profile.document import overview

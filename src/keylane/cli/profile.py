@@ -27,6 +27,7 @@ from keylane.cli.terminal import note
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from keylane.contract.given import GivenContract
     from keylane.documents.profile import Hot, ProfileDocument
     from keylane.profile.model import Profile
 
@@ -211,7 +212,7 @@ def profile(
     """
     check_free(report, force=force)
     made = profiled(source, options, out=out, force=force)
-    document = _document(made, options["contract"], show_keys=show_keys, out=out or kept_in(source))
+    document = document_of(made, options["contract"], show_keys=show_keys, out=out or kept_in(source))
     if report:
         from keylane.report.plan_page import profile_page
 
@@ -219,7 +220,8 @@ def profile(
     return as_result(document, show_keys=show_keys), output
 
 
-def _document(made: Profile, contract: str | None, *, show_keys: bool, out: str | None) -> ProfileDocument:
+def document_of(made: Profile, contract: GivenContract | None, *, show_keys: bool, out: str | None) -> ProfileDocument:
+    """The document of a profile; `out` is where it is kept, if it is."""
     from keylane.profile.document import overview
 
     return overview(made, salt=mask_salt(out), show_keys=show_keys, stored=out, hot=_hot(made, contract))
@@ -236,14 +238,14 @@ def mask_salt(kept: str | None) -> bytes:
     return fresh if kept is None else kept_salt(Path(kept), fresh)
 
 
-def _hot(made: Profile, contract: str | None) -> Hot | None:
+def _hot(made: Profile, contract: GivenContract | None) -> Hot | None:
     """Why lanes are hot, by the contract; without one, by the hash of who wrote them, where the source has lanes."""
     if contract is None and (made.lanes is None or "place" in made.known or not _is_written_by_a_known(made)):
         return None
-    from keylane.contract.parse import load_contract
+    from keylane.contract.given import contract_from
     from keylane.plan.planner import assumed, heat_of
 
-    loaded = load_contract(contract) if contract else assumed(made)
+    loaded = contract_from(contract) if contract else assumed(made)
     return heat_of(made, loaded, SEED)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
+from keylane.documents.notebook import InNotebook
 from keylane.records import Reason  # noqa: TC001  pydantic reads the annotations
 
 
@@ -85,7 +86,7 @@ class ContractPlacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedByClient:
+class ExplainedByClient(InNotebook):
     """A key under every client that might write it."""
 
     __pydantic_config__: ClassVar = _CLOSED
@@ -114,7 +115,7 @@ class ExplainedByContract(ExplainedByClient):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedUnplaced:
+class ExplainedUnplaced(InNotebook):
     """A record without a key that a client could be asked about."""
 
     __pydantic_config__: ClassVar = _CLOSED

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from keylane.documents.notebook import drawn
 from keylane.errors import DataError
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class Document(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
     )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return drawn(self)
 
     def as_json(self) -> dict[str, Any]:
         """The values that `json.dumps` prints."""

@@ -8,7 +8,7 @@
     geo_pages      the pages of `keylane geo table` and `keylane match`
     svg_charts     charts as SVG: scales, axes, curves, bars, dots
     heatmap        lanes over time
-    charts         the charts as objects, for notebooks
+    charts         the charts as objects, for notebooks; notebook: whole documents there
     map            the data that a map is drawn from; land: outlines of land
 
 The documents: `keylane.documents`.

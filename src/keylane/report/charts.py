@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.report.html import Markup
 
-__all__ = ["Chart", "heat_map", "key_ranks", "lane_loads", "strategies"]
+__all__ = ["Chart", "heat_map", "key_ranks", "lane_loads", "standing_alone", "strategies"]
 
 #: A document as `json.load` reads it.
 Plain: TypeAlias = Mapping[str, Any]
@@ -57,7 +57,7 @@ class Chart:
 def heat_map(side: LanesOverTime | Plain, windows: ProfileWindows | Plain | None = None) -> Chart:
     """Lanes over time: `side` is `over_time.before` or `.after` of a plan, `windows` those of its profile."""
     known = None if windows is None else ProfileWindows.from_json(windows)
-    return _alone(heatmap.heat_map(LanesOverTime.from_json(side), known))
+    return standing_alone(heatmap.heat_map(LanesOverTime.from_json(side), known))
 
 
 def key_ranks(document: ProfileDocument | PlanDocument | Plain) -> Chart:
@@ -65,17 +65,17 @@ def key_ranks(document: ProfileDocument | PlanDocument | Plain) -> Chart:
     of_plan = isinstance(document, PlanDocument) or (isinstance(document, Mapping) and "chosen" in document)
     found = PlanDocument.from_json(document) if of_plan else ProfileDocument.from_json(document)
     profile = found.profile if isinstance(found, PlanDocument) else found
-    return _alone(svg_charts.key_ranks(profile.key_ranks, lane_counts(found)))
+    return standing_alone(svg_charts.key_ranks(profile.key_ranks, lane_counts(found)))
 
 
 def strategies(document: PlanDocument | Plain) -> Chart:
     """Every candidate of a plan: how full its fullest lane gets, against what it keeps in order."""
-    return _alone(svg_charts.strategies(PlanDocument.from_json(document)))
+    return standing_alone(svg_charts.strategies(PlanDocument.from_json(document)))
 
 
 def lane_loads(side: LanesOverTime | Plain) -> Chart:
     """Lanes from the fullest to the emptiest: `side` as for `heat_map`."""
-    return _alone(svg_charts.lane_loads(LanesOverTime.from_json(side).totals))
+    return standing_alone(svg_charts.lane_loads(LanesOverTime.from_json(side).totals))
 
 
 def lane_counts(document: ProfileDocument | PlanDocument) -> list[int]:
@@ -86,7 +86,7 @@ def lane_counts(document: ProfileDocument | PlanDocument) -> list[int]:
     return [document.lanes.count] if document.lanes else []
 
 
-def _alone(drawn: Markup) -> Chart:
+def standing_alone(drawn: Markup) -> Chart:
     """A drawing with its styles, its size, and a ground and a margin of its own, so that it is readable anywhere."""
     opened, _, rest = drawn.partition(">")
     before, _, after = opened.partition(' viewBox="0 0 ')

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from keylane import identify, partitioner
+from keylane import partitioner
+from keylane.measure.identify import identify
 
 if TYPE_CHECKING:
     from keylane.measure.identify import Identification

@@ -53,7 +53,7 @@ class KnownRoute:
 
 
 @dataclass(slots=True)
-class Progress:
+class TargetProgress:
     """The progress of one route, in a cluster that is waited for so many seconds."""
 
     cluster: KafkaCluster

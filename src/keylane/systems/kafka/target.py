@@ -23,7 +23,7 @@ from keylane.systems.folders.folder import Counts
 from keylane.systems.identity import agreed_source
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, dead_topic
-from keylane.systems.kafka.progress import Progress, check_first, newer_than_state
+from keylane.systems.kafka.progress import TargetProgress, check_first, newer_than_state
 from keylane.systems.kafka.state import (
     BatchPlan,
     RouteHead,
@@ -139,7 +139,7 @@ class KafkaTarget(RouteTarget):
         self.last = self.before = self.state.last()
         self.parked = self.state.parked()
         options, head = self.options, self.state.head
-        self.progress = Progress(self.cluster, head, str(self.path), options.try_seconds)
+        self.progress = TargetProgress(self.cluster, head, str(self.path), options.try_seconds)
         self.progress.check(self.last, self.state.plan(self.last.batch + 1))
         some = WRITERS_A_CORE * spark.sparkContext.defaultParallelism if head.kind else 0
         self.topics = Topics(

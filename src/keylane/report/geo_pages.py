@@ -339,7 +339,7 @@ def _at_borders(metrics: MatchMetrics) -> str:
 
 
 def _latency(found: MatchLatency) -> list[str]:
-    return [f"{found.p50:,.0f} ms", f"half of them; 99 % within {found.p99:,.0f} ms"]
+    return [f"{found.p50:,.0f} ms", f"half of them; 99% within {found.p99:,.0f} ms"]
 
 
 def _without(document: MatchDocument) -> list[str]:

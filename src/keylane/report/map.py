@@ -179,7 +179,7 @@ def _near(one: Place, other: Place, height: float) -> bool:
 CITIES, AROUND_CITY = 16, 1.2
 #: The page opens with the view that holds this share of the records, where that is not most of the world.
 MOST = 0.9
-LOAD = "90 % of the load"
+LOAD = "90% of the load"
 #: Towns that are named in each view.
 TOWNS = 60
 #: Lanes that the legend names.

@@ -454,7 +454,7 @@ ORDER: Final = (
         "matching",
     ),
     *("history", "documents", "profile", "measure", "plan", "budget", "testing", "spark", "systems", "pipelines"),
-    *("report", "cli"),
+    *("report", "cli", "api"),
 )
 
 

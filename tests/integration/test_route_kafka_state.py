@@ -16,7 +16,7 @@ from keylane.errors import BrokerError, KeylaneError, TargetError
 from keylane.pipelines.route import KafkaOptions, Options, Routed
 from keylane.pipelines.route import route as run
 from keylane.pipelines.verify import verify
-from keylane.systems.kafka.progress import Progress
+from keylane.systems.kafka.progress import TargetProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +156,7 @@ def test_twin_without_the_record_of_progress_the_writers_numbers_refuse(
 ) -> None:
     """Each of the two defences holds without the other. By the digest one batch later, by the number two later."""
     route.said = said
-    monkeypatch.setattr(Progress, "begun", lambda _: None)
+    monkeypatch.setattr(TargetProgress, "begun", lambda _: None)
     route.batches(1)
     route.copy("backup")
     route.batches(1)

@@ -14,7 +14,7 @@ from keylane.errors import TargetError, UsageError
 from keylane.records import Parked
 from keylane.systems.checkpoint import offsets_digest
 from keylane.systems.folders.folder import Counts
-from keylane.systems.kafka.progress import Progress, check_first, known_routes
+from keylane.systems.kafka.progress import TargetProgress, check_first, known_routes
 from keylane.systems.kafka.state import (
     BatchDone,
     BatchPlan,
@@ -177,8 +177,8 @@ class Cluster:
         self.kept[group] = (offset, text)
 
 
-def progress(cluster: Any, route: str = "r1") -> Progress:
-    return Progress(cluster, replace(HEAD, route=route), f"/states/{route}")
+def progress(cluster: Any, route: str = "r1") -> TargetProgress:
+    return TargetProgress(cluster, replace(HEAD, route=route), f"/states/{route}")
 
 
 def done(number: int) -> BatchDone:
@@ -243,7 +243,7 @@ def test_the_list_of_routes_stays_within_what_a_cluster_keeps() -> None:
     cluster: Any = Cluster()
     for number in range(12):
         here = replace(HEAD, route=f"r{number}")
-        Progress(cluster, here, f"/states/{'ü' * 190}/{number}").begin(0, "d")
+        TargetProgress(cluster, here, f"/states/{'ü' * 190}/{number}").begin(0, "d")
     assert [route.route for route in known_routes(cluster, HEAD)] == ["r9", "r10", "r11"]
 
 

@@ -12,6 +12,7 @@ from keylane import partitioner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from keylane.systems.broker import Cluster
 
@@ -75,3 +76,20 @@ def test_partitions_are_chosen_and_unknown_ones_refused(address: str) -> None:
     ended = keylane("identify", address, "--partitions", "6")
     assert (ended.code, ended.out) == (2, "")
     assert "no such partition" in ended.err
+
+
+def test_a_file_becomes_a_topic_that_java_might_have_written(broker: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "pay.csv").write_text("merchant,n\n" + "".join(f"m-{n},{n}\n" for n in range(300)), "utf-8")
+    asked = ("dev", "kafka", "load", tmp_path / "pay.csv", "--key", "merchant", "--partitions", 6, "-t", "filled")
+    ended = keylane(*asked, "--dir", broker.folder, "-o", "json")
+    assert ended.code == 0, ended.err
+    made = json.loads(ended.out)
+    assert (made["records"], made["partitions"]) == (300, 6)
+    found = identified(made["address"])
+    assert (found["rows"], found["verdict"], found["lanes"]) == (300, "one-writer", 6)
+    assert found["writers"][0]["partitioner"] == "kafka-java"
+    again = keylane(*asked, "--dir", broker.folder)
+    assert (again.code, again.out) == (1, "")
+    assert "the topic is there already" in again.err
+    exported = keylane("dev", "kafka", "env", "--dir", broker.folder)
+    assert exported.out == f"export KEYLANE_KAFKA={broker.bootstrap}\n"

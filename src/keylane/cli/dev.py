@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from keylane import numbers
+from keylane.cli.options import csv_options
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.terminal import note
 
@@ -27,7 +30,7 @@ def dev() -> None:
     """What development needs on one machine."""
 
 
-@dev.group(short_help="A real Kafka on loopback: up, down, status.")
+@dev.group(short_help="A real Kafka on loopback: up, down, status, env, load.")
 def kafka() -> None:
     """A real Kafka on loopback, made of pinned jars that are fetched once. Its data is temporary; its logs are kept."""
 
@@ -35,20 +38,26 @@ def kafka() -> None:
 @kafka.command(short_help="Start it, and return when it answers.")
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="Number of brokers.")
 @click.option("--tls", is_flag=True, help="TLS on every listener; clients log in by password or certificate.")
+@click.option(
+    "--port",
+    type=click.IntRange(1024, 65_000),
+    help="The port of the first broker, the others come after it; default: free ports.",
+)
 @_folder
 @output_option
-def up(brokers: str, tls: bool, folder: str | None, output: str) -> tuple[Result, str]:
-    """Start Kafka on loopback, on free ports, and return when every broker answers.
+def up(brokers: str, tls: bool, port: int | None, folder: str | None, output: str) -> tuple[Result, str]:
+    """Start Kafka on loopback, on free ports or from --port on, and return when every broker answers.
 
     It keeps running when this command has ended: `keylane dev kafka down` stops it. One that runs already is reported.
 
     \b
     keylane dev kafka up
+    keylane dev kafka up --port 9092
     keylane dev kafka up --brokers 3 -o json
     """
     from keylane.systems.broker import up as start
 
-    cluster, is_new = start(_place(folder), int(brokers), tls=tls, tell=note)
+    cluster, is_new = start(_place(folder), int(brokers), tls=tls, port=port, tell=note)
     said = "Kafka answers" if is_new else "Kafka was already running"
     return as_result(cluster.folder, cluster, f"{said} at {cluster.bootstrap}", is_new=is_new), output
 
@@ -77,6 +86,72 @@ def status(folder: str | None, output: str) -> tuple[Result, str]:
     there = find(place)
     said = f"Kafka is at {there.bootstrap}" if there else f"no Kafka in {place}; start one: keylane dev kafka up"
     return as_result(place, there, said, silent_code=1), output
+
+
+@kafka.command(short_help="Print what to export, for keylane to find it.")
+@_folder
+@output_option
+def env(folder: str | None, output: str) -> tuple[Result, str]:
+    """Print the variables by which keylane finds this Kafka, as a shell takes them. Exit codes: 0, 1 none is running.
+
+    \b
+    eval "$(keylane dev kafka env)"
+    keylane identify kafka:payments
+    """
+    return replace(
+        as_result(_place(folder), _running(folder), ""), sections=[], lines=exports(_running(folder))
+    ), output
+
+
+def exports(cluster: Cluster) -> list[str]:
+    """Lines that a shell takes: the brokers, and with TLS the file of client properties, which holds no secret."""
+    from keylane.systems.broker.tls import client_file
+
+    lines = [f"export KEYLANE_KAFKA={cluster.bootstrap}"]
+    return [*lines, f"export KEYLANE_KAFKA_FILE={shlex.quote(str(client_file(cluster)))}"] if cluster.tls else lines
+
+
+def _running(folder: str | None) -> Cluster:
+    from keylane.errors import BrokerError
+    from keylane.systems.broker import find
+
+    there = find(_place(folder))
+    if there is None:
+        raise BrokerError.of("no Kafka is running here", got=str(_place(folder)), hint="keylane dev kafka up")
+    return there
+
+
+@kafka.command(short_help="Make a topic from a file, placed as Java's client does.")
+@click.argument("file", type=click.Path())
+@click.option("--topic", "-t", help="Its name; default: the file's.")
+@click.option("--key", "-k", required=True, metavar="COLUMN", help="The column that becomes the key of the records.")
+@click.option("--partitions", "-n", type=click.IntRange(1, 10_000), default=12, show_default=True, help="Their number.")
+@csv_options
+@_folder
+@output_option
+def load(
+    file: str, topic: str | None, key: str, partitions: int, folder: str | None, output: str, **options: Any
+) -> tuple[Result, str]:
+    """Make a topic from FILE: a record for each row, with the row as JSON in its value.
+
+    FILE is a file or folder of Parquet, CSV or JSON lines. Keys are text and placed as the Java client places them;
+    rows without a key are spread. A topic that exists is not written to.
+
+    \b
+    keylane dev kafka load payments.csv --topic payments --key merchant_id --partitions 12
+    """
+    from keylane.contract.first import stream_name
+    from keylane.documents.dev import DevLoadDocument
+    from keylane.systems.broker.fill import fill
+    from keylane.systems.endpoint import StreamOptions
+
+    name, cluster = topic or stream_name(file), _running(folder)
+    records, nulls = fill(cluster, file, name, key, partitions, StreamOptions(**options))
+    address = f"kafka://{cluster.bootstrap}/{name}"
+    document = DevLoadDocument(topic=name, address=address, partitions=partitions, records=records, null_keys=nulls)
+    keyless = f", {numbers.count(nulls)} of them without a key" if nulls else ""
+    lines = [f"{numbers.count(records)} records in {address}{keyless}", f"look at it: keylane identify {address}"]
+    return Result(document, [Section(("topic", "partitions", "records", "null_keys"), [document])], lines), output
 
 
 def as_result(

@@ -9,6 +9,7 @@ import click
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
+    from keylane.systems.config import Configuration
     from keylane.systems.doctor import Inspection
 
 
@@ -20,6 +21,7 @@ def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Res
     """Report what keylane can use on this machine, what is missing, and the one line that fixes it.
 
     Looks by using: imports each library, runs Java, hashes the jars, asks the broker. Changes and fetches nothing.
+    Shows what keylane.toml and KEYLANE_* configure, each with its source.
 
     \b
     keylane doctor
@@ -29,12 +31,12 @@ def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Res
     """
     from keylane.systems.doctor import examined
 
-    return as_result(list(examined(broker, spark_jars))), output
+    return as_result(list(examined(broker, spark_jars)), click.get_current_context().find_root().obj), output
 
 
-def as_result(parts: list[Inspection]) -> Result:
-    """All parts as a table; below it what to do, the needed first."""
-    from keylane.documents.dev import DoctorDocument, ExaminedPart
+def as_result(parts: list[Inspection], configured: Configuration | None = None) -> Result:
+    """All parts as a table; below it what is configured and what to do, the needed first."""
+    from keylane.documents.dev import ConfiguredSetting, DoctorDocument, ExaminedPart
     from keylane.systems.doctor import is_well
 
     fine = is_well(parts)
@@ -49,10 +51,18 @@ def as_result(parts: list[Inspection]) -> Result:
         )
         for one in parts
     ]
-    document = DoctorDocument(ok=fine, parts=rows)
+    values = configured.values if configured else ()
+    document = DoctorDocument(
+        ok=fine,
+        parts=rows,
+        environment=configured.environment if configured else None,
+        configuration=[ConfiguredSetting(name=one.name, value=one.value, source=one.source) for one in values],
+    )
     shown = [{**row.as_json(), **({} if row.needed or row.state == "ok" else {"state": "optional"})} for row in rows]
     problem = sorted((part for part in parts if part.fix), key=lambda part: not part.needed)
     lines = [f"{'needed' if part.needed else 'optional'}: {part.part}: {part.fix}" for part in problem]
     verdict = "everything needed is there" if fine else "something needed is not there"
     columns = ("part", "state", "used_for", "found")
-    return Result(document, [Section(columns, shown)], [verdict, *lines], 0 if fine else 1)
+    title = "configured" + (f", environment {document.environment}" if document.environment else "")
+    settings = Section(("name", "value", "source"), document.configuration, title)
+    return Result(document, [Section(columns, shown), settings], [verdict, *lines], 0 if fine else 1)

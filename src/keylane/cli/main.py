@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -54,10 +56,12 @@ class _LazyGroup(click.Group):
 
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="keylane")
+@click.option("--env", "environment", metavar="NAME", help="The environment of keylane.toml; default: KEYLANE_ENV.")
 @quiet_option
 @color_option
 @verbose_option
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context, environment: str | None) -> None:
     """Every key in its lane.
 
     Decides which lane of a stream each record belongs in, proves it, and changes it safely later. A lane is a Kafka
@@ -67,6 +71,29 @@ def cli() -> None:
     Exit codes: 0 fine, 1 failure, 2 usage or invalid contract, 3 the plan has changes,
     4 a threshold of the contract is broken, 130 interrupted.
     """
+    configured(context, environment)
+
+
+def configured(context: click.Context, environment: str | None) -> None:
+    """Take what is configured: the brokers of short addresses, and defaults of options."""
+    from keylane.systems.config import configuration, properties_of
+
+    context.obj = found = configuration(os.environ, Path.cwd(), environment)
+    brokers = found.get("kafka.brokers")
+    if brokers is None and "keylane.systems.endpoint" in sys.modules:
+        sys.modules["keylane.systems.endpoint"].unconfigure()
+    if not found.values:
+        return
+    if brokers is not None:
+        from keylane.systems.endpoint import configure
+
+        configure("kafka", brokers, lambda: properties_of(found))
+    known = {"output": found.get("output"), "master": found.get("spark.master")}
+    defaults: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+    if conf := found.table("spark.conf"):
+        defaults["settings"] = [f"{name}={value}" for name, value in conf]
+    inner = dict.fromkeys(("table", "lesson", "up", "down", "status", "load", "jars"), defaults)
+    context.default_map = {name: {**defaults, **inner, "kafka": {**defaults, **inner}} for name in COMMANDS}
 
 
 @click.command("help", short_help="Help on a command: keylane help explain.")

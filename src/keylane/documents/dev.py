@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from keylane.documents.model import AtLeastOne, Digest, Document, PathText, Text
+from keylane.documents.model import AtLeastOne, Count, Digest, Document, PathText, Text
 
 Loopback = Annotated[str, Field(pattern=r"^127\.0\.0\.1:[0-9]{1,5}(,127\.0\.0\.1:[0-9]{1,5})*$")]
 
@@ -111,6 +111,27 @@ class ExaminedPart(Document):
     mend: PathText | None = Field(description="The one line that mends it; null where nothing is to be done.")
 
 
+class DevLoadDocument(Document):
+    """A topic that was made from a file."""
+
+    model_config = ConfigDict(title="keylane dev kafka load -o json")
+
+    schema_: Literal["keylane.dev-kafka-load/1"] = "keylane.dev-kafka-load/1"
+    topic: Text
+    address: Text
+    partitions: AtLeastOne
+    records: Count
+    null_keys: Count = Field(description="Records without a key, which are spread.")
+
+
+class ConfiguredSetting(Document):
+    """A setting that is in force, and where it comes from."""
+
+    name: Text
+    value: str
+    source: Text = Field(description="A variable of the environment, or a file.")
+
+
 class DoctorDocument(Document):
     """What keylane can use on this machine, and what to do about what is not there."""
 
@@ -119,3 +140,5 @@ class DoctorDocument(Document):
     schema_: Literal["keylane.doctor/1"] = "keylane.doctor/1"
     ok: bool = Field(description="Whether everything that is needed is there.")
     parts: list[ExaminedPart] = Field(min_length=1)
+    environment: Text | None = Field(description="The environment of keylane.toml that was chosen.")
+    configuration: list[ConfiguredSetting] = Field(description="What is configured beside the command line.")

@@ -16,7 +16,7 @@ from keylane.documents.apply import ApplyDocument, SavedPlan
 from keylane.documents.budget import BudgetDocument, BudgetStatusDocument
 from keylane.documents.check import CheckDocument
 from keylane.documents.demo import DemoDocument
-from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DoctorDocument
+from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DevLoadDocument, DoctorDocument
 from keylane.documents.explain import Explained, ExplainedKeys
 from keylane.documents.geo_table import GeoTableDocument
 from keylane.documents.identify import IdentifyDocument
@@ -41,6 +41,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "demo-lesson": LessonDocument,
     "dev-jars": DevJarsDocument,
     "dev-kafka": DevKafkaDocument,
+    "dev-kafka-load": DevLoadDocument,
     "doctor": DoctorDocument,
     "explain": Annotated[
         Explained,

@@ -16,6 +16,7 @@
     atomic    atomic writes, locks, and which process a pid is
     broker    a real Kafka on this machine, for development and tests
     jars      pinned Java archives, and how they are fetched
+    config    what keylane.toml and KEYLANE_* configure, each value with its source
     doctor    which of all this is installed, and what is missing
 
 A system names its extra when a library is missing.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NoReturn, TypeAlias
@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from keylane.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -44,6 +44,8 @@ OnPoison: TypeAlias = Literal["dlq", "stop", "dlq-and-park-key"]
 OnGrowth: TypeAlias = Literal["stop", "keep"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+#: An address without whom to contact: that is configured.
+_SHORT: Final = re.compile(r"([a-z]+):(?:///)?([A-Za-z0-9._-]+)")
 _BROKER: Final = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 
 
@@ -157,8 +159,33 @@ register(
 )
 
 
+#: The authority of each scheme that is configured, and the client properties that go with it and with no other.
+_CONFIGURED: Final[dict[str, tuple[str, Callable[[], tuple[tuple[str, str], ...]]]]] = {}
+
+
+def configure(scheme: str, authority: str, properties: Callable[[], tuple[tuple[str, str], ...]] = tuple) -> None:
+    """Let `scheme:name` mean this authority, and let addresses there have these properties beside those given."""
+    _CONFIGURED[scheme] = authority, properties
+
+
+def unconfigure() -> None:
+    """Forget what was configured."""
+    _CONFIGURED.clear()
+
+
+def _at_configured(text: str) -> str:
+    """`kafka:topic` and `kafka:///topic` as addresses of the configured brokers; any other text as it is."""
+    short = _SHORT.fullmatch(text)
+    if short is None or short[1] not in _SYSTEMS or short[1] == PATHS:
+        return text
+    if short[1] not in _CONFIGURED:
+        hint = f"KEYLANE_KAFKA=host:port, or keylane.toml; otherwise {_SYSTEMS[short[1]].form}"
+        raise UsageError.of("no broker is configured for a short address", got=text, hint=hint)
+    return f"{short[1]}://{_CONFIGURED[short[1]][0]}/{short[2]}"
+
+
 def parse_address(text: str) -> Address:
-    """Read an address; `str` of the result gives it back.
+    """Read an address; `str` of the result gives it back. `kafka:topic` is one of the configured brokers.
 
     >>> parse_address("kafka://broker:9092/payments")
     Address(system='kafka', authority='broker:9092', name='payments')
@@ -167,6 +194,7 @@ def parse_address(text: str) -> Address:
     """
     if not text:
         raise UsageError.of("an address is empty", allowed=forms())
+    text = _at_configured(text)
     split = _SCHEME.fullmatch(text)
     if split is None:
         return Address(PATHS, "", text)
@@ -201,7 +229,10 @@ def open_endpoint(address: Address | str, options: StreamOptions | None = None) 
     """The endpoint of an address. Contacts nothing: an endpoint does so when it is asked for something."""
     known = parse_address(address) if isinstance(address, str) else address
     module, _, name = _SYSTEMS[known.system].endpoint.partition(":")
-    endpoint: Endpoint = getattr(import_module(module), name)(known, options or StreamOptions())
+    options, (authority, properties) = options or StreamOptions(), _CONFIGURED.get(known.system, ("", tuple))
+    if authority and known.authority == authority:
+        options = replace(options, properties=(*properties(), *options.properties))
+    endpoint: Endpoint = getattr(import_module(module), name)(known, options)
     return endpoint
 
 

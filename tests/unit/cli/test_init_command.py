@@ -86,3 +86,17 @@ def test_parts_are_of_topics_and_refused_with_files(run: Run, data_file: DataFil
         code, out, err = run(command[0], data_file("pay.parquet"), *command[1:], "--last", "10m")
         assert (code, out) == (2, "")
         assert "only a topic can be read in part" in err
+
+
+def test_what_is_configured_is_the_default_and_what_is_typed_comes_first(
+    run: Run, data_file: DataFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "keylane.toml").write_text('output = "json"\n', "utf-8")
+    asked = ("identify", data_file("pay.parquet"), "-k", "k", "-l", "lane")
+    assert json.loads(run(*asked)[1])["verdict"] == "one-writer"
+    assert run(*asked, "-o", "table")[1].startswith("one writer")
+    monkeypatch.setenv("KEYLANE_OUTPUT", "csv")
+    assert run(*asked)[1].startswith("partitioner,share")
+    code, _, err = run("identify", "kafka:payments")
+    assert code == 2
+    assert "no broker is configured" in err

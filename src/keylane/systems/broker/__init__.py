@@ -8,6 +8,7 @@
     tls      certificates and passwords of a cluster that asks for them, and the settings of clients that have them
     nodes    one process a node: format, start, signals
     cluster  all of it: up, down, running; which cluster a folder holds, and whether its nodes answer
+    fill     a topic made from a file
     faults   nodes killed, paused and restarted, for tests
 
 For a broker that is not ours: `keylane.systems.kafka`.

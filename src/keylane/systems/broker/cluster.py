@@ -21,7 +21,14 @@ from keylane.systems.atomic import write_json
 from keylane.systems.broker import nodes
 from keylane.systems.broker.layout import ADMIN, HOST, Cluster, designed, properties
 from keylane.systems.broker.nodes import last_words, process_of
-from keylane.systems.broker.tls import librdkafka_settings, make_tls, password_file, write_private
+from keylane.systems.broker.tls import (
+    client_file,
+    client_properties,
+    librdkafka_settings,
+    make_tls,
+    password_file,
+    write_private,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -153,11 +160,13 @@ def up(
     tls: bool = False,
     heap: str = HEAP,
     extra: Mapping[str, str] | None = None,
+    port: int | None = None,
     tell: jars.Tell = jars.untold,
 ) -> tuple[Cluster, bool]:
     """A cluster that answers, in this folder, and whether it is new; one that runs there already is returned as it is.
 
-    It outlives this process: `down` stops it. `extra` are settings for every broker.
+    It outlives this process: `down` stops it. `extra` are settings for every broker. Clients find the first broker at
+    `port` and the others at those after it; at free ports where it is not given.
     """
     if brokers not in SIZES:
         raise UsageError.of("a cluster has one broker or three", got=brokers, allowed="1, 3")
@@ -167,10 +176,10 @@ def up(
     with held(folder):
         there = find(folder)
         if there is not None and all(nodes.process_of(there, node.number) for node in there.nodes):
-            return _same(there, brokers, tls=tls), False
+            return _same(there, brokers, tls=tls, port=port), False
         _end(there)
         clear(folder)
-        cluster = designed(folder, brokers, tls=tls, heap=heap)
+        cluster = designed(folder, brokers, tls=tls, heap=heap, port=port)
         _start(cluster, paths, extra or {})
         return cluster, True
 
@@ -233,6 +242,7 @@ def _write(cluster: Cluster, extra: Mapping[str, str]) -> None:
     (cluster.folder / "logs").mkdir(exist_ok=True)
     if cluster.tls:
         make_tls(cluster)
+        write_private(client_file(cluster), client_properties(cluster))
     password = password_file(cluster, ADMIN).read_text(encoding="ascii") if cluster.tls else ""
     for node in cluster.nodes:
         # For its owner alone, also where the folder above was there before: records are in it.
@@ -246,8 +256,8 @@ def _end(cluster: Cluster | None) -> None:
             nodes.end(cluster, node.number)
 
 
-def _same(there: Cluster, brokers: int, *, tls: bool) -> Cluster:
-    if (len(there.nodes), there.tls) != (brokers, tls):
+def _same(there: Cluster, brokers: int, *, tls: bool, port: int | None) -> Cluster:
+    if (len(there.nodes), there.tls) != (brokers, tls) or port not in (None, there.nodes[0].port):
         raise BrokerError.of(
             "another cluster is running in this folder",
             got=f"{len(there.nodes)} broker(s) at {there.bootstrap}{', TLS' if there.tls else ''}",

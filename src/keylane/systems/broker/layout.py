@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.errors import BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 HOST: Final = "127.0.0.1"
@@ -87,11 +87,15 @@ class Cluster:
         return cls(folder, document["cluster_id"], nodes, document["heap"], document["tls"])
 
 
-def designed(folder: Path, brokers: int, *, tls: bool, heap: str) -> Cluster:
-    """A cluster with ports that are free now."""
-    ports = _free_ports(brokers * 3)
+def designed(folder: Path, brokers: int, *, tls: bool, heap: str, port: int | None = None) -> Cluster:
+    """A cluster with ports that are free now: those of clients from `port` on, where it is given."""
+    given = () if port is None else tuple(range(port, port + brokers))
+    for taken in (one for one in given if not _is_free(one)):
+        raise BrokerError.of("the port is in use", got=taken, hint="another --port, or none for a free one")
+    ports = _free_ports(brokers * 3, given)
     nodes = tuple(
-        Node(i + 1, ports[3 * i], ports[3 * i + 1], ports[3 * i + 2] if tls else None) for i in range(brokers)
+        Node(i + 1, given[i] if given else ports[3 * i], ports[3 * i + 1], ports[3 * i + 2] if tls else None)
+        for i in range(brokers)
     )
     return Cluster(folder, new_id(), nodes, heap, tls)
 
@@ -104,10 +108,10 @@ def new_id() -> str:
             return text
 
 
-def _free_ports(count: int) -> list[int]:
+def _free_ports(count: int, but: Sequence[int] = ()) -> list[int]:
     free: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
-        if _is_free(port):
+        if port not in but and _is_free(port):
             free.append(port)
         if len(free) == count:
             return free

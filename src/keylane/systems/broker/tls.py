@@ -45,6 +45,23 @@ def password_file(cluster: Cluster, user: str = USER) -> Path:
     return cluster.folder / "tls" / f"{user}.password"
 
 
+def client_file(cluster: Cluster) -> Path:
+    """The file of properties that clients of keylane take, as `--kafka-file`."""
+    return cluster.folder / "tls" / "client.properties"
+
+
+def client_properties(cluster: Cluster) -> str:
+    """What is in it: the password by reference."""
+    known = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": MECHANISM,
+        "sasl.username": USER,
+        "sasl.password": f"${{file:{password_file(cluster)}}}",
+        "ssl.ca.location": cluster.folder / "tls" / "ca.pem",
+    }
+    return "".join(f"{name}={value}\n" for name, value in known.items())
+
+
 def scram_users(cluster: Cluster) -> list[str]:
     """The users as the format of a node takes them."""
     users = {user: password_file(cluster, user).read_text(encoding="ascii") for user in (ADMIN, USER)}

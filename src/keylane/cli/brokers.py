@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.budget.layout import ALERT, Layout, figures
+from keylane.cli.interrupts import interrupts
 from keylane.cli.options import client_options, properties_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import StatusLine
-from keylane.cli.terminal import say
+from keylane.cli.terminal import fail, say
 from keylane.errors import visible
 from keylane.numbers import duration, size
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 #: How often a line is said where nobody watches.
 LINE_SECONDS: Final = 10.0
+#: How long throttles may take to be removed after an interrupt; a second one ends the command at once.
+WAY_OUT_SECONDS: Final = 600.0
 FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": ".plan.json"}
 
 
@@ -121,13 +125,15 @@ def bytes_of(text: str) -> int | None:
 
 def _budget(client: Any, address: str, options: BudgetOptions) -> Result:
 
-    from keylane.systems.kafka.reassign import observed, under_way
+    from keylane.systems.kafka.reassign import is_carried_out, observed, under_way
 
     layout, busy = observed(client), under_way(client)
     _check_topics(options.topics, layout)
     change = _change(layout, busy, options)
     if options.plan or options.apply_:
         _refuse(change, layout, busy)
+    if options.plan and is_carried_out(client, change, layout, busy):
+        change = replace(change, moves=(), elections=(), after=layout.lanes)
     files = _write(change, address, options)
     done = _apply(client, address, change, options, files) if options.apply_ and not change.is_empty else None
     seen = observed(client) if done else layout
@@ -215,24 +221,34 @@ def _apply(
     """Ask, carry out, and wait; None when the answer was no."""
     from keylane.systems.kafka.reassign import applied
 
-    if not options.yes and not click.confirm(visible(question(change, options.rate), keep="\n"), err=True):
+    if not options.yes and not _agreed(visible(question(change, options.rate), keep="\n")):
         return None
     plan = options.plan or (files and files.plan)
+    finish = f"keylane brokers {address} --plan {plan} --apply"
     line = StatusLine(LINE_SECONDS)
-    with _interruptible():
+    cut_short = f"interrupted; removing the throttles, the cluster goes on with what is under way; finish it: {finish}"
+    with _interruptible(), interrupts.costly(cut_short, WAY_OUT_SECONDS):
         try:
             return applied(client, change, options.rate, lambda text: line.show(f"brokers: {text}"))
-        except BaseException:
+        except Exception as error:
             line.clear()
-            say(
-                "brokers: cut short. What is under way goes on in the cluster. The throttles are removed,\n"
-                "brokers: unless an error below says otherwise.\n"
-                f"brokers: see it:    keylane brokers {address} --status\n"
-                f"brokers: finish it: keylane brokers {address} --plan {plan} --apply"
-            )
+            if interrupts.came:
+                # Nobody prints errors after an interrupt, and a throttle that stays must not be missed.
+                fail(str(error))
+            else:
+                say(f"brokers: cut short; what is under way goes on in the cluster; finish it: {finish}")
             raise
         finally:
             line.clear()
+
+
+def _agreed(question: str) -> bool:
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        if interrupts.came or sys.stdin.isatty():
+            raise
+        raise click.UsageError("nobody is there to ask; nothing was changed; hint: --yes") from None
 
 
 @contextmanager
@@ -311,10 +327,12 @@ def as_result(
         else None,
     )
     code = 3 if proposed else 4 if findings else 0
+    spent = options.plan is not None and change.is_empty
     lines = [
+        *(["nothing is left to do: this plan has been carried out"] if spent else []),
         *findings,
         *_said(change, options, files, done),
-        *([] if findings or proposed else ["in balance: nothing is left to do"]),
+        *([] if findings or proposed or spent else ["in balance: nothing is left to do"]),
     ]
     sizes = dict.fromkeys(("bytes", "receives", "sends"), size)
     sections = [Section(COLUMNS, rows, forms=sizes), *([_moves(change)] if proposed else [])]

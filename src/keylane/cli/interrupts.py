@@ -20,16 +20,19 @@ import socket
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from keylane.cli import terminal
+from keylane.errors import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
 INTERRUPTED: Final = 130
+LINE: Final = "interrupted"
 #: Seconds after which the process ends by itself.
 PATIENCE: Final = 5.0
 #: How long a process that was asked to end gets for it.
@@ -44,6 +47,7 @@ class Interrupts:
         self.came = False
         #: How long the way out may take; more for a command that has to put a cluster back in order.
         self.patience = PATIENCE
+        self.line = LINE
         self._told = threading.Lock()
         self._raised_at = 0.0
         self._elsewhere, self._passed_at = False, 0.0
@@ -68,6 +72,18 @@ class Interrupts:
     def give_back(self) -> None:
         """The command has taken one signal, or is done; the next one is an interrupt."""
         self._elsewhere, self._passed_at = False, time.monotonic()
+
+    @contextmanager
+    def costly(self, line: str, patience: float) -> Iterator[None]:
+        """For work whose way out takes long: what its one line says, and how many seconds it has."""
+        self.line, self.patience = line, patience
+        try:
+            yield
+        except Exception:
+            self.line, self.patience = LINE, PATIENCE
+            raise
+        # An interrupt leaves them as they are: its line may still have to be printed.
+        self.line, self.patience = LINE, PATIENCE
 
     def end(self) -> None:
         """The result is out: there is nothing left to interrupt."""
@@ -108,7 +124,7 @@ class Interrupts:
         terminal.line.stop()
         again = b"\r\x1b[K" if guarded.isatty() else b""
         with suppress(OSError, ValueError):
-            os.write(guarded.fileno(), again + b"interrupted\n")
+            os.write(guarded.fileno(), again + f"{visible(self.line)}\n".encode())
 
     def _watch(self, ours: socket.socket, _theirs: socket.socket) -> None:
         """See a signal at once, also while the main thread is in a library that does not come back."""

@@ -17,7 +17,7 @@ import click
 from keylane import __version__
 from keylane.cli import terminal
 from keylane.cli.failures import fail
-from keylane.cli.interrupts import INTERRUPTED, interrupts
+from keylane.cli.interrupts import INTERRUPTED, LINE, interrupts
 from keylane.cli.terminal import GuardedStream, color_option, quiet_option, verbose_option
 from keylane.errors import KeylaneError
 
@@ -130,6 +130,7 @@ def main() -> None:
 
 
 def _run() -> int:
+    interrupts.line = LINE
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     terminal.line.begin(lambda seconds: f"{command}: working, {seconds:.0f} s")
     try:
@@ -139,7 +140,7 @@ def _run() -> int:
         return _show(result) if isinstance(result, tuple) else int(result or 0)
     except (KeyboardInterrupt, click.Abort):
         if not interrupts.came:
-            terminal.say("interrupted")
+            terminal.say(interrupts.line)
         return INTERRUPTED
     except (KeylaneError, click.ClickException, OSError) as error:
         return INTERRUPTED if interrupts.came else fail(error)

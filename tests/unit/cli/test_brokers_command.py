@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
+import subprocess
+import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,13 +21,14 @@ from tests.unit.budget.example_clusters import Admin, lane, layout, on_two_broke
 
 from keylane.budget.layout import Layout, figures
 from keylane.cli.brokers import bytes_of
+from keylane.cli.interrupts import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     Run = Callable[..., tuple[int, str, str]]
 
+ROOT = Path(__file__).parents[3]
 ADDRESS = "kafka://b:9092"
 EVEN = layout(lane(0, 1, 2), lane(1, 2, 3), lane(2, 3, 1))
 HURT = layout(lane(0, 1, 2, isr=(1,)), lane(1, 2, 3), lane(2, 3, 1))
@@ -120,7 +127,48 @@ def test_apply_writes_the_files_and_mends_the_cluster(cluster: Admin, run: Run, 
     assert cluster.left == {}
     assert (tmp_path / "reassignment.rollback.json").exists()
     assert run("brokers", ADDRESS)[0] == 0
-    assert run("brokers", ADDRESS, "--plan", "reassignment.plan.json", "--apply", "--yes")[0] == 0
+
+
+AGAIN = ("brokers", ADDRESS, "--plan", "reassignment.plan.json")
+
+
+def test_a_plan_applied_once_more_says_that_nothing_is_left_and_asks_nothing(cluster: Admin, run: Run) -> None:
+    assert run("brokers", ADDRESS, "--apply", "--yes")[0] == 0
+    cluster.written.clear()
+    for options in ((), ("--apply",), ("--apply", "--yes")):
+        code, out, err = run(*AGAIN, *options)
+        assert (code, err, cluster.written) == (0, "", [])
+        assert out.splitlines()[0] == "nothing is left to do: this plan has been carried out"
+    found = valid(run(*AGAIN, "--apply", "-o", "json")[1])
+    assert (found["ok"], found["plan"], found["applied"]) == (True, None, None)
+
+
+@pytest.mark.parametrize("left", ["a throttle", "a leader", "a move"])
+def test_what_a_killed_run_has_left_is_still_to_do(left: str, cluster: Admin, run: Run) -> None:
+    before = cluster.now
+    assert run("brokers", ADDRESS, "--apply", "--yes")[0] == 0
+    if left == "a throttle":
+        cluster.settings["topic", "t"] = dict(cluster.set_when_started["topic", "t"])
+        cluster.settings["broker", "1"] = dict(cluster.set_when_started["broker", "1"])
+    elif left == "a leader":
+        moved = [one for one in cluster.now.lanes if 3 in one.replicas]
+        other = [replace(one, leader=one.replicas[-1]) if one == moved[0] else one for one in cluster.now.lanes]
+        cluster.now = Layout(cluster.now.brokers, tuple(other))
+    else:
+        cluster.now = before
+    cluster.written.clear()
+    code, out, _ = run(*AGAIN, "--apply", "--yes")
+    assert (code, cluster.left) == (0, {})
+    assert cluster.written, "something was left to do"
+    assert "this plan has been carried out" not in out
+    assert "this plan has been carried out" in run(*AGAIN, "--apply", "--yes")[1]
+
+
+def test_where_nobody_answers_nothing_is_changed(cluster: Admin, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, out, err = run("brokers", ADDRESS, "--apply")
+    assert (code, out, cluster.written) == (2, "", [])
+    assert "hint: --yes" in err
 
 
 def test_without_a_yes_nothing_is_carried_out(cluster: Admin, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +195,7 @@ def test_a_stale_plan_is_refused_before_anybody_is_asked(cluster: Admin, run: Ru
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_ends_it_says_how_to_go_on(number: signal.Signals, cluster: Admin, run: Run) -> None:
+def test_a_signal_that_ends_it_says_in_one_line_how_to_go_on(number: signal.Signals, cluster: Admin, run: Run) -> None:
     def interrupt() -> None:
         if cluster.moving:
             signal.raise_signal(number)
@@ -156,8 +204,75 @@ def test_a_signal_that_ends_it_says_how_to_go_on(number: signal.Signals, cluster
     with interruptible():
         code, out, err = run("brokers", ADDRESS, "--apply", "--yes")
     assert (code, out) == (130, "")
-    assert f"keylane brokers {ADDRESS} --plan reassignment.plan.json --apply" in err
+    assert [line for line in err.splitlines() if line and "lanes moved" not in line] == [
+        (
+            "interrupted; removing the throttles, the cluster goes on with what is under way; "
+            f"finish it: keylane brokers {ADDRESS} --plan reassignment.plan.json --apply"
+        )
+    ]
     assert cluster.left == {}
+    assert interrupts.line != "interrupted"
+    cluster.finish()
+    assert run("brokers", ADDRESS)[0] in (0, 3)
+    assert interrupts.line == "interrupted", "the next command has its own"
+
+
+#: A cluster that takes its time to remove throttles, under the real handler of Ctrl-C.
+SLOW = """
+import os, signal, sys, time
+from contextlib import contextmanager
+from tests.unit.budget.example_clusters import Admin, on_two_brokers
+import keylane.cli.interrupts as interrupts
+import keylane.systems.kafka.reassign as reassign
+from keylane.cli import main
+
+class Slow(Admin):
+    def alter_configs(self, resources, **options):
+        if interrupts.interrupts.came:
+            time.sleep(0.15)
+        found = super().alter_configs(resources, **options)
+        open("left", "w").write(repr(self.left))
+        return found
+
+cluster = Slow(on_two_brokers(), steps=1000)
+def look():
+    if cluster.moving:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+cluster.on_look = look
+
+@contextmanager
+def found(_):
+    yield cluster
+
+reassign.open_admin = found
+reassign.POLL_SECONDS = 0.0
+interrupts.PATIENCE = interrupts.interrupts.patience = 0.3
+if {twin}:
+    interrupts.Interrupts.costly = contextmanager(lambda self, line, patience: iter([None]))
+sys.argv = ["keylane", "brokers", "kafka://b:9092", "--apply", "--yes"]
+main.main()
+"""
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_throttles_are_removed_however_long_it_takes(twin: bool, tmp_path: Path) -> None:
+    """Four settings of 0.15 s each, where any other command has 0.3 s; twin: without more of it they stay."""
+    script = SLOW.replace("{twin}", str(twin))
+    with interruptible():
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=30,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [ROOT / "src", ROOT]))},
+        )  # fmt: skip
+    left = (tmp_path / "left").read_text()
+    assert done.returncode == 130, done.stderr
+    if twin:
+        assert left != "{}"
+        return
+    assert left == "{}"
+    said = [line for line in done.stderr.splitlines() if "lanes moved" not in line]
+    assert len(said) == 1, done.stderr
+    assert said[0].startswith("interrupted; removing the throttles")
 
 
 def test_while_a_cluster_is_busy_nothing_is_proposed_and_the_status_says_with_what(cluster: Admin, run: Run) -> None:

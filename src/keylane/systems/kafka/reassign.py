@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from keylane.budget.layout import Broker, Lane, Layout
 from keylane.budget.plan_file import UnderWay, obstacle, still_to_start
 from keylane.errors import BrokerError, MissingExtraError, UsageError
+from keylane.numbers import size
 from keylane.systems.endpoint import parse_address
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from keylane.budget.rebalance import Move, Reassignment
     from keylane.systems.kafka.access import KafkaAccess
@@ -137,10 +139,10 @@ def observed(client: Any) -> Layout:
 def _lane(topic: str, one: Mapping[str, Any], sizes: Mapping[tuple[str, int, int], int], least: int | None) -> Lane:
     partition, leader = one["partition_index"], one["leader_id"]
     known = {broker: sizes.get((topic, partition, broker)) for broker in one["replica_nodes"]}
-    size = known.get(leader)
-    if size is None:
-        size = max((bytes_ for bytes_ in known.values() if bytes_ is not None), default=None)
-    return Lane(topic, partition, tuple(one["replica_nodes"]), leader, tuple(one["isr_nodes"]), size, least)
+    found = known.get(leader)
+    if found is None:
+        found = max((bytes_ for bytes_ in known.values() if bytes_ is not None), default=None)
+    return Lane(topic, partition, tuple(one["replica_nodes"]), leader, tuple(one["isr_nodes"]), found, least)
 
 
 def _sizes(
@@ -237,6 +239,16 @@ def applied(client: Any, change: Reassignment, rate: int | None, tell: Tell, *, 
     return Applied(len(change.moves), elected, not_elected, time.monotonic() - began)
 
 
+def is_carried_out(client: Any, change: Reassignment, layout: Layout, busy: Mapping[tuple[str, int], UnderWay]) -> bool:
+    """Whether nothing of a change is left: every list as it says, every leader elected, and no throttle of its own."""
+    meant = {move.place for move in change.moves} | set(change.elections)
+    if busy or still_to_start(change, layout, busy) or any(_is_wrongly_led(lane, meant) for lane in layout.lanes):
+        return False
+    ours = {who: settings for who, settings in throttle_of(change.moves, 1).items() if who[0] == "topic"}
+    there = settings_of(client, "topic", [name for _, name in ours], COPIES)
+    return not any(there.get(name) == settings for (_, name), settings in ours.items())
+
+
 def throttle_of(moves: Iterable[Move], rate: int | None) -> dict[tuple[str, str], dict[str, str]]:
     """The settings that hold moves back: a rate on every broker concerned, and on the topics the copies it is for."""
     copied = [move for move in moves if move.added]
@@ -259,7 +271,13 @@ def _throttled(client: Any, wanted: Settings) -> Iterator[None]:
         _set(client, wanted)
         yield
     finally:
-        _set(client, {who: {name: before.get(who, {}).get(name) for name in wanted[who]} for who in wanted})
+        as_before = {who: {name: before.get(who, {}).get(name) for name in wanted[who]} for who in wanted}
+        try:
+            _set(client, as_before)
+        except KeyboardInterrupt:
+            # It came in the middle of the removal: that is finished first.
+            _set(client, as_before)
+            raise
 
 
 def _present(client: Any, wanted: Settings) -> Settings:
@@ -317,7 +335,7 @@ def _progress(change: Reassignment, left: list[Move]) -> str:
     if change.bytes is None:
         return lanes
     open_bytes = sum((move.size or 0) * len(move.added) for move in left)
-    return f"{lanes}, {(change.bytes - open_bytes) / 1e6:,.1f} of {change.bytes / 1e6:,.1f} MB"
+    return f"{lanes}, {size(change.bytes - open_bytes)} of {size(change.bytes)}"
 
 
 def _elect(client: Any, change: Reassignment, poll: float) -> tuple[int, int]:
@@ -335,4 +353,8 @@ def _elect(client: Any, change: Reassignment, poll: float) -> tuple[int, int]:
 
 def _wrongly_led(client: Any, change: Reassignment) -> list[Lane]:
     meant = {move.place for move in change.moves} | set(change.elections)
-    return [lane for lane in observed(client).lanes if lane.place in meant and lane.leader != lane.replicas[0]]
+    return [lane for lane in observed(client).lanes if _is_wrongly_led(lane, meant)]
+
+
+def _is_wrongly_led(lane: Lane, meant: AbstractSet[tuple[str, int]]) -> bool:
+    return lane.place in meant and lane.leader != lane.replicas[0]

@@ -66,7 +66,7 @@ def test_a_change_is_carried_out_as_planned_and_leaves_no_throttle() -> None:
     assert [one.leader for one in cluster.now.lanes] == [one.leader for one in change.after]
     assert (done.lanes, done.not_elected) == (len(change.moves), 0)
     assert cluster.left == {}
-    assert "0 of 4 lanes moved, 0.0 of 4.0 MB" in said
+    assert "0 of 4 lanes moved, 0 B of 3.8 MiB" in said
 
 
 def test_the_throttle_is_there_before_the_first_byte_moves() -> None:
@@ -240,3 +240,21 @@ def test_a_broker_that_dies_keeps_no_throttle_on_the_others() -> None:
     with pytest.raises(BrokerError, match="broker 3: NodeNotReadyError"):
         apply(cluster)
     assert set(cluster.left) == {("broker", "3")}
+
+
+def test_an_interrupt_in_the_middle_of_the_removal_leaves_no_throttle(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, whole = Admin(on_two_brokers()), Admin.alter_configs
+    removed: list[str] = []
+
+    def interrupted_once(self: Admin, resources: list[Any], **options: Any) -> dict[str, Any]:
+        if any(operation == "DELETE" for one in resources for operation, _ in one.configs.values()):
+            removed.append(resources[0].name)
+            if len(removed) == 2:
+                raise KeyboardInterrupt
+        return whole(self, resources, **options)
+
+    monkeypatch.setattr(Admin, "alter_configs", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        apply(cluster)
+    assert cluster.left == {}
+    assert len(removed) > 4

@@ -93,3 +93,21 @@ def test_a_file_becomes_a_topic_that_java_might_have_written(broker: Cluster, tm
     assert "the topic is there already" in again.err
     exported = keylane("dev", "kafka", "env", "--dir", broker.folder)
     assert exported.out == f"export KEYLANE_KAFKA={broker.bootstrap}\n"
+
+
+def test_a_dry_run_into_a_topic_makes_none(broker: Cluster, address: str, tmp_path: Path) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    contract = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "t"}}
+    spec = {"streams": ["t"], "lanes": 4, "key": {"fields": ["key"]}, "partitioner": "kafka-java"}
+    (tmp_path / "c.yaml").write_text(json.dumps({**contract, "spec": spec}), "utf-8")
+    before = set(admin.list_topics(timeout=30).topics)
+    to = f"kafka://{broker.bootstrap}/never-made"
+    ended = keylane("route", tmp_path / "c.yaml", "--from", address, "--to", to, "--create", "--dry-run", "-o", "json")
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
+    assert (found["sampled"], sum(one["records"] for one in found["lanes"])) == (RECORDS, RECORDS)
+    assert found["creates"][0] == "topic never-made, 4 partitions"
+    assert set(admin.list_topics(timeout=30).topics) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["c.yaml"]

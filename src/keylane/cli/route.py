@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ INTERRUPTED = 130
 @click.argument("contract", type=click.Path())
 @click.option("--from", "source", required=True, metavar="SRC", help="A file, a folder, kafka://host:port/topic.")
 @click.option("--to", "target", required=True, metavar="DST", help="The folder or topic that gets the lanes.")
+@click.option("--dry-run", is_flag=True, help="Say what would be read, decided, created and written; write nothing.")
 @click.option("--follow", "-F", is_flag=True, help="Follow the source until stopped.")
 @format_option
 @click.option("--schema", metavar="DDL", help="Types of columns of JSON lines or CSV: 'id bigint, at timestamp'.")
@@ -39,7 +41,14 @@ INTERRUPTED = 130
 @kafka_options
 @output_option
 def route(
-    contract: str, source: str, target: str, follow: bool, settings: tuple[str, ...], output: str, **options: Any
+    contract: str,
+    source: str,
+    target: str,
+    dry_run: bool,
+    follow: bool,
+    settings: tuple[str, ...],
+    output: str,
+    **options: Any,
 ) -> tuple[Result, str]:
     """Put every record of SRC in its lane under DST, by CONTRACT: exactly once, in the order of the source.
 
@@ -58,6 +67,8 @@ def route(
     """
     from keylane.contract.parse import load_contract
 
+    if dry_run:
+        return _looked_ahead(contract, source, target, options), output
     stopping, progress = Stopping(), RouteProgress(source, follow=follow)
     loaded, conf = load_contract(contract), settings_from(settings)
     kafka = taken_from(options)
@@ -82,6 +93,19 @@ def route(
         stopping.restore()
         progress.clear()
     return as_result(found, loaded, progress.seconds(), follow=follow), output
+
+
+def _looked_ahead(contract: str, source: str, target: str, options: dict[str, Any]) -> Result:
+    from keylane.contract.parse import load_contract
+    from keylane.pipelines.dry_run import dry_run
+
+    streams = replace(taken_from(options), kind=options["kind"], schema=options["schema"])
+    loaded, wanted = load_contract(contract), {name: options[name] for name in ("lanes", "stream")}
+    document = dry_run(loaded, source, target, options=streams, **wanted)
+    answer = [f"dry run: nothing is written; the lanes of {document.sample} of {document.source}"]
+    lines = [f"would create: {', '.join(document.creates) or 'nothing'}", f"would write: {', '.join(document.writes)}"]
+    lines += [f"without a lane, in the sample: {number:,} {reason}" for reason, number in document.dead.items()]
+    return Result(document, [Section(("stream", "lane", "records"), document.lanes)], lines, answer=answer)
 
 
 def listen(stopping: Stopping, progress: RouteProgress) -> None:

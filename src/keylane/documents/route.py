@@ -56,6 +56,24 @@ class RouteDocument(Document):
     )
 
 
+class DryRunDocument(Document):
+    """What a route would do: nothing was written."""
+
+    model_config = ConfigDict(title="keylane route --dry-run -o json")
+
+    schema_: Literal["keylane.route-dry-run/1"] = "keylane.route-dry-run/1"
+    contract: Text
+    fingerprint: Digest
+    source: str
+    target: str
+    sampled: Count = Field(description="Records whose lanes were decided.")
+    sample: Text = Field(description="Which records they are.")
+    lanes: list[RoutedLane] = Field(description="The lanes of the sample.")
+    dead: dict[str, AtLeastOne] = Field(description="Records of the sample without a lane, by reason.")
+    creates: list[Text] = Field(description="What a route would create.")
+    writes: list[Text] = Field(description="Where a route would write.")
+
+
 class CompactedFolder(Document):
     """One lane's folder, or that of the dead letters."""
 

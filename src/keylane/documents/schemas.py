@@ -26,7 +26,7 @@ from keylane.documents.match import MatchDocument
 from keylane.documents.model import json_schema
 from keylane.documents.plan import PlanDocument
 from keylane.documents.profile import ProfileDocument
-from keylane.documents.route import CompactDocument, RouteDocument
+from keylane.documents.route import CompactDocument, DryRunDocument, RouteDocument
 from keylane.documents.verify import VerifyDocument
 
 HERE: Final = Path(__file__).parent.parent / "schemas"
@@ -61,6 +61,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "plan": PlanDocument,
     "profile": ProfileDocument,
     "route": RouteDocument,
+    "route-dry-run": DryRunDocument,
     "saved-plan": SavedPlan,
     "verify": VerifyDocument,
 }

@@ -6,6 +6,7 @@
     check      a contract, and data held against it; several compared
     identify   who wrote a stream
     route      every record of a source in its lane
+    dry_run    what a route would read, decide, create and write
     verify     a target compared with its source; certificate: its document
     engine     which engine counts a source, and what both engines are asked; spark_counts: the one on Spark
     profile    every key of a source counted by window, in one pass

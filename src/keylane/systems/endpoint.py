@@ -236,6 +236,15 @@ def open_endpoint(address: Address | str, options: StreamOptions | None = None) 
     return endpoint
 
 
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a route into a target would create and write; `lanes` is the target's own count, where it has one."""
+
+    creates: tuple[str, ...]
+    writes: tuple[str, ...]
+    lanes: int | None = None
+
+
 class Endpoint:
     """A stream at an address, as its system has it. A system overrides what it can do; the rest is refused.
 
@@ -368,6 +377,10 @@ class Endpoint:
         self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None
     ) -> AbstractContextManager[RouteTarget]:
         """The stream as the target of a route, locked for as long as the context is open."""
+        self._lacks("be the target of a route")
+
+    def outlook(self, contract: Contract, lanes: int | None, stream: str | None) -> Outlook:
+        """What a route into this target would create and write; nothing is made."""
         self._lacks("be the target of a route")
 
     def _lacks(self, ability: str) -> NoReturn:

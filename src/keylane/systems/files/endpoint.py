@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
-from keylane.systems.endpoint import Endpoint
+from keylane.systems.endpoint import Endpoint, Outlook
 from keylane.systems.identity import agreed_source
 
 if TYPE_CHECKING:
@@ -141,6 +141,16 @@ class FilesEndpoint(Endpoint):
         from keylane.systems.files.follow import follow_files
 
         return follow_files(spark, contract, origin, self.options)
+
+    def outlook(self, contract: Contract, lanes: int | None, stream: str | None) -> Outlook:
+        """A folder of lanes for each stream, and one of dead letters."""
+        from keylane.router import Router
+
+        router = Router(contract, lanes=lanes, stream=stream)
+        streams = {router.stream: router.lane_count, **contract.tiers}
+        wanted = [self.path, *(self.path / f"stream={name}" for name in streams)]
+        last = {name: f"{self.path}/stream={name}/lane=0 to lane={many - 1}" for name, many in streams.items()}
+        return Outlook(tuple(str(path) for path in wanted if not path.exists()), (*last.values(), f"{self.path}/_dead"))
 
     def target(
         self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from keylane.errors import DataError, TargetError, UsageError
-from keylane.systems.endpoint import Endpoint
+from keylane.systems.endpoint import Endpoint, Outlook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,6 +127,16 @@ class KafkaEndpoint(Endpoint):
         from keylane.systems.kafka.follow import follow_topic
 
         return follow_topic(spark, contract, self.access, self.address, origin.id or "", self.options)
+
+    def outlook(self, contract: Contract, lanes: int | None, stream: str | None) -> Outlook:  # noqa: ARG002
+        """The topic, those of tiers, and that of the dead letters."""
+        from keylane.systems.kafka.topics import agreed_lanes
+
+        with self.connected() as cluster:
+            topics, missing = agreed_lanes(cluster, contract, self.address, self.options, lanes, None)
+        made = tuple(f"topic {name}, {many} partitions" for name, many in missing.items())
+        dead = self.options.dead_letters or self.dead_stream
+        return Outlook(made, tuple(f"topic {name}" for name in (*topics, dead)), topics.get(self.address.name))
 
     def target(
         self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None

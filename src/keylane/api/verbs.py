@@ -95,9 +95,7 @@ def identify(
 
     report = Reporter("identify", progress)
     if not isinstance(source, str | os.PathLike):
-        from keylane.measure.identify import identify as of_batches
-
-        return pipeline.document_of(of_batches(report.watch(iter(source)), lanes))
+        return pipeline.document_of(pipeline.of_batches(report.watch(iter(source)), lanes))
     where = os.fspath(source)
     asked = {"key": key, "lane": lane, "lanes": lanes, "options": options}
     return pipeline.document_of(pipeline.identify(where, **asked, watch=report.watch))  # type: ignore[arg-type]

@@ -24,7 +24,9 @@ from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.windows import ReadingWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from keylane.measure.identify import Identification, Writer
     from keylane.measure.trace import ExampleKey, Fix, Trace
@@ -81,6 +83,12 @@ def identify(
     contract = _contract(endpoint.address.name, columns[0], found)
     fixes = ways_to_agree(found)
     return IdentifiedData(found, traces, fixes, contract, columns[0], time is not None, endpoint.messages)
+
+
+def of_batches(batches: Iterable[pa.RecordBatch], lanes: int | None) -> IdentifiedData:
+    """The writers of batches that can be read once: key and lane; since when and which keys is not known."""
+    found = evidence.identify(batches, lanes)
+    return IdentifiedData(found, (), ways_to_agree(found), None, "key", has_times=False, has_offsets=False)
 
 
 def _traced(

@@ -246,6 +246,6 @@ def test_one_record_is_not_called_even(run: Run, tmp_path: Path) -> None:
     code, out, _ = run(tmp_path / "one.parquet", "-n", 6, "--report", page)
     assert code == 0
     assert "fitted on" in out
-    assert "1 location in" in out
+    assert "1 location on 6 lanes" in out
     assert "too few records" in out
     assert "as fitted" in page.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -57,13 +58,13 @@ def test_a_reader_is_told_who_is_heavy_and_what_to_mind(run: Run, tmp_path: Path
     write(tmp_path / "a.csv", [*rows, {**rows[0], "at": "soon"}])
     code, text, err = run(tmp_path / "a.csv", "--key", "k", "--time", "at", "--windows", 4, "--show-keys")
     assert (code, err) == (0, "")
-    assert "1     ACME  10       0.2439" in text
+    assert re.search(r"^ *1 +ACME +10 +24\.4%", text, re.MULTILINE)
     assert "41 records of 2 keys" in text
     assert "without a key: 25 empty" in text
-    assert "16 records: ACME = Acme" in text
+    assert "6 records under the rarer spelling: ACME = Acme" in text
     assert "1 record(s) have no readable time" in text
     assert "nothing is kept" in text
-    assert "4       2026-03-" in text
+    assert re.search(r"^ *4  2026-03-", text, re.MULTILINE)
 
 
 def test_sketches_state_their_error(run: Run, tmp_path: Path) -> None:

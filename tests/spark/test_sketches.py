@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keylane.pipelines import profile as pipeline
+from keylane.pipelines import spark_counts as pipeline
 from keylane.pipelines.profile import Options, profile
 from keylane.profile.build import most_over
 from keylane.systems.profiles import read_profile
@@ -74,7 +74,7 @@ def test_bounds_that_promise_too_much_are_found_out(
 
     monkeypatch.setattr(pipeline, "TRACKED", TRACKED)
     monkeypatch.setattr(build, "most_over", lambda records, tracked: most_over(records, tracked * 10_000))
-    monkeypatch.setattr(pipeline, "_checked", lambda made, _: made)
+    monkeypatch.setattr(pipeline, "checked", lambda made, _: made)
     found = profile(source, ["k"], options=Options(approximate=True, windows=4), spark=spark)
     assert outside(found, Counter(f"key-{n}" for n in numbers))
 

@@ -35,6 +35,7 @@ CALLS = {
     "explain": Call("explain TT0124 -n 15"),
     "explain -c": Call("explain k7 -c {f}/c.yaml"),
     "identify": Call("identify {f}/data.parquet -k k -l lane"),
+    "init": Call("init {f}/data.parquet -k k -l lane --out {out}/c.yaml", codes=(0, 4)),
     "check": Call("check {f}/c.yaml --data {f}/data.parquet", codes=(0, 4)),
     "profile": Call("profile {f}/data.parquet -k k --out {out}/p.profile --report {out}/p.html"),
     "plan": Call("plan {f}/data.parquet -k k -n 8 --write {out}/c.yaml --out {out}/p.json", codes=(0, 3, 4)),

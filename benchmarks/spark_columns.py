@@ -91,7 +91,8 @@ def _write(spark: SparkSession, path: str) -> None:
 def _sides(spark: SparkSession, path: str) -> dict[str, Callable[[], None]]:
     from pyspark.sql import functions as F
 
-    from keylane.spark import lane, route
+    from keylane.spark import lane
+    from keylane.spark import with_placements as route
 
     key, number = F.col("merchant_id"), F.col("n")
     columns = {

@@ -155,7 +155,8 @@ def by_spark(spark: SparkSession, cases: Sequence[Case]) -> list[list[Outcome]]:
 def _routed(spark: SparkSession, case: Case, number: int) -> DataFrame:
     from pyspark.sql import functions as F
 
-    from keylane.spark import lane, route
+    from keylane.spark import lane
+    from keylane.spark import with_placements as route
     from keylane.spark.keys import ADDED
 
     given: dict[str, Any] = {"position": "at" if case.positions else None}

@@ -17,7 +17,7 @@ from keylane.errors import DataError, KeylaneError
 from keylane.pipelines.profile import profile
 from keylane.pipelines.route import route as route_files
 from keylane.router import Router
-from keylane.spark import route
+from keylane.spark import with_placements as route
 from keylane.systems.endpoint import StreamOptions
 from keylane.systems.kafka.frames import message_columns
 

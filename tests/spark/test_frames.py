@@ -13,7 +13,8 @@ from tests.parity.cases.case import Case, hot, key, many, of, window
 
 from keylane.errors import DataError, LaneCountError
 from keylane.router import Router
-from keylane.spark import lane, route
+from keylane.spark import lane
+from keylane.spark import with_placements as route
 
 if TYPE_CHECKING:
     from pathlib import Path

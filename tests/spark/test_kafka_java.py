@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from tests.parity.cases.case import Case, key, of
 from tests.parity.cases.partitioners import TEXTS
 
-from keylane.spark import route
+from keylane.spark import with_placements as route
 from keylane.spark.hashes import murmur2
 from keylane.spark.keys import Bytes
 from keylane.systems.jars import fetched

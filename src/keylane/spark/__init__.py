@@ -5,7 +5,8 @@
     read_parquet    files of a batch as frames, each record with its position; read_lines: JSON lines and CSV
     scan            some columns of many files, for `profile`
     messages        Kafka records as frames, and back
-    frames          `route` and `lane`: where a frame meets a contract
+    frames          `with_placements` and `lane`: where a frame meets a contract
+    sql             `register`: the lane as a function of Spark SQL
     keys            the key fields as columns; json_fields: fields of JSON records
     hashes          routing key -> number; `java_calls` are the Java methods behind some of them
     lanes           number -> lane
@@ -35,16 +36,25 @@ from typing import TYPE_CHECKING, Any
 from keylane.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from keylane.spark.frames import lane, route
+    from keylane.spark.frames import lane, with_placements
     from keylane.spark.session import local_session
+    from keylane.spark.sql import register
 
-__all__ = ["lane", "local_session", "route"]
+__all__ = ["lane", "local_session", "register", "with_placements"]
 
-_HOME = {"lane": "frames", "local_session": "session", "route": "frames"}
+_HOME = {"lane": "frames", "local_session": "session", "register": "sql", "with_placements": "frames"}
+#: Names of before: `route` is the job that writes, `keylane.route`.
+_FORMER = {"route": "with_placements"}
 
 
 def __getattr__(name: str) -> Any:
     """Load on first use: `jvm` must answer where there is no pyspark, so that `doctor` can say so."""
+    if name in _FORMER:
+        import warnings
+
+        text = f"keylane.spark.{name} is called keylane.spark.{_FORMER[name]} now"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        name = _FORMER[name]
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("pyspark") is None:

@@ -1,4 +1,4 @@
-"""`route(df, contract)` and `lane(contract)`: the decision of `keylane.router` for batch and streaming frames.
+"""`with_placements(df, contract)` and `lane(contract)`: `keylane.router` for batch and streaming frames.
 
 Both are expressions over the frame's columns, and run wherever Spark runs them; the parts come from `keys`,
 `overrides` and `decide`; for locations, from `cells`. Contracts of cells, and those whose overrides are too many for an
@@ -30,18 +30,19 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from keylane.contract.model import Contract
+    from keylane.contract.given import GivenContract
     from keylane.spark.java_calls import JavaBackend
     from keylane.spark.overrides import LookedUp
 
 
-def lane(contract: Contract | Router, *, lanes: int | None = None, position: str | None = None) -> Column:
-    """The lane of each row as an int column; null where there is none, and only `route` says why.
+def lane(contract: GivenContract | Router, *, lanes: int | None = None, position: str | None = None) -> Column:
+    """The lane of each row as an int column; null where there is none, and only `with_placements` says why.
 
-    Takes a contract, with `lanes` as in `Router`, or a router. `position` names an integer column with the record's
+    Takes a contract, its path or its text, with `lanes` as in `Router`, or a router.
+    `position` names an integer column with the record's
     position in the source, which keyless rules and position spreads read. Needs an active session. A column alone
     cannot know the frame: one that lacks a field is Spark's own error, a name with dots is the name of a column, and
-    nested fields, as a window over a `timestamp_ntz` column, need `route`.
+    nested fields, as a window over a `timestamp_ntz` column, need `with_placements`.
     """
     router = _router(contract, lanes)
     at = None if position is None else column_named(position).cast("bigint")
@@ -56,21 +57,25 @@ def lane(contract: Contract | Router, *, lanes: int | None = None, position: str
     return decide(inputs).lane_column().alias("lane")
 
 
-def route(
+def with_placements(
     df: DataFrame,
-    contract: Contract | Router,
+    contract: GivenContract | Router,
     *,
     lanes: int | None = None,
     stream: str | None = None,
     position: str | None = None,
+    prefix: str = "",
 ) -> DataFrame:
     """The frame with `stream`, `lane`, `routing_key` and `reason`; no row more or less, and in the same order.
 
-    Takes a contract, with `lanes` and `stream` as in `Router`, or a router: for many frames, or for a key space.
+    Takes a contract, its path or its text, with `lanes` and `stream` as in `Router`, or a router: for many frames, or
+    for a key space. `prefix` is put before the names of the four columns, for frames that have such names already.
     `reason` is null where there is a lane, otherwise one of `keylane.Reason`. `position` names an integer column with
     the record's position in the source; rows that need it and have none get the reason `no-position`.
     """
     router = _router(contract, lanes, stream)
+    if prefix:
+        return _prefixed(df, router, position, prefix)
     check_frame(df, router.contract, position)
     at = None if position is None else column_named(position).cast("bigint")
     if placed_natively(router):
@@ -89,12 +94,29 @@ def route(
     return _with_added(frame, added)
 
 
-def _router(contract: Contract | Router, lanes: int | None, stream: str | None = None) -> Router:
+def _router(contract: GivenContract | Router, lanes: int | None, stream: str | None = None) -> Router:
     if not isinstance(contract, Router):
         return Router(contract, lanes=lanes, stream=stream)
     if lanes is not None or stream is not None:
         raise UsageError.of("a router has its own lanes and stream", hint="give them to Router, or give the contract")
     return contract
+
+
+def _prefixed(df: DataFrame, router: Router, position: str | None, prefix: str) -> DataFrame:
+    """The columns under other names; those of the frame that stand in the way step aside meanwhile."""
+    # Column names are case-insensitive in Spark by default.
+    made = {f"{prefix}{name}".lower() for name in ADDED}
+    taken = [name for name in df.columns if name.lower() in made]
+    if taken:
+        raise UsageError.of("the frame has columns of these names", got=", ".join(taken), hint="another prefix")
+    aside = {name: f"{prefix}{PREFIX}{name}" for name in df.columns if name.lower() in ADDED}
+    used = {*fields_of(router.contract), *([position] if position else [])} & set(aside)
+    if used:
+        hint = "rename them in the frame and in the contract"
+        raise UsageError.of("the key is read from columns of these names", got=", ".join(sorted(used)), hint=hint)
+    placed_frame = with_placements(df.withColumnsRenamed(aside), router, position=position)
+    back = {name: own for own, name in aside.items()}
+    return placed_frame.withColumnsRenamed({name: f"{prefix}{name}" for name in ADDED}).withColumnsRenamed(back)
 
 
 def _hash(router: Router, keys: Keys, backend: JavaBackend) -> Column | None:

@@ -376,7 +376,7 @@ def check_frame(df: DataFrame, contract: Contract, position: str | None) -> None
     # Column names are case-insensitive in Spark by default.
     taken = [name for name in df.columns if name.lower() in ADDED or name.startswith(PREFIX)]
     if taken:
-        hint = "rename or drop them first"
+        hint = "rename or drop them first, or give a prefix"
         raise DataError.of("the frame has columns that routing adds", got=", ".join(taken), hint=hint)
     if position and not isinstance(df.schema[position].dataType, _INTEGERS):
         kind = df.schema[position].dataType.simpleString()

@@ -10,7 +10,7 @@ A frame of messages has the contract's fields under their own names, and beside 
     keylane_position               what keyless rules read
     keylane_malformed              whether it could not be read at all; only where that can be
 
-The decision is `frames.route`'s. Writing to the lanes: `spark.kafka_writer`.
+The decision is `frames.with_placements`'s. Writing to the lanes: `spark.kafka_writer`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keylane.contract.fields import TIME, absent_name, no_such_field, steps_of
 from keylane.errors import UsageError
 from keylane.keys.read import names_in_json
 from keylane.records import Reason
-from keylane.spark.frames import route
+from keylane.spark.frames import with_placements
 from keylane.spark.hashes import arrow_udf
 from keylane.spark.json_fields import variant_at
 from keylane.spark.keys import TYPES, column_named
@@ -88,7 +88,7 @@ def _time_of_message() -> Column:
 
 def decided(frame: DataFrame, router: Router) -> DataFrame:
     """Messages with their stream and lane, or the reason why they have none."""
-    out = route(frame, router, position=POSITION)
+    out = with_placements(frame, router, position=POSITION)
     if MALFORMED not in frame.columns:
         return out
     unread = F.when(F.col(MALFORMED), F.lit(str(Reason.MALFORMED_RECORD)))

@@ -2,7 +2,7 @@
 
 The position is one integer, `file << 40 | row`: it sorts as the source does, and survives a shuffle in eight bytes.
 Parquet is read here; JSON lines and CSV, which are lines before they are records, in `read_lines`. Which files make a
-batch is decided by Spark's file source (`pipelines.route`); where the records go is `frames.route`'s.
+batch is decided by Spark's file source (`pipelines.route`); where the records go is `frames.with_placements`'s.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from keylane.errors import CountError
 from keylane.records import Reason
-from keylane.spark.frames import route
+from keylane.spark.frames import with_placements
 from keylane.spark.keys import ADDED, column_named, field_of
 from keylane.spark.read_parquet import INEXACT, LINE, MALFORMED, PLACE, POSITION, ROW_BITS, file_of, picked, row_of
 from keylane.spark.small_lanes import GROWING, OFFSET, SLOT, WRITTEN, has_known_types, lane_files
@@ -91,7 +91,7 @@ class LaneFile:
 def decided(batch: Batch, router: Router) -> DataFrame:
     """The records with their lane, or the reason why they have none."""
     source = batch.frame.withColumnsRenamed({name: _aside(name) for name in batch.columns})
-    frame = route(source, router, position=POSITION)
+    frame = with_placements(source, router, position=POSITION)
     marks = [F.col(name) for name in (MALFORMED, INEXACT) if name in frame.columns]
     if not marks:
         return frame

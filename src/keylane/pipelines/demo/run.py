@@ -23,7 +23,7 @@ from keylane.errors import DataError, KeylaneError, SparkError, TargetError
 from keylane.pipelines.demo import contracts, figures, traffic
 from keylane.pipelines.demo.figures import BUCKETS, NOON, KeyCounts, LaneCounts, order_kept
 from keylane.pipelines.demo.traffic import DAY, MINUTE
-from keylane.spark import route
+from keylane.spark import with_placements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +53,7 @@ def lanes_under(day: DataFrame, contracts: Sequence[Contract], groups: Sequence[
     """The columns `groups` and `bucket` of each record, and `lane_0`, `lane_1` …: its lane under each contract."""
     kept = list(day.columns)
     for i, contract in enumerate(contracts):
-        day = route(day, contract).select(*kept, F.col("lane").alias(_lane(i)))
+        day = with_placements(day, contract).select(*kept, F.col("lane").alias(_lane(i)))
         kept.append(_lane(i))
     return day.select(*groups, _bucket().alias("bucket"), *map(_lane, range(len(contracts))))
 

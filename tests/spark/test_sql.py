@@ -95,5 +95,5 @@ def test_a_prefix_lets_a_frame_keep_columns_of_its_own(frame: Any) -> None:
 
 def test_the_former_name_warns_and_is_the_same() -> None:
     with pytest.warns(DeprecationWarning, match=r"keylane\.spark\.route is called keylane\.spark\.with_placements"):
-        former = keylane.spark.route  # type: ignore[attr-defined]
+        former = keylane.spark.route
     assert former is with_placements

@@ -84,21 +84,27 @@ def identify(
     *,
     key: str | None = None,
     lane: str | None = None,
+    time: str | None = None,
+    time_unit: str | None = None,
+    show_keys: bool = False,
     options: StreamOptions | None = None,
     progress: OnProgress | None = None,
 ) -> IdentifyDocument:
-    """Which client's partitioner wrote a stream, and whether a second writer disagrees.
+    """Which client's partitioner wrote a stream, and whether a second writer disagrees, and since when.
 
     The source may also be Arrow batches whose first column is the key and whose second is the lane; they are read once.
     """
+    import secrets
+
     from keylane.pipelines import identify as pipeline
 
     report = Reporter("identify", progress)
-    if not isinstance(source, str | os.PathLike):
-        return pipeline.document_of(pipeline.of_batches(report.watch(iter(source)), lanes))
-    where = os.fspath(source)
-    asked = {"key": key, "lane": lane, "lanes": lanes, "options": options}
-    return pipeline.document_of(pipeline.identify(where, **asked, watch=report.watch))  # type: ignore[arg-type]
+    if isinstance(source, str | os.PathLike):
+        asked = {"key": key, "lane": lane, "lanes": lanes, "time": time, "time_unit": time_unit}
+        seen = pipeline.identify(os.fspath(source), **asked, options=options, watch=report.watch)  # type: ignore[arg-type]
+    else:
+        seen = pipeline.of_batches(report.watch(iter(source)), lanes)
+    return pipeline.document_of(seen, None if show_keys else secrets.token_bytes(16))
 
 
 def check(

@@ -64,12 +64,11 @@ def register(
 
 
 def _routers(given: Any) -> dict[str, Router]:
-    several = given.items() if isinstance(given, Mapping) else None
-    if several is None:
-        listed = given if isinstance(given, list | tuple | set) else [given]
-        made = [_router(one) for one in listed]
-        several = [(one.contract.metadata.name, one) for one in made]
-    found = [(str(called), _router(one)) for called, one in several]
+    if isinstance(given, Mapping):
+        found = [(str(called), _router(one)) for called, one in given.items()]
+    else:
+        made = [_router(one) for one in (given if isinstance(given, list | tuple | set) else [given])]
+        found = [(one.contract.metadata.name, one) for one in made]
     if len(dict(found)) < len(found):
         hint = "give them names: {'payments': ..., 'refunds': ...}"
         raise UsageError.of("two contracts have one name", got=", ".join(called for called, _ in found), hint=hint)

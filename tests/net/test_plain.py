@@ -172,11 +172,11 @@ def test_check(here: Path) -> None:
     wrong = contract_file(here, "expect", golden=[{"key": "key-1", "lane": 9}]).name
     document_held("check-golden-broken", "check", wrong)
     document_held("check-invalid", "check", "bad.yaml")
-    document_held("check-data", "check", golden, "--data", data)
-    document_held("check-data-broken", "check", good, "--data", "b.parquet")
+    document_held("check-data", "check", golden, "--data", data, "--show-keys")
+    document_held("check-data-broken", "check", good, "--data", "b.parquet", "--show-keys")
     document_held("check-contracts", "check", good, other)
     document_held("check-together", "check", data, "a.parquet", "-k", "k")
-    document_held("check-apart", "check", data, "b.parquet", "-k", "k")
+    document_held("check-apart", "check", data, "b.parquet", "-k", "k", "--show-keys")
     words_held("check", "check", good, "--data", data)
     refusals_held(
         "check-refused", [["check"], ["check", "no.yaml"], ["check", good, data], ["check", data, data]], here

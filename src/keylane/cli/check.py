@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keylane import numbers
 from keylane.cli.options import reading_from, reading_options, window_from, window_options
-from keylane.cli.output import Result, Section, output_option
+from keylane.cli.output import Result, Section, as_json, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 CONTRACT_SUFFIXES = (".yaml", ".yml")
 INVALID, BROKEN = 2, 4
+MISPLACED = "Rows that are not where the contract puts their key:"
 
 
 @click.command(short_help="Does this stream keep its contract? Are these co-partitioned? Made for CI.")
@@ -28,6 +31,7 @@ INVALID, BROKEN = 2, 4
 @click.option("--key", "-k", metavar="COLUMN", help="The key column, when data sets are compared.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: `lane` where the data has it.")
 @click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
+@click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
 @window_options
 @reading_options
 @output_option
@@ -37,6 +41,7 @@ def check(
     key: str | None,
     lane: str | None,
     lanes: int | None,
+    show_keys: bool,
     output: str,
     **options: Any,
 ) -> tuple[Result, str]:
@@ -64,18 +69,19 @@ def check(
 
     window = window_from(options, time.time())
     reading = replace(reading_from(options), window=window)
+    salt = None if show_keys else secrets.token_bytes(16)
     contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and parse_address(path).is_path]
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
     if not contracts:
-        compared = compare_streams(paths, key=key, lane=lane, lanes=lanes, options=reading, watch=_counted)
+        compared = compare_streams(paths, key=key, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
         return as_result(compared), output
     if len(paths) > 1 and data:
         raise click.UsageError("--data goes with one contract")
     if len(paths) > 1:
         return as_result(compare_contracts([Path(path) for path in paths])), output
     return as_result(
-        check_contract(Path(paths[0]), data, lane=lane, lanes=lanes, options=reading, watch=_counted)
+        check_contract(Path(paths[0]), data, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
     ), output
 
 
@@ -86,17 +92,54 @@ def _counted(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def as_result(document: CheckedFindings) -> Result:
-    """The findings, and in words what came of it."""
-    from keylane.documents.check import CheckedContract, ComparedContracts, ComparedData
+    """What came of it, in words; then the findings, with examples."""
+    from keylane.documents.check import CheckedContract, ComparedContracts
 
     errors, warnings = (sum(row.severity == kind for row in document.findings) for kind in ("error", "warning"))
-    verdict = f"broken: {errors} error(s), {warnings} warning(s)"
+    verdict = f"broken: {errors:,} error(s), {warnings:,} warning(s)"
     if document.ok:
-        verdict = "ok" + (f", with {warnings} warning(s)" if warnings else "")
-    lines = []
-    if isinstance(document, ComparedData) and document.at_most is not None:
-        sure = f"at most {document.at_most:.4%} of all keys differ (95 % confidence)"
-        lines = [f"{document.shared_keys} shared keys, each in the same lane everywhere: {sure}"]
+        verdict = f"ok{f', with {warnings:,} warning(s)' if warnings else ''}: {_tried(document)}"
     section = Section(("severity", "where", "line", "message"), document.findings)
     broken = BROKEN if isinstance(document, CheckedContract | ComparedContracts) else INVALID
-    return Result(document, [section], [*lines, verdict], 0 if document.ok else broken)
+    examples = _examples(document)
+    cut = any("…" in (row["key"] or "") for one in examples for row in map(as_json, one.rows))
+    lines = ["Keys are cut and hashed; --show-keys shows them whole."] if cut else []
+    return Result(document, [section, *examples], lines, 0 if document.ok else broken, answer=[verdict])
+
+
+def _tried(document: CheckedFindings) -> str:
+    """What was looked at and found to be well."""
+    from keylane.documents.check import CheckedContract, CheckedData, ComparedContracts, ComparedData
+
+    if isinstance(document, ComparedData):
+        # Without an error there are shared keys, and none of them differs.
+        sure = f"at most {numbers.share(document.at_most or 0.0)} of all keys differ (95% confidence)"
+        return f"{document.shared_keys:,} shared keys, each in the same lane everywhere; {sure}"
+    if isinstance(document, ComparedContracts):
+        return f"{len(document.compared)} contracts, which place every key alike"
+    if not isinstance(document, CheckedContract):
+        return "nothing found"
+    of_file = f"{_count(document.golden, 'golden example')}, {_count(document.hot_key_rules, 'hot-key rule')}"
+    if not isinstance(document, CheckedData):
+        return f"{of_file}; no data given"
+    data = document.data
+    rows = _count(data.rows, "row") + (", lanes not compared" if data.misplaced is None else ", each in its lane")
+    kept = sum(one.judgement == "kept" for one in data.expectations)
+    judged = (
+        f"{kept} of {_count(len(data.expectations), 'expectation')} kept" if data.expectations else "no expectations"
+    )
+    return f"{of_file}; {rows}; {judged}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}" if number else f"no {what}s"
+
+
+def _examples(document: CheckedFindings) -> list[Section]:
+    from keylane.documents.check import CheckedData, ComparedData
+
+    if isinstance(document, CheckedData) and document.data.examples:
+        return [Section(("key", "lane", "expected", "row"), document.data.examples, MISPLACED, forms={"expected": str})]
+    if isinstance(document, ComparedData) and document.examples:
+        return [Section(("key", "data", "lanes"), document.examples, "Keys that are not in one lane:")]
+    return []

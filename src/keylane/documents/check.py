@@ -59,11 +59,29 @@ class CheckedExpectation(Document):
     chance: Share = Field(description="At most that of a stream that keeps the expectation to show this or worse.")
 
 
+class MisplacedRow(Document):
+    """A row that is not where the contract puts its key."""
+
+    key: str | None = Field(description="Cut, with a hash, unless --show-keys; null for the null key.")
+    lane: LaneId | None = Field(description="Where it is; null where the data has no lane for it.")
+    expected: LaneId
+    row: AtLeastOne = Field(description="Counted from 1, in the order of reading.")
+
+
+class HeaviestKey(Document):
+    """The key with most rows."""
+
+    key: str = Field(description="Cut, with a hash, unless --show-keys.")
+    records: AtLeastOne
+
+
 class CheckedRows(Document):
     """What was counted of the data."""
 
     rows: Count
     misplaced: Count | None = Field(description="Null where the data has no lanes.")
+    examples: list[MisplacedRow] = Field(description="Up to three of the misplaced rows, each of another key.")
+    heaviest: HeaviestKey | None = Field(description="Null where no row has a key.")
     unplaced: dict[Reason, AtLeastOne] = Field(description="Rows without a lane, by reason.")
     lanes: list[CheckedLane] = Field(min_length=1)
     level: Share = Field(description="The level of by_chance: a stream that keeps its contract is broken more seldom.")
@@ -85,6 +103,8 @@ class CheckedContract(CheckedFindings):
 
     contract: Text = Field(description="The name of the contract.")
     fingerprint: Digest
+    golden: Count = Field(description="Golden examples that were tried.")
+    hot_key_rules: Count = Field(description="Rules for hot keys that were looked at.")
     answers: list[RuleAnswers] = Field(min_length=1)
 
 
@@ -100,6 +120,14 @@ class ComparedContracts(CheckedFindings):
     compared: list[str] = Field(min_length=2, description="The contracts or data sets.")
 
 
+class KeyLanes(Document):
+    """A key in one of the data sets."""
+
+    key: str = Field(description="Cut, with a hash, unless --show-keys.")
+    data: PathText
+    lanes: list[LaneId] = Field(min_length=1, description="All that it was seen in.")
+
+
 class ComparedData(ComparedContracts):
     """Several data sets: whether they are co-partitioned."""
 
@@ -107,6 +135,9 @@ class ComparedData(ComparedContracts):
     disagreeing_keys: Count
     at_most: Share | None = Field(
         description="At most this share of all keys differs, with 95 % confidence; null where a key does."
+    )
+    examples: list[KeyLanes] = Field(
+        description="Up to three keys that are in several lanes of one data set, and three that differ between them."
     )
     writers: dict[str, list[PartitionerName | None]] = Field(
         description="The partitioners found, by data set; null for records that no known rule explains."

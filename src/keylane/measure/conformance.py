@@ -8,7 +8,7 @@ by `expectations`. Memory grows with the number of distinct keys, never with the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from keylane.measure.self_test import collapse
 from keylane.records import Finding, Reason, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -32,8 +32,30 @@ if TYPE_CHECKING:
     from keylane.placement.overrides import HotRule
     from keylane.router import Router
 
+    Show: TypeAlias = Callable[[bytes], str]
+
+#: As many misplaced rows are shown, each of another key.
+EXAMPLES = 3
 #: Key counts are merged when this many have piled up.
 MERGE = 1_000_000
+
+
+def as_text(key: bytes) -> str:
+    """A key as the text that it spells, otherwise in hex."""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return f"0x{key.hex()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A row that is not in the lane that the contract gives its key; rows are counted from 1."""
+
+    key: bytes | None
+    lane: int | None
+    expected: int
+    row: int
 
 
 @dataclass(slots=True)
@@ -44,7 +66,7 @@ class Kept:
     rows: int = 0
     misplaced: int = 0
     without_key: int = 0
-    examples: list[str] = field(default_factory=list)
+    examples: list[Misplaced] = field(default_factory=list)
     unplaced: dict[Reason, int] = field(default_factory=dict)
     per_lane: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     #: Rows of each key in each lane that the contract gives it; lane -1: by position, another stream's, or without one.
@@ -74,8 +96,13 @@ class Kept:
         bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
         wrong = np.flatnonzero(bound & (at != decided.lane))
         self.misplaced += len(wrong)
-        for row in wrong[: 3 - len(self.examples)]:
-            self.examples.append(f"row {self.rows + row}: lane {at[row]}, promised {decided.lane[row]}")
+        for row in wrong if len(self.examples) < EXAMPLES else ():
+            key = decided.keys.base[int(row)].as_py()
+            if key not in [one.key for one in self.examples]:
+                lane = int(at[row]) if at[row] >= 0 else None
+                self.examples.append(Misplaced(key, lane, int(decided.lane[row]), self.rows + int(row) + 1))
+            if len(self.examples) == EXAMPLES:
+                break
 
     def _count_keys(self, decided: Decided) -> None:
         bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
@@ -92,6 +119,14 @@ class Kept:
         table = pa.concat_tables([*known, *self.pending]).group_by(["key", "lane"]).aggregate([("n", "sum")])
         self.keys, self.pending = table.rename_columns(["key", "lane", "n"]), []
         return self.keys
+
+    def heaviest(self) -> tuple[bytes, int] | None:
+        """The key with most rows, and how many; of several the first by its bytes."""
+        keys = self.merge().group_by("key").aggregate([("n", "sum")])
+        if not len(keys):
+            return None
+        most = pc.max(keys["n_sum"])
+        return pc.min(keys.filter(pc.equal(keys["n_sum"], most))["key"]).as_py(), most.as_py()
 
     def sample(self) -> Sample:
         """What the expectations are held against."""
@@ -120,31 +155,35 @@ def _lanes_in(column: pa.Array, name: str) -> NDArray[np.int32]:
 
 
 def keeps(
-    router: Router, batches: Iterable[pa.RecordBatch], lane_column: str | None = None
+    router: Router, batches: Iterable[pa.RecordBatch], lane_column: str | None = None, show: Show = as_text
 ) -> tuple[Kept, list[Finding]]:
-    """Check data against a contract; findings of severity error break it."""
+    """Check data against a contract; findings of severity error break it. `show` names a key in them."""
     kept = Kept(router, per_lane=np.zeros(router.lane_count, np.int64))
     for batch in batches:
         kept.add(batch, lane_column)
-    return kept, list(_findings(kept))
+    return kept, list(_findings(kept, show))
 
 
-def _findings(kept: Kept) -> Iterator[Finding]:
+def _findings(kept: Kept, show: Show) -> Iterator[Finding]:
     if kept.rows == 0:
         yield Finding("error", "data", "no rows; hint: an empty sample shows nothing")
         return
     if kept.misplaced:
-        text = f"{kept.misplaced} of {kept.rows} rows are not in the lane the contract promises"
-        yield Finding("error", "data", f"{text} ({'; '.join(kept.examples)}); hint: keylane identify")
+        text = f"{kept.misplaced:,} of {kept.rows:,} rows are not in the lane the contract promises"
+        one = kept.examples[0]
+        seen = "no lane" if one.lane is None else f"lane {one.lane}"
+        example = f"row {one.row}: {seen}, promised {one.expected}"
+        yield Finding("error", "data", f"{text} ({example}); hint: keylane identify says who wrote them")
     for reason, count in sorted(kept.unplaced.items()):
         severity: Severity = "warning" if reason in (Reason.NULL_KEY, Reason.EMPTY_KEY, Reason.NO_POSITION) else "error"
-        yield Finding(severity, "data", f"{count} of {kept.rows} rows have no lane: {reason}")
-    yield from _expectations(kept)
+        yield Finding(severity, "data", f"{count:,} of {kept.rows:,} rows have no lane: {reason}")
+    yield from _expectations(kept, show)
 
 
-def _expectations(kept: Kept) -> Iterator[Finding]:
-    sample = kept.sample()
-    kept.expectations = list(judged(kept.router.contract.spec.expect, sample))
+def _expectations(kept: Kept, show: Show) -> Iterator[Finding]:
+    sample, heaviest = kept.sample(), kept.heaviest()
+    named = show(heaviest[0]) if heaviest else ""
+    kept.expectations = list(judged(kept.router.contract.spec.expect, sample, named))
     for one in kept.expectations:
         if one.judgement != "kept":
             severity: Severity = "error" if one.judgement == "broken" else "warning"

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: Keys kept of each data set; beyond it the sample is thinned by half.
 KEPT: Final = 50_000
 CONFIDENCE: Final = 0.95
+#: As many keys are shown for each thing that is wrong.
+EXAMPLES: Final = 3
 #: Stands for the lane of a key that was seen in several.
 TORN: Final = -1
 
@@ -66,7 +68,8 @@ def _facet(where: str, facet: Callable[[Contract], Any], contracts: Mapping[str,
     shown = {name: _shown(value, list(values.values())) for name, value in values.items()}
     if len(set(shown.values())) > 1:
         severity: Severity = "warning" if where in ("spec.key.on_null", "spec.key.on_empty") else "error"
-        yield Finding(severity, where, f"not the same: {_difference(shown)}")
+        told = _hot_difference(values) if where == "spec.hot_keys" else _difference(shown)
+        yield Finding(severity, where, f"not the same: {told}{_the_odd_one(shown)}")
 
 
 def _shown(value: Any, all_values: Sequence[Any]) -> str:
@@ -77,12 +80,52 @@ def _shown(value: Any, all_values: Sequence[Any]) -> str:
 
 
 def _difference(shown: Mapping[str, str]) -> str:
-    """Which stream has what; with three or more, which one differs."""
-    counts = Counter(shown.values())
-    common, most = counts.most_common(1)[0]
-    text = ", ".join(f"{name} has {value[:200]}" for name, value in shown.items())
+    """Which stream has what."""
+    return ", ".join(f"{name} has {value[:200]}" for name, value in shown.items())
+
+
+def _the_odd_one(shown: Mapping[str, str]) -> str:
+    """Of three or more, the one that differs."""
+    common, most = Counter(shown.values()).most_common(1)[0]
     odd = [name for name, value in shown.items() if value != common]
-    return f"{text}; the one that differs: {', '.join(odd)}" if most > 1 and len(shown) > 2 else text
+    return f"; the one that differs: {', '.join(odd)}" if most > 1 and len(shown) > 2 else ""
+
+
+def _hot_difference(rules: Mapping[str, Mapping[str, Any]]) -> str:
+    """Key by key, what each contract does with it."""
+    keys = sorted({key for own in rules.values() for key in own})
+    apart = [key for key in keys if any(own.get(key) != rules[next(iter(rules))].get(key) for own in rules.values())]
+    told = [
+        f"key {_named_key(key)}: " + ", ".join(f"{name} has {_rule(own.get(key))}" for name, own in rules.items())
+        for key in apart[:EXAMPLES]
+    ]
+    return "; ".join([*told, *([f"and {len(apart) - EXAMPLES:,} more keys"] if len(apart) > EXAMPLES else [])])
+
+
+def _named_key(name: str) -> str:
+    """The key of a rule as people write it."""
+    values = json.loads(name)
+    return " | ".join(map(str, values)) if isinstance(values, list) else str(values)
+
+
+def _rule(rule: Mapping[str, Any] | None) -> str:
+    """What a rule does with its key, in words."""
+    if rule is None:
+        return "no rule for it"
+    if rule["pin"] is not None:
+        return f"it pinned to lane {rule['pin']}"
+    tier = rule["tier"]
+    if tier is None:
+        return _spread(rule["spread"])
+    spread = f", {_spread(tier['spread'])}" if tier["spread"] else ""
+    return f"it in a tier of {tier['lanes']} lanes{spread}"
+
+
+def _spread(spread: Mapping[str, Any]) -> str:
+    lanes = f"lanes {', '.join(map(str, spread['lanes']))}" if spread["lanes"] else f"{spread['over']} lanes"
+    return f"it spread over {lanes}" + (
+        f" by {spread['by']}" if spread["by"] else " by position" if spread["by_position"] else ""
+    )
 
 
 @dataclass(slots=True)
@@ -97,18 +140,29 @@ class Agreement:
     #: Keys seen in several lanes of one data set.
     torn: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    #: Keys that are apart: each with a data set, and the lanes it has there.
+    examples: list[tuple[bytes, str, list[int]]] = field(default_factory=list)
 
 
 def compare_data(sets: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]], lanes: int | None = None) -> Agreement:
     """Compare data sets whose batches hold (key, lane); each is read twice."""
     writers = {name: identify(read(), lanes) for name, read in sets.items()}
-    samples = _samples({name: _Sample().fill(read()) for name, read in sets.items()})
+    filled = {name: _Sample().fill(read()) for name, read in sets.items()}
+    samples = _samples(filled)
     shared = set.intersection(*(set(sample) for sample in samples.values()))
     apart = [key for key in shared if not _one_lane({sample[key] for sample in samples.values()})]
     bound = 1 - (1 - CONFIDENCE) ** (1 / len(shared)) if shared and not apart else None
     torn = {name: sum(lane == TORN for lane in sample.values()) for name, sample in samples.items()}
     agreement = Agreement(len(shared), len(apart), bound, writers, {name: n for name, n in torn.items() if n})
     agreement.findings = list(_data_findings(agreement))
+    torn_keys = [key for sample in samples.values() for key in sorted(k for k, lane in sample.items() if lane == TORN)]
+    apart_only = [key for key in sorted(apart) if key not in torn_keys]
+    agreement.examples = [
+        (key, name, filled[name].seen(key))
+        for key in dict.fromkeys([*torn_keys[:EXAMPLES], *apart_only[:EXAMPLES]])
+        for name, sample in samples.items()
+        if key in sample
+    ]
     return agreement
 
 
@@ -122,6 +176,8 @@ class _Sample:
 
     level: int = 0
     lanes: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    #: The lanes of those that have several.
+    several: dict[bytes, set[int]] = field(default_factory=dict)
 
     def fill(self, batches: Iterable[pa.RecordBatch]) -> _Sample:
         for batch in batches:
@@ -142,12 +198,19 @@ class _Sample:
                 break
             self.level += 1
             self.lanes = {key: kept for key, kept in self.lanes.items() if kept[1] % (1 << self.level) == 0}
+            self.several = {key: lanes for key, lanes in self.several.items() if key in self.lanes}
         for i in mine:
             self._note(encoded[int(i)].as_py(), int(lanes[i]), int(hashes[i]))
 
     def _note(self, key: bytes, lane: int, number: int) -> None:
         known = self.lanes.get(key, (lane, number))[0]
+        if known != lane:
+            self.several.setdefault(key, {known}).add(lane)
         self.lanes[key] = (lane if known == lane else TORN, number)
+
+    def seen(self, key: bytes) -> list[int]:
+        """The lanes of a key."""
+        return sorted(self.several.get(key) or {self.lanes[key][0]})
 
     def at(self, level: int) -> dict[bytes, int]:
         return {key: lane for key, (lane, number) in self.lanes.items() if number % (1 << level) == 0}
@@ -167,19 +230,21 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
     writers = agreement.writers
     counts = {name: str(found.lanes) for name, found in writers.items() if found.lanes_from != "seen"}
     if len(set(counts.values())) > 1:
-        yield Finding("error", "lanes", f"not the same lane count: {_difference(counts)}")
+        yield Finding("error", "lanes", f"not the same lane count: {_difference(counts)}{_the_odd_one(counts)}")
     names = {name: _who(found) for name, found in writers.items()}
     if len(set(names.values())) > 1:
         severity: Severity = "warning" if "unknown" in names.values() else "error"
-        yield Finding(severity, "writers", f"not the same writers: {_difference(names)}{_odd_of_two(names)}")
+        yield Finding(
+            severity, "writers", f"not the same writers: {_difference(names)}{_the_odd_one(names)}{_odd_of_two(names)}"
+        )
     for name, count in agreement.torn.items():
-        yield Finding("error", "keys", f"{count} key(s) of {name} are in several lanes")
+        yield Finding("error", "keys", f"{count:,} key(s) of {name} are in several lanes")
     if agreement.shared_keys == 0:
         yield Finding(
             "error", "keys", "no key in common: the key bytes or the keys differ, so lanes cannot be compared"
         )
     elif agreement.disagreeing_keys:
-        text = f"{agreement.disagreeing_keys} of {agreement.shared_keys} shared keys are in different lanes"
+        text = f"{agreement.disagreeing_keys:,} of {agreement.shared_keys:,} shared keys are in different lanes"
         yield Finding("error", "keys", text)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from keylane.measure.balance import max_over_mean
 from keylane.measure.chance import ALPHA, Runs, share_chance, tail_chance
+from keylane.numbers import percent, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,7 +50,7 @@ MOST_KEYS: Final = 1e9
 #: A count of keys that only this many times the rows of the sample could reach is not reached.
 FURTHER: Final = 1e6
 #: The level in words.
-SURELY: Final = f"{1 - ALPHA:.1%}"
+SURELY: Final = percent(1 - ALPHA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ class Sample:
     once: int = 0
 
 
-def judged(expect: Expect, sample: Sample) -> Iterator[Expectation]:
-    """Hold every expectation of a contract against a sample that has rows."""
+def judged(expect: Expect, sample: Sample, heaviest: str = "") -> Iterator[Expectation]:
+    """Hold every expectation of a contract against a sample that has rows; `heaviest` names its heaviest key."""
     if expect.max_over_mean is not None:
         yield _balance(expect.max_over_mean, sample)
     if expect.max_key_share is not None:
@@ -97,12 +98,16 @@ def judged(expect: Expect, sample: Sample) -> Iterator[Expectation]:
             expect.max_key_share,
             sample.heaviest,
             sample.rows,
-            "the heaviest key has {:.4f} of all rows",
+            f"the heaviest key{heaviest and f' ({heaviest})'} has {share(sample.heaviest / sample.rows)} of all rows",
             floor(1 / expect.max_key_share),
         )
     if expect.max_null_share is not None:
         yield _share(
-            "max_null_share", expect.max_null_share, sample.without_key, sample.rows, "{:.4f} of all rows have no key"
+            "max_null_share",
+            expect.max_null_share,
+            sample.without_key,
+            sample.rows,
+            f"{share(sample.without_key / sample.rows)} of all rows have no key",
         )
     if expect.min_distinct_keys is not None:
         yield _distinct(expect.min_distinct_keys, sample)
@@ -257,13 +262,15 @@ def _share(name: ExpectationName, allowed: float, count: int, rows: int, says: s
     got = count / rows
     most = floor(_last(lambda least: chance(least) >= ALPHA, allowed * rows, rows)) / rows
     most = max(most, allowed)
-    text = f"{says.format(got)}; allowed: at most {allowed}"
+    text = f"{says}; allowed: at most {share(allowed)}"
     if got <= allowed:
         return Expectation(name, got, allowed, most, None, 1.0, "kept", text)
     if chance(count) < ALPHA:
-        text += f"; of that, chance explains up to {most:.4f} in {rows:,} row(s) ({SURELY})" if most > allowed else ""
+        text += (
+            f"; of that, chance explains up to {share(most)} in {rows:,} row(s) ({SURELY})" if most > allowed else ""
+        )
         return Expectation(name, got, allowed, most, None, chance(count), "broken", text)
-    text += f"; not proven: {rows:,} row(s) of a stream that keeps it show up to {most:.4f} ({SURELY})"
+    text += f"; not proven: {rows:,} row(s) of a stream that keeps it show up to {share(most)} ({SURELY})"
     return Expectation(
         name, got, allowed, most, None, chance(count), "cannot-tell", f"{text}; cannot tell: too few rows"
     )

@@ -25,6 +25,9 @@ from keylane.documents.check import (
     ComparedContracts,
     ComparedData,
     FindingRow,
+    HeaviestKey,
+    KeyLanes,
+    MisplacedRow,
     RuleAnswers,
 )
 from keylane.errors import UsageError
@@ -32,6 +35,7 @@ from keylane.measure import copartition
 from keylane.measure.chance import ALPHA
 from keylane.measure.conformance import keeps
 from keylane.measure.self_test import contract_findings
+from keylane.profile.document import masked, shown
 from keylane.records import Finding
 from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -67,10 +71,12 @@ def check_contract(
     lanes: int | None = None,
     options: StreamOptions | None = None,
     watch: Watch = iter,
+    salt: bytes | None = None,
 ) -> CheckedFindings:
     """One contract: its text, its golden read, keys chosen by hand; and data, where it is given.
 
-    A contract with problems gives them as `CheckedFindings`. `watch` sees the batches of the data go by.
+    A contract with problems gives them as `CheckedFindings`. `watch` sees the batches of the data go by; with a `salt`
+    keys of the data are shown cut, with a hash that it goes into.
     """
     contract, findings = examined(given)
     if contract is None:
@@ -85,28 +91,36 @@ def check_contract(
         )
         for one in answers(contract)
     ]
-    name, fingerprint = contract.metadata.name, contract.fingerprint
+    checked: dict[str, Any] = {
+        "contract": contract.metadata.name,
+        "fingerprint": contract.fingerprint,
+        "golden": len(contract.spec.golden),
+        "hot_key_rules": len(contract.spec.hot_keys),
+        "answers": kept,
+    }
     if data is None:
         ok, rows = _judged(findings)
-        return CheckedContract(ok=ok, findings=rows, contract=name, fingerprint=fingerprint, answers=kept)
+        return CheckedContract(ok=ok, findings=rows, **checked)
     options = options or StreamOptions()
     # Without a word on values the contract's only key field is the message's key, as producers send it.
     fields = FieldSpec.of(contract)
     fields = fields.keyed_by(contract.spec.key) if options.value is None else fields
-    counts, more = _against(contract, open_endpoint(data, options).describe(fields), lane, lanes, watch)
+    counts, more = _against(contract, open_endpoint(data, options).describe(fields), lane, lanes, watch, salt)
     ok, rows = _judged([*findings, *located_in(more, given)])
-    return CheckedData(ok=ok, findings=rows, contract=name, fingerprint=fingerprint, answers=kept, data=counts)
+    return CheckedData(ok=ok, findings=rows, **checked, data=counts)
 
 
 def _against(
-    contract: Contract, data: Description, lane: str | None, lanes: int | None, watch: Watch
+    contract: Contract, data: Description, lane: str | None, lanes: int | None, watch: Watch, salt: bytes | None
 ) -> tuple[CheckedRows, list[Finding]]:
     fields = fields_of(contract)
     column = lane or ("lane" if "lane" in data.columns else None)
     wanted = [*fields, *([column] if column and column not in fields else [])]
     if contract.spec.lanes == "live" and lanes is None:
         lanes = data.lanes
-    kept, findings = keeps(Router(contract, lanes=lanes), watch(data.batches(wanted)), column)
+    kept, findings = keeps(
+        Router(contract, lanes=lanes), watch(data.batches(wanted)), column, partial(_named, salt=salt)
+    )
     if data.skipped.lines:
         findings.append(Finding("warning", "data", data.skipped.text))
     if data.sampled:
@@ -114,9 +128,20 @@ def _against(
     if column is None:
         text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
         findings.append(Finding("info", "data", text))
+    heaviest = kept.heaviest()
     counts = CheckedRows(
         rows=kept.rows,
         misplaced=kept.misplaced if column else None,
+        examples=[
+            MisplacedRow(
+                key=None if one.key is None else _named(one.key, salt),
+                lane=one.lane,
+                expected=one.expected,
+                row=one.row,
+            )
+            for one in kept.examples
+        ],
+        heaviest=HeaviestKey(key=_named(heaviest[0], salt), records=heaviest[1]) if heaviest else None,
         unplaced=kept.unplaced,
         lanes=[CheckedLane(lane=i, records=int(n)) for i, n in enumerate(kept.per_lane)],
         level=1 - ALPHA,
@@ -134,6 +159,11 @@ def _against(
         ],
     )
     return counts, findings
+
+
+def _named(key: bytes, salt: bytes | None) -> str:
+    text = shown((key,))
+    return text if salt is None else masked(text, salt)
 
 
 def compare_contracts(several: Sequence[GivenContract]) -> CheckedFindings:
@@ -161,6 +191,7 @@ def compare_streams(
     lanes: int | None = None,
     options: StreamOptions | None = None,
     watch: Watch = iter,
+    salt: bytes | None = None,
 ) -> ComparedData:
     """Several data sets: whether each key is in the same lane in all of them, and which is the odd one."""
     endpoints = {path: open_endpoint(path, options or StreamOptions()) for path in several}
@@ -187,6 +218,7 @@ def compare_streams(
         shared_keys=found.shared_keys,
         disagreeing_keys=found.disagreeing_keys,
         at_most=found.at_most,
+        examples=[KeyLanes(key=_named(key, salt), data=path, lanes=at) for key, path, at in found.examples],
         writers={path: [w.partitioner for w in one.writers] for path, one in found.writers.items()},
     )
 

@@ -50,7 +50,74 @@ def test_a_contract_that_holds_is_ok(run: Run, contract_file: ContractFile) -> N
     assert found["answers"] == [
         {"rule": "every other key", "order_scope": "per-key", "lanes_per_key": 1, "readers_merge": False}
     ]
-    assert run("check", contract_file())[1] == "ok\n"
+    assert run("check", contract_file())[1] == "ok: no golden examples, no hot-key rules; no data given\n"
+
+
+def test_ok_says_what_was_tried(run: Run, contract_file: ContractFile, data_file: DataFile) -> None:
+    hot = [{"keys": ["a"], "pin": {"lanes": [3]}}, {"keys": ["b"], "pin": {"lanes": [4]}}]
+    whole = contract_file(golden=[{"key": "TT0124", "lane": 10}], hot_keys=hot)
+    assert run("check", whole)[1] == "ok: 1 golden example, 2 hot-key rules; no data given\n"
+    other, one, two = contract_file("b.yaml"), data_file("a.parquet"), data_file("b.parquet", keys=400)
+    expecting = contract_file("c.yaml", expect={"max_over_mean": 2.0, "min_distinct_keys": 5})
+    head = "ok: no golden examples, no hot-key rules; 500 rows, "
+    assert run("check", expecting, "-d", one)[1] == f"{head}each in its lane; 2 of 2 expectations kept\n"
+    assert run("check", other, expecting)[1] == "ok: 2 contracts, which place every key alike\n"
+    said = "ok: 400 shared keys, each in the same lane everywhere; at most 0.75% of all keys differ (95% confidence)\n"
+    assert run("check", one, two, "-k", "k")[1] == said
+
+
+def test_the_heaviest_key_and_misplaced_keys_are_named_on_request(
+    run: Run, contract_file: ContractFile, tmp_path: Path
+) -> None:
+    (tmp_path / "d.csv").write_text("k,lane\n" + "merchant-heavy,14\n" * 300 + "merchant-light,14\n" * 100)
+    strict = contract_file(expect={"max_key_share": 0.1})
+    arguments = ("check", strict, "--data", tmp_path / "d.csv")
+    code, out, _ = run(*arguments, "--show-keys")
+    assert code == 4
+    assert "the heaviest key (merchant-heavy) has 75.0% of all rows; allowed: at most 10.0%" in out
+    assert "Rows that are not where the contract puts their key:" in out
+    _, found = checked(run, *arguments[1:], "--show-keys")
+    assert found["data"]["heaviest"] == {"key": "merchant-heavy", "records": 300}
+    assert [one["key"] for one in found["data"]["examples"]] == ["merchant-heavy", "merchant-light"]
+    assert all(one["lane"] == 14 != one["expected"] for one in found["data"]["examples"])
+    code, out, _ = run(*arguments)
+    assert "merchant-" not in out, "keys are personal data"
+    assert "the heaviest key (merc…" in out
+    assert "--show-keys" in out
+
+
+def test_keys_in_several_lanes_are_shown_with_them(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "k,lane\n" + "".join(f"merchant-{i},{i % 7}\n" for i in range(50)) + "merchant-7,3\n"
+    )
+    (tmp_path / "b.csv").write_text("k,lane\n" + "".join(f"merchant-{i},{i % 7 + (i == 9)}\n" for i in range(50)))
+    arguments = ("check", tmp_path / "a.csv", tmp_path / "b.csv", "-k", "k")
+    _, found = checked(run, *arguments[1:], "--show-keys")
+    shown = [(one["key"], one["data"].rpartition("/")[2], one["lanes"]) for one in found["examples"]]
+    assert shown == [
+        ("merchant-7", "a.csv", [0, 3]),
+        ("merchant-7", "b.csv", [0]),
+        ("merchant-9", "a.csv", [2]),
+        ("merchant-9", "b.csv", [3]),
+    ]
+    out = run(*arguments)[1]
+    assert "Keys that are not in one lane:" in out
+    assert "merchant-" not in out
+
+
+def test_hot_keys_that_differ_are_told_in_words(run: Run, contract_file: ContractFile) -> None:
+    tier = {"keys": ["a"], "tier": {"stream": "vip", "lanes": 16}}
+    pins = {"keys": ["b", "c", "d", "e"], "pin": {"lanes": [1, 2, 3, 4]}}
+    one, other = contract_file("one.yaml", hot_keys=[tier, pins]), contract_file("other.yaml")
+    code, found = checked(run, one, other)
+    (finding,) = found["findings"]
+    names = {"one": str(one), "other": str(other)}
+    assert code == 4
+    assert finding["message"] == (
+        "not the same: key a: {one} has it in a tier of 16 lanes, {other} has no rule for it; "
+        "key b: {one} has it pinned to lane 1, {other} has no rule for it; "
+        "key c: {one} has it pinned to lane 2, {other} has no rule for it; and 2 more keys"
+    ).format(**names)
 
 
 def test_every_problem_of_an_invalid_contract_comes_with_its_line(run: Run, tmp_path: Path) -> None:
@@ -73,8 +140,8 @@ def test_an_invalid_contract_is_printed_in_every_format(run: Run, tmp_path: Path
     (tmp_path / "c.yaml").write_text(BROKEN)
     code, out, err = run("check", tmp_path / "c.yaml")
     assert (code, err) == (2, "")
-    assert out.splitlines()[0].split() == ["SEVERITY", "WHERE", "LINE", "MESSAGE"]
-    assert out.splitlines()[-1] == "broken: 4 error(s), 0 warning(s)"
+    assert out.splitlines()[0] == "broken: 4 error(s), 0 warning(s)"
+    assert out.splitlines()[2].split() == ["SEVERITY", "WHERE", "LINE", "MESSAGE"]
     lines = run("check", tmp_path / "c.yaml", "-o", "jsonl")[1].splitlines()
     assert [json.loads(line)["line"] for line in lines] == [5, 6, 9, 10]
     rows = list(csv.DictReader(io.StringIO(run("check", tmp_path / "c.yaml", "-o", "csv")[1])))
@@ -141,7 +208,7 @@ def test_warnings_alone_are_ok(run: Run, contract_file: ContractFile) -> None:
     twice = contract_file(hot_keys=[{"keys": ["a", "b", "c"], "pin": {"lanes": [3, 4, 3]}}])
     code, out, _ = run("check", twice)
     assert code == 0
-    assert out.splitlines()[-1] == "ok, with 1 warning(s)"
+    assert out.splitlines()[0] == "ok, with 1 warning(s): no golden examples, 1 hot-key rule; no data given"
 
 
 def test_keys_that_the_encoding_cannot_hold_are_findings(run: Run, contract_file: ContractFile) -> None:

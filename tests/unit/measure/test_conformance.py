@@ -54,10 +54,10 @@ def test_one_misplaced_row_is_found_and_named(
     at = lanes_by("kafka-java", merchants, 16)
     promised = int(at[1_234])
     at[1_234] = wrong = (promised + 1) % 16
-    example = f"(row 1234: lane {wrong}, promised {promised})"
+    example = f"(row 1235: lane {wrong}, promised {promised})"
     whole = batch(merchants, at)
     (text,) = said(contract(), *(whole.slice(i, size) for i in range(0, 2_000, size)))
-    assert text.startswith("error: data: 1 of 2000 rows ")
+    assert text.startswith("error: data: 1 of 2,000 rows ")
     assert f"{example}; hint: keylane identify" in text
 
 
@@ -66,9 +66,18 @@ def test_three_examples_of_misplaced_rows_are_enough(
 ) -> None:
     at = (lanes_by("kafka-java", merchants, 16) + 1) % 16
     whole = batch(merchants, at)
-    (finding,) = said(contract(), whole.slice(0, 2), whole.slice(2))
-    assert finding.startswith("error: data: 2000 of 2000 rows")
-    assert finding.count("promised") == 3
+    kept, (finding,) = keeps(Router(contract()), [whole.slice(0, 2), whole.slice(2)], "lane")
+    assert finding.message.startswith("2,000 of 2,000 rows")
+    assert finding.message.count("promised") == 1
+    assert [(one.key, one.lane, one.expected, one.row) for one in kept.examples] == [
+        (merchants[i].encode(), at[i], (at[i] - 1) % 16, i + 1) for i in range(3)
+    ]
+
+
+def test_examples_of_misplaced_rows_are_of_different_keys(contract: Make, batch: Batch, lanes_by: Lanes) -> None:
+    keys = ["a", "a", "a", "b"]
+    kept, _ = keeps(Router(contract()), [batch(keys, (lanes_by("kafka-java", keys, 16) + 1) % 16)], "lane")
+    assert [(one.key, one.row) for one in kept.examples] == [(b"a", 1), (b"b", 4)]
 
 
 def test_a_row_without_a_lane_is_misplaced(contract: Make, batch: Batch) -> None:
@@ -141,7 +150,7 @@ WITHOUT = [*"aabbccdd", None, ""] * 2_000
         pytest.param(
             {"max_key_share": 0.68},
             TENTHS,
-            ("max_key_share", "0.7000", "0.68"),
+            ("max_key_share", "70.0", "68.0"),
             id="key share broken",
         ),
         pytest.param({"max_key_share": 0.7}, TENTHS, None, id="key share kept"),
@@ -155,7 +164,7 @@ WITHOUT = [*"aabbccdd", None, ""] * 2_000
         pytest.param(
             {"max_null_share": 0.1},
             WITHOUT,
-            ("max_null_share", "0.2000", "0.1"),
+            ("max_null_share", "20.0", "10.0"),
             id="null share broken",
         ),
         pytest.param({"max_null_share": 0.2}, WITHOUT, None, id="null share kept"),
@@ -242,7 +251,7 @@ def test_a_null_time_makes_the_key_null_and_is_counted_so(contract: Make) -> Non
     """`key.window`: a null in the window's time makes the key null."""
     strict = contract(key=HOURLY, expect={"max_null_share": 0.4})
     rows = windowed(["a", "b", "c", "d"], [1, 2, None, None])
-    assert any("max_null_share: 0.5000" in finding for finding in said(strict, rows, lane=None))
+    assert any("max_null_share: 50.0%" in finding for finding in said(strict, rows, lane=None))
 
 
 def test_malformed_times_do_not_hide_null_keys(contract: Make) -> None:
@@ -250,7 +259,7 @@ def test_malformed_times_do_not_hide_null_keys(contract: Make) -> None:
     rows = windowed([None, None, "c", "d"], [1, 1, 2**62, 2**62])
     findings = said(strict, rows, lane=None)
     assert any("2 of 4 rows" in finding for finding in findings)
-    assert any("max_null_share: 0.5000" in finding for finding in findings)
+    assert any("max_null_share: 50.0%" in finding for finding in findings)
 
 
 def test_the_columns_asked_for_are_those_the_lane_depends_on(contract: Make) -> None:

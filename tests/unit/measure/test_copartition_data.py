@@ -96,7 +96,7 @@ def test_a_single_key_in_another_lane_is_found(merchants: list[str], lanes_by: L
     moved[77] = (moved[77] + 1) % 12
     found = compared(a=batch(merchants, at), b=batch(merchants, moved))
     assert said(found) == [("keys", "error")]
-    assert "1 of 2000 shared keys" in found.findings[0].message
+    assert "1 of 2,000 shared keys" in found.findings[0].message
 
 
 def test_keys_are_compared_by_their_bytes_whatever_the_columns_type(lanes_by: Lanes, batch: Batch) -> None:

@@ -128,12 +128,8 @@ def remarks(seen: IdentifiedData) -> Iterator[str]:
             yield f"{numbers.share(writer.share)} of the records were placed by another rule: {named(writer)}."
 
 
-def document_of(
-    seen: IdentifiedData | Identification, salt: bytes | None = None, written: str | None = None
-) -> IdentifyDocument:
+def document_of(seen: IdentifiedData, salt: bytes | None = None, written: str | None = None) -> IdentifyDocument:
     """The answer as it is printed with `-o json`; of batches that were read once there are no traces."""
-    if not isinstance(seen, IdentifiedData):
-        seen = IdentifiedData(seen, (), ways_to_agree(seen), None, "key", has_times=False, has_offsets=False)
     found = seen.found
     traces: Sequence[Trace | None] = seen.traces or [None] * len(found.writers)
     return IdentifyDocument(

@@ -377,7 +377,7 @@ return [document.querySelector("[name=lane]").value, chip.getAttribute("aria-pre
 def test_towns_and_lanes_are_named_where_the_map_opens(browser: Browser, pages: Pages, tmp_path: Path) -> None:
     browser.open(pages("city")).drawn()
     found = browser.run(WORDS)
-    assert found["open"] == "90 % of the load"
+    assert found["open"] == "90% of the load"
     assert found["towns"] > 0
     browser.run(CHOOSE, "[data-view=City]")
     browser.loaded()

@@ -213,6 +213,8 @@ def takers(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 TOPIC = "kafka://127.0.0.1:1/topic"
 NEEDED: dict[tuple[str, ...], list[str]] = {
     ("identify",): [TOPIC, "-k", "key"],
+    ("init",): [TOPIC, "--out", "{state}"],
+    ("apply",): ["{contract}"],
     ("check",): ["{contract}", "--data", TOPIC],
     ("profile",): [TOPIC, "--key", "k"],
     ("plan",): [TOPIC, "--key", "k", "--lanes", "4"],

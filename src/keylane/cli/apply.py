@@ -48,11 +48,12 @@ def apply(plan: str, yes: bool, at: str | None, output: str, **kafka: Any) -> tu
     from keylane.contract.parse import parse_contract
     from keylane.plan.saved import read_saved
 
+    properties = properties_from(kafka)
     saved = read_saved(Path(plan).read_text(encoding="utf-8"), plan)
     if saved.contract is None:
         return _result(_document(plan, saved, None, [], None)), output
     contract = parse_contract(saved.contract.text, plan)
-    endpoint = _endpoint(saved, at, properties_from(kafka))
+    endpoint = _endpoint(saved, at, properties)
     file = _file(saved)
     streams = _streams(contract, endpoint)
     if yes:

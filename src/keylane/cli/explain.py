@@ -74,6 +74,11 @@ def _known(_context: click.Context, _option: click.Parameter, name: str | None) 
     raise UsageError.of("--like: no such partitioner", got=name, allowed=", ".join(PARTITIONERS), hint=near)
 
 
+def _beginning(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    """The partitioners that a shell completes a name to."""
+    return [name for name in PARTITIONERS if name.startswith(typed)]
+
+
 @click.command(cls=_WithPlaces, short_help="Where does this key go, under every client that might write it?")
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--lanes", "-n", type=int, help="The stream's lane (partition) count.")
@@ -94,6 +99,7 @@ def _known(_context: click.Context, _option: click.Parameter, name: str | None) 
 @click.option(
     "--like",
     callback=_known,
+    shell_complete=_beginning,
     metavar="PARTITIONER",
     help="The placement the others should agree with; default: kafka-java, or the contract's.",
 )

@@ -26,6 +26,9 @@ def test_a_name_that_can_be_no_path_has_its_form() -> None:
         "fitting_keys": 1,
         "chance": None,
         "setting": None,
+        **dict.fromkeys(("only", "since", "until", "since_row", "until_row", "to_the_end")),
+        "examples": [],
+        "fixes": [],
     }
     assert IdentifiedWriter.model_validate({"partitioner": "kafka-java", **shared, "lanes": None}).lanes is None
     with pytest.raises(ValidationError):

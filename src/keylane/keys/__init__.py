@@ -3,6 +3,7 @@
     arrow_bytes   Arrow arrays of keys as bytes and as rows of one length
     encode        a value -> bytes, by the encodings of the contract
     columns       the same for Arrow columns, with malformed values marked instead of raised
+    csv_line      the cells of a line of CSV with quotes in odd places
     json_columns  fields of JSON texts as Arrow columns
     cells         latitude and longitude -> home cell -> routing key, for contracts with a `geo` section
     json_object   which texts are JSON objects, and their fields

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from keylane.history.digests import joined, of_bytes, of_columns
 from keylane.keys.arrow_bytes import plain
+from keylane.keys.csv_line import odd_cells
 from keylane.keys.json_object import FractionText, has_empty_name, read_object
 
 if TYPE_CHECKING:
@@ -123,8 +124,11 @@ def cells_of(line: bytes, delimiter: str = ",") -> list[str] | None:
     try:
         text = line.decode()
         return text.split(delimiter) if '"' not in text else next(csv.reader([text], strict=True, delimiter=delimiter))
-    except (UnicodeDecodeError, csv.Error, StopIteration):
+    except (UnicodeDecodeError, StopIteration):
         return None
+    except csv.Error:
+        # A quote that is not closed has no end that is sure; others are where Spark's parser leaves them.
+        return None if text.count('"') % 2 else [cell for cell, _ in odd_cells(text, delimiter)]
 
 
 def typed_cells(

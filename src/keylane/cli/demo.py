@@ -10,7 +10,7 @@ import click
 
 from keylane.cli.demo_lesson import lesson
 from keylane.cli.options import master_option
-from keylane.cli.output import Result, Section, output_option
+from keylane.cli.output import Result, Section, output_option, write
 from keylane.cli.progress import FIGURES, PAGE, progress, ready
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[s
             found = run_demo(spark, to, seed, Sizes().scaled(scale), say)
         finally:
             spark.stop()
-        (to / PAGE).write_text(demo_page(found), encoding="utf-8")
+        write(str(to / PAGE), demo_page(found))
     return found
 
 

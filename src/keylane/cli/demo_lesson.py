@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from keylane.cli.output import Result, Section, output_option
+from keylane.cli.output import Result, Section, output_option, write
 from keylane.cli.progress import FIGURES, progress, ready
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def lesson(
     from secrets import token_hex
 
     from keylane.documents.lesson import LessonProducer
-    from keylane.pipelines.demo.lesson import LessonSettings, Traffic, run_lesson, write
+    from keylane.pipelines.demo.lesson import LessonSettings, Traffic, run_lesson
+    from keylane.pipelines.demo.lesson import write as write_lesson
     from keylane.systems.kafka.access import kafka_access
 
     say = progress(time.monotonic())
@@ -88,8 +89,8 @@ def lesson(
     with _cluster(bootstrap, say) as brokers:
         document = run_lesson(kafka_access(brokers), settings, say, own=bootstrap is None)
     if to:
-        write(to, settings)
-        (to / FIGURES).write_text(json.dumps(document.as_json()), encoding="utf-8")
+        write_lesson(to, settings)
+        write(str(to / FIGURES), json.dumps(document.as_json()))
     return as_result(document, to), output
 
 

@@ -37,7 +37,7 @@ def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Res
 def as_result(parts: list[Inspection], configured: Configuration | None = None) -> Result:
     """All parts as a table; below it what is configured and what to do, the needed first."""
     from keylane.documents.dev import ConfiguredSetting, DoctorDocument, ExaminedPart
-    from keylane.systems.doctor import is_well
+    from keylane.systems.doctor import KAFKA, is_well, lacking_for_kafka
 
     fine = is_well(parts)
     rows = [
@@ -61,8 +61,13 @@ def as_result(parts: list[Inspection], configured: Configuration | None = None) 
     shown = [{**row.as_json(), **({} if row.needed or row.state == "ok" else {"state": "optional"})} for row in rows]
     problem = sorted((part for part in parts if part.fix), key=lambda part: not part.needed)
     lines = [f"{'needed' if part.needed else 'optional'}: {part.part}: {part.fix}" for part in problem]
-    verdict = "everything needed is there" if fine else "something needed is not there"
+    asked = (
+        "files, Spark and Kafka" if any(one.needed and one.used_for == KAFKA for one in parts) else "files and Spark"
+    )
+    verdict = [f"ok: everything needed for {asked} is there" if fine else "broken: something needed is not there"]
+    if kafka := lacking_for_kafka(parts):
+        verdict.append(f"for Kafka this is missing: {', '.join(kafka)}")
     columns = ("part", "state", "used_for", "found")
     title = "configured" + (f", environment {document.environment}" if document.environment else "")
     settings = Section(("name", "value", "source"), document.configuration, title)
-    return Result(document, [Section(columns, shown), settings], [verdict, *lines], 0 if fine else 1)
+    return Result(document, [Section(columns, shown), settings], lines, 0 if fine else 1, answer=verdict)

@@ -106,9 +106,9 @@ def table(
     if made.kept:
         write(written, made.contract)
     if report:
-        from keylane.report.geo_pages import write_geo_table
+        from keylane.report.geo_pages import geo_table_page
 
-        write_geo_table(made.document, report)
+        write(report, geo_table_page(made.document))
     return as_result(made.document, written), output
 
 

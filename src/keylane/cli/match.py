@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
-from keylane.cli.output import Result, Section, check_free, output_option
+from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
 from keylane.numbers import percent
 
@@ -204,9 +204,9 @@ def match(
     else:
         document, picture = _followed(drivers, riders, target, given, loaded, following), None
     if report is not None:
-        from keylane.report.geo_pages import write_match
+        from keylane.report.geo_pages import match_page
 
-        write_match(document, report, picture)
+        write(report, match_page(document, picture))
     return as_result(document), output
 
 

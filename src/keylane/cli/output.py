@@ -222,9 +222,9 @@ def check_free(path: str | None, *, force: bool) -> None:
         raise click.UsageError(f"there is no folder for {path}")
 
 
-def write(path: str | None, text: str) -> None:
-    """Write a file, where one was asked for: whole, or not at all."""
+def write(path: str | None, text: str, *, private: bool = False) -> None:
+    """Write a file, where one was asked for: whole, or not at all; a private one for its owner alone."""
     if path is not None:
         from keylane.systems.atomic import write_text
 
-        write_text(Path(path), text)
+        write_text(Path(path), text, private=private)

@@ -275,10 +275,7 @@ def _save(
         fingerprint=found.contract.fingerprint, epoch=found.contract.metadata.epoch, text=found.text
     )
     made_plan = saved_plan(document, bound, planned if found.text else None)
-    target = Path(path)
-    target.unlink(missing_ok=True)
-    target.touch(mode=0o600)
-    target.write_text(json.dumps(made_plan.as_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    write(path, json.dumps(made_plan.as_json(), ensure_ascii=False, indent=1) + "\n", private=True)
 
 
 def _bound_source(made: Profile, stored: str | None, options: Arguments) -> BoundSource:

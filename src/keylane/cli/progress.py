@@ -246,13 +246,14 @@ def progress(began: float) -> Callable[[str], None]:
 def ready(to: Path, schema: str = "keylane.demo/1") -> None:
     """Make the folder, or take one that an earlier demo of this kind filled; refuse any other."""
     from keylane.errors import UsageError
+    from keylane.systems.atomic import write_text
 
     to.mkdir(parents=True, exist_ok=True)
     if any(to.iterdir()) and not _is_ours(to / FIGURES, schema):
         raise UsageError.of("not an empty folder, and not a demo's", got=str(to), hint="--to another folder")
     # An old page must not stand for a new run that fails; and a run that was cut off can be run again.
     (to / PAGE).unlink(missing_ok=True)
-    (to / FIGURES).write_text(json.dumps({"schema": schema, "finished": False}), encoding="utf-8")
+    write_text(to / FIGURES, json.dumps({"schema": schema, "finished": False}))
 
 
 def _is_ours(file: Path, schema: str) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from keylane.documents.apply import ApplyDocument, SavedPlan
 from keylane.documents.budget import BudgetDocument, BudgetStatusDocument
@@ -23,11 +23,24 @@ from keylane.documents.identify import IdentifyDocument
 from keylane.documents.init import InitDocument
 from keylane.documents.lesson import LessonDocument
 from keylane.documents.match import MatchDocument
-from keylane.documents.model import json_schema
+from keylane.documents.model import Document, Text, json_schema
 from keylane.documents.plan import PlanDocument
 from keylane.documents.profile import ProfileDocument
 from keylane.documents.route import CompactDocument, DryRunDocument, RouteDocument
 from keylane.documents.verify import VerifyDocument
+
+
+class ErrorDocument(Document):
+    """Why a command ended without a result, on stderr. Made by `cli.failures`, which knows no pydantic."""
+
+    model_config = ConfigDict(title="An error of keylane with -o json")
+
+    schema_: Literal["keylane.error/1"] = "keylane.error/1"
+    error: Text = Field(description="Its class, such as UsageError or DataError; Bug: a fault of keylane's own.")
+    message: Text = Field(description="What is wrong, what was given, what is allowed, and what to do.")
+    hint: Text | None = Field(description="What to do, where it is known: the last part of the message.")
+    exit_code: Literal[1, 2, 4]
+
 
 HERE: Final = Path(__file__).parent.parent / "schemas"
 #: The name of the file, and the document that it describes.
@@ -43,6 +56,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "dev-kafka": DevKafkaDocument,
     "dev-kafka-load": DevLoadDocument,
     "doctor": DoctorDocument,
+    "error": ErrorDocument,
     "explain": Annotated[
         Explained,
         Field(

@@ -6,7 +6,6 @@ From a document of schema keylane.geo-table/1. The map: `map`.
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from keylane.documents.geo_table import GeoBeside
@@ -22,7 +21,6 @@ from keylane.report.svg_charts import bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from os import PathLike
 
     from keylane.documents.geo_table import GeoFigures, GeoTableDocument
     from keylane.documents.match import (
@@ -132,11 +130,6 @@ def notes_section(notes: list[str], prints: list[tuple[str, str | None]]) -> Mar
 
 #: Copies of a request above which matching costs too much.
 DEAR = 2.0
-
-
-def write_geo_table(document: GeoTableDocument, path: str | PathLike[str]) -> None:
-    """Write the page to a file; what is there is replaced."""
-    Path(path).write_text(geo_table_page(document), encoding="utf-8")
 
 
 def geo_table_page(document: GeoTableDocument) -> str:
@@ -261,11 +254,6 @@ def _strategy(one: GeoBeside, most: float, *, chosen: bool) -> Markup:
 
 #: Lanes whose lag is shown at once.
 LAGGING = 8
-
-
-def write_match(document: MatchDocument, path: str | PathLike[str], drawn: MatchPicture | None = None) -> None:
-    """Write the page to a file; what is there is replaced."""
-    Path(path).write_text(match_page(document, drawn), encoding="utf-8")
 
 
 def match_page(document: MatchDocument, drawn: MatchPicture | None = None) -> str:

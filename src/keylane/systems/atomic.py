@@ -71,17 +71,23 @@ def write_json(path: Path, document: Any) -> None:
     _replace(path, json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file for a person, whole or not at all; what is no file, as a pipe or a terminal, just gets the text."""
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a file for a person, whole or not at all; what is no file, as a pipe or a terminal, just gets the text.
+
+    A private one only its owner can read, at every moment.
+    """
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
     else:
-        _replace(path.resolve(), text)
+        _replace(path.resolve(), text, private=private)
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, text: str, *, private: bool = False) -> None:
     waiting = path.with_name(f".{path.name}.new")
     try:
+        if private:
+            waiting.unlink(missing_ok=True)
+            waiting.touch(mode=0o600)
         with waiting.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()

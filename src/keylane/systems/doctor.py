@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +24,9 @@ from pathlib import Path
 from pwd import getpwuid
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from keylane import __version__
 from keylane.errors import KeylaneError, MissingExtraError
+from keylane.numbers import size
 from keylane.spark.jvm import OLDEST, cache_folder, find_java
 from keylane.systems import jars
 
@@ -32,13 +37,18 @@ State: TypeAlias = Literal["ok", "missing", "wrong"]
 
 SPARK: Final = "route, demo"
 KAFKA: Final = "Kafka"
-BUDGET: Final = "budget"
+BUDGET: Final = "brokers"
+DEV_KAFKA: Final = "dev kafka"
+BROKER: Final = "broker"
 GEO: Final = "places"
 CELLS: Final = "quick cells"
 #: Read twice, this far apart, a wall clock that is being set differs from the monotonic clock.
 CLOCK_SECONDS: Final = 0.2
 CLOCK_SLACK: Final = 0.05
 DAY: Final = 86_400
+#: Spark does not start in less memory, nor sort anything in less room.
+LEAST_BYTES: Final = 512 * 2**20
+CONTAINER_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 BROKER_SECONDS: Final = 5.0
 
 
@@ -89,9 +99,18 @@ def is_well(parts: list[Inspection]) -> bool:
     return all(part.state == "ok" for part in parts if part.needed)
 
 
+def lacking_for_kafka(parts: list[Inspection]) -> list[str]:
+    """Parts that Kafka needs and that are not there, where Kafka is not what was asked about; without the broker."""
+    of_kafka = [part for part in parts if part.used_for in (KAFKA, BUDGET, DEV_KAFKA) and part.part != BROKER]
+    return [part.part for part in of_kafka if part.state != "ok" and not part.needed]
+
+
 def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterator[Inspection]:
     """Every part in turn; with a broker named, what Kafka needs is needed."""
     kafka = broker is not None
+    yield Inspection(
+        "keylane", "ok", needed=True, used_for="all", found=f"{__version__} in {Path(__file__).parents[1]}"
+    )
     python = f"{'.'.join(map(str, sys.version_info[:3]))} in {sys.prefix}"
     yield Inspection("Python", "ok", needed=True, used_for="all", found=python)
     yield _part("user", SPARK, _user)
@@ -100,9 +119,11 @@ def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterat
         needed = library.used_for in ("all", SPARK) or (kafka and library.used_for == KAFKA)
         yield _part(library.name, library.used_for, partial(_library, library), needed=needed)
     yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=kafka or bool(spark_jars))
-    yield _part("Kafka's own jars", "dev kafka", partial(_kit, "broker", "keylane dev jars broker"), needed=False)
+    yield _part("Kafka's own jars", DEV_KAFKA, partial(_kit, "broker", "keylane dev jars broker"), needed=False)
     yield _part("H3 for Java", CELLS, partial(_kit, "geo", "keylane dev jars geo"), needed=False)
-    yield _part("broker", KAFKA, partial(_broker, broker), needed=kafka)
+    yield _part(BROKER, KAFKA, partial(_broker, broker), needed=kafka)
+    yield _part("disk", SPARK, _disk)
+    yield _part("memory", SPARK, _memory)
     yield _part("clock", "time windows", _clock)
 
 
@@ -193,6 +214,28 @@ def _broker(address: str | None) -> str:
         fix = "check the address; brokers with TLS or passwords cannot be checked here"
         raise Problem("missing", f"{there} did not answer within {BROKER_SECONDS:.0f} s", fix)
     return f"{there} answers and lists {count} broker(s)"
+
+
+def _disk() -> str:
+    """Room where Spark sorts and where temporary files are."""
+    folder = tempfile.gettempdir()
+    return enough(shutil.disk_usage(folder).free, f"free in {folder}", "free some, or set TMPDIR to a folder with room")
+
+
+def _memory() -> str:
+    """What this machine has, or what a container may use of it."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):
+        there = min(there, int(CONTAINER_LIMIT.read_text(encoding="ascii")))
+    return enough(there, f"for {os.cpu_count() or 1} cores", "a larger machine, or a higher limit of the container")
+
+
+def enough(there: int, what: str, fix: str) -> str:
+    """So many bytes, or the problem that they are too few for Spark."""
+    found = f"{size(there)} {what}"
+    if there < LEAST_BYTES:
+        raise Problem("wrong", f"{found} (requires {size(LEAST_BYTES)})", fix)
+    return found
 
 
 def _clock() -> str:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keylane.cli import output
 from keylane.cli.output import FORMATS, Result, Section, render
 from keylane.documents.model import Document
 
@@ -71,3 +74,13 @@ def test_a_result_without_sections_is_printed(output: str) -> None:
 
 def test_an_empty_section_is_no_table() -> None:
     assert render(Result(Found(), [Section(("a",), [])], ["ok"]), "table") == "ok"
+
+
+HALF = re.compile(r"\.write_(?:text|bytes)\(|\bopen\([^)]*[\"'][wax]")
+
+
+def test_every_file_of_a_command_is_written_whole_or_not_at_all() -> None:
+    """By `output.write` or `systems.atomic`: an interrupt in the middle leaves no half file."""
+    modules = sorted(Path(output.__file__).parent.glob("*.py"))
+    assert [path.name for path in modules if HALF.search(path.read_text(encoding="utf-8"))] == []
+    assert all(HALF.search(twin) for twin in ('(to / PAGE).write_text("x")', 'open(path, "w")'))

@@ -19,6 +19,7 @@ from tests.unit.plan.counted_cells import traffic
 from tests.unit.profile.example_profiles import made
 
 from keylane import parse_contract
+from keylane.cli.failures import as_document
 from keylane.plan.geo_document import geo_document
 from keylane.plan.lane_tables import Wish, chosen, fitted
 from keylane.profile.document import overview
@@ -332,3 +333,27 @@ def test_a_document_that_says_something_else_is_not_valid(
     command: str, change: dict[str, Any], document: Callable[[str], Any]
 ) -> None:
     assert not validator(command).is_valid({**document(command), **change})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (["check", "nowhere.yaml"], "UnreadableError"),
+        (["check", "--none"], "UsageError"),
+        (["nothing"], "UsageError"),
+        (["identify", "nowhere.parquet", "-k", "k", "-l", "lane"], "DataError"),
+    ],
+)
+def test_an_error_as_json_is_as_published(arguments: list[str], kind: str, run: Run) -> None:
+    code, out, err = run(*arguments, "-o", "json")
+    found = json.loads(err)
+    assert (out, found["error"], found["exit_code"]) == ("", kind, code)
+    validator("error").validate(found)
+    for name in found:
+        assert not validator("error").is_valid({key: found[key] for key in found if key != name})
+    assert not validator("error").is_valid({**found, "exit_code": 0})
+    assert not validator("error").is_valid({**found, "message": ""})
+
+
+def test_a_bug_as_json_is_as_published() -> None:
+    validator("error").validate(as_document(ValueError("no")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +16,8 @@ from tests.unit.report.schema_problems import problems
 from keylane.documents.geo_table import GeoLeaf
 from keylane.documents.match import PictureCell
 from keylane.errors import DataError
-from keylane.report.geo_pages import geo_table_page, match_page, write_geo_table, write_match
+from keylane.report.geo_pages import geo_table_page, match_page
 from keylane.report.map import LOAD, map_data, match_picture, picture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = '</script><img src=x onerror="window.harm=1">'
 
@@ -132,13 +129,6 @@ def test_a_match_without_what_only_streams_have_is_a_page_too() -> None:
     assert read(text).problems == []
     assert sections(text) == ["map", "unmatched", "hours", "loads", "dead", "how"]
     assert "No request was found" in text
-
-
-def test_files_are_written_whole(tmp_path: Path) -> None:
-    write_geo_table(geo_table_document(), tmp_path / "table.html")
-    write_match(match_document(), tmp_path / "match.html", match_picture_document())
-    for name in ("table", "match"):
-        assert (tmp_path / f"{name}.html").read_text(encoding="utf-8").endswith("</html>\n")
 
 
 def test_every_leaf_is_on_the_map_and_its_ancestors_hold_what_it_holds() -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from keylane.cli.doctor import as_result
 from keylane.systems import doctor, jars
-from keylane.systems.doctor import Problem, clock_finding, examined, is_well
+from keylane.systems.doctor import Problem, clock_finding, enough, examined, is_well, lacking_for_kafka
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,20 +36,43 @@ def test_a_machine_without_kafka_is_well_and_told_what_kafka_would_need() -> Non
     parts = found()
     assert is_well(list(parts.values()))
     assert [name for name, part in parts.items() if part.needed] == [
+        "keylane",
         "Python",
         "user",
         "Java",
         "pyarrow",
         "pyspark",
         "pandas",
+        "disk",
+        "memory",
         "clock",
     ]
+    assert lacking_for_kafka(list(parts.values())) == ["Spark's Kafka connector", "Kafka's own jars"]
+    assert parts["keylane"].found.startswith(f"{version('keylane')} in ")
+    assert re.fullmatch(r"[\d,.]+ [MGT]iB free in /.*", parts["disk"].found)
+    assert re.fullmatch(r"[\d,.]+ [MGT]iB for \d+ cores", parts["memory"].found)
+    answer = as_result(list(parts.values())).answer
+    assert answer == [
+        "ok: everything needed for files and Spark is there",
+        "for Kafka this is missing: Spark's Kafka connector, Kafka's own jars",
+    ]
+
     assert {name: part.fix for name, part in parts.items() if part.state != "ok"} == {
         "Spark's Kafka connector": "keylane dev jars",
         "Kafka's own jars": "keylane dev jars broker",
         "H3 for Java": "keylane dev jars geo",
         "broker": "keylane dev kafka up",
     }
+
+
+def test_too_little_room_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("104857600\n")
+    monkeypatch.setattr(doctor, "CONTAINER_LIMIT", tmp_path / "memory.max")
+    with pytest.raises(Problem, match=r"100.0 MiB for .* \(requires 512.0 MiB\)"):
+        doctor._memory()
+    with pytest.raises(Problem, match=r"1\.0 KiB free"):
+        enough(1024, "free in /tmp", "free some")
+    assert enough(2**30, "free in /tmp", "free some") == "1.0 GiB free in /tmp"
 
 
 def test_a_broker_that_is_named_makes_kafka_needed_and_must_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,70 @@
+"""Colour: on a terminal unless it is not wanted; `--color` decides over everything else."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.terminals import on_a_terminal
+
+from keylane.cli.terminal import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+    ContractFile = Callable[..., Path]
+
+KEYLANE = (sys.executable, "-m", "keylane")
+COLOUR = "\x1b[3"
+GREEN_OK = "\x1b[32mok\x1b[0m: "
+
+
+@pytest.fixture(autouse=True)
+def _nothing_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command was asked for is the process's: not the next test's."""
+    monkeypatch.setattr(shown, "color", "auto")
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "coloured"),
+    [
+        pytest.param((), {"NO_COLOR": ""}, True, id="a terminal"),
+        pytest.param((), {"NO_COLOR": "1"}, False, id="NO_COLOR"),
+        pytest.param((), {"TERM": "dumb"}, False, id="a terminal without colours"),
+        pytest.param(("--color", "never"), {"NO_COLOR": ""}, False, id="never"),
+        pytest.param(("--color", "always"), {"NO_COLOR": "1"}, True, id="always, over NO_COLOR"),
+    ],
+)
+def test_a_terminal_gets_the_colours_that_are_wanted(
+    options: tuple[str, ...], environment: dict[str, Any], coloured: bool, contract_file: ContractFile
+) -> None:
+    good, bad = contract_file(), contract_file("bad.yaml", lanes=0)
+    for contract in (good, bad, "nowhere.yaml"):
+        seen = on_a_terminal(*KEYLANE, "check", contract, *options, **environment)
+        assert (COLOUR in seen.text) is coloured, seen.text
+    seen = on_a_terminal(*KEYLANE, "check", good, *options, **environment)
+    assert (GREEN_OK in seen.text) is coloured
+
+
+@pytest.mark.parametrize(("choice", "coloured"), [("auto", False), ("never", False), ("always", True)])
+@pytest.mark.parametrize("before", [True, False], ids=["before the command", "behind it"])
+def test_a_pipe_gets_colours_only_when_always_is_asked_for(
+    before: bool, choice: str, coloured: bool, run: Run, contract_file: ContractFile
+) -> None:
+    asked = ("--color", choice)
+    _, out, _ = run(*(asked if before else ()), "check", contract_file(), *(() if before else asked))
+    assert (GREEN_OK in out) is coloured
+    _, _, err = run(*(asked if before else ()), "check", "nowhere.yaml", *(() if before else asked))
+    assert (COLOUR in err) is coloured
+    _, out, _ = run("check", contract_file(), *asked, "-o", "json")
+    assert COLOUR not in out
+
+
+@pytest.mark.parametrize("option", ["sometimes", ""])
+def test_another_choice_is_refused(option: str, run: Run, contract_file: ContractFile) -> None:
+    code, _, err = run("check", contract_file(), "--color", option)
+    assert code == 2
+    assert "allowed: auto, always, never" in err

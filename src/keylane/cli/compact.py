@@ -56,4 +56,4 @@ def as_result(done: list[Compacted]) -> Result:
     document = CompactDocument(files_before=before, files_after=after, lanes=rows)
     columns = ("folder", "files_before", "files_after", "records")
     text = f"{before:,} files are {after:,} now, in {len(done)} lane(s)" if done else "nothing to merge"
-    return Result(document, [Section(columns, rows)], [text])
+    return Result(document, [Section(columns, rows)], answer=[text])

@@ -92,7 +92,7 @@ def as_result(found: Verified) -> Result:
     sections = [Section(columns, document.violations), Section(("rule", "found", "checked"), rules)]
     if len(document.lanes) <= SHOWN_LANES:
         sections.append(Section(("stream", "lane", "records", "first", "last"), document.lanes))
-    return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN)
+    return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN, answer=[_answer(found)])
 
 
 def _checked(found: Verified, rule: Rule) -> str:
@@ -132,7 +132,7 @@ def _lines(found: Verified, document: VerifyDocument) -> list[str]:
         digests, total = found.cost
         lines.append(f"contents: {document.compared:,} compared; digests took {digests:.2f} s of {total:.2f} s")
     lines += [_open_rule(one) for one in found.unproven]
-    return [*lines, _last(found)]
+    return lines
 
 
 def _open_rule(one: Unproven) -> str:
@@ -140,7 +140,7 @@ def _open_rule(one: Unproven) -> str:
     return f"not proven: {one.rule}, {many}: {one.why}" + (f"; {one.hint}" if one.hint else "")
 
 
-def _last(found: Verified) -> str:
+def _answer(found: Verified) -> str:
     if found.outcome == "certified":
         return f"certified, {found.verdict.mode}"
     if found.outcome == "not proven":

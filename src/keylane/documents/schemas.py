@@ -33,7 +33,7 @@ from keylane.documents.verify import VerifyDocument
 class ErrorDocument(Document):
     """Why a command ended without a result, on stderr. Made by `cli.failures`, which knows no pydantic."""
 
-    model_config = ConfigDict(title="An error of keylane with -o json")
+    model_config = ConfigDict(title="keylane error")
 
     schema_: Literal["keylane.error/1"] = "keylane.error/1"
     error: Text = Field(description="Its class, such as UsageError or DataError; Bug: a fault of keylane's own.")

@@ -60,7 +60,7 @@ SAME: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "check": (lambda: check("payments.yaml"), ["check", "payments.yaml"]),
     "check data": (
         lambda: check("payments.yaml", data="a.parquet"),
-        ["check", "payments.yaml", "--data", "a.parquet"],
+        ["check", "payments.yaml", "--data", "a.parquet", "--show-keys"],
     ),
     "check several": (
         lambda: check("a.parquet", "a.parquet", key="merchant"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def test_zero_is_fine(process: Run, contract_file: ContractFile) -> None:
-    assert process("check", contract_file()) == (0, "ok\n", "")
+    assert process("check", contract_file()) == (0, "ok: no golden examples, no hot-key rules; no data given\n", "")
 
 
 def test_one_is_a_failure(process: Run) -> None:

@@ -36,7 +36,15 @@ def test_a_name_that_can_be_no_path_has_its_form() -> None:
 
 
 def test_rows_without_a_lane_have_a_reason_of_the_closed_list() -> None:
-    rows = {"rows": 1, "misplaced": None, "lanes": [{"lane": 0, "records": 0}], "level": 0.001, "expectations": []}
+    rows = {
+        "rows": 1,
+        "misplaced": None,
+        "lanes": [{"lane": 0, "records": 0}],
+        "level": 0.001,
+        "expectations": [],
+        "examples": [],
+        "heaviest": None,
+    }
     document = CheckedRows.model_validate({**rows, "unplaced": {Reason.PLACE_ZERO: 1}})
     assert document.as_json()["unplaced"] == {"place-zero": 1}
     with pytest.raises(ValidationError):

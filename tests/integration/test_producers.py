@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,10 +87,14 @@ def test_twin_the_client_alone_loses_half_of_the_records_in_silence(broker: Clus
     name = topic(6)
     router = Router(contract(name, LANES))
     alone = Producer(producer_settings(router, bootstrap_servers=broker.bootstrap, log_level=0))
-    for number in range(RECORDS):
-        alone.produce(name, b"%d" % number, record(number)["key"].encode(), router.lane(record(number)))  # type: ignore[arg-type]
+    taken = 0
+    # It knows the topic's partitions only when the first answer is there; from then on it refuses.
+    with suppress(KafkaException):
+        for number in range(RECORDS):
+            alone.produce(name, b"%d" % number, record(number)["key"].encode(), router.lane(record(number)))  # type: ignore[arg-type]
+            taken += 1
     assert alone.flush(60) == 0
-    assert 0 < len(read_back(broker, name)) < RECORDS
+    assert 0 < len(read_back(broker, name)) < taken
 
 
 @BOTH

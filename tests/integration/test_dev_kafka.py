@@ -89,7 +89,7 @@ def test_every_port_of_a_secured_cluster_speaks_tls_and_nothing_else(secured: Cl
 def test_twin_a_plain_broker_answers_on_every_port(broker: Cluster) -> None:
     pid = nodes.process_of(broker, 1)
     assert pid is not None
-    assert [b"\x00\x00\x00\x07" in answer_of(port, API_VERSIONS, 10) for _, port in listening(pid)] == [True, True]
+    assert [b"\x00\x00\x00\x07" in answer_of(port, API_VERSIONS, 3) for _, port in listening(pid)] == [True, True]
 
 
 @pytest.mark.faults

@@ -53,7 +53,7 @@ CALLS = [
     ("identify", ["{file}", "-k", HOSTILE, "-l", "lane"]),
     ("identify", [f"kafka://127.0.0.1:1/{HOSTILE}", "-k", "k", "-l", "lane"]),
     ("init", ["{gone}", "-k", "k", "-l", "lane"]),
-    ("init", ["{file}", "-k", HOSTILE, "-l", "lane"]),
+    ("init", ["{file}", "-k", HOSTILE, "-l", "lane", "--out", "{folder}/init.yaml"]),
     ("apply", ["{gone}"]),
     ("apply", ["{contract}"]),
     ("check", ["{gone}"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 #: As the system lists them: IPv4, IPv4 within IPv6, IPv6.
@@ -10,12 +11,16 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 
 
 def listening(pid: int) -> list[tuple[str, int]]:
-    """Address and port of every socket on which a process listens."""
+    """Address and port of every socket on which a process listens; none when it has ended."""
+    inodes = set()
     try:
-        names = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+        links = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return []
-    inodes = {name[8:-1] for name in names if name.startswith("socket:")}
+    for link in links:
+        # A connection that the process closes meanwhile is no longer there; its other sockets are.
+        with suppress(OSError):
+            inodes.add(str(link.readlink()).removeprefix("socket:[").removesuffix("]"))
     out = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""Run the benchmarks named on the command line, or all; print a table, and keep the figures with machine and commit."""
+"""Run the benchmarks named on the command line, or all; print a table, and keep the figures of each with machine and commit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUESTIONS = (
     "match_state",
     "geo_recall",
 )
-RESULTS = Path(__file__).parent / "results" / "latest.json"
+RESULTS = Path(__file__).parent / "results"
 
 
 def main(names: list[str]) -> int:
@@ -46,19 +46,21 @@ def main(names: list[str]) -> int:
     for name in names or QUESTIONS:
         # Each in a process of its own: Java takes its jars when it starts, and one question is not to warm up another.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            figures += process.submit(answered, name).result()
-    _keep(figures)
+            answer = process.submit(answered, name).result()
+        _keep(name, answer)
+        figures += answer
     short = [figure.name for figure in figures if figure.short]
     print(f"\n{len(figures)} figures, {len(short)} short of their target{': ' if short else ''}{', '.join(short)}")
     return 1 if short else 0
 
 
-def _keep(figures: list[Figure]) -> None:
+def _keep(name: str, figures: list[Figure]) -> None:
+    """One file for each question, so that running some leaves the figures of the others."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     machine = {"python": platform.python_version(), "processor": platform.machine(), "system": platform.system()}
-    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.mkdir(exist_ok=True)
     document = {"commit": commit.stdout.strip(), "machine": machine, "figures": [asdict(f) for f in figures]}
-    RESULTS.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 FILES, LANES = 40, 64
 ROWS = 500_000
 MERCHANTS = 200_000
-ROUNDS = 3
+#: Java goes on compiling what is hot during the first four of each side.
+ROUNDS = 6
 MANY_RECORDS, MANY_LANES = 50_000, 10_000
 FOLLOW = """
 import sys, threading

@@ -7,14 +7,16 @@ same in one step.
 from __future__ import annotations
 
 import secrets
+import shlex
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from keylane import numbers
-from keylane.cli.options import reading_from, reading_options, window_from, window_options
+from keylane.cli.options import read_alike, reading_from, reading_options, window_from, window_options
 from keylane.cli.output import Result, Section, check_free, output_option, write
 
 if TYPE_CHECKING:
@@ -75,9 +77,21 @@ def identify(
     if seen.contract is None:
         result.lines.append(f"{contract} was not written: the data does not show which contract it keeps")
         return replace(result, exit_code=NOT_PROVEN), output
-    write(contract, seen.contract.text(remarks(seen)))
-    result.lines.extend([f"wrote {contract}", f"check it: keylane check {contract} --data {data}"])
+    write_first(contract, seen.contract.text(remarks(seen)))
+    lane = f" --lane {shlex.quote(asked['lane'])}" if asked["lane"] not in (None, "lane") else ""
+    again = f"keylane check {shlex.quote(contract)} --data {shlex.quote(data)}{lane}{read_alike()}"
+    result.lines.extend([f"wrote {contract}", f"check it: {again}"])
     return result, output
+
+
+def write_first(path: str, text: str) -> None:
+    """A first contract, and beside it the schema that its first line names; one that is there is left as it is."""
+    from keylane.contract.first import SCHEMA_FILE, schema_text
+
+    schema = Path(path).absolute().with_name(SCHEMA_FILE)
+    if not schema.exists():
+        write(str(schema), schema_text())
+    write(path, text)
 
 
 def as_result(seen: IdentifiedData, salt: bytes | None, written: str | None = None) -> Result:

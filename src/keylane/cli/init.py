@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from keylane import numbers
-from keylane.cli.identify import identify_lines
-from keylane.cli.options import reading_from, reading_options, window_from, window_options
-from keylane.cli.output import Result, Section, output_option, write
+from keylane.cli.identify import identify_lines, write_first
+from keylane.cli.options import read_alike, reading_from, reading_options, window_from, window_options
+from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import PARTITIONERS
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def init(data: str, partitioner: str | None, out: str | None, output: str, **opt
     seen = _identified(asked, reading) if has_lanes else None
     contract, source = _contract(asked, seen, partitioner)
     _check_new(to)
-    write(to, contract.text(_remarks(seen, source)))
+    write_first(to, contract.text(_remarks(seen, source)))
     return _result(asked, seen, contract, source, to), output
 
 
@@ -116,8 +116,11 @@ def _looked_at(asked: InitRequest, reading: StreamOptions) -> tuple[InitRequest,
     endpoint = open_endpoint(asked.data, reading)
     if endpoint.messages:
         return asked, True
-    columns = endpoint.describe(FieldSpec((asked.key,) if asked.key else ())).columns
+    there = endpoint.describe(FieldSpec((asked.key,) if asked.key else ()))
+    columns = there.columns
     if asked.key is None or asked.key not in columns:
+        if there.misread is not None:
+            raise there.misread
         wrong = "Missing option '--key' / '-k'" if asked.key is None else f"no such column: got {asked.key!r}"
         raise click.UsageError(f"{wrong}: one of the columns {', '.join(columns)}.")
     lane = asked.lane or next((name for name in LANE_COLUMNS if name in columns and name != asked.key), None)
@@ -182,7 +185,7 @@ def _result(asked: InitRequest, seen: IdentifiedData | None, contract: FirstCont
         partitioner=contract.partitioner,
         partitioner_from=source,
         identified=document_of(seen, salt, to) if seen else None,
-        next=list(_next(asked, contract, to)),
+        next=list(_next(asked, to)),
     )
     row = {**document.as_json(), "lanes (partitions)": document.lanes}
     table = Section(("partitioner", "lanes (partitions)", "key", "encoding"), [row])
@@ -198,9 +201,10 @@ def _why(source: str, seen: IdentifiedData | None) -> str:
     return "as asked for" if source == "given" else "assumed: the data has no lanes"
 
 
-def _next(asked: InitRequest, contract: FirstContract, to: str) -> Iterator[str]:
+def _next(asked: InitRequest, to: str) -> Iterator[str]:
     data, file = shlex.quote(asked.data), shlex.quote(to)
     lane = f" --lane {shlex.quote(asked.lane)}" if asked.lane and asked.lane != "lane" else ""
-    yield f"keylane check {file} --data {data}{lane}"
-    yield f"keylane profile {data} --contract {file}{lane} --report profile.html"
-    yield f"keylane plan {data} --contract {file} --lanes {contract.lanes}"
+    timed, alike = f" --time {shlex.quote(asked.time)}" if asked.time else "", read_alike()
+    yield f"keylane check {file} --data {data}{lane}{alike}"
+    yield f"keylane profile {data} --contract {file}{lane}{timed}{alike} --report profile.html"
+    yield f"keylane plan {data} --contract {file}{timed}{alike} --out plan.json --report plan.html"

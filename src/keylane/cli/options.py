@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -227,6 +228,43 @@ def reading_from(arguments: Arguments) -> StreamOptions:
     return StreamOptions(
         properties_from(arguments), **{name: arguments.pop(name) for name in names if name in arguments}
     )
+
+
+#: What says how data is read, and which part of it: the same for every command that reads it.
+_READ_ALIKE: Final = (
+    *("last", "since", "until", "most", "partitions", "csv_null", "delimiter", "pairs", "file"),
+    *("value", "value_schema", "message"),
+)
+
+
+def read_alike(*left_out: str) -> str:
+    """What was typed of these options in the command that runs, to be typed again in one that it proposes.
+
+    A secret is never among it: such properties are only taken as references.
+    """
+    context = click.get_current_context()
+    words: list[str] = []
+    for option in context.command.params:
+        name = option.name or ""
+        typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if name in _READ_ALIKE and name not in left_out and typed:
+            given = context.params[name]
+            for value in given if isinstance(given, tuple) else (given,):
+                words += [option.opts[0], shlex.quote(_as_typed(name, value))]
+    return "".join(f" {word}" for word in words)
+
+
+def _as_typed(name: str, value: Any) -> str:
+    """A value as it may be typed.
+
+    >>> _as_typed("last", 5400.0), _as_typed("delimiter", "\\t"), _as_typed("most", 500)
+    ('90m', 'tab', '500')
+    """
+    if name == "last":
+        thousandths = round(value * 1000)
+        unit = next(unit for unit in ("d", "h", "m", "s", "ms") if not thousandths % round(_SECONDS[unit] * 1000))
+        return f"{round(value / _SECONDS[unit])}{unit}"
+    return "tab" if value == "\t" else str(value)
 
 
 def window_from(arguments: Arguments, now: float, most: int | None = None) -> ReadingWindow | None:

@@ -258,6 +258,7 @@ def _save(
     path: str, document: PlanDocument, made: Profile, found: Plan, options: Arguments, written: str | None
 ) -> None:
     """The plan for `keylane apply`. It names keys, so the file is for its owner alone."""
+    from keylane.contract.first import with_modeline
     from keylane.documents.apply import Bound, BoundContract, PlannedContract
     from keylane.plan.saved import saved_plan
 
@@ -271,9 +272,8 @@ def _save(
         ),
         source=_bound_source(made, document.profile.profile, options),
     )
-    planned = PlannedContract(
-        fingerprint=found.contract.fingerprint, epoch=found.contract.metadata.epoch, text=found.text
-    )
+    text = with_modeline(found.text, "" if given is None else given.decode("utf-8", "replace"))
+    planned = PlannedContract(fingerprint=found.contract.fingerprint, epoch=found.contract.metadata.epoch, text=text)
     made_plan = saved_plan(document, bound, planned if found.text else None)
     write(path, json.dumps(made_plan.as_json(), ensure_ascii=False, indent=1) + "\n", private=True)
 

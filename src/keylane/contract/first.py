@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 #: The schema for editors, whose language server reads no later draft than this.
-SCHEMA: Final = Path(__file__).parent.parent / "schemas" / "contract-v1.draft-07.json"
+_SCHEMA: Final = Path(__file__).parent.parent / "schemas" / "contract-v1.draft-07.json"
+#: Its copy beside contracts: a path within this installation would mean nothing to whoever clones the repository.
+SCHEMA_FILE: Final = "keylane-contract.schema.json"
+#: By this line an editor finds the schema; the path is taken from the folder of the contract.
+MODELINE: Final = f"# yaml-language-server: $schema=./{SCHEMA_FILE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,7 @@ class FirstContract:
         """The contract as YAML, with remarks as comments; parsed once, so that no text leaves that cannot be read."""
         key = f"{{fields: [{json.dumps(self.key)}], encoding: {self.encoding}"
         lines = [
-            # By this line an editor finds the schema of the keylane that is installed here.
-            f"# yaml-language-server: $schema={SCHEMA.as_uri()}",
+            MODELINE,
             *(f"# {' '.join(remark.split())}" for remark in remarks),
             "apiVersion: keylane/v1",
             "kind: RoutingContract",
@@ -56,6 +59,17 @@ class FirstContract:
         text = "\n".join(lines) + "\n"
         parse_contract(text, self.stream)
         return text
+
+
+def schema_text() -> str:
+    """The JSON Schema of contracts, for the file that the first line of a contract names."""
+    return _SCHEMA.read_text(encoding="utf-8")
+
+
+def with_modeline(text: str, former: str) -> str:
+    """A contract that takes the place of another, with the line for editors where that one has it."""
+    first = former.partition("\n")[0]
+    return f"{first}\n{text}" if first.startswith("# yaml-language-server:") else text
 
 
 def stream_name(text: str) -> str:

@@ -57,7 +57,7 @@ def columns_of(data: Description, *, key: str | None, lane: str | None) -> list[
     if None in found:
         missing = "lane" if found[0] else "key"
         allowed = ", ".join(data.columns)
-        raise UsageError.of(
+        raise data.misread or UsageError.of(
             f"which column holds the {missing} is not given", allowed=allowed, hint=f"--{missing} COLUMN"
         )
     return [str(name) for name in found]

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keylane.contract.fields import FieldSpec
 from keylane.contract.model import Key
 from keylane.errors import UsageError
 from keylane.keys.cells import region_of
@@ -142,6 +143,8 @@ def key_of(
     elif endpoint.messages:
         key = Key(fields=("key",), encoding="raw")
     else:
+        if (misread := endpoint.describe(FieldSpec()).misread) is not None:
+            raise misread
         hint = "--key COLUMN, or --contract FILE"
         raise UsageError.of("a profile of files needs a key", allowed=columns_there(endpoint), hint=hint)
     if key.is_place:  # the same two coordinates hardly ever occur twice

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from keylane.contract.fields import FieldSpec
+    from keylane.errors import KeylaneError
     from keylane.history.verdict import Unproven
     from keylane.systems.folders.folder import Counts, TakenFile
 
@@ -108,7 +109,8 @@ class Description:
     `columns` are the names that can be read; of messages without the fields of their values, which cannot be listed.
     `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
     where it is known. `skipped` counts the lines of files that are no records, while batches are read.
-    `sampled` says what is read of a stream that is not read as a whole.
+    `sampled` says what is read of a stream that is not read as a whole. `misread` is the error to raise where a column
+    is missing and the files look as if they were read wrongly.
     """
 
     address: str
@@ -120,6 +122,7 @@ class Description:
     lane: str | None = None
     skipped: Skipped = field(default_factory=Skipped)
     sampled: str = ""
+    misread: KeylaneError | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """These columns of all parts, in this order, a batch at a time."""

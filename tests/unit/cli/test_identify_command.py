@@ -166,7 +166,7 @@ def test_the_contract_that_was_found_is_one_that_check_takes(run: Run, data_file
     code, out, _ = run("identify", data, "-k", "k", "-l", "lane", "--write", to)
     assert code == 0
     assert f"wrote {to}" in out
-    assert to.read_text("utf-8").startswith("# yaml-language-server: $schema=file:///")
+    assert to.read_text("utf-8").startswith("# yaml-language-server: $schema=./keylane-contract.schema.json\n")
     assert run("check", to, "--data", data)[0] == 0
     assert run("identify", data, "-k", "k", "-l", "lane", "--write", to)[0] == 2
     assert run("identify", data, "-k", "k", "-l", "lane", "--write", to, "--force")[0] == 0

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
-from jsonschema import Draft202012Validator
+import yaml
+from jsonschema import Draft7Validator, Draft202012Validator
 
-from keylane import load_contract
+from keylane import load_contract, partitioner
 from keylane.documents.init import InitDocument
 from keylane.documents.model import json_schema
 
@@ -32,7 +34,11 @@ def test_a_file_with_lanes_becomes_the_contract_that_it_keeps(run: Run, data_fil
     assert (document["contract"], document["partitioner_from"]) == ("pay.yaml", "identified")
     contract = load_contract(tmp_path / "pay.yaml")
     assert (contract.spec.partitioner, contract.spec.lanes, contract.spec.key.fields) == ("kafka-java", 15, ("k",))
-    assert (tmp_path / "pay.yaml").read_text("utf-8").startswith("# yaml-language-server: $schema=file:///")
+    # An editor takes the path from the contract's own folder: nothing of this machine is in it.
+    first = (tmp_path / "pay.yaml").read_text("utf-8").partition("\n")[0]
+    assert first == "# yaml-language-server: $schema=./keylane-contract.schema.json"
+    schema = json.loads((tmp_path / "keylane-contract.schema.json").read_text("utf-8"))
+    Draft7Validator(schema).validate(yaml.safe_load((tmp_path / "pay.yaml").read_text("utf-8")))
     # What comes next is what can be typed next.
     assert run(*document["next"][0].split()[1:])[0] == 0
 
@@ -100,3 +106,53 @@ def test_what_is_configured_is_the_default_and_what_is_typed_comes_first(
     code, _, err = run("identify", "kafka:payments")
     assert code == 2
     assert "no broker is configured" in err
+
+
+SEMICOLONS = "merchant;partition\n" + "".join(
+    f"m-{n};{partitioner('kafka-java').lane(f'm-{n}'.encode(), 12)}\n" for n in range(2_000)
+)
+
+
+def test_what_comes_next_reads_the_data_as_init_did(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pay.csv").write_text(SEMICOLONS, "utf-8")
+    code, out, err = run("init", "pay.csv", "-k", "merchant", "--delimiter", ";", "--csv-null", "", "-o", "json")
+    assert (code, err) == (0, "")
+    check, profile, plan = (shlex.split(one)[1:] for one in json.loads(out)["next"])
+    assert check[-4:] == ["--csv-null", "", "--delimiter", ";"]
+    assert run(*check)[0] == 0
+    assert run(*profile)[0] == 0
+    assert run(*plan)[0] == 0
+    assert (tmp_path / "profile.html").exists()
+    assert (tmp_path / "plan.json").exists()
+    # The twin: without what was typed, the same command reads another file.
+    assert run(*check[:-4])[0] == 1
+
+
+def test_a_schema_that_is_there_is_left_as_it_is(run: Run, data_file: DataFile, tmp_path: Path) -> None:
+    (tmp_path / "keylane-contract.schema.json").write_text("{}", "utf-8")
+    assert run("init", data_file("pay.parquet"), "--key", "k")[0] == 0
+    assert (tmp_path / "keylane-contract.schema.json").read_text("utf-8") == "{}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "init pay.csv --key merchant",
+        "init pay.csv",
+        "identify pay.csv --key merchant",
+        "identify pay.csv",
+        "check pay.yaml --data pay.csv",
+        "profile pay.csv --key merchant",
+        "profile pay.csv",
+        "plan pay.csv --key merchant --lanes 12",
+        "route pay.yaml --from pay.csv --to lanes --dry-run",
+    ],
+)
+def test_cells_that_are_separated_by_something_else_are_named(run: Run, tmp_path: Path, words: str) -> None:
+    (tmp_path / "pay.csv").write_text(SEMICOLONS, "utf-8")
+    assert run("init", "pay.csv", "-k", "merchant", "--delimiter", ";")[0] == 0
+    (tmp_path / "pay.yaml").rename(tmp_path / "other.yaml")
+    code, out, err = run(*words.replace("pay.yaml", "other.yaml").split())
+    assert (code, out) == (1, "")
+    assert "it looks separated by ';', and was read with ','" in err
+    assert err.endswith("hint: --delimiter ';'\n")

@@ -41,9 +41,10 @@ def rows_of(path: str, key: str, options: StreamOptions) -> Iterator[Row]:
     if Path(path).exists() and kinds_in(Path(path)) == {"json"}:
         yield from _lines(path, key)
         return
-    columns = open_endpoint(Address("files", "", path), options).describe(FieldSpec((key,))).columns
+    there = open_endpoint(Address("files", "", path), options).describe(FieldSpec((key,)))
+    columns = there.columns
     if key not in columns:
-        raise no_such_field(f"{path} has no column {key!r}", key, list(columns))
+        raise there.misread or no_such_field(f"{path} has no column {key!r}", key, list(columns))
     # Named, so that a cell of CSV stays the text that it is.
     stream = open_endpoint(Address("files", "", path), options).describe(FieldSpec(tuple(columns)))
     for batch in stream.batches(list(columns)):

@@ -20,7 +20,7 @@ from keylane.contract.fields import FieldSpec, absent_name, in_tree, no_such_fie
 from keylane.errors import DataError, UnknownNameError
 from keylane.keys.json_columns import json_columns
 from keylane.keys.read import schema_tree
-from keylane.systems.files.lines import LineReader, csv_names, json_names, line_blocks, unknown_column
+from keylane.systems.files.lines import LineReader, csv_names, json_names, line_blocks, misread_columns, unknown_column
 from keylane.systems.files.listing import ENDINGS, compression_of, data_files, kinds_in
 from keylane.systems.streams import Description, Part, Skipped
 
@@ -53,7 +53,9 @@ class ReadLineFiles:
         """These columns, in this order, and the marks behind them."""
         for name in columns:
             if self.known is not None and name not in self.known:
-                raise unknown_column([file for file, _ in self.files], name, self.known, self.reader.delimiter)
+                in_paths = list(self.files[0][1])
+                inside = [one for one in self.known if one not in in_paths]
+                raise unknown_column(self.path, name, inside, in_paths, self.reader.delimiter)
         json, read = self.reader.format == "json", 0
         lacking = {name for name in columns if not any(name in folders for _, folders in self.files)} if json else set()
         for file, folders in self.files:
@@ -157,7 +159,8 @@ def _of_lines(path: str, kind: str, files: Sequence[Path], fields: FieldSpec, re
     values = tuple((str(file), _folder_values(file, root, folders)) for file in files)
     skipped = Skipped()
     read = ReadLineFiles(path, values, reader, skipped, names if kind == "csv" else None, marks=bool(fields.kinds))
-    return Description(path, names, (Part(path),), read, skipped=skipped)
+    misread = misread_columns(path, inside, reader.delimiter) if kind == "csv" else None
+    return Description(path, names, (Part(path),), read, skipped=skipped, misread=misread)
 
 
 def _kind_of(fields: FieldSpec, whole: Sequence[str], name: str) -> FieldKind:

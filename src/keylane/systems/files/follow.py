@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from keylane.contract.fields import in_tree, no_such_field, paths_in
 from keylane.systems.files.handover import Handover, check_unchanged
+from keylane.systems.files.lines import misread_columns
 from keylane.systems.files.listing import kind_of, name_in, path_values, pattern_of
 from keylane.systems.files.spark_log import SparkLog
 from keylane.systems.flow import Origin, RowsFollowed
@@ -137,6 +138,9 @@ class FilesFollowed(RowsFollowed):
         for name in lacking:
             if before is None or not has_field(name, before) or not has_field(name, batch.schema):
                 tree = {**(batch.found or {}), **{column: {} for file in full for column in file.values}}
+                misread = misread_columns(self.origin.address, list(batch.found or ()), self.origin.delimiter)
+                if self.origin.kind == "csv" and misread is not None:
+                    raise misread
                 what = "the source lacks a field that the lane depends on: no record has it"
                 raise no_such_field(what, name, paths_in(tree))
         rows, records = (*batch.rows, *nothing), (*batch.records, *nothing)

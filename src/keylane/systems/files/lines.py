@@ -112,15 +112,31 @@ def json_names(files: Sequence[str]) -> list[str]:
     return names_in_json([line for file in files[:_FILES] for line in next(line_blocks(file), [])[:_SAMPLE]])
 
 
+def other_delimiter(inside: Sequence[str], delimiter: str) -> str:
+    """The option for CSV whose one column looks like several that are separated by something else; otherwise empty.
+
+    >>> other_delimiter(["merchant;amount"], ","), other_delimiter(["merchant;amount", "day"], ",")
+    ("--delimiter ';'", '')
+    """
+    return delimiter_hint(inside[0], delimiter) if len(inside) == 1 else ""
+
+
+def misread_columns(path: str, inside: Sequence[str], delimiter: str) -> DataError | None:
+    """The error for CSV that was read with a delimiter which is not its own; None where it looks well."""
+    hint = other_delimiter(inside, delimiter)
+    if not hint:
+        return None
+    sign = hint.removeprefix("--delimiter ")
+    what = f"{path} has one column: it looks separated by {sign}, and was read with {delimiter!r}"
+    return DataError.of(what, got=inside[0], hint=hint)
+
+
 def unknown_column(
-    files: Sequence[str], name: str, known: Sequence[str], delimiter: str
+    path: str, name: str, inside: Sequence[str], folders: Sequence[str], delimiter: str
 ) -> DataError | UnknownNameError:
-    """The error for a column that CSV files have not; it may be that their cells are separated by something else."""
-    hint = delimiter_hint(re.split("[\r\n]", head_of(files[0]), maxsplit=1)[0], delimiter)
-    if hint:
-        what = f"{files[0]} has one column: its cells are not separated by {delimiter!r}"
-        return DataError.of(what, got=name, allowed=", ".join(known), hint=hint)
-    return UnknownNameError.among("column of the source", name, known)
+    """The error for a column that neither CSV files nor their folders have: they may have been read wrongly."""
+    known = list(dict.fromkeys([*inside, *folders]))
+    return misread_columns(path, inside, delimiter) or UnknownNameError.among("column of the source", name, known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ def check_scan(path: Path, options: StreamOptions, columns: Sequence[str]) -> No
     for name in columns:
         if name not in known and not any(one.startswith(f"{name}.") for one in known):
             if kind == "csv":
-                raise unknown_column([file.path for file in files], name, known, options.delimiter)
+                inside = csv_names([file.path for file in files], options.delimiter)
+                raise unknown_column(str(path), name, inside, known, options.delimiter)
             raise UnknownNameError.among("column of the source", name, known)
 
 

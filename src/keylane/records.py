@@ -35,6 +35,7 @@ class Reason(StrEnum):
     UNWRITABLE_TIME = "unwritable-time"
     UNWRITABLE_KEY = "unwritable-key"
     MALFORMED_HEADER = "malformed-header"
+    PLACE_UNSCALED = "place-unscaled"
 
 
 #: Of records that have a lane: its topic does not take them, or the route keeps them back.

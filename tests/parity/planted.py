@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from tests.parity.cases.case import Case, key, of, window
 from tests.parity.cases.encodings import HEADED
 from tests.parity.cases.partitioners import MD5, TEXTS, uneven
-from tests.parity.cases.places import EVERY, US, columns, place
+from tests.parity.cases.places import E7, EVERY, SEVEN, US, columns, place
 
 
 def rules(**first: Any) -> list[Case]:
@@ -32,5 +33,10 @@ PLANTED = {
     "shards cut elsewhere": [Case(MD5, of(TEXTS), key_space=uneven(16, turn=turn)) for turn in (3, 0)],
     "another lane table": [Case(place(leaves=leaves), EVERY) for leaves in (["8329b6"], ["", "8329b6"])],
     "another region": [Case(place(region=region), EVERY) for region in (US, None)],
+    "another scale": [Case(place(scale=scale), columns(E7, pa.int64())) for scale in (SEVEN / 10, SEVEN)],
+    "a scale that is not divided by": [
+        Case(place(), columns([(33.4484, -112.0740)])),
+        Case(place(scale=SEVEN), columns([(33.4484, -112.0740)])),
+    ],
     "latitude for longitude": [Case(place(), columns([(33.4, -45.0)])), Case(place(), columns([(-45.0, 33.4)]))],
 }

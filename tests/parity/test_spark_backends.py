@@ -44,6 +44,8 @@ DIFFER = [
     "spread, sub-keys of bytes",
     "few-lane accounts",
     "places with leaves",
+    "places in ten millionths",
+    "places in semicircles",
     "cells under geo, with leaves",
     "bytes under geo, with leaves",
 ]

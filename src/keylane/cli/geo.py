@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import Arguments, counting_options, grouped, profiling_from, profiling_options, settings_from
+from keylane.cli.options import (
+    Arguments,
+    counting_options,
+    grouped,
+    profiling_from,
+    profiling_options,
+    scale_option,
+    settings_from,
+)
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
 from keylane.numbers import share, spread, times
@@ -27,6 +35,7 @@ _ANSWER: Final = 4
 _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
+    scale_option(),
     click.option("--time", "-t", metavar="COLUMN", help="Balance every UTC hour by this column, not only the whole."),
     click.option(
         "--time-unit",
@@ -130,7 +139,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
     given = Options(
         kafka=kafka,
         conf=settings_from(options["settings"]),
-        **{name: options[name] for name in ("time", "unit", "engine", "kind", "master")},
+        **{name: options[name] for name in ("time", "unit", "scale", "engine", "kind", "master")},
     )
     with spark_progress("geo table"):
         return geo_table(

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import Arguments, grouped, profiling_from, profiling_options, settings_from, spark_options
+from keylane.cli.options import (
+    Arguments,
+    grouped,
+    profiling_from,
+    profiling_options,
+    scale_option,
+    settings_from,
+    spark_options,
+)
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
 from keylane.numbers import percent
@@ -70,6 +78,9 @@ match_options: Final = grouped(
         for side in ("driver", "rider")
         for key in _COLUMNS
     ),
+    scale_option(),
+    scale_option("driver"),
+    scale_option("rider"),
     click.option(
         "--available", metavar="COLUMN", help="Whether a driver may be matched; default: available, if it exists."
     ),
@@ -153,7 +164,8 @@ def _columns(options: Arguments, side: str) -> Columns:
 
     named = {key: options[f"{side}_{key}"] or options[f"any_{key}"] or usual for key, usual in _COLUMNS.items()}
     available = options["available"] if side == "driver" else None
-    return Columns(**named, available=available, unit=options["unit"])
+    scale = options[f"{side}_scale"] or options["scale"]
+    return Columns(**named, available=available, unit=options["unit"], scale=scale)
 
 
 @click.command(short_help="Every available driver near each rider, exactly, across lanes and borders.")

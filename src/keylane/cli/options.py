@@ -58,6 +58,30 @@ def grouped(*several: Option) -> Option:
     return decorated
 
 
+def scale_of(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """A scale of whole-number degrees, as the callback of an option."""
+    if text is None:
+        return None
+    from keylane.geo.coordinates import checked_scale
+
+    try:
+        number = float(text.replace("_", "").replace(",", ""))
+    except ValueError:
+        raise click.UsageError(f"{option.opts[0]} takes a number, as 1e7 or 10000000, got {text!r}") from None
+    return checked_scale(number)
+
+
+def scale_option(side: str | None = None) -> Option:
+    """`--scale`: how many of a source's numbers make a degree; or the same of one side only."""
+    text = "Locations are whole numbers, this many to a degree: 1e7 where 407637000 is 40.7637."
+    return click.option(
+        f"--{side}-scale" if side else "--scale",
+        metavar="N",
+        callback=scale_of,
+        help=f"The same, of {side}s only; 1: degrees." if side else text,
+    )
+
+
 format_option: Final = click.option(
     "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
 )

@@ -17,6 +17,7 @@ from keylane.cli.options import (
     length_of_time,
     profiling_from,
     profiling_options,
+    scale_option,
     settings_from,
     window_from,
     window_options,
@@ -47,6 +48,7 @@ profile_options: Final = grouped(
         callback=lambda *a: _place(a[2]),
         help="The key is the home cell of these two columns, in degrees.",
     ),
+    scale_option(),
     click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract; of plan: today's."),
     click.option("--time", "-t", metavar="COLUMN", help="Cut windows by this column; default: by position."),
     click.option(
@@ -66,7 +68,10 @@ profile_options: Final = grouped(
     window_options,
     profiling_options,
 )
-_PASSED_ON: Final = ("time", "unit", "size", "lane", "windows", "seconds", "approximate", "engine", "kind", "master")
+_PASSED_ON: Final = (
+    *("time", "unit", "size", "lane", "windows", "seconds", "scale", "approximate"),
+    *("engine", "kind", "master"),
+)
 
 
 def profiled(source: str, options: Arguments, *, out: str | None = None, force: bool = False) -> Profile:
@@ -141,6 +146,7 @@ def _refuse_reading(options: Arguments) -> None:
             "keys",
             "encodings",
             "place",
+            "scale",
             "time",
             "unit",
             "windows",

@@ -111,6 +111,13 @@ def _both(was: Geo, now: Geo, strangers: float) -> Iterator[tuple[str, str, floa
         yield "spec.geo.leaves", f"a different lane table: {found}", None
     if (was.region and tuple(map(float, was.region))) != (now.region and tuple(map(float, now.region))):
         yield "spec.geo.region", f"{_shown(was)} became {_shown(now)}: locations outside lose their lane", None
+    if was.scale != now.scale:
+        text = f"{_unit(was)} became {_unit(now)}: the same numbers are other locations"
+        yield "spec.geo.scale", text, strangers
+
+
+def _unit(geo: Geo) -> str:
+    return "degrees" if geo.scale is None else f"{geo.scale:.17g} to a degree"
 
 
 def _shown(geo: Geo) -> str:

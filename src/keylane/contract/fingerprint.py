@@ -58,7 +58,9 @@ def placement_form(contract: Contract) -> dict[str, Any]:
 def _geo(geo: Geo) -> dict[str, Any]:
     last = max((lane for lane, cells in enumerate(geo.leaves) if cells.strip()), default=-1)
     region = [float(end) for end in geo.region] if geo.region else None
-    return {"resolution": geo.resolution, "leaves": leaves_checksum(geo.leaves[: last + 1]), "region": region}
+    form = {"resolution": geo.resolution, "leaves": leaves_checksum(geo.leaves[: last + 1]), "region": region}
+    # Left out where it is missing, for the same reason.
+    return form if geo.scale is None else {**form, "scale": float(geo.scale)}
 
 
 def _key(key: Key) -> dict[str, Any]:

@@ -39,6 +39,7 @@ Scalar: TypeAlias = (
     | Annotated[str, StringConstraints(strict=True, max_length=65_536)]
 )
 Degrees: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Scale: TypeAlias = Annotated[float, Field(strict=True, ge=100, le=1e12)]
 #: One logical key: a value, or a list of values when the key has several fields.
 KeyValue: TypeAlias = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=16)]
 Duration: TypeAlias = Annotated[
@@ -226,6 +227,10 @@ class Geo(_Model):
     )
     region: tuple[Degrees, Degrees, Degrees, Degrees] | None = Field(
         None, description="South, west, north, east: locations outside go to the dead letters. West may be above east."
+    )
+    scale: Scale | None = Field(
+        None,
+        description="For locations in whole numbers: how many make a degree, as 10000000 where 407637000 is 40.7637.",
     )
 
 

@@ -416,6 +416,9 @@ def geo_problems(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
             yield GEO, "the partitioner ignores keys, so a location cannot decide the lane; hint: another partitioner"
         yield from _leaves(spec["geo"], promised)
         yield from _region(as_list(spec["geo"].get("region")))
+        if spec["geo"].get("scale") is not None and promised.encodings and "place" not in promised.encodings:
+            hint = "hint: leave it out, or encoding: place"
+            yield (*GEO, "scale"), f"a scale is of latitudes and longitudes, and the key has none; {hint}"
 
 
 def _place(key: dict[Any, Any], promised: Promised, *, there: bool) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ NoPlace: TypeAlias = Literal[
     "place-swapped",
     "place-out-of-range",
     "place-zero",
+    "place-unscaled",
     "malformed-key",
     "malformed-record",
 ]

@@ -1,8 +1,9 @@
 """Latitude and longitude -> the home cell that is the key; a cell -> the routing key. For one record and for columns.
 
-Rule: a location is checked first (`geo.coordinates`); an invalid one has its own reason. A location gives the eight
-big-endian bytes of its home cell: the base key. The routing key is that cell's ancestor at the contract's resolution,
-never the cell H3 would give at that resolution; see `geo.bits`. Only finding the home cell needs H3.
+Rule: numbers are divided by the contract's scale, where it has one. A location is checked then (`geo.coordinates`); an
+invalid one has its own reason. A location gives the eight big-endian bytes of its home cell: the base key. The routing
+key is that cell's ancestor at the contract's resolution, never the cell H3 would give at that resolution; see
+`geo.bits`. Only finding the home cell needs H3.
 
 Worked example: (33.4484, -112.0740) -> 8929b6d357bffff -> at resolution 3, 8329b6fffffffff. What a change of the
 resolution does: it gives every cell another routing key. When not to use it: for keys that are cells already.
@@ -42,10 +43,13 @@ def cell_in(key: bytes) -> int | None:
 
 
 def region_of(geo: Geo | None) -> Region:
-    """Where locations may be."""
+    """Where locations may be, and how many of the records' numbers make a degree."""
     from keylane.geo.coordinates import EARTH, Region
 
-    return EARTH if geo is None or geo.region is None else Region(*geo.region)
+    if geo is None or (geo.region is None and geo.scale is None):
+        return EARTH
+    scale = 1.0 if geo.scale is None else geo.scale
+    return Region(scale=scale) if geo.region is None else Region(*geo.region, scale=scale)
 
 
 def routing_key_of(geo: Geo, *, others: bool) -> Callable[[bytes], bytes]:
@@ -82,7 +86,7 @@ def place_columns(
     from keylane.geo.coordinates import PLACE_REASONS, place_problems
 
     pairs = zip((latitudes, longitudes), names, strict=True)
-    lat, lng = (_floats(column, name) for column, name in pairs)
+    lat, lng = (region.degrees(_floats(column, name)) for column, name in pairs)
     codes = np.array([*(REASON_CODES[reason] for reason in PLACE_REASONS), -1], np.int8)
     reason = codes[place_problems(lat, lng, region)]
     cells = np.full(len(lat), NO_CELL, np.int64)

@@ -7,6 +7,7 @@ The same logical key in other bytes is another key, so nothing is coerced quietl
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from math import inf
 from numbers import Real
@@ -130,21 +131,34 @@ def home_cell(place: Sequence[Any], region: Region) -> bytes:
     from keylane.geo.cells import cell_of
     from keylane.geo.coordinates import place_problem
 
-    lat, lng = map(degrees, place)
+    lat, lng = (None if number is None else region.degrees(number) for number in map(degrees, place))
     problem = place_problem(lat, lng, region)
     if problem is not None or lat is None or lng is None:
         assert problem is not None
         got = shorten(tuple(place))
-        raise UnplacedError(
-            f"{problem.replace('-', ' ')}: got {got}; allowed: a location on the earth{_in(region)}", problem
-        )
+        allowed = f"a location on the earth{_in(region)}{_hint(lat, lng, region, problem)}"
+        raise UnplacedError(f"{problem.replace('-', ' ')}: got {got}; allowed: {allowed}", problem)
     return cell_of(lat, lng).to_bytes(8, "big")
 
 
-def _in(region: Region) -> str:
-    from keylane.geo.coordinates import EARTH
+def _hint(lat: float | None, lng: float | None, region: Region, problem: Reason) -> str:
+    """What scale the numbers may have, where they are too large for degrees, or for this scale."""
+    from keylane.geo.coordinates import scale_hint
 
-    return "" if region == EARTH else f", from {region.south}, {region.west} to {region.north}, {region.east}"
+    if problem == Reason.PLACE_UNSCALED:
+        return "; hint: these numbers are degrees already: leave the scale out"
+    if problem != Reason.PLACE_OUT_OF_RANGE or region.scale != 1 or lat is None or lng is None:
+        return ""
+    hint = scale_hint(lat, lng)
+    return f"; hint: {hint}" if hint else ""
+
+
+def _in(region: Region) -> str:
+    from keylane.geo.coordinates import Region
+
+    narrow = replace(region, scale=1.0) != Region()
+    inside = f", from {region.south}, {region.west} to {region.north}, {region.east}" if narrow else ""
+    return inside if region.scale == 1 else f"{inside}, {region.scale:.17g} to a degree"
 
 
 def _place(value: Any) -> bytes:

@@ -49,12 +49,18 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
         "spec.key.on_empty": lambda c: placement_form(c)["on_empty"],
         "spec.hot_keys": _hot_keys,
         "spec.table": lambda c: placement_form(c)["table"],
-        "spec.geo": lambda c: placement_form(c).get("geo"),
+        "spec.geo": _geo,
     }
     found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
     if any(contract.spec.lanes == "live" for contract in contracts.values()):
         found.append(Finding("warning", "spec.lanes", "live: equal only if the clusters report the same count"))
     return found
+
+
+def _geo(contract: Contract) -> dict[str, Any] | None:
+    """Lanes by location; in which unit a stream's records write theirs is their own, and gives the same cells."""
+    geo = placement_form(contract).get("geo")
+    return geo and {name: value for name, value in geo.items() if name != "scale"}
 
 
 def _hot_keys(contract: Contract) -> dict[str, Any]:

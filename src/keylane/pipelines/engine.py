@@ -17,10 +17,13 @@ import pyarrow.compute as pc
 
 from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError, did_you_mean
+from keylane.geo.coordinates import checked_scale, scale_hint
+from keylane.keys.cells import region_of
 from keylane.profile.build import UNTIMED, observed_lanes, profile_of
-from keylane.profile.cells import CELL, reasons_of
+from keylane.profile.cells import CELL, REASONS, reasons_of
 from keylane.profile.scan import ScanRequest
 from keylane.profile.writers import writers_in
+from keylane.records import Reason
 from keylane.systems.endpoint import StreamOptions
 
 if TYPE_CHECKING:
@@ -30,7 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
+    from keylane.geo.coordinates import Region
     from keylane.profile.build import ProfileMetadata
+    from keylane.profile.cells import Numbers
     from keylane.profile.count import TooManyKeysError
     from keylane.profile.model import Profile
     from keylane.profile.scan import LocalScan
@@ -53,6 +58,7 @@ class Options:
 
     `time` is the column that windows are cut by, `unit` the unit of its integers, `size` the column with the
     size of a record, `lane` that of its lane. `kind` as in `route`. `seconds` is how long a topic is listened to.
+    `scale` is how many of a location's numbers make a degree; None: as in the contract, otherwise 1.
     """
 
     time: str | None = None
@@ -61,6 +67,7 @@ class Options:
     lane: str | None = None
     windows: int | None = None
     seconds: float | None = None
+    scale: float | None = None
     approximate: bool = False
     engine: Engine = "auto"
     kind: str | None = None
@@ -74,6 +81,19 @@ class Options:
         return ScanRequest(key, *times, of_contract=contract is not None, written=tuple(written), lane=self.lane)
 
 
+def region_read(contract: Contract | None, columns: Sequence[str], scale: float | None) -> Region:
+    """Where locations may be, and the unit they are in: a contract's is that of its own columns, and no other."""
+    known = region_of(contract.spec.geo if contract is not None else None)
+    own = contract is not None and contract.spec.key.is_place and tuple(columns) == contract.spec.key.fields
+    if scale is None:
+        return known if own else replace(known, scale=1.0)
+    checked_scale(scale)
+    if own and scale != known.scale:
+        hint = "leave --scale out, or change geo.scale of the contract"
+        raise UsageError.of("--scale contradicts the contract", got=f"{scale:g}", allowed=f"{known.scale:g}", hint=hint)
+    return replace(known, scale=scale)
+
+
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
     """What is asked of which source: the same for both engines."""
@@ -85,11 +105,18 @@ class ProfileRequest:
     place: tuple[str, ...]
     contract: Contract | None
     request: ScanRequest
+    region: Region
 
     @property
     def key(self) -> Key:
         """The key of the profile: of locations their home cells."""
         return Key(fields=(CELL,), encoding="h3") if self.place else self.read
+
+    @property
+    def place_facts(self) -> dict[str, Any]:
+        """What a profile keeps of how its cells were made."""
+        scale = {} if self.region.scale == 1 else {"scale": self.region.scale}
+        return {"place": list(self.place), **scale}
 
 
 def chosen_engine(endpoint: Endpoint, options: Options, spark: SparkSession | None) -> Literal["local", "spark"]:
@@ -135,12 +162,18 @@ def switched(error: TooManyKeysError, options: Options, say: Say | None) -> None
 
 
 def profile_of_rows(
-    rows: pa.Table, scan: Scan | LocalScan, metadata: ProfileMetadata, contract: Contract | None
+    rows: pa.Table,
+    scan: Scan | LocalScan,
+    metadata: ProfileMetadata,
+    contract: Contract | None,
+    outlier: Callable[[], Numbers | None] = lambda: None,
 ) -> Profile:
-    """Counted rows as a profile, whichever engine has counted them."""
+    """Counted rows as a profile, whichever engine has counted them; `outlier` reads a location that is too far out."""
     facts = dict(scan.facts)
     if "place" in facts:
         facts["no_place"] = reasons_of(rows, len(metadata.windows), metadata.packing)
+        if not pc.any(pc.greater_equal(rows.column(CELL), len(REASONS))).as_py():
+            raise no_location(metadata.source, facts["no_place"], outlier(), scan.facts.get("scale", 1.0))
         if contract is not None:
             spec = contract.spec.model_copy(update={"key": metadata.key})
             contract = contract.model_copy(update={"spec": spec})
@@ -154,6 +187,18 @@ def profile_of_rows(
         rows, lanes = observed_lanes(rows, metadata, max(scan.lanes, promised), contract)
         metadata = replace(metadata, lanes=lanes)
     return checked(profile_of(rows, metadata), scan)
+
+
+def no_location(source: str, dead: Mapping[str, int], outlier: Numbers | None, scale: float) -> DataError:
+    """The error of a source none of whose records has a location, with the scale that it would have one by."""
+    got = ", ".join(f"{n:,} {reason}" for reason, n in dead.items()) or "no records"
+    hint = "check the columns of latitude and longitude"
+    if max(dead, key=lambda reason: dead[reason], default="") == Reason.PLACE_UNSCALED:
+        hint = f"the numbers are degrees already: leave out the scale of {scale:g}"
+    elif outlier is not None and (fits := scale_hint(*outlier)):
+        hint = f"{fits} (--scale)"
+        got = f"{got}, as {outlier[0]:.12g}, {outlier[1]:.12g}"
+    return DataError.of(f"no record of {source} has a location", got=got, hint=hint)
 
 
 def facts_of(facts: Mapping[str, Any], scan: Scan | LocalScan, untimed: int) -> tuple[tuple[str, Any], ...]:

@@ -13,22 +13,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keylane.contract.model import Key
-from keylane.errors import CountError, DataError, UsageError
+from keylane.errors import CountError, UsageError
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
-from keylane.keys.cells import region_of
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.engine import Options, chosen_engine, switched
+from keylane.pipelines.engine import Options, chosen_engine, no_location, region_read, switched
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of
 from keylane.plan.lane_tables import Counted, Wish, chosen
-from keylane.profile.cells import HOURS, count_places
+from keylane.profile.cells import HOURS, count_places, outlying
 from keylane.profile.count import TooManyKeysError
 from keylane.systems.endpoint import open_endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
@@ -103,15 +100,16 @@ def geo_table(
         before=before,
         name=asked.name,
         streams=asked.streams,
+        scale=options.scale,
     )
     contract(())  # refuse what no table can be written for, before anything is read
-    region = region_of(before.spec.geo if before is not None else None)
+    region = region_read(before, columns, options.scale)
     endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
     request = options.request(Key(fields=columns), None, columns)
     endpoint.check_scan(request.columns)
     counts, scan = _places(endpoint, request, options, region, spark, say, watch)
     timed = scan.windows.kind == "time"
-    counted, untimed = _counted(counts, scan, source, timed=timed)
+    counted, untimed = _counted(counts, scan, source, region.scale, timed=timed)
     table, held, met = chosen(counted, table_wish)
     document = geo_document(
         source,
@@ -142,10 +140,12 @@ def _places(
         scan = endpoint.scan_local(wanted)
         watched = replace(scan, batches=lambda: watch(scan.batches()))
         try:
-            timed = scan.windows.kind == "time"
-            return count_places(watched, wanted.key.fields, timed=timed, region=region), scan
+            counts = count_places(watched, wanted.key.fields, timed=scan.windows.kind == "time", region=region)
         except TooManyKeysError as error:
             switched(error, options, say)
+        else:
+            found = None if len(counts.cells) else outlying(scan, wanted.key.fields, region)
+            return replace(counts, outlier=found), scan
     from keylane.pipelines.spark_counts import places_on_spark
 
     return places_on_spark(endpoint, wanted, options, region, spark, say)
@@ -217,22 +217,16 @@ def _check_sticky(asked: TableWish, old: Contract, lanes: int) -> None:
         )
 
 
-def _counted(counts: PlaceCounts, scan: Scan | LocalScan, source: str, *, timed: bool) -> tuple[Counted, int]:
+def _counted(
+    counts: PlaceCounts, scan: Scan | LocalScan, source: str, scale: float, *, timed: bool
+) -> tuple[Counted, int]:
     """No record is lost, and records without a time count evenly in every hour."""
     good = sum(int(half.sum()) for half in counts.halves)
     if scan.exact and good + sum(counts.dead.values()) != scan.records:
         what = "the source changed while it was counted, or records were lost"
         raise CountError.of(what, got=good + sum(counts.dead.values()), allowed=str(scan.records))
     if not good:
-        got = ", ".join(f"{n:,} {reason}" for reason, n in counts.dead.items()) or "no records"
-        raise DataError.of(f"no record of {source} has a location", got=got, hint=_no_place_hint(counts.dead))
+        raise no_location(source, counts.dead, counts.outlier, scale)
     fit, test = (half[:, :HOURS] + half[:, HOURS:] / HOURS if timed else half.astype(float) for half in counts.halves)
     untimed = sum(int(half[:, -1].sum()) for half in counts.halves) if timed else 0
     return Counted(counts.cells, fit, test), untimed
-
-
-def _no_place_hint(dead: Mapping[str, int]) -> str:
-    """What is likely wrong with a source that has no location at all."""
-    if max(dead, key=lambda reason: dead[reason], default="") == "place-out-of-range":
-        return "check --lat and --lng; degrees are expected: divide whole numbers such as 407637 (40.7637) first"
-    return "check --lat and --lng"

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 from keylane.contract.fields import FieldSpec
 from keylane.contract.model import Key
 from keylane.errors import UsageError
-from keylane.keys.cells import region_of
-from keylane.pipelines.engine import Options, ProfileRequest, chosen_engine, profile_of_rows, switched
+from keylane.pipelines.engine import Options, ProfileRequest, chosen_engine, profile_of_rows, region_read, switched
 from keylane.profile.build import ProfileMetadata
-from keylane.profile.cells import home_cell_keys
+from keylane.profile.cells import home_cell_keys, outlying
 from keylane.profile.count import TooManyKeysError
 from keylane.profile.scan import count_keys
 from keylane.systems.endpoint import open_endpoint
@@ -69,7 +68,12 @@ def profile(
     endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
     place = place_of(place, key, contract, approximate=options.approximate)
     read = Key(fields=place) if place else key_of(key, encoding, contract, endpoint)
-    asked = ProfileRequest(source, endpoint, options, read, place, contract, options.request(read, contract, place))
+    if options.scale is not None and not place:
+        raise UsageError.of("a scale is of locations", got=f"--scale {options.scale:g}", hint="--place LAT,LNG")
+    region = region_read(contract, place, options.scale)
+    asked = ProfileRequest(
+        source, endpoint, options, read, place, contract, options.request(read, contract, place), region
+    )
     endpoint.check_scan(asked.request.columns)
     target = None if out is None else Path(out).absolute()
     with staged(target, replace=replace_profile) as folder:
@@ -93,14 +97,14 @@ def _locally(asked: ProfileRequest, watch: Watch, say: Say | None) -> Profile:
     scan = replace(found, batches=lambda: watch(found.batches()))
     keyed = None
     if asked.place:
-        region = region_of(asked.contract.spec.geo if asked.contract is not None else None)
-        keyed = partial(home_cell_keys, place=asked.place, text=not scan.typed, region=region)
-        scan = replace(scan, facts={**scan.facts, "place": list(asked.place)})
+        keyed = partial(home_cell_keys, place=asked.place, text=not scan.typed, region=asked.region)
+        scan = replace(scan, facts={**scan.facts, **asked.place_facts})
     metadata = ProfileMetadata(asked.source, asked.key, scan.windows, 1, scan.size)
     rows = count_keys(scan, asked.key, keyed=keyed, sized=asked.request.size is not None)
     if say is not None and found.unread():
         say(found.unread())
-    return profile_of_rows(rows, scan, metadata, asked.contract)
+    outlier = partial(outlying, scan, asked.place, asked.region)
+    return profile_of_rows(rows, scan, metadata, asked.contract, outlier)
 
 
 def place_of(

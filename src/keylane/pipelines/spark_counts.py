@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import keylane.pipelines.with_spark  # noqa: F401
-from keylane.keys.cells import region_of
 from keylane.pipelines.engine import checked, facts_of, profile_of_rows
 from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, sketched_profile
 from keylane.spark.context import RunContext, translated, warn
-from keylane.spark.count_cells import count_places, home_cell_keys
+from keylane.spark.count_cells import count_places, home_cell_keys, outlying
 from keylane.spark.count_keys import Counting, counted, distinct_keys, packing_for, sketched
 from keylane.spark.keys import column_named
 from keylane.spark.session import active_session_kept
@@ -25,6 +25,7 @@ from keylane.systems.jars import fetch_cells
 from keylane.systems.profiles import read_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.geo.coordinates import Region
     from keylane.pipelines.engine import Options, ProfileRequest
-    from keylane.profile.cells import PlaceCounts
+    from keylane.profile.cells import Numbers, PlaceCounts
     from keylane.profile.model import Profile
     from keylane.profile.scan import ScanRequest
     from keylane.spark.context import Say
@@ -49,30 +50,36 @@ def profile_on_spark(asked: ProfileRequest, folder: Path, spark: SparkSession | 
     try:
         run = RunContext(spark, options.master, {_ONE_MAP: "false", **options.conf}, say=say or warn)
         with active_session_kept(), asked.endpoint.scan(run, asked.request) as scan:
-            scanned = _in_cells(scan, asked.place, contract) if asked.place else scan
+            scanned = _in_cells(scan, asked) if asked.place else scan
             packing = packing_for(scanned.records)
             metadata = ProfileMetadata(asked.source, asked.key, scanned.windows, packing, scanned.size)
             if options.approximate:
                 return _sketched(scanned, metadata)
-            return _made(scanned, metadata, contract, folder)
+            outlier = partial(outlying, scan.frame, asked.place, asked.region, text=not scan.typed)
+            return _made(scanned, metadata, contract, folder, outlier)
     except Exception as error:
         raise translated(error, work="the profile") from error
 
 
-def _in_cells(scan: Scan, place: tuple[str, ...], contract: Contract | None) -> Scan:
+def _in_cells(scan: Scan, asked: ProfileRequest) -> Scan:
     """The source with home cells as its key. Lines and the values of a topic are read as text."""
-    region = region_of(contract.spec.geo if contract is not None else None)
-    frame = home_cell_keys(scan.frame, place, text=not scan.typed, region=region)
-    return replace(scan, frame=frame, facts={**scan.facts, "place": list(place)})
+    frame = home_cell_keys(scan.frame, asked.place, text=not scan.typed, region=asked.region)
+    return replace(scan, frame=frame, facts={**scan.facts, **asked.place_facts})
 
 
-def _made(scan: Scan, metadata: ProfileMetadata, contract: Contract | None, folder: Path) -> Profile:
+def _made(
+    scan: Scan,
+    metadata: ProfileMetadata,
+    contract: Contract | None,
+    folder: Path,
+    outlier: Callable[[], Numbers | None],
+) -> Profile:
     raw = folder / "raw"
     how = Counting(metadata.key, metadata.windows, metadata.packing, untimed=scan.untimed)
     counted(scan.frame, how).write.parquet(f"file://{raw}")
     rows = read_rows(raw)
     shutil.rmtree(raw)
-    return profile_of_rows(rows, scan, metadata, contract)
+    return profile_of_rows(rows, scan, metadata, contract, outlier)
 
 
 def _sketched(scan: Scan, metadata: ProfileMetadata) -> Profile:
@@ -101,7 +108,10 @@ def places_on_spark(
         with active_session_kept(), endpoint.scan(run, wanted) as scan:
             fetch_cells(scan.frame.sparkSession, run.say)
             timed = scan.windows.kind == "time"
-            place = wanted.key.fields
-            return count_places(scan.frame, *place, timed=timed, text=not scan.typed, region=region), scan
+            place, text = wanted.key.fields, not scan.typed
+            counts = count_places(scan.frame, *place, timed=timed, text=text, region=region)
+            if not len(counts.cells):
+                counts = replace(counts, outlier=outlying(scan.frame, place, region, text=text))
+            return counts, scan
     except Exception as error:
         raise translated(error, work="the table") from error

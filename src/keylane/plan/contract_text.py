@@ -18,7 +18,7 @@ from keylane.contract.model import Key, Window
 from keylane.contract.parse import parse_contract
 from keylane.contract.validate import misfit
 from keylane.plan.geo_work import leaves_of
-from keylane.plan.hashed_keys import fields_of_place
+from keylane.plan.hashed_keys import fields_of_place, scale_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,10 +53,12 @@ def geo_contract_text(
     before: Contract | None = None,
     name: str = NAME,
     streams: Sequence[str] = STREAMS,
+    scale: float | None = None,
 ) -> str:
     """The contract as YAML; it is parsed once here, so that no text leaves that cannot be read back.
 
-    Without leaves it checks, before anything is counted, whether there can be a table for the contract before.
+    `scale` is of the fields of a new contract; the one before keeps its own. Without leaves it checks, before anything
+    is counted, whether there can be a table for the contract before.
     """
     metadata, spec = _new(fields, name, streams, wish) if before is None else _kept(before, wish)
     lines = [
@@ -65,7 +67,7 @@ def geo_contract_text(
         f"metadata: {_json({**metadata, 'epoch': next_epoch(before)})}",
         "spec:",
         *(f"  {key}: {_json(value)}" for key, value in spec.items()),
-        *geo_lines(leaves, wish.resolution, before),
+        *geo_lines(leaves, wish.resolution, before, scale),
     ]
     text = "\n".join(lines) + "\n"
     parse_contract(text, f"{metadata['name']} with lanes by location")
@@ -86,11 +88,16 @@ def _kept(before: Contract, wish: Wish) -> tuple[dict[str, Any], ...]:
     return metadata, {**spec, "lanes": wish.lanes}
 
 
-def geo_lines(leaves: Sequence[str], resolution: int, before: Contract | None) -> Iterator[str]:
-    """The `geo` part of a contract; without leaves, cells are hashed. The region is the contract's before."""
+def geo_lines(
+    leaves: Sequence[str], resolution: int, before: Contract | None, scale: float | None = None
+) -> Iterator[str]:
+    """The `geo` part of a contract; without leaves, cells are hashed. Region and scale are the contract's before."""
     known = before.spec.geo if before else None
+    unit = scale if before is None else known and known.scale
     yield "  geo:"
     yield f"    resolution: {resolution}"
+    if unit not in (None, 1):
+        yield f"    scale: {unit:.17g}"
     if known is not None and known.region is not None:
         yield f"    region: {_json(list(known.region))}"
     if not any(leaves):
@@ -230,7 +237,8 @@ def _expected(means: Means) -> list[str]:
 
 def _rules(candidate: Candidate, moves: Moves, profile: Profile, means: Means) -> list[str]:
     if candidate.by_place is not None:
-        return list(geo_lines(_leaves(candidate.by_place), candidate.by_place.resolution, means.today))
+        leaves, scale = _leaves(candidate.by_place), scale_of(profile)
+        return list(geo_lines(leaves, candidate.by_place.resolution, means.today, scale))
     total = max(1, int(profile.records.sum()))
     named = [(key_value(profile, rank), to, int(profile.records[rank]) / total) for rank, to in sorted(moves.items())]
     if not named:

@@ -16,11 +16,12 @@ from keylane.batch_router import decide
 from keylane.contract.lane_table import finest_leaf
 from keylane.errors import UsageError
 from keylane.keys.arrow_bytes import as_binary
+from keylane.keys.cells import region_of
 from keylane.keys.read import without_field
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.placement.spread import lane_set
 from keylane.plan.cost import MovedShares
-from keylane.plan.hashed_keys import fields_of_place
+from keylane.plan.hashed_keys import fields_of_place, scale_of
 from keylane.plan.strategies import Fitted
 from keylane.router import Router
 
@@ -65,6 +66,7 @@ def today_of(stream: ProfiledStream, contract: Contract, lanes: int, key_space: 
     key does not cover these, and is refused.
     """
     _check_key(stream.profile, contract.spec.key)
+    _check_scale(stream.profile, contract)
     if contract.spec.geo is not None and stream.places is not None:
         return _by_place(stream.places, contract, lanes)
     router = Router(contract, lanes=lanes, key_space=key_space)
@@ -116,6 +118,15 @@ def _check_key(profile: Profile, named: Key) -> None:
     if got != wants or not (same or len(counted.fields) == 1):
         hint = "profile the source with --contract, which takes the key from it"
         raise UsageError.of("the contract's key is not the profile's", got=got, allowed=wants, hint=hint)
+
+
+def _check_scale(profile: Profile, contract: Contract) -> None:
+    """Locations were counted in the unit that the contract reads them in."""
+    own, counted = region_of(contract.spec.geo).scale, scale_of(profile)
+    if contract.spec.key.is_place and own != counted:
+        hint = "profile the source with --contract, which takes the scale from it"
+        what = "the contract's scale is not the profile's"
+        raise UsageError.of(what, got=f"{own:g}", allowed=f"{counted:g}", hint=hint)
 
 
 def moved_from(today: Today, stream: ProfiledStream, candidate: Candidate) -> MovedShares:

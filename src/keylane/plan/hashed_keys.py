@@ -191,6 +191,12 @@ def fields_of_place(profile: Profile) -> tuple[str, ...] | None:
     return tuple(fields) if fields else profile.key.fields if profile.key.is_place else None
 
 
+def scale_of(profile: Profile) -> float:
+    """How many of the numbers that the cells were made from make a degree."""
+    found = profile.known.get("scale", 1.0)
+    return float(found) if isinstance(found, int | float) else 1.0
+
+
 def places_of(profile: Profile, keys: pa.Array) -> Places | None:
     """The locations of a profile, whose keys come as bytes; None where no key is a cell, or not all bytes are."""
     found = cells_in(keys)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from keylane.geo.coordinates import Region
     from keylane.profile.scan import LocalScan, ScannedBatch
 
+#: Latitude and longitude as a source writes them.
+Numbers: TypeAlias = tuple[float, float]
 HOURS: Final = 24
 REASONS: Final = (*PLACE_REASONS, Reason.MALFORMED_KEY, Reason.MALFORMED_RECORD)
 #: The column of the home cells.
@@ -56,6 +58,8 @@ class PlaceCounts:
     cells: NDArray[np.int64]
     halves: tuple[NDArray[np.int64], NDArray[np.int64]]
     dead: dict[str, int]
+    #: Of a source without any location, one that is too far out, as it is written.
+    outlier: Numbers | None = None
 
 
 def place_counts(
@@ -95,6 +99,17 @@ def home_cell_keys(
     return {CELL: pa.array(_Located.of(batch, place, region, text=text).keys)}
 
 
+def outlying(scan: LocalScan, place: Sequence[str], region: Region) -> Numbers | None:
+    """The first location that is out of range, as the source writes it."""
+    for batch in scan.batches():
+        located = _Located.of(batch, place, region, text=not scan.typed)
+        found = np.flatnonzero(located.keys == REASONS.index(Reason.PLACE_OUT_OF_RANGE))
+        if len(found):
+            lat, lng = (round(float(column.data[found[0]]) * region.scale, 6) for column in located.place)
+            return lat, lng
+    return None
+
+
 def reasons_of(rows: pa.Table, windows: int, packing: int) -> dict[str, int]:
     """Records with an invalid location, by reason, from the counted rows of such keys."""
     few = rows.filter(pc.less(rows.column(CELL), len(REASONS)))
@@ -115,7 +130,7 @@ class _Located:
     @classmethod
     def of(cls, batch: ScannedBatch, place: Sequence[str], region: Region, *, text: bool) -> _Located:
         numbers = [_degrees(batch.fields[name], name, text=text) for name in place]
-        (lat, bad_lat), (lng, bad_lng) = numbers
+        (lat, bad_lat), (lng, bad_lng) = ((region.degrees(found), bad) for found, bad in numbers)
         code = place_problems(lat, lng, region).astype(np.int64)
         code[bad_lat | bad_lng] = REASONS.index(Reason.MALFORMED_KEY)
         if batch.malformed is not None:

@@ -134,7 +134,7 @@ def place_columns(
 
     Both columns are computed once for each expression that holds them: give them names before they are used again.
     """
-    lat, lng = latitude.cast("double"), longitude.cast("double")
+    lat, lng = (region.degrees(column.cast("double")) for column in (latitude, longitude))
     problem = _problem(lat, lng, region)
     # Invalid locations go in as null: Python functions are computed for every row, whatever the branch, and a Java
     # one outside all branches is computed once where several columns need it.
@@ -161,6 +161,9 @@ def _problem(lat: Column, lng: Column, region: Region) -> Column:
         (~EARTH.holds(lat, lng), Reason.PLACE_OUT_OF_RANGE),
         ((lat == 0) & (lng == 0), Reason.PLACE_ZERO),
     ]
+    if region.scale != 1:
+        near = F.greatest(F.abs(lat), F.abs(lng)) <= region.unscaled
+        rules.append((near, Reason.PLACE_UNSCALED))
     if region != EARTH:
         rules += [
             (~region.holds(lat, lng) & region.holds(lng, lat), Reason.PLACE_SWAPPED),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from keylane.geo.coordinates import Region
-    from keylane.profile.cells import PlaceCounts
+    from keylane.profile.cells import Numbers, PlaceCounts
 
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "void")
 
@@ -37,7 +37,7 @@ def count_places(
 ) -> PlaceCounts:
     """Count locations, with their time or position in `keylane_at`; `text` where numbers may come as text."""
     code, cell = coded_cells(frame, lat, lng, text=text, region=region)
-    place = [_number(frame, name, text=text)[0] for name in (lat, lng)]
+    place = [region.degrees(_number(frame, name, text=text)[0]) for name in (lat, lng)]
     hour = F.pmod(F.call_function("div", F.col(AT) - F.pmod(F.col(AT), F.lit(HOUR)), F.lit(HOUR)), F.lit(HOURS))
     rows = frame.select(
         code.cast("int").alias("code"),
@@ -57,6 +57,15 @@ def coded_cells(frame: DataFrame, lat: str, lng: str, *, text: bool, region: Reg
     if MALFORMED in frame.columns:
         code = F.when(F.col(MALFORMED), F.lit(REASONS.index(Reason.MALFORMED_RECORD))).otherwise(code)
     return code, located.cell
+
+
+def outlying(frame: DataFrame, place: Sequence[str], region: Region, *, text: bool) -> Numbers | None:
+    """A location that is out of range, as the source writes it."""
+    lat, lng = place
+    code, _ = coded_cells(frame, lat, lng, text=text, region=region)
+    numbers = [_number(frame, name, text=text)[0].alias(name) for name in place]
+    found = frame.where(code == REASONS.index(Reason.PLACE_OUT_OF_RANGE)).select(*numbers).first()
+    return None if found is None else (float(found[0]), float(found[1]))
 
 
 def _number(frame: DataFrame, name: str, *, text: bool) -> tuple[Column, Column]:

@@ -51,9 +51,28 @@ KEYS = [
 ]
 
 
-def geo(resolution: int = 3, leaves: list[str] | None = None, region: list[float] | None = None) -> Spec:
+#: Ten millionths of a degree, as many feeds have them: the places above, and what is no place in them.
+SEVEN = 10_000_000
+E7: list[tuple[Any, Any]] = [
+    *((334_484_000, -1_120_740_000), (488_566_000, 23_522_000), (377_749_001, -1_224_194_001)),
+    *((900_000_000, 1_800_000_000), (-900_000_000, -1_800_000_000), (900_000_001, 0), (-168_000_000, 1_799_999_999)),
+    # swapped, too small a unit, degrees that were never scaled, and no fix
+    *((-1_120_740_000, 334_484_000), (33_448_400_000, -112_074_000_000), (33, -112), (181, 1), (-120, 35), (0, 0)),
+    *((None, 5), (2**62, -(2**62))),
+]
+#: Semicircles, of which a degree has no whole number.
+SEMICIRCLES = 2**31 / 180
+
+
+def geo(
+    resolution: int = 3,
+    leaves: list[str] | None = None,
+    region: list[float] | None = None,
+    scale: float | None = None,
+) -> Spec:
     """Lanes by place; what is not given is left out."""
-    more = {name: given for name, given in (("leaves", leaves), ("region", region)) if given is not None}
+    all_given = {"leaves": leaves, "region": region, "scale": scale}
+    more = {name: given for name, given in all_given.items() if given is not None}
     return {"geo": {"resolution": resolution, **more}}
 
 
@@ -88,6 +107,19 @@ CASES = {
     "places of whole numbers": Case(place(), columns(WHOLE, pa.int64())),
     "places of small numbers": Case(place(), columns([(33, -112), (None, 5), (0, 0), (120, 30)], pa.int8())),
     "places of decimals": Case(place(leaves=LEAVES), columns(DECIMALS, pa.decimal128(12, 6))),
+    "places in ten millionths": Case(place(leaves=LEAVES, scale=SEVEN), columns(E7, pa.int64())),
+    "places in ten millionths, as floats": Case(place(leaves=LEAVES, scale=SEVEN), columns(E7[:14], pa.float64())),
+    "places in ten millionths, as decimals": Case(
+        place(scale=SEVEN),
+        columns([(lat and Decimal(lat), lng and Decimal(lng)) for lat, lng in E7[:13]], pa.decimal128(20, 2)),
+    ),
+    "places in ten thousandths of a country": Case(
+        place(scale=10_000, region=US),
+        columns([(334_484, -1_120_740), (-1_120_740, 334_484), (488_566, 23_522), (33, -112)], pa.int32()),
+    ),
+    "places in semicircles": Case(
+        place(leaves=LEAVES, scale=SEMICIRCLES), columns([(399_052_434, -1_337_080_461), (2**31 - 1, 5)], pa.int64())
+    ),
     "places of two kinds": Case(
         place(), {**of([33.5, None, 0.0, 91.0], pa.float64(), "lat"), **of([-112, 1, 0, 5], pa.int32(), "lng")}
     ),

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 from keylane.documents.match import MatchPicture, MatchVerified, PictureCell, UnmatchedRequest
 from keylane.errors import CountError, DataError
 from keylane.geo.bits import ancestor, cell_name
-from keylane.keys.cells import region_of
 from keylane.matching.brute import brute, nearest_metres
 from keylane.pipelines.match.document import Matched, MatchTotals, document_of
 from keylane.pipelines.match.lanes import (
@@ -34,7 +33,7 @@ from keylane.pipelines.match.lanes import (
     ranked,
 )
 from keylane.pipelines.match.offers import assigned
-from keylane.pipelines.match.options import agreed, lie_by_place
+from keylane.pipelines.match.options import agreed, lie_by_place, region_for
 from keylane.pipelines.match.records import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
 from keylane.pipelines.match.write import check_target, staged, write_dead, write_matches
@@ -286,12 +285,13 @@ def session_for(work: Work, spark: SparkSession | None, say: Say) -> AbstractCon
 
 def sides_of(spark: SparkSession, work: Work) -> Sides:
     """Read both sources."""
-    region, given = region_of(work.contract.spec.geo), work.given
+    given = work.given
+    of_drivers, of_riders = (region_for(columns, work.contract) for columns in (given.drivers, given.riders))
     (raw_drivers, drivers), (raw_riders, riders) = (opened(spark, one, given) for one in (work.drivers, work.riders))
-    pings, dead_pings = as_pings(raw_drivers, given.drivers, region)
+    pings, dead_pings = as_pings(raw_drivers, given.drivers, of_drivers)
     if not lie_by_place(work.drivers, work.contract):
         pings = pings.drop("lane", "lane_key")
-    told, dead_requests = as_requests(raw_riders, given.riders, region)
+    told, dead_requests = as_requests(raw_riders, given.riders, of_riders)
     requests = distinct_requests(told)
     copies = fanned_out(requests, [work.lanes], given.radius)
     dead, records = dead_pings.unionAll(dead_requests), (drivers.records, riders.records)

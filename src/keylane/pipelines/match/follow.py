@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import UsageError
-from keylane.keys.cells import region_of
 from keylane.pipelines.match.batch import Work, session_for
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.follow_batch import MICROS, MatchBatches, MatchRules
 from keylane.pipelines.match.follow_metrics import empty_counts, totals
 from keylane.pipelines.match.follow_sources import Epochs, both_sides
 from keylane.pipelines.match.follow_state import MatchHead, open_state
-from keylane.pipelines.match.options import agreed
+from keylane.pipelines.match.options import agreed, region_for
 from keylane.pipelines.match.sources import find
 from keylane.pipelines.match.watermark import Lags
 from keylane.pipelines.match.write import Written, check_target
@@ -123,7 +122,7 @@ def follow(
             body = MatchBatches(
                 session,
                 sides,
-                region_of(chosen.spec.geo),
+                (region_for(given.drivers, chosen), region_for(given.riders, chosen)),
                 given,
                 _rules(how, given, lanes, session),
                 Epochs(chosen, lanes),

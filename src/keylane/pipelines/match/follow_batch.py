@@ -266,7 +266,7 @@ class MatchBatches:
 
     spark: SparkSession
     sides: tuple[MatchSource, MatchSource]
-    region: Region
+    regions: tuple[Region, Region]
     given: Options
     rules: MatchRules
     epochs: Epochs
@@ -326,8 +326,9 @@ class MatchBatches:
     def _read(self, frame: DataFrame, epochs: list[InUse], keep: Keep) -> Records:
         """What a batch has of both sources."""
         drivers, riders = (taken(frame, one, self.given, self.last.files.get(one.side, 0)) for one in self.sides)
-        good, dead_pings = _judged(self.spark, as_pings, drivers.frame, self.given.drivers, self.region, _PINGS)
-        told, dead_requests = _judged(self.spark, as_requests, riders.frame, self.given.riders, self.region, _REQUESTS)
+        given, (of_drivers, of_riders) = self.given, self.regions
+        good, dead_pings = _judged(self.spark, as_pings, drivers.frame, given.drivers, of_drivers, _PINGS)
+        told, dead_requests = _judged(self.spark, as_requests, riders.frame, given.riders, of_riders, _REQUESTS)
         pings, told = keep(in_lanes(good, epochs[-1].lanes).drop("cell")), keep(told)
         latest = round(time.time() * MICROS) + self.rules.ahead
         loads = loads_of(pings, lane_read(self.sides[0]), self.last.watermark, latest)

@@ -5,19 +5,22 @@ Each option is described in docs/commands/match.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from keylane.contract.model import Contract, Geo, Key, Metadata, Spec
 from keylane.contract.names import MAX_LANES
 from keylane.errors import DataError, LaneCountError, UsageError
+from keylane.geo.coordinates import checked_scale
+from keylane.keys.cells import region_of
 from keylane.matching.sphere import checked_radius
 from keylane.systems.endpoint import StreamOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from keylane.geo.coordinates import Region
     from keylane.pipelines.match.sources import MatchSource
 
 Unit: TypeAlias = Literal["s", "ms", "us"]
@@ -29,7 +32,10 @@ MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of a source are called. `available` is the column of that name, if any, when it is not given."""
+    """What the columns of a source are called. `available` is the column of that name, if any, when it is not given.
+
+    `scale` is how many of its numbers make a degree; None: as the contract has it for these columns, otherwise 1.
+    """
 
     id: str = "id"
     time: str = "ts"
@@ -37,6 +43,7 @@ class Columns:
     lng: str = "lng"
     available: str | None = None
     unit: Unit = "ms"
+    scale: float | None = None
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -73,6 +80,9 @@ class Options:
     def checked(self) -> Options:
         """The options themselves, when each makes sense."""
         checked_radius(self.radius)
+        for columns in (self.drivers, self.riders):
+            if columns.scale is not None:
+                checked_scale(columns.scale)
         for name, value in (("expire", self.expire), ("window", self.window), ("offer-for", self.offer_for)):
             if value is not None and not (isfinite(value) and round(value * MICROS) > 0):
                 what, allowed = f"--{name} is not a duration", "at least 0.000001 seconds"
@@ -112,8 +122,14 @@ def agreed(drivers: MatchSource, riders: MatchSource, contract: Contract | None,
 
 def lie_by_place(one: MatchSource, contract: Contract) -> bool:
     """Whether the lanes of a routed folder are those of the locations that are matched: their columns are its key."""
-    key, columns = contract.spec.key, one.columns
-    return key.is_place and key.fields == (columns.lat, columns.lng)
+    key, columns, own = contract.spec.key, one.columns, region_of(contract.spec.geo)
+    return key.is_place and key.fields == (columns.lat, columns.lng) and region_for(columns, contract) == own
+
+
+def region_for(columns: Columns, contract: Contract) -> Region:
+    """Where the locations of one side may be, and in which unit they are: the contract's is that of its own columns."""
+    region, known = region_of(contract.spec.geo), contract.spec.key.fields == (columns.lat, columns.lng)
+    return replace(region, scale=columns.scale or (region.scale if known else 1.0))
 
 
 def _said_of_drivers(drivers: MatchSource, contract: Contract, given: Options) -> list[str]:

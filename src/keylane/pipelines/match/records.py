@@ -63,7 +63,8 @@ def check_columns(found: DataFrame, columns: Columns, where: str) -> None:
 
 def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: dict[str, Column | None]) -> Read:
     ident, moment = _ident(frame, columns.id), micros_of(field_of(columns.time, frame.schema), columns.unit)
-    lat, lng = (_degrees(frame, name) for name in (columns.lat, columns.lng))
+    written = _number(frame, columns.lat), _number(frame, columns.lng)
+    lat, lng = map(region.degrees, written)
     made = {who: ident, "ts": moment, "offset": F.col(PLACE), "lat": lat, "lng": lng, **_given(extra)}
     unread = [F.col(MALFORMED)] if MALFORMED in frame.columns else []
     raw_time = field_of(columns.time, frame.schema).column
@@ -75,7 +76,7 @@ def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: d
         (moment.isNull(), Reason.MALFORMED_RECORD),
         *((misfit, Reason.MALFORMED_RECORD) for misfit in (_misfits(frame, columns) if extra else [])),
     ]
-    reason = picked([str(one) for one in PLACE_REASONS], "string", place_columns(lat, lng, region).problem)
+    reason = picked([str(one) for one in PLACE_REASONS], "string", place_columns(*written, region).problem)
     for condition, word in reversed(rules):
         reason = F.when(condition, F.lit(str(word))).otherwise(reason)
     judged = frame.select("*", reason.alias("keylane_reason"))
@@ -110,7 +111,7 @@ def _ident(frame: DataFrame, name: str) -> Column:
     return field.column.cast("string")
 
 
-def _degrees(frame: DataFrame, name: str) -> Column:
+def _number(frame: DataFrame, name: str) -> Column:
     field = field_of(name, frame.schema)
     numbers = (DoubleType, FloatType, DecimalType, NullType)
     if field.kind != "integer" and not isinstance(field.held, numbers):

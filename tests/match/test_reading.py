@@ -135,6 +135,14 @@ def test_a_place_outside_of_the_contracts_region_is_dead(read: Read, tmp_path: P
     assert (len(good), [row.reason for row in dead]) == (1, ["place-out-of-range"])
 
 
+def test_whole_numbers_become_degrees_by_their_scale(read: Read, tmp_path: Path) -> None:
+    whole = {**GOOD, "lat": 334_000_000, "lng": -1_121_000_000}
+    path = lines(tmp_path / "a.jsonl", whole, GOOD, {**whole, "lat": 3_340_000_000})
+    good, dead = read(path, None, Region(scale=1e7))
+    assert [(row.lat, row.lng, row.cell) for row in good] == [(33.4, -112.1, cell_of(33.4, -112.1))]
+    assert [row.reason for row in dead] == ["place-unscaled", "place-out-of-range"]
+
+
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from keylane.errors import DataError
 from keylane.pipelines.geo_table import TableWish, geo_table
 from keylane.pipelines.profile import Options, profile
 from keylane.profile import count
@@ -260,3 +261,29 @@ def test_both_engines_give_one_table(spark: SparkSession, tmp_path: Path) -> Non
     there = geo_table(str(tmp_path), wish=wish, options=Options(time="at"), spark=spark)
     assert here.document.as_json() == there.document.as_json()
     assert here.contract == there.contract
+
+
+def test_both_engines_divide_by_a_scale(spark: SparkSession, tmp_path: Path) -> None:
+    random = Random(3)
+    places = [(random.randint(-900_000, 900_000), random.randint(-1_800_000, 1_800_000)) for _ in range(500)]
+    places += [(33, -112), (0, 0), (2_000_000, 5), (-1_120_740, 334_484)]
+    for folder in ("whole", "far"):
+        (tmp_path / folder).mkdir()
+    columns = {name: [place[at] for place in places] for at, name in enumerate(("lat", "lng"))}
+    pq.write_table(pa.table(columns), tmp_path / "whole" / "a.parquet")
+    source, given = str(tmp_path / "whole"), Options(scale=1e4, engine="local")
+    here = geo_table(source, wish=TableWish(lanes=3), options=given)
+    there = geo_table(source, wish=TableWish(lanes=3), options=replace(given, engine="auto"), spark=spark)
+    assert (here.document.as_json(), here.contract) == (there.document.as_json(), there.contract)
+    assert {"place-unscaled", "place-zero"} < set(here.document.dead)
+    counted = [
+        profile(source, place=("lat", "lng"), options=replace(given, engine=engine), spark=session)
+        for engine, session in (("local", None), ("auto", spark))
+    ]
+    assert document(counted[0]) == document(counted[1])
+    assert counted[0].known["scale"] == 1e4
+    pq.write_table(pa.table({"lat": [407_637] * 9, "lng": [-739_800] * 9}), tmp_path / "far" / "a.parquet")
+    for session in (None, spark):
+        for ask in (partial(geo_table, wish=TableWish(lanes=3)), partial(profile, place=("lat", "lng"))):
+            with pytest.raises(DataError, match=r"as 407637, -739800.*a scale of 10000 makes it 40.7637, -73.98"):
+                ask(str(tmp_path / "far"), spark=session)

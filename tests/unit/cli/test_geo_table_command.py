@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     parquet.write_table(pa.table(degrees), tmp_path / "rides.parquet")
     whole = {name: np.rint(column * 10_000).astype(np.int32) for name, column in degrees.items()}
     parquet.write_table(pa.table(whole), tmp_path / "whole.parquet")
+    rounded = {name: column / 10_000 for name, column in whole.items()}
+    parquet.write_table(pa.table(rounded), tmp_path / "rounded.parquet")
     monkeypatch.chdir(tmp_path)
 
     def called(*arguments: object) -> tuple[int, str, str]:
@@ -84,8 +87,46 @@ def test_what_cannot_be_decided_is_refused(run: Run, wrong: list[str], hint: str
     assert hint in err
 
 
-def test_whole_numbers_of_degrees_are_told_apart_from_wrong_columns(run: Run) -> None:
+def test_whole_numbers_without_a_scale_name_the_one_that_fits(run: Run) -> None:
     code, _, err = run("whole.parquet", "-n", 8)
     assert code == 1
     assert "6,000 place-out-of-range" in err
-    assert "divide whole numbers such as 407637" in err
+    assert re.search(r"a scale of 10000 makes it 40\.\d+, -7\d\.\d+", err)
+    assert "(--scale)" in err
+
+
+def test_a_scale_gives_the_table_that_degrees_give(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run(
+        "whole.parquet", "-n", 8, "--radius", 1000, "--scale", "1e4", "--write", "whole.yaml", "-o", "json"
+    )
+    assert code == 0
+    plain = json.loads(run("rounded.parquet", "-n", 8, "--radius", 1000, "--write", "plain.yaml", "-o", "json")[1])
+    assert {**json.loads(out), "source": ""} == {**plain, "source": ""}
+    whole, degrees = (load_contract(tmp_path / name).spec for name in ("whole.yaml", "plain.yaml"))
+    assert whole.geo is not None
+    assert degrees.geo is not None
+    assert (whole.geo.scale, degrees.geo.scale, whole.geo.leaves == degrees.geo.leaves) == (10_000.0, None, True)
+    again = run("whole.parquet", "--sticky", "whole.yaml", "--write", "later.yaml")
+    assert again[0] == 0, "the scale is the contract's"
+    assert "    scale: 10000\n" in (tmp_path / "later.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("source", "scale", "code", "said"),
+    [
+        ("whole.parquet", "1e-4", 2, "hint: 10000: numbers are divided by it"),
+        ("whole.parquet", "many", 2, "--scale takes a number, as 1e7"),
+        ("whole.parquet", "100", 1, "a scale of 10000 makes it 40."),
+        ("rides.parquet", "1e7", 1, "the numbers are degrees already: leave out the scale"),
+    ],
+)
+def test_a_wrong_scale_says_what_is_wrong(run: Run, source: str, scale: str, code: int, said: str) -> None:
+    found, _, err = run(source, "-n", 8, "--scale", scale)
+    assert (found, said in err) == (code, True), err
+
+
+def test_a_scale_that_contradicts_the_contract_is_refused(run: Run) -> None:
+    assert run("rounded.parquet", "-n", 8, "--write", "plain.yaml")[0] == 0
+    code, _, err = run("whole.parquet", "--sticky", "plain.yaml", "--scale", "1e4")
+    assert code == 2
+    assert "--scale contradicts the contract: got '10000'; allowed: 1" in err

@@ -30,6 +30,7 @@ ALIKE = {
     "trailing f": (geo("8329b6 8329b0"), geo("8329b6fffffffff 8329b0fff")),
     "order of leaves": (geo("8329b6 8329b0"), geo("8329b0 8329b6")),
     "lanes without leaves at the end": (geo("8329b6"), geo("8329b6", "", "")),
+    "a scale with an exponent": (geo(more=", scale: 1e7"), geo(more=", scale: 10000000")),
     "a region in whole numbers": (geo(more=", region: [1, 2, 3, 4]"), geo(more=", region: [1.0, 2.0, 3.0, 4.0]")),
     "a checksum": (
         geo(),
@@ -41,6 +42,8 @@ UNLIKE = {
     "another leaf": (geo("8329b6"), geo("8329b0")),
     "another resolution": (geo(), geo(resolution=4)),
     "a region": (geo(), geo(more=", region: [1, 2, 3, 4]")),
+    "a scale": (geo(), geo(more=", scale: 10000000")),
+    "another scale": (geo(more=", scale: 1e6"), geo(more=", scale: 1e7")),
 }
 
 
@@ -77,6 +80,11 @@ def test_a_place_and_its_cell_are_one_key(contract: Callable[..., Contract]) -> 
     drivers, riders = contract(PLACE + geo("8329b6")), contract(CELL + geo("8329b6"))
     assert key_bytes_form(drivers) == key_bytes_form(riders)
     assert [f for f in compare_contracts({"drivers": drivers, "riders": riders}) if f.severity == "error"] == []
+
+
+def test_the_unit_of_a_streams_numbers_is_its_own(contract: Callable[..., Contract]) -> None:
+    degrees, whole = contract(PLACE + geo("8329b6")), contract(PLACE + geo("8329b6", more=", scale: 10000000"))
+    assert compare_contracts({"drivers": degrees, "riders": whole}) == []
 
 
 def test_another_lane_table_is_not_co_partitioned_and_is_named(contract: Callable[..., Contract]) -> None:

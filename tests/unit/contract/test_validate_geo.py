@@ -32,6 +32,18 @@ def region(text: str) -> str:
 
 #: what is wrong: (the spec with it, where it is reported, part of the message, the spec without it)
 CONTRADICTIONS = {
+    "a scale of cells": (
+        "key: {fields: [cell], encoding: h3}\ngeo: {resolution: 3, scale: 10000000}",
+        "spec.geo.scale",
+        "a scale is of latitudes and longitudes",
+        PLACE + "geo: {resolution: 3, scale: 10000000}",
+    ),
+    "a scale to multiply by": (
+        PLACE + "geo: {resolution: 3, scale: 0.0000001}",
+        "spec.geo.scale",
+        "100",
+        PLACE + "geo: {resolution: 3, scale: 100}",
+    ),
     "a place without geo": (
         PLACE,
         "spec.key.encoding",

@@ -14,7 +14,7 @@ import pytest
 
 from keylane.contract.model import Geo, Key
 from keylane.errors import DataError, UnplacedError
-from keylane.geo.coordinates import Region, place_problem, place_problems
+from keylane.geo.coordinates import PLACE_REASONS, Region, place_problem, place_problems
 from keylane.keys.cells import cell_in, cells_in
 from keylane.keys.encode import degrees, encode
 from keylane.keys.read import read_batch, record_reader
@@ -81,17 +81,40 @@ def test_a_message_says_what_was_got_and_where_places_are() -> None:
         record_reader(PLACE, geo)({"lat": 48.85, "lng": 2.35})
 
 
+def test_a_scale_gives_the_location_that_degrees_give_to_the_last_bit() -> None:
+    whole = record_reader(PLACE, GEO.model_copy(update={"scale": 1e7}))
+    plain = record_reader(PLACE, GEO)
+    rng = np.random.default_rng(5)
+    for lat, lng in (rng.uniform(-1, 1, (300, 2)) * (90e7, 180e7)).round().astype(int).tolist():
+        # Ten millionths written out are the degrees that a person would write.
+        written = {"lat": float(f"{lat}e-7"), "lng": float(f"{lng}e-7")}
+        assert whole({"lat": lat, "lng": lng}) == plain(written)
+    with pytest.raises(UnplacedError, match="these numbers are degrees already") as error:
+        whole({"lat": 33.4484, "lng": -112.0740})
+    assert error.value.reason is Reason.PLACE_UNSCALED
+
+
+def test_whole_numbers_without_a_scale_name_the_one_that_fits() -> None:
+    with pytest.raises(UnplacedError, match=r"a scale of 10000 makes it 40.7637, -73.98; 100000 makes it") as error:
+        record_reader(PLACE, GEO)({"lat": 407_637, "lng": -739_800})
+    assert error.value.reason is Reason.PLACE_OUT_OF_RANGE
+    for odd in ((91.5, 200.5), (1e300, 2e300)):
+        with pytest.raises(UnplacedError) as twin:
+            record_reader(PLACE, GEO)({"lat": odd[0], "lng": odd[1]})
+        assert "scale" not in str(twin.value)
+
+
 def test_one_place_and_many_have_the_same_problems() -> None:
     ends = [None, 0.0, -0.0, 5e-324, 45.0, 89.9, 90.0, 90.1, -90.0, 120.0, 180.0, -180.0, 180.1, 1e300]
-    ends += [float("nan"), float("inf"), -float("inf")]
+    ends += [float("nan"), float("inf"), -float("inf"), 1.8e-5, -1.8e-5, 1.9e-5]
     pairs = [(lat, lng) for lat in ends for lng in ends]
-    for region in (Region(), Region(24, -125, 50, -66), Region(-20, 175, 60, -175)):
+    for region in (Region(), Region(24, -125, 50, -66), Region(-20, 175, 60, -175), Region(scale=1e7)):
         lat, lng = (
             np.ma.array([value or 0.0 for value in side], mask=[value is None for value in side])
             for side in zip(*pairs, strict=True)
         )
         many = [int(code) for code in place_problems(lat, lng, region)]
-        order = (None, *[Reason(r) for r in REASON_CODES if "place" in r])
+        order = (None, *PLACE_REASONS)
         assert [order.index(place_problem(lat, lng, region)) - 1 for lat, lng in pairs] == many
 
 

@@ -193,8 +193,7 @@ def fields_of_place(profile: Profile) -> tuple[str, ...] | None:
 
 def scale_of(profile: Profile) -> float:
     """How many of the numbers that the cells were made from make a degree."""
-    found = profile.known.get("scale", 1.0)
-    return float(found) if isinstance(found, int | float) else 1.0
+    return profile.known.get("scale", 1.0)
 
 
 def places_of(profile: Profile, keys: pa.Array) -> Places | None:

@@ -75,6 +75,8 @@ def _sentences(profile: Profile, facts: ProfileFacts) -> Iterator[tuple[str, str
 def _places(facts: ProfileFacts) -> str:
     lost = ", ".join(f"{count:,} {reason}" for reason, count in facts.get("no_place", {}).items())
     fields = " and ".join(facts["place"])
+    if "scale" in facts:
+        fields += f", {facts['scale']:,.10g} to a degree"
     return f"The key is the home cell of {fields}, an H3 cell of resolution 9. Malformed, by reason: {lost or 'none'}."
 
 

@@ -86,6 +86,7 @@ class ProfileFacts(TypedDict, total=False):
     without_time: int
     bytes: str
     place: list[str]
+    scale: float
     no_place: dict[str, int]
     window_records: list[int]
     window_keys: list[int]

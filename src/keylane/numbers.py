@@ -6,6 +6,8 @@
     times      3.79×       how many times the mean
     size       3.6 MiB     bytes
     duration   2 min 5 s   seconds
+    distance   1,000 m     metres
+    throughput 12.5 MB/s   megabytes a second
     rate       500,000/s   so many a second
 
 Documents (`-o json`) hold the numbers themselves.
@@ -15,8 +17,8 @@ from __future__ import annotations
 
 
 def count(number: float) -> str:
-    """With thousands apart: 1,745,240."""
-    return f"{number:,.0f}"
+    """With thousands apart: 1,745,240; a whole number to its last digit, however large."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.0f}"
 
 
 def times(value: float, digits: int = 2) -> str:
@@ -52,7 +54,12 @@ def spread(cv: float) -> str:
     ['0.00%', '0.41%', '33.0%', '176%']
     """
     digits = 2 if cv < 0.1 else 1 if cv < 1 else 0
-    return f"{cv * 100:.{digits}f}%"
+    return f"{cv * 100:,.{digits}f}%"
+
+
+def length(part: float) -> str:
+    """A position or a length in a drawing, in percent of it: 12.50%."""
+    return f"{part * 100:.2f}%"
 
 
 def _percents(share: float, digits: int) -> str:
@@ -77,6 +84,24 @@ def size(number: float) -> str:
         if number < 1_000:
             return f"{number:.1f} {unit}"
     return f"{number / 1024:,.1f} TiB"
+
+
+def throughput(megabytes: float) -> str:
+    """Megabytes a second, in powers of ten as brokers and services are sold.
+
+    >>> throughput(12.54), throughput(10), throughput(0.31)
+    ('12.5 MB/s', '10 MB/s', '0.3 MB/s')
+    """
+    return f"{megabytes:,.0f} MB/s" if megabytes == int(megabytes) else f"{megabytes:,.1f} MB/s"
+
+
+def distance(metres: float) -> str:
+    """Metres, with a digit behind the point only where there are few.
+
+    >>> distance(1000), distance(41.7), distance(0.5)
+    ('1,000 m', '42 m', '0.5 m')
+    """
+    return f"{metres:,.0f} m" if metres >= 10 or metres == int(metres) else f"{metres:.1f} m"
 
 
 def duration(seconds: float) -> str:

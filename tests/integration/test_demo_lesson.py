@@ -199,7 +199,7 @@ def test_the_command_on_a_cluster_that_is_named(
     monkeypatch.setattr(sys, "argv", ["keylane", "demo", "lesson", *arguments])
     assert _run() == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("CV < 5 %: broken by both (")
+    assert shown.startswith("CV < 5%: broken by both (")
     assert "6 of 12 lanes" in shown.splitlines()[1]
     validator().validate(json.loads((tmp_path / "lesson" / "figures.json").read_text()))
     assert sorted(path.name for path in (tmp_path / "lesson" / "contracts").iterdir()) == [

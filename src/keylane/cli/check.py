@@ -96,9 +96,9 @@ def as_result(document: CheckedFindings) -> Result:
     from keylane.documents.check import CheckedContract, ComparedContracts
 
     errors, warnings = (sum(row.severity == kind for row in document.findings) for kind in ("error", "warning"))
-    verdict = f"broken: {errors:,} error(s), {warnings:,} warning(s)"
+    verdict = f"broken: {numbers.count(errors)} error(s), {numbers.count(warnings)} warning(s)"
     if document.ok:
-        verdict = f"ok{f', with {warnings:,} warning(s)' if warnings else ''}: {_tried(document)}"
+        verdict = f"ok{f', with {numbers.count(warnings)} warning(s)' if warnings else ''}: {_tried(document)}"
     section = Section(("severity", "where", "line", "message"), document.findings)
     broken = BROKEN if isinstance(document, CheckedContract | ComparedContracts) else INVALID
     examples = _examples(document)
@@ -114,7 +114,7 @@ def _tried(document: CheckedFindings) -> str:
     if isinstance(document, ComparedData):
         # Without an error there are shared keys, and none of them differs.
         sure = f"at most {numbers.share(document.at_most or 0.0)} of all keys differ (95% confidence)"
-        return f"{document.shared_keys:,} shared keys, each in the same lane everywhere; {sure}"
+        return f"{numbers.count(document.shared_keys)} shared keys, each in the same lane everywhere; {sure}"
     if isinstance(document, ComparedContracts):
         return f"{len(document.compared)} contracts, which place every key alike"
     if not isinstance(document, CheckedContract):
@@ -132,7 +132,7 @@ def _tried(document: CheckedFindings) -> str:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}" if number else f"no {what}s"
+    return f"{numbers.count(number)} {what}{'' if number == 1 else 's'}" if number else f"no {what}s"
 
 
 def _examples(document: CheckedFindings) -> list[Section]:

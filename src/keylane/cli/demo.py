@@ -12,6 +12,7 @@ from keylane.cli.demo_lesson import lesson
 from keylane.cli.options import master_option
 from keylane.cli.output import Result, Section, output_option, write
 from keylane.cli.progress import FIGURES, PAGE, progress, ready
+from keylane.numbers import count, percent, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,24 +102,24 @@ def as_result(found: DemoFigures, page: Path) -> Result:
     document = DemoDocument(**{**plain, "cases": bare}, page=str(page), figures=str(page.parent / FIGURES))
     rows = [_row(case, trial, i) for case in bare for i, trial in enumerate(case.trials)]
     columns = ("stream", "contract", "lanes", "max_over_mean", "before_noon", "after_noon", "idle_lanes", "order")
-    title = f"Drift: how many of {found.merchants:,} keys move when the lane count changes"
+    title = f"Drift: how many of {count(found.merchants)} keys move when the lane count changes"
     drift = Section(DRIFT, [_drift_row(row) for row in found.drift], title)
     return Result(document, [Section(columns, rows), drift], [f"Look at it: {page.as_uri()}"])
 
 
 def _row(case: DemoCase, trial: DemoTrial, i: int) -> dict[str, Any]:
     marks = {0: " (before)", case.chosen: " (after)"}
-    scopes = [f"{scope.order_scope} {scope.share:.1%}" for scope in trial.order]
+    scopes = [f"{scope.order_scope} {share(scope.share)}" for scope in trial.order]
     return {"stream": case.name, "contract": trial.name + marks.get(i, ""), **trial.as_json(), "order": scopes}
 
 
 def _drift_row(row: LaneDrift) -> dict[str, str]:
     return {
         "lanes": f"{row.old} -> {row.new}",
-        "expected": f"{row.expected:.2%}",
-        "formula": f"{row.formula:.2%}",
-        "keys": f"{row.keys:.2%}",
-        "moved": f"{row.moved:,}",
+        "expected": percent(row.expected, 2),
+        "formula": percent(row.formula, 2),
+        "keys": percent(row.keys, 2),
+        "moved": count(row.moved),
     }
 
 

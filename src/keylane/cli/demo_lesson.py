@@ -12,6 +12,7 @@ import click
 
 from keylane.cli.output import Result, Section, output_option, write
 from keylane.cli.progress import FIGURES, progress, ready
+from keylane.numbers import count, size, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -134,20 +135,20 @@ def as_result(found: LessonDocument, to: Path | None = None) -> Result:
 
 def _verdicts(trials: list[LessonTrial]) -> str:
     """CV first, then whatever else is broken."""
-    spread = ", ".join(f"{one.name} {_percent(one.cv)}" for one in trials)
+    found = ", ".join(f"{one.name} {spread(one.cv)}" for one in trials)
     broken = {
         name: [one.name for one in trials for check in one.checks if check.measure == name and not check.kept]
         for name in WORDS
     }
     others = [f"{WORDS[name]} ({' and '.join(by)})" for name, by in broken.items() if by and name != "cv"]
     by = {0: "kept by both", 1: f"broken by {''.join(broken['cv'])}", 2: "broken by both"}[len(broken["cv"])]
-    return f"CV < 5 %: {by} ({spread}). " + (
+    return f"CV < 5%: {by} ({found}). " + (
         f"Also broken: {', '.join(others)}." if others else "Everything else is kept."
     )
 
 
 def _figures(found: LessonDocument) -> list[dict[str, str | None]]:
-    least, noise = _percent(found.least_cv), _percent(found.noise_floor)
+    least, noise = spread(found.least_cv), spread(found.noise_floor)
     cv, *others = [_check_row(list(checks)) for checks in zip(*(one.checks for one in found.trials), strict=True)]
     return [
         cv,
@@ -177,27 +178,23 @@ def _shown(measure: Measure, value: float | None) -> str:
     if value is None:
         return "not measured"
     if measure == "mean_batch_bytes":
-        return f"{value / 1024:.1f} KB"
-    return f"{value:,}" if isinstance(value, int) else _percent(value) if value else "0"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+        return size(value)
+    return count(value) if isinstance(value, int) else spread(value) if value else "0"
 
 
 def _lines(found: LessonDocument, to: Path | None) -> list[str]:
     """How each figure was obtained."""
-    producer, noise = found.producer, _percent(found.noise_floor)
-    samples = " and ".join(f"{one.lag_samples:,}" for one in found.trials)
-    settings = f"linger.ms {producer.linger_ms}, batch.size {producer.batch_size:,}"
-    chance = f"{found.records:,} records on {found.lanes} lanes, each lane drawn at random, have CV {noise}"
+    producer, noise = found.producer, spread(found.noise_floor)
+    samples = " and ".join(count(one.lag_samples) for one in found.trials)
+    settings = f"linger.ms {producer.linger_ms}, batch.size {count(producer.batch_size)}"
+    chance = f"{count(found.records)} records on {found.lanes} lanes, each lane drawn at random, have CV {noise}"
     failed = sum(one.failed for one in found.trials)
-    placed = f"{failed:,} records failed and are on none" if failed else "every record is where its contract says"
+    placed = f"{count(failed)} records failed and are on none" if failed else "every record is where its contract says"
     pace = "Sent in one go, which makes batches large and lag high; --every 1 sends as drivers would."
     if producer.every:
         pace = f"Every driver sent an update each {producer.every:g} s."
     lines = [
-        f"Noise floor: {chance}; below 5 % takes {found.records_for_cv:,} records.",
+        f"Noise floor: {chance}; below 5% takes {count(found.records_for_cv)} records.",
         f"Lanes: counted by a group that read both topics; {placed}.",
         f"Batches: librdkafka's statistics; {settings}, compression {producer.compression}. {pace}",
         f"Lag: what the broker held less what the group had read, seen {samples} times. The peak differs by run.",

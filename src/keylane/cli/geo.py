@@ -17,7 +17,7 @@ from keylane.cli.options import (
 )
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
-from keylane.numbers import share, spread, times
+from keylane.numbers import count, distance, share, spread, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +159,7 @@ def as_result(document: GeoTableDocument, written: str | None) -> Result:
     figures = (held or document.balance).as_json()
     this = {"strategy": f"this table ({document.strategy})", **{name: figures[name] for name in COLUMNS[1:]}}
     scored_on = "records that the table was not fitted on" if held else "the records that it was fitted on"
-    about = f"on {scored_on}; copies and work within {document.radius_m:,g} m"
+    about = f"on {scored_on}; copies and work within {distance(document.radius_m)}"
     section = Section(COLUMNS, [this, *document.beside], about, forms=_FORMS, tones={"copies": _dear})
     said = list(_lines(document, written))
     return Result(document, [section], said[_ANSWER:], 0 if _kept(document) else 4, answer=said[:_ANSWER])
@@ -176,8 +176,8 @@ def _kept(document: GeoTableDocument) -> bool:
 def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
     balance = document.balance
     held = balance.held_out or balance
-    counted = "1 location" if document.records == 1 else f"{document.records:,} locations"
-    cells = "1 cell" if document.leaves == 1 else f"{document.leaves:,} cells"
+    counted = "1 location" if document.records == 1 else f"{count(document.records)} locations"
+    cells = "1 cell" if document.leaves == 1 else f"{count(document.leaves)} cells"
     yield f"{counted} on {document.lanes} lanes (partitions), in {cells}"
     more = max(0.0, held.max_over_mean - 1)
     yield f"  the fullest lane carries {share(more)} more than the average{_in_hours(document)}"
@@ -186,7 +186,7 @@ def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
     if document.moved:
         yield f"  {share(document.moved.share)} of the load changes lane, with {document.moved.leaves} cells"
     if document.dead:
-        yield "  no location: " + ", ".join(f"{records:,} {reason}" for reason, records in document.dead.items())
+        yield "  no location: " + ", ".join(f"{count(records)} {reason}" for reason, records in document.dead.items())
     yield from (f"  {note}" for note in document.notes)
     if written and _kept(document):
         yield f"contract: {written}, epoch {document.epoch}"
@@ -205,7 +205,7 @@ def _copied(document: GeoTableDocument, held: GeoFigures) -> str:
     further = [f"{copies:.2f} within {radius} m" for radius, copies in list(document.copies_per_rider.items())[1:]]
     more = f" ({', '.join(further)})" if further else ""
     least = f"round regions of equal load would need about {document.round_copies:.2f}"
-    return f"a request for what is within {document.radius_m:,g} m goes to {held.copies:.2f} lanes{more}; {least}"
+    return f"a request for what is within {distance(document.radius_m)} goes to {held.copies:.2f} lanes{more}; {least}"
 
 
 def _worked(document: GeoTableDocument, held: GeoFigures) -> str:

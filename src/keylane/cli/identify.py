@@ -142,13 +142,13 @@ def _examples(seen: IdentifiedData, document: IdentifyDocument) -> Iterator[Sect
         where = "offset" if seen.has_offsets else "row"
         title = f"Keys that are not where {named(seen.found.writers[seen.found.leading])} puts them"
         names = ("partitioner", "key", "lane", "expected", where)
-        yield Section(names, rows, title, forms={"expected": str, "row": str})
+        yield Section(names, rows, title, forms={"expected": str})
 
 
 def _headline(found: Identification) -> str:
     from keylane.pipelines.identify import named
 
-    of = f"{found.keyed_rows:,} keyed rows on {found.lanes} lanes"
+    of = f"{numbers.count(found.keyed_rows)} keyed rows on {found.lanes} lanes"
     if found.verdict == "unknown":
         return f"unknown: the data does not say who wrote it ({of})"
     if found.verdict == "one-writer":
@@ -161,8 +161,8 @@ def _since(seen: IdentifiedData, document: IdentifyDocument) -> Iterator[str]:
     from keylane.pipelines.identify import named
 
     for number, writer in enumerate(document.writers):
-        first = writer.since or (f"row {writer.since_row:,}" if writer.since_row else None)
-        last = writer.until or (f"row {writer.until_row:,}" if writer.until_row else None)
+        first = writer.since or (f"row {numbers.count(writer.since_row)}" if writer.since_row else None)
+        last = writer.until or (f"row {numbers.count(writer.until_row)}" if writer.until_row else None)
         if number != seen.found.leading and first and last:
             end = "to the end of what was read" if writer.to_the_end else f"until {last}"
             only = f"{numbers.count(writer.only or 0)} records that no other rule explains"

@@ -26,6 +26,7 @@ import click
 from keylane.cli.tables import Tone, laid_out, markdown, toned, wrapped
 from keylane.cli.terminal import color_option, quiet_option, safe_json
 from keylane.errors import visible
+from keylane.numbers import count
 
 if TYPE_CHECKING:
     from keylane.documents.explain import ClientPlacement, Explained, ExplainedKeys
@@ -197,7 +198,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return f"{count(value)}"
     return f"{value:.4g}" if isinstance(value, float) else str(_plain(value))
 
 

@@ -357,14 +357,11 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
         yield f"  {document.profile.hot.verdict}"
     change = document.change
     if change and document.changes:
-        records, keys = _part(change.moved_traffic), _part(change.moved_keys)
+        from keylane import numbers
+
+        records, keys = numbers.share(change.moved_traffic or 0), numbers.share(change.moved_keys or 0)
         yield f"  Cost: {records} of the records and {keys} of the keys change lane."
     yield from (f"  {note}" for note in document.notes)
-
-
-def _part(share: float | None) -> str:
-    """A share in percent; what is not nothing is not shown as nothing."""
-    return f"{share or 0:.1%}" if not share or share >= 0.0005 else "<0.1%"
 
 
 def _code(document: PlanDocument) -> int:

@@ -284,7 +284,9 @@ def lanes_table(document: ProfileDocument) -> Section | None:
         }
         for lane, records in enumerate(totals)
     ]
-    title = f"{len(totals):,} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
+    title = (
+        f"{numbers.count(len(totals))} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
+    )
     forms, tones = {"share": numbers.share, "over_mean": numbers.times}, {"why": _tone}
     return Section(("lane", "records", "share", "over_mean", "why"), rows, title, forms, tones=tones)
 
@@ -321,10 +323,8 @@ def _answer(document: ProfileDocument) -> Iterator[str]:
     if document.writers and document.writers.verdict == "mixed":
         yield f"{writers_text(document.writers)} keylane identify names them, with the setting of each"
     top = document.heavy[0].share
-    text = (
-        f"{document.records:,} records of {about}{document.distinct_keys:,} keys; the heaviest has {numbers.share(top)}"
-    )
-    yield f"{text}, {_share_of_first(document)}"
+    text = f"{numbers.count(document.records)} records of {about}{numbers.count(document.distinct_keys)} keys"
+    yield f"{text}; the heaviest has {numbers.share(top)}, {_share_of_first(document)}"
     if document.writers and document.writers.verdict != "mixed":
         yield f"  {writers_text(document.writers)}"
     if document.hot:
@@ -345,25 +345,25 @@ def _share_of_first(document: ProfileDocument) -> str:
     ranks = document.key_ranks
     wanted = max(1, ranks[-1].rank // 100)
     near = min(ranks, key=lambda one: abs(one.rank - wanted))
-    return f"the first {near.rank:,} of them {numbers.share(near.cumulative)}"
+    return f"the first {numbers.count(near.rank)} of them {numbers.share(near.cumulative)}"
 
 
 def notes(document: ProfileDocument) -> Iterator[str]:
     """What a reader should know before trusting the tables."""
     without = {name: count for name, count in document.without_key.as_json().items() if count}
     if without:
-        yield "without a key: " + ", ".join(f"{count:,} {name}" for name, count in without.items())
+        yield "without a key: " + ", ".join(f"{numbers.count(count)} {name}" for name, count in without.items())
     yield from (document.how[name] for name in ("sampled", "places") if name in document.how)
     alike = document.lookalikes
     if alike.groups:
         kinds = sorted({one.kind for one in alike.examples})
         first = " = ".join(alike.examples[0].keys)
-        text = f"{alike.groups:,} group(s) of keys look the same and are not ({', '.join(kinds)})"
-        yield f"{text}, {alike.records:,} records under the rarer spelling: {first}"
+        text = f"{numbers.count(alike.groups)} group(s) of keys look the same and are not ({', '.join(kinds)})"
+        yield f"{text}, {numbers.count(alike.records)} records under the rarer spelling: {first}"
     yield from _window_notes(document)
     lanes = document.lanes
     if lanes and lanes.misplaced:
-        yield f"{lanes.misplaced:,} record(s) are in another lane than the contract gives their key"
+        yield f"{numbers.count(lanes.misplaced)} record(s) are in another lane than the contract gives their key"
     if document.approximate:
         yield document.how["heavy"]
 

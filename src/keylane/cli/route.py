@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keylane import numbers
 from keylane.cli.interrupts import interrupts
 from keylane.cli.options import conf_option, format_option, kafka_options, master_option, settings_from, taken_from
 from keylane.cli.output import Result, Section, output_option
@@ -104,7 +105,9 @@ def _looked_ahead(contract: str, source: str, target: str, options: dict[str, An
     document = dry_run(loaded, source, target, options=streams, **wanted)
     answer = [f"dry run: nothing is written; the lanes of {document.sample} of {document.source}"]
     lines = [f"would create: {', '.join(document.creates) or 'nothing'}", f"would write: {', '.join(document.writes)}"]
-    lines += [f"without a lane, in the sample: {number:,} {reason}" for reason, number in document.dead.items()]
+    lines += [
+        f"without a lane, in the sample: {numbers.count(number)} {reason}" for reason, number in document.dead.items()
+    ]
     return Result(document, [Section(("stream", "lane", "records"), document.lanes)], lines, answer=answer)
 
 
@@ -152,14 +155,15 @@ def as_result(found: Routed, contract: Contract, seconds: float, *, follow: bool
 
     counts, total = found.counts, found.total
     document = document_of(found, contract, seconds)
-    lines = [f"{_shown(counts)} in {found.batches} batch(es), {document.seconds:.1f} s"]
-    lines += [f"all runs: {_shown(total)}"] if total != counts else []
+    answer = [f"{_shown(counts)} in {numbers.count(found.batches)} batch(es), {numbers.duration(document.seconds)}"]
+    answer += [f"all runs: {_shown(total)}"] if total != counts else []
+    answer += [f"dead letters: {document.dead_letters}"] if counts.dead else []
+    lines = []
     if found.state:
-        lines.append(f"state: {found.state}; {found.repeated:,} record(s) of this run were there already")
-    lines += [f"dead letters: {document.dead_letters}"] if counts.dead else []
+        lines.append(f"state: {found.state}; {numbers.count(found.repeated)} record(s) of this run were there already")
     code = INTERRUPTED if found.stopped and not follow else 0
-    return Result(document, [Section(("stream", "lane", "records"), document.lanes)], lines, code)
+    return Result(document, [Section(("stream", "lane", "records"), document.lanes)], lines, code, answer)
 
 
 def _shown(counts: Counts) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.as_json().items())
+    return ", ".join(f"{name} {numbers.count(count)}" for name, count in counts.as_json().items())

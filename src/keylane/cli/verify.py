@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from keylane import numbers
 from keylane.cli.options import reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
@@ -105,7 +106,7 @@ def _checked(found: Verified, rule: Rule) -> str:
     known = sum(count or 0 for count in counts)
     if None in counts:
         return "in part"
-    return "no" if known >= min(total, found.verdict.records or total) else f"all but {known:,}"
+    return "no" if known >= min(total, found.verdict.records or total) else f"all but {numbers.count(known)}"
 
 
 def _lines(found: Verified, document: VerifyDocument) -> list[str]:
@@ -116,12 +117,12 @@ def _lines(found: Verified, document: VerifyDocument) -> list[str]:
         "dead letters": document.dead,
         "repeats": document.repeats,
     }
-    counts = ", ".join(f"{count:,} {words}" for words, count in records.items() if count)
+    counts = ", ".join(f"{numbers.count(count)} {words}" for words, count in records.items() if count)
     lines = [f"{found.source} -> {found.target}: {counts or 'nothing'}"]
     if found.fingerprint:
         lines.append(f"contract {found.contract}, epoch {found.epoch}, {found.fingerprint}")
     if found.claimed:
-        claimed = ", ".join(f"{name} {count:,}" for name, count in found.claimed.as_json().items())
+        claimed = ", ".join(f"{name} {numbers.count(count)}" for name, count in found.claimed.as_json().items())
         lines.append(f"the target says: {claimed}")
     lines += [f"miscounted: {text}" for text in found.miscounted]
     if found.not_taken:
@@ -130,13 +131,15 @@ def _lines(found: Verified, document: VerifyDocument) -> list[str]:
     lines += [f"note: {remark}" for remark in found.remarks]
     if found.cost:
         digests, total = found.cost
-        lines.append(f"contents: {document.compared:,} compared; digests took {digests:.2f} s of {total:.2f} s")
+        lines.append(
+            f"contents: {numbers.count(document.compared)} compared; digests took {digests:.2f} s of {total:.2f} s"
+        )
     lines += [_open_rule(one) for one in found.unproven]
     return lines
 
 
 def _open_rule(one: Unproven) -> str:
-    many = "not on all records" if one.records is None else f"not on {one.records:,} record(s)"
+    many = "not on all records" if one.records is None else f"not on {numbers.count(one.records)} record(s)"
     return f"not proven: {one.rule}, {many}: {one.why}" + (f"; {one.hint}" if one.hint else "")
 
 
@@ -146,5 +149,5 @@ def _answer(found: Verified) -> str:
     if found.outcome == "not proven":
         rules = ", ".join(dict.fromkeys(one.rule for one in found.unproven))
         return f"not proven, {found.verdict.mode}: {rules}; nothing was found wrong"
-    broken = [f"{rule} {count:,}" for rule, count in found.verdict.counts.items() if count]
+    broken = [f"{rule} {numbers.count(count)}" for rule, count in found.verdict.counts.items() if count]
     return "broken: " + ", ".join([*broken, *(["miscounted"] if found.miscounted else [])])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from keylane import numbers
 from keylane.contract.answers import answers, moved_share, weakest
 from keylane.contract.fingerprint import fingerprint, key_bytes_form, placement_form
 from keylane.contract.lane_table import leaf_lanes
@@ -52,7 +53,7 @@ class MovedLeaves(NamedTuple):
         return self.moved / self.leaves if self.leaves else 0.0
 
     def __str__(self) -> str:
-        parts = [f"{self.moved} of {self.leaves} leaves change lane ({self.share:.1%})"]
+        parts = [f"{self.moved} of {self.leaves} leaves change lane ({numbers.share(self.share)})"]
         parts += [f"{self.joined} were hashed"] if self.joined else []
         return "; ".join([*parts, f"{self.left} are hashed now"] if self.left else parts)
 
@@ -97,7 +98,7 @@ def geo_changes(old: Contract, new: Contract, strangers: float) -> Iterator[tupl
         return
     if was is None or now is None:
         text = "lanes are now by location" if was is None else "lanes are no longer by location"
-        yield "spec.geo", f"{text}: about {strangers:.1%} of keys change lane", strangers
+        yield "spec.geo", f"{text}: about {numbers.share(strangers)} of keys change lane", strangers
     else:
         yield from _both(was, now, strangers)
 
@@ -105,8 +106,8 @@ def geo_changes(old: Contract, new: Contract, strangers: float) -> Iterator[tupl
 def _both(was: Geo, now: Geo, strangers: float) -> Iterator[tuple[str, str, float | None]]:
     found = moved_leaves(was.leaves, now.leaves)
     if was.resolution != now.resolution:
-        text = f"{was.resolution} became {now.resolution}: about {strangers:.1%} of cells in no leaf change lane"
-        yield "spec.geo.resolution", text, None if found.leaves else strangers
+        text = f"{was.resolution} became {now.resolution}: about {numbers.share(strangers)} of cells in no leaf"
+        yield "spec.geo.resolution", f"{text} change lane", None if found.leaves else strangers
     if found.moved or found.joined or found.left:
         yield "spec.geo.leaves", f"a different lane table: {found}", None
     if (was.region and tuple(map(float, was.region))) != (now.region and tuple(map(float, now.region))):
@@ -223,7 +224,7 @@ def _lanes(new: Contract, before: Form, after: Form) -> Iterator[Change]:
     if share is None:
         yield Change("safe", "spec.lanes", f"{was} lanes became {now}: keys do not decide the lane, so no key moves")
     elif _same_hash(before, after):
-        text = f"{was} lanes became {now}: {float(share):.1%} of hashed keys change lane"
+        text = f"{was} lanes became {now}: {numbers.share(float(share))} of hashed keys change lane"
         yield Change("moves-keys", "spec.lanes", text, None if after["table"] or _leaves(new) else float(share))
     if now < was and FACTS[new.spec.partitioner].fold != "ranges":
         yield _shrunk("spec.lanes", was, now)
@@ -244,11 +245,15 @@ def _same_hash(before: Form, after: Form) -> bool:
 def _hashing(old: Contract, new: Contract, before: Form, after: Form) -> Iterator[Change]:
     if before["key"] != after["key"]:
         share = _strangers(before, after)
-        yield Change("moves-keys", "spec.key", f"the key bytes change: about {share:.1%} of keys change lane", share)
+        yield Change(
+            "moves-keys", "spec.key", f"the key bytes change: about {numbers.share(share)} of keys change lane", share
+        )
     elif before["family"] != after["family"]:
         share = _refolded(old, new, before, after)
         names = f"{old.spec.partitioner} became {new.spec.partitioner}"
-        yield Change("moves-keys", "spec.partitioner", f"{names}: about {share:.1%} of keys change lane", share)
+        yield Change(
+            "moves-keys", "spec.partitioner", f"{names}: about {numbers.share(share)} of keys change lane", share
+        )
     elif old.spec.partitioner != new.spec.partitioner and before == after:
         names = f"{old.spec.partitioner} became {new.spec.partitioner}"
         yield Change("safe", "spec.partitioner", f"{names}: the same placement under a different name")

@@ -134,7 +134,7 @@ class ComparedData(ComparedContracts):
     shared_keys: Count
     disagreeing_keys: Count
     at_most: Share | None = Field(
-        description="At most this share of all keys differs, with 95 % confidence; null where a key does."
+        description="At most this share of all keys differs, with 95% confidence; null where a key does."
     )
     examples: list[KeyLanes] = Field(
         description="Up to three keys that are in several lanes of one data set, and three that differ between them."

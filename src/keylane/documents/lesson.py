@@ -55,7 +55,7 @@ class LessonCheck(Document):
     )
 
     measure: Measure
-    asked: Literal["< 5 %", "0", "> 16 KB", "< 500"]
+    asked: Literal["< 5%", "0", "> 16 KiB", "< 500"]
     got: Figure | None = Field(description="Null when it could not be measured, which keeps nothing.")
     kept: bool
 
@@ -118,6 +118,6 @@ class LessonDocument(Document):
     why: str
     least_cv: Figure = Field(description="No placement of these keys, each on one lane, has a lower CV.")
     noise_floor: Figure = Field(description="The CV of a lane drawn for each record.")
-    records_for_cv: AtLeastOne = Field(description="How many records it takes for a noise floor below 5 %.")
+    records_for_cv: AtLeastOne = Field(description="How many records it takes for a noise floor below 5%.")
     cells: list[LessonCell] = Field(min_length=1)
     trials: list[LessonTrial] = Field(min_length=2, max_length=2)

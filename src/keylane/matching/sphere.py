@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from keylane.errors import UsageError
+from keylane.numbers import count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +67,6 @@ def metres_to_outlines(points: NDArray[np.float64], outlines: NDArray[np.float64
 def checked_radius(radius_m: float) -> float:
     """A radius that matching can be exact for; others are refused."""
     if not 0 < radius_m <= MOST_RADIUS_M:
-        allowed = f"more than 0 and at most {MOST_RADIUS_M:,.0f} metres"
+        allowed = f"more than 0 and at most {count(MOST_RADIUS_M)} metres"
         raise UsageError.of("radius is out of range", got=radius_m, allowed=allowed)
     return float(radius_m)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keylane import numbers
 from keylane.batch_router import REASONS, Decided, decide
 from keylane.keys.arrow_bytes import as_binary, nulls_of
 from keylane.keys.columns import encode_column
@@ -169,14 +170,17 @@ def _findings(kept: Kept, show: Show) -> Iterator[Finding]:
         yield Finding("error", "data", "no rows; hint: an empty sample shows nothing")
         return
     if kept.misplaced:
-        text = f"{kept.misplaced:,} of {kept.rows:,} rows are not in the lane the contract promises"
+        wrong = f"{numbers.count(kept.misplaced)} of {numbers.count(kept.rows)} rows"
+        text = f"{wrong} are not in the lane the contract promises"
         one = kept.examples[0]
         seen = "no lane" if one.lane is None else f"lane {one.lane}"
-        example = f"row {one.row}: {seen}, promised {one.expected}"
+        example = f"row {numbers.count(one.row)}: {seen}, promised {one.expected}"
         yield Finding("error", "data", f"{text} ({example}); hint: keylane identify says who wrote them")
     for reason, count in sorted(kept.unplaced.items()):
         severity: Severity = "warning" if reason in (Reason.NULL_KEY, Reason.EMPTY_KEY, Reason.NO_POSITION) else "error"
-        yield Finding(severity, "data", f"{count:,} of {kept.rows:,} rows have no lane: {reason}")
+        yield Finding(
+            severity, "data", f"{numbers.count(count)} of {numbers.count(kept.rows)} rows have no lane: {reason}"
+        )
     yield from _expectations(kept, show)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from keylane import numbers
 from keylane.contract.fingerprint import key_bytes_form, placement_form
 from keylane.contract.partitioners import FACTS
 from keylane.hashing import HASHES
@@ -105,7 +106,9 @@ def _hot_difference(rules: Mapping[str, Mapping[str, Any]]) -> str:
         f"key {_named_key(key)}: " + ", ".join(f"{name} has {_rule(own.get(key))}" for name, own in rules.items())
         for key in apart[:EXAMPLES]
     ]
-    return "; ".join([*told, *([f"and {len(apart) - EXAMPLES:,} more keys"] if len(apart) > EXAMPLES else [])])
+    return "; ".join(
+        [*told, *([f"and {numbers.count(len(apart) - EXAMPLES)} more keys"] if len(apart) > EXAMPLES else [])]
+    )
 
 
 def _named_key(name: str) -> str:
@@ -244,14 +247,14 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
             severity, "writers", f"not the same writers: {_difference(names)}{_the_odd_one(names)}{_odd_of_two(names)}"
         )
     for name, count in agreement.torn.items():
-        yield Finding("error", "keys", f"{count:,} key(s) of {name} are in several lanes")
+        yield Finding("error", "keys", f"{numbers.count(count)} key(s) of {name} are in several lanes")
     if agreement.shared_keys == 0:
         yield Finding(
             "error", "keys", "no key in common: the key bytes or the keys differ, so lanes cannot be compared"
         )
     elif agreement.disagreeing_keys:
-        text = f"{agreement.disagreeing_keys:,} of {agreement.shared_keys:,} shared keys are in different lanes"
-        yield Finding("error", "keys", text)
+        apart = f"{numbers.count(agreement.disagreeing_keys)} of {numbers.count(agreement.shared_keys)} shared keys"
+        yield Finding("error", "keys", f"{apart} are in different lanes")
 
 
 def _who(found: Identification) -> str:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from keylane import numbers
 from keylane.measure.balance import max_over_mean
 from keylane.measure.chance import ALPHA, Runs, share_chance, tail_chance
 from keylane.numbers import percent, share
@@ -159,7 +160,7 @@ def _balance(allowed: float, sample: Sample) -> Expectation:
     if chance < ALPHA:
         text += f"; of that, chance explains up to {most:.2f} in this sample ({SURELY})"
         return Expectation("max_over_mean", got, allowed, most, usual, chance, "broken", text)
-    few = f"{sample.distinct:,} key(s) on {lanes} lanes"
+    few = f"{numbers.count(sample.distinct)} key(s) on {lanes} lanes"
     text += (
         f"; not proven: by chance alone {few} show {usual:.2f}, and up to {most:.2f} ({SURELY}) where {allowed} is kept"
     )
@@ -221,7 +222,7 @@ def _more(allowed: float, scales: _Scales, distinct: int) -> str:
         return "no sample stays within that"
     if needed <= have:
         return "the sample is too near to the threshold"
-    return f"about {_rounded((needed / have - 1) * distinct if have else needed):,} more keys needed"
+    return f"about {numbers.count(_rounded((needed / have - 1) * distinct if have else needed))} more keys needed"
 
 
 def keys_for(allowed: float, lanes: int) -> int | None:
@@ -267,10 +268,12 @@ def _share(name: ExpectationName, allowed: float, count: int, rows: int, says: s
         return Expectation(name, got, allowed, most, None, 1.0, "kept", text)
     if chance(count) < ALPHA:
         text += (
-            f"; of that, chance explains up to {share(most)} in {rows:,} row(s) ({SURELY})" if most > allowed else ""
+            f"; of that, chance explains up to {share(most)} in {numbers.count(rows)} row(s) ({SURELY})"
+            if most > allowed
+            else ""
         )
         return Expectation(name, got, allowed, most, None, chance(count), "broken", text)
-    text += f"; not proven: {rows:,} row(s) of a stream that keeps it show up to {share(most)} ({SURELY})"
+    text += f"; not proven: {numbers.count(rows)} row(s) of a stream that keeps it show up to {share(most)} ({SURELY})"
     return Expectation(
         name, got, allowed, most, None, chance(count), "cannot-tell", f"{text}; cannot tell: too few rows"
     )
@@ -279,7 +282,7 @@ def _share(name: ExpectationName, allowed: float, count: int, rows: int, says: s
 def _distinct(allowed: int, sample: Sample) -> Expectation:
     """Different keys; of a stream of that many, a sample shows fewer, and far fewer where most keys are rare."""
     distinct, rows = sample.distinct, sample.rows
-    text = f"got {distinct:,} distinct keys; allowed: at least {allowed:,}"
+    text = f"got {numbers.count(distinct)} distinct keys; allowed: at least {numbers.count(allowed)}"
     fewest = min(
         allowed, floor(_last(lambda seen: few_chance(floor(seen), allowed, rows) < ALPHA, 0.0, float(allowed))) + 1
     )
@@ -287,10 +290,11 @@ def _distinct(allowed: int, sample: Sample) -> Expectation:
         return Expectation("min_distinct_keys", distinct, allowed, fewest, None, 1.0, "kept", text)
     chance, times = few_chance(distinct, allowed, rows), times_for(allowed, distinct, sample.once)
     if chance < ALPHA and times > FURTHER and rows >= KNOWN:
-        more = f"; {sample.once:,} of them have one row only: further rows would not show so many"
+        more = f"; {numbers.count(sample.once)} of them have one row only: further rows would not show so many"
         return Expectation("min_distinct_keys", distinct, allowed, fewest, None, chance, "broken", text + more)
-    text += f"; not proven: {sample.once:,} of them have one row only, so further rows show further keys; cannot tell: "
-    text += f"about {_rounded(times * rows):,} rows needed" if times <= FURTHER else "too few rows"
+    text += f"; not proven: {numbers.count(sample.once)} of them have one row only, so further rows show further keys"
+    text += "; cannot tell: "
+    text += f"about {numbers.count(_rounded(times * rows))} rows needed" if times <= FURTHER else "too few rows"
     return Expectation("min_distinct_keys", distinct, allowed, min(fewest, distinct), None, 1.0, "cannot-tell", text)
 
 

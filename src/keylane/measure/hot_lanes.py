@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from keylane import numbers
 from keylane.errors import UsageError
 from keylane.measure.balance import max_over_mean
 from keylane.measure.chance import ALPHA, Runs, fair_fullest, keys_chance, records_chance
@@ -94,27 +95,27 @@ class Heat:
 def of_strangers(part: float, misplaced: float) -> str:
     """The evidence for a mixed writer."""
     return (
-        f"{part:.1%} of the lane are records whose key belongs in another lane; "
-        f"at least {misplaced:.1%} of the stream's records are not in their lane"
+        f"{numbers.share(part)} of the lane are records whose key belongs in another lane; "
+        f"at least {numbers.share(misplaced)} of the stream's records are not in their lane"
     )
 
 
 def of_one(part: float, left: float) -> str:
     """The evidence for one key."""
     without = f"without that key it has {left:.2f} times its share of the lighter keys"
-    return f"its heaviest key holds {part:.1%} of it; {without}"
+    return f"its heaviest key holds {numbers.share(part)} of it; {without}"
 
 
 def of_many(part: float, chance: float) -> str:
     """The evidence for an unlucky hash."""
-    return f"made of many keys, the heaviest with {part:.2%} of it; a fair hash gives this {_often(chance)}"
+    return f"made of many keys, the heaviest with {numbers.share(part)} of it; a fair hash gives this {_often(chance)}"
 
 
 def of_few(named: int, held: float, effective_keys: float, lanes: int, chance: float) -> str:
     """The evidence for few keys."""
     heaviest = f"its {named} heaviest keys hold" if named > 1 else "its heaviest key holds"
     return (
-        f"{heaviest} {held:.1%} of it; the stream has {effective_keys:.0f} effective keys "
+        f"{heaviest} {numbers.share(held)} of it; the stream has {effective_keys:.0f} effective keys "
         f"for {lanes} lanes, and a fair hash fills a lane like this {_often(chance)}"
     )
 
@@ -122,7 +123,7 @@ def of_few(named: int, held: float, effective_keys: float, lanes: int, chance: f
 def _often(chance: float) -> str:
     if chance > 0.99:
         return "nearly always"
-    return f"in {chance:.0%} of cases" if chance >= 0.01 else f"in fewer than {chance:.1g} of cases"
+    return f"in {numbers.percent(chance, 0)} of cases" if chance >= 0.01 else f"in fewer than {chance:.1g} of cases"
 
 
 def verdict(
@@ -159,9 +160,9 @@ def _sentence(hot: tuple[HotLane, ...], cause: Cause, fullest: float) -> str:
 
 def _who(misplaced: float | None, writers: Identification | None) -> str:
     if writers is not None and writers.verdict == "mixed":
-        named = ", ".join(f"{one.partitioner or 'unexplained'} {one.share:.1%}" for one in writers.writers)
+        named = ", ".join(f"{one.partitioner or 'unexplained'} {numbers.share(one.share)}" for one in writers.writers)
         return f"The stream has more than one writer: {named}."
-    return f"At least {misplaced or 0:.1%} of the records are not in the lane that their key belongs in."
+    return f"At least {numbers.share(misplaced or 0)} of the records are not in the lane that their key belongs in."
 
 
 #: A lane below this many times the mean is not worth a word, unless a fair hash would not give it.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keylane import numbers
 from keylane.contract.partitioners import FACTS
 from keylane.measure.evidence import (
     BELIEF,
@@ -307,7 +308,7 @@ def keys_needed(lanes: int) -> int:
 def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str]:
     for writer in writers:
         if writer.lanes is not None:
-            text = f"{writer.partitioner}: about {writer.share:.1%} was placed on {writer.lanes} lanes"
+            text = f"{writer.partitioner}: about {numbers.share(writer.share)} was placed on {writer.lanes} lanes"
             yield f"{text}: {_when(tally, writer.lanes)}"
     keys = sum(len(pc.unique(keys)) for keys, _ in tally.left)
     if strays and keys < FEW_KEYS:

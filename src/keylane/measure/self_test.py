@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.errors import KeylaneError
 from keylane.keys.read import encode_key_value
 from keylane.measure.evidence import log_occupancy
+from keylane.numbers import count
 from keylane.records import Finding, Placement
 from keylane.router import Router
 
@@ -104,7 +105,7 @@ def collapse(where: str, used: int, keys: int, lanes: int) -> Iterator[Finding]:
             "error", where, f"{keys} keys collapse onto one lane of {lanes}; hint: pin them, or hash other keys"
         )
     elif chance < log(COLLAPSE) and used < min(keys, lanes):
-        rarely = f"{1 / exp(max(chance, -50)):,.0f}"
+        rarely = f"{count(1 / exp(max(chance, -50)))}"
         text = f"{keys} keys use {used} of {lanes} lanes, which a fair hash does less than once in {rarely}"
         yield Finding("warning", where, f"{text}; hint: another partitioner or key")
 

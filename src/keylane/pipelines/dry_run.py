@@ -13,6 +13,7 @@ import numpy as np
 from keylane.batch_router import REASONS, decide
 from keylane.contract.fields import FieldSpec, fields_of
 from keylane.documents.route import DryRunDocument, RoutedLane
+from keylane.numbers import count
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint
 from keylane.systems.windows import ReadingWindow
@@ -69,7 +70,7 @@ def dry_run(
         source=str(start.address),
         target=str(end.address),
         sampled=read,
-        sample=described.sampled or (f"the first {read:,} records" if read >= most else "all records"),
+        sample=described.sampled or (f"the first {count(read)} records" if read >= most else "all records"),
         lanes=[
             RoutedLane(stream=name, lane=lane, records=int(records))
             for name, several in counts.items()

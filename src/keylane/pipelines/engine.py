@@ -19,6 +19,7 @@ from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError, did_you_mean
 from keylane.geo.coordinates import checked_scale, scale_hint
 from keylane.keys.cells import region_of
+from keylane.numbers import count
 from keylane.profile.build import UNTIMED, observed_lanes, profile_of
 from keylane.profile.cells import CELL, REASONS, reasons_of
 from keylane.profile.scan import ScanRequest
@@ -216,7 +217,7 @@ def checked(made: Profile, scan: Scan | LocalScan) -> Profile:
         raise DataError.of("no records", got=made.source, hint="the source is empty")
     if not made.keys.num_rows:
         names, keyless = ", ".join(made.key.fields), made.without_key
-        got = f"{keyless.null:,} null, {keyless.empty:,} empty, {keyless.malformed:,} malformed"
+        got = f"{count(keyless.null)} null, {count(keyless.empty)} empty, {count(keyless.malformed)} malformed"
         known = scan.names()
         near = " ".join(filter(None, (did_you_mean(name, known) for name in made.key.fields)))
         hint = near or "check the column's name and encoding"

@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import count
 
+from keylane import numbers
 from keylane.contract.names import MAX_LANES
 from keylane.errors import LaneCountError
 from keylane.hashing.murmur3 import spark_int
@@ -42,7 +43,7 @@ def lane_keys(lanes: int) -> tuple[int, ...]:
     (True, True)
     """
     if not 1 <= lanes <= MAX_LANES:
-        raise LaneCountError.of("lane count is out of range", got=lanes, allowed=f"1 to {MAX_LANES:,}")
+        raise LaneCountError.of("lane count is out of range", got=lanes, allowed=f"1 to {numbers.count(MAX_LANES)}")
     found: dict[int, int] = {}
     for key in count():
         found.setdefault(partition_of(key, lanes), key)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from keylane import numbers
+
 if TYPE_CHECKING:
     from keylane.plan.candidates import Candidate, FoldScore
     from keylane.plan.planner import Plan
@@ -57,7 +59,9 @@ def advice(plan: Plan) -> Advice:
     if not plan.changes:
         reason = _why_stay(plan, today)
         return Advice(
-            "leave-it", f"{LEAVE[reason]} {_does(today)}, and the fullest has {today.fullest_share:.1%}.", reason
+            "leave-it",
+            f"{LEAVE[reason]} {_does(today)}, and the fullest has {numbers.share(today.fullest_share)}.",
+            reason,
         )
     answer = _answer(plan, today, chosen)
     return Advice(answer, f"{OPENING[answer]}: {_from_to(today, chosen)}.")
@@ -101,12 +105,12 @@ def _answer(plan: Plan, today: Candidate, chosen: Candidate) -> Answer:
 def _from_to(today: Candidate, chosen: Candidate) -> str:
     """Both in one sentence: lanes, the work that they do, and the share of the fullest."""
     same = today.lanes == chosen.lanes
-    subject = "this plan makes them" if same else f"{chosen.lanes:,} would"
+    subject = "this plan makes them" if same else f"{numbers.count(chosen.lanes)} would"
     tier = f" with {chosen.fitted.tier_lanes} more in a tier," if chosen.fitted.tier_lanes else ""
     after = f"{subject}{',' * bool(tier)}{tier} do the work of {chosen.work:.1f}"
     return (
         f"{_lanes(today.lanes)} do the work of {today.work:.1f} today; {after}. The fullest lane goes from "
-        f"{today.fullest_share:.1%} to {chosen.fullest_share:.1%} of the records"
+        f"{numbers.share(today.fullest_share)} to {numbers.share(chosen.fullest_share)} of the records"
     )
 
 
@@ -116,7 +120,7 @@ def _does(today: Candidate) -> str:
 
 def _lanes(count: int) -> str:
     """The count at its first use in an output: readers come from Kafka."""
-    return "1 lane (partition)" if count == 1 else f"{count:,} lanes (partitions)"
+    return "1 lane (partition)" if count == 1 else f"{numbers.count(count)} lanes (partitions)"
 
 
 def _first(plan: Plan, chosen: Candidate) -> str:
@@ -127,7 +131,7 @@ def _first(plan: Plan, chosen: Candidate) -> str:
     hashed = max((one for one in plain if one.lanes == chosen.lanes), key=lambda one: one.deciding, default=None)
     if hashed is not None and hashed.strategy != chosen.strategy:
         text += f", and of {hashed.work:.1f} with a plain hash"
-    return f"{text}. The fullest lane has {chosen.fullest_share:.1%} of the records."
+    return f"{text}. The fullest lane has {numbers.share(chosen.fullest_share)} of the records."
 
 
 def holding(plan: Plan) -> Holding | None:
@@ -161,9 +165,9 @@ def _holding_says(first: FoldScore, held_for: str, again: str | None) -> str:
     if again is None:
         return f"It holds: fitted on earlier records, it stayed as even for all of the later ones ({held_for})."
     return (
-        f"It does not hold: the fullest lane had {first.fitted_share:.1%} of the records that it was fitted on, and "
-        f"{first.share:.1%} of the later ones. It held for {held_for}. Plan again every {again}, or divide the hot "
-        f"keys (--sub-key)."
+        f"It does not hold: the fullest lane had {numbers.share(first.fitted_share)} of the records that it was fitted "
+        f"on, and {numbers.share(first.share)} of the later ones. It held for {held_for}. Plan again every {again}, or "
+        f"divide the hot keys (--sub-key)."
     )
 
 
@@ -177,7 +181,7 @@ def length_of(windows: Windows, first: int, last: int) -> str:
     """
     size = windows.edges[last] - windows.edges[first]
     if windows.kind == "position":
-        return f"{size:,} records"
+        return f"{numbers.count(size)} records"
     return duration(timedelta(microseconds=size))
 
 
@@ -191,5 +195,5 @@ def duration(time: timedelta) -> str:
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
             count = round(seconds / size)
-            return f"{count:,} {unit}{'s' * (count != 1)}"
+            return f"{numbers.count(count)} {unit}{'s' * (count != 1)}"
     return f"{seconds:.3g} seconds"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from keylane import numbers
 from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
 from keylane.geo.lane_tables import COARSEST
@@ -117,14 +118,15 @@ def ceiling(hottest_share: float, lanes: int, allowed: float = 1.3) -> Ceiling:
     useful, alone = useful_lanes(hottest_share), hottest_share * lane_count(lanes)
     helps = lanes < useful
     if alone <= allowed:
-        says = f"the hottest key has {hottest_share:.1%} of all records: up to {useful} lanes can be filled evenly"
+        has = f"the hottest key has {numbers.share(hottest_share)} of all records"
+        says = f"{has}: up to {useful} lanes can be filled evenly"
     else:
         width = ceil(round(alone / allowed, 9))
         says = (
-            f"the hottest key has {hottest_share:.1%} of all records and alone makes its lane {alone:.2f} times the "
-            f"mean of {lanes} lanes; with more than {useful} lanes the fullest one gets no smaller. What would help: "
-            f"spread this key over {width} lanes or more by a sub-key (order is then kept per sub-key), move it to a "
-            f"tier of its own, or choose a finer key"
+            f"the hottest key has {numbers.share(hottest_share)} of all records and alone makes its lane "
+            f"{alone:.2f} times the mean of {lanes} lanes; with more than {useful} lanes the fullest one gets no "
+            f"smaller. What would help: spread this key over {width} lanes or more by a sub-key (order is then kept "
+            f"per sub-key), move it to a tier of its own, or choose a finer key"
         )
     return Ceiling(hottest_share, useful, helps, says)
 
@@ -194,13 +196,13 @@ def says(found: Possible) -> list[str]:
 
 
 def _limit(first: ResolutionBound, lanes: int) -> str:
-    cells = f"{first.cells:,} cell{'s' * (first.cells != 1)} of resolution {first.resolution}"
-    least = f"CV at least {_percent(first.cv)}, max/mean at least {first.max_over_mean:.3g}"
+    cells = f"{numbers.count(first.cells)} cell{'s' * (first.cells != 1)} of resolution {first.resolution}"
+    least = f"CV at least {numbers.spread(first.cv)}, max/mean at least {first.max_over_mean:.3g}"
     if first.cells >= lanes:
         return f"{cells} on {lanes} lanes: {least}, because some hold more than a lane's fair share"
     share, even = lanes / first.cells, ""
     if first.cv > sqrt(share - 1) * 1.005:
-        even = f" ({_percent(sqrt(share - 1))} and {share:.3g} if all of them had equally many records)"
+        even = f" ({numbers.spread(sqrt(share - 1))} and {share:.3g} if all of them had equally many records)"
     return f"{cells} can fill at most {first.cells} of {lanes} lanes: {least}{even}"
 
 
@@ -211,21 +213,20 @@ def _helps(found: Possible, first: ResolutionBound, enough: ResolutionBound | No
     if enough is not None:
         yield (
             f"possible on {found.lanes} lanes: finer cells; at resolution {enough.resolution} there are "
-            f"{enough.cells:,}, CV at least {_percent(enough.cv)}, max/mean at least {enough.max_over_mean:.3g}"
+            f"{numbers.count(enough.cells)}, "
+            f"CV at least {numbers.spread(enough.cv)}, max/mean at least {enough.max_over_mean:.3g}"
         )
         return
-    finest = f"all records are in {last.cells:,} cell{'s' * (last.cells != 1)} of resolution {last.resolution}"
+    finest = (
+        f"all records are in {numbers.count(last.cells)} cell{'s' * (last.cells != 1)} of resolution {last.resolution}"
+    )
     if last.cells == first.cells:
         yield f"not possible on {found.lanes} lanes: finer cells do not help, {finest}, and a cell has one lane"
         return
-    floor_ = f"CV at least {_percent(last.cv)}, max/mean at least {last.max_over_mean:.3g}"
+    floor_ = f"CV at least {numbers.spread(last.cv)}, max/mean at least {last.max_over_mean:.3g}"
     home = found.even_lanes_home
     yield f"not possible on {found.lanes} lanes {_within(found)}: {finest}: {floor_}; up to {home} lanes"
 
 
 def _within(found: Possible) -> str:
     return f"within {found.allowed:g} times the mean"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * round(value, 4):.3g} %" if value < 10 else f"{100 * value:,.0f} %"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane import numbers
 from keylane.contract.fingerprint import placement_fingerprint
 from keylane.contract.lane_table import leaves_checksum, leaves_text
 from keylane.contract.model import Key, Window
@@ -301,22 +302,13 @@ def _by_lanes(named: Named, indent: str, line: Callable[[Any, tuple[int, ...]], 
         group = list(found)
         count = f"{len(group)} key{'s' * (len(group) != 1)}"
         where = f"lane{'s' * (len(lanes) != 1)} {', '.join(map(str, lanes))}"
-        yield f"{indent}# {where}: {count}, {share_text(sum(share for *_, share in group))} of the records"
+        yield f"{indent}# {where}: {count}, {numbers.share(sum(share for *_, share in group))} of the records"
         yield from _commented([(f"{indent}{line(key, lanes)}", share) for key, _, share in group])
 
 
 def _commented(lines: list[tuple[str, float]]) -> Iterator[str]:
     width = max((len(text) for text, _ in lines if len(text) <= COMMENTS), default=0)
-    yield from (f"{text.ljust(width)}  # {share_text(share)}" for text, share in lines)
-
-
-def share_text(share: float) -> str:
-    """A share in percent with three digits that count.
-
-    >>> [share_text(share) for share in (0.08254, 0.2, 0.00043219, 1e-9)]
-    ['8.25%', '20%', '0.0432%', '<0.0001%']
-    """
-    return f"{share * 100:.3g}%" if share * 100 >= 1e-4 else "<0.0001%"
+    yield from (f"{text.ljust(width)}  # {numbers.share(share)}" for text, share in lines)
 
 
 def _divided(candidate: Candidate, means: Means) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from keylane import numbers
 from keylane.documents.plan import (
     CandidateRow,
     CellsPossible,
@@ -59,13 +60,13 @@ def verdict(plan: Plan) -> str:
     chosen = plan.choice.chosen.candidate
     unmet = "" if plan.choice.met else " No candidate keeps every constraint; this is the best of the rest."
     if not plan.changes:
-        return f"Keep the current contract on {chosen.lanes:,} lanes.{unmet}"
+        return f"Keep the current contract on {numbers.count(chosen.lanes)} lanes.{unmet}"
     return f"Use {_named(chosen)}.{unmet}"
 
 
 def _named(candidate: Candidate) -> str:
     tier = f" and {candidate.fitted.tier_lanes} of a tier" if candidate.fitted.tier_lanes else ""
-    return f"`{candidate.strategy}` ({candidate.title}) on {candidate.lanes:,} lanes{tier}"
+    return f"`{candidate.strategy}` ({candidate.title}) on {numbers.count(candidate.lanes)} lanes{tier}"
 
 
 def why(plan: Plan) -> list[str]:
@@ -81,7 +82,7 @@ def why(plan: Plan) -> list[str]:
         out.append(_by_place(candidate))
     if candidate.fitted.moves and plan.changes:
         count = len(candidate.fitted.moves)
-        out.append(f"The contract names {count:,} key{'s' * (count != 1)}; the others stay hashed.")
+        out.append(f"The contract names {numbers.count(count)} key{'s' * (count != 1)}; the others stay hashed.")
     out += _others_tied(plan)
     if not plan.choice.met:
         out.append("No candidate keeps every constraint: this is the best of those that keep the order.")
@@ -111,7 +112,8 @@ def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
     if best is None:
         return []
     what = "Plain hashing" if best.by_place is None else f"The best hash ({best.title})"
-    return [f"{what} on {best.lanes:,} lanes: {_over(best)}; {best.fullest_share:.1%} of the records."]
+    where, fullest = f"{what} on {numbers.count(best.lanes)} lanes", numbers.share(best.fullest_share)
+    return [f"{where}: {_over(best)}; {fullest} of the records."]
 
 
 def _others_tied(plan: Plan) -> list[str]:
@@ -137,7 +139,9 @@ def _by_place(candidate: Candidate) -> str:
     rest = f"the hash of its ancestor at resolution {candidate.by_place.resolution}"
     if not candidate.listed:
         return f"No table is needed: a cell has the lane of {rest}."
-    return f"The lane table has {candidate.listed:,} leaves; a cell in none of them has the lane of {rest}."
+    return (
+        f"The lane table has {numbers.count(candidate.listed)} leaves; a cell in none of them has the lane of {rest}."
+    )
 
 
 def _left_behind(plan: Plan) -> list[str]:
@@ -147,7 +151,8 @@ def _left_behind(plan: Plan) -> list[str]:
     spec, unseen = plan.today.contract.spec, plan.today.unseen
     out = []
     if unseen and plan.changes:
-        out.append(f"{unseen:,} key(s) that today's contract names were not seen, and the new one does not name them")
+        named = f"{numbers.count(unseen)} key(s) that today's contract names"
+        out.append(f"{named} were not seen, and the new one does not name them")
     if spec.key.window and (spec.hot_keys or spec.table):
         out.append("today's contract has a window and rules for keys: its figures are those of the window alone")
     return out
@@ -171,10 +176,10 @@ def geo_notes(plan: Plan) -> list[str]:
     out = says(possible_of(plan, places))
     dead = profile.known.get("no_place") or {}
     if dead:
-        out.append("not locations: " + ", ".join(f"{count:,} {reason}" for reason, count in dead.items()))
+        out.append("not locations: " + ", ".join(f"{numbers.count(count)} {reason}" for reason, count in dead.items()))
     strangers = int(plan.stream.records[places.row < 0].sum())
     if strangers:
-        out.append(f"{strangers:,} records have a key that is not a cell, and are not counted in any lane")
+        out.append(f"{numbers.count(strangers)} records have a key that is not a cell, and are not counted in any lane")
     return [*out, *(f"not compared for locations: {', '.join(names)}: {why}" for why, names in LEFT_OUT.items())]
 
 
@@ -189,7 +194,7 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     """What a reader of the figures has to know."""
     profile, out = plan.stream.profile, []
     if profile.without_key.records:
-        out.append(f"{profile.without_key.records:,} records have no key and are not counted in any lane")
+        out.append(f"{numbers.count(profile.without_key.records)} records have no key and are not counted in any lane")
     out += geo_notes(plan)
     if profile.approximate is not None:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
@@ -210,7 +215,7 @@ def _held_up(plan: Plan) -> list[str]:
     more = plan.today is None or chosen.lanes > plan.today.lanes
     if not plan.changes or not more or chosen.lanes <= useful_lanes(share):
         return []
-    alone = f"the heaviest key alone has {share:.1%} of the records"
+    alone = f"the heaviest key alone has {numbers.share(share)} of the records"
     return [f"{alone}: no number of lanes brings the fullest below that, unless that key is divided (--sub-key)"]
 
 

@@ -23,6 +23,7 @@ from keylane.documents.geo_table import (
 from keylane.geo.bits import cell_name
 from keylane.geo.lane_tables import HOME
 from keylane.measure.balance import least_cv
+from keylane.numbers import count, share, spread
 from keylane.plan.geo_work import RADIUS_M, RoundRegions, around, direct_work, points
 from keylane.plan.lane_tables import Counted, FittedTable, Wish, fitted, hash_lanes, lane_sums, missed, scored
 
@@ -195,17 +196,18 @@ def _notes(
         yield "too few records to hold half of them out: how even the table is on other records is not known"
     elif not met and table.wish.radius is None:
         found = "; ".join(
-            f"{one.what} {one.cv:.2%} where the goal is {one.goal:.2%}, and chance gives {one.noise_floor:.2%}"
+            f"{one.what} {spread(one.cv)} where the goal is {spread(one.goal)}, "
+            f"and chance gives {spread(one.noise_floor)}"
             for one in missed(held, table.wish)
         )
         yield f"the goal is not reached on records that the table was not fitted on: {found}"
     if held and held.noise_floor > 0.05:
-        yield f"few records: chance alone gives a CV of {held.noise_floor:.1%}, so a smaller one cannot be measured"
+        yield f"few records: chance alone gives a CV of {spread(held.noise_floor)}, so a smaller one cannot be measured"
     if untimed:
-        yield f"{untimed:,} records have no readable time: they count equally in every hour"
+        yield f"{count(untimed)} records have no readable time: they count equally in every hour"
     empty = int((table.leaves.loads.sum(1) == 0).sum())
     if empty:
-        yield f"{empty:,} cells of the table have no records: they lie between cells that have"
+        yield f"{count(empty)} cells of the table have no records: they lie between cells that have"
 
 
 def _costs(
@@ -227,7 +229,7 @@ def _costs(
 
 def _held_back(table: FittedTable, *, met: bool) -> Iterator[str]:
     if table.moved and not met and table.moved.share > _NEARLY * table.wish.most_moved:
-        yield f"no more than {table.wish.most_moved:.1%} of the load may change lane, which is not enough here"
+        yield f"no more than {share(table.wish.most_moved)} of the load may change lane, which is not enough here"
 
 
 def _possible(counted: Counted, lanes: int, held: TableScore | None, least: float) -> Iterator[str]:
@@ -237,11 +239,11 @@ def _possible(counted: Counted, lanes: int, held: TableScore | None, least: floa
         few, used = ("1 cell", "1 lane") if cells == 1 else (f"{cells} cells", f"{cells} lanes or fewer")
         yield (
             f"{few} cannot fill {lanes} lanes: a cell has one lane, so {lanes - cells} stay empty, and the CV "
-            f"is {least:.1%} at best; {used} could all be used"
+            f"is {share(least)} at best; {used} could all be used"
         )
     elif least > max(held.noise_floor if held else 0.0, 0.01):
         yield (
-            f"no table of cells of resolution {HOME} goes below a CV of {least:.1%}: of the home cells "
+            f"no table of cells of resolution {HOME} goes below a CV of {share(least)}: of the home cells "
             f"{_heavy(counted, lanes)} alone above a lane's fair share; fewer lanes would help"
         )
 

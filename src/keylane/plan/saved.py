@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.contract.partitioners import FACTS
 from keylane.documents.apply import ByHand, SavedPlan
 from keylane.errors import DataError
+from keylane.numbers import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,7 +125,7 @@ def _consumers(saved: SavedPlan, commands: dict[str, str]) -> Iterator[ByHand]:
     if change is None:
         return
     waits = f"; a new lane waits for up to {change.fan_in} old ones" if change.fan_in else ""
-    moved = f"{change.moved_traffic or 0:.1%} of the records change lane"
+    moved = f"{share(change.moved_traffic or 0)} of the records change lane"
     what = f"drain: {moved}, so stop the producers, wait until no consumer group lags{waits}, then start both again"
     yield ByHand(who="consumers", what=what, commands=[commands["lag"]] if "lag" in commands else [])
     if saved.plan.chosen.tier_lanes:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from keylane.contract.names import MAX_LANES
 from keylane.errors import UnknownNameError, UsageError
+from keylane.numbers import percent, throughput
 from keylane.plan.bounds import useful_lanes
 
 if TYPE_CHECKING:
@@ -379,8 +380,8 @@ def _says(binding: Need, lanes: int | None, suggested: int | None) -> str:
 
 def _assumptions(demand: Demand) -> tuple[str, ...]:
     assumed = demand.peak_mb_s is not None and _least(demand, "MB/s in", demand.lane_mb_s) == LANE_MB_S
-    lane = f"one lane carries {LANE_MB_S:g} MB/s; measure it on your brokers" if assumed else ""
-    used = f"a lane is used up to {1 - demand.headroom:.0%}, for {demand.growth:g} times the peak"
+    lane = f"one lane carries {throughput(LANE_MB_S)}; measure it on your brokers" if assumed else ""
+    used = f"a lane is used up to {percent(1 - demand.headroom, 0)}, for {demand.growth:g} times the peak"
     return tuple(text for text in (lane, used) if text)
 
 

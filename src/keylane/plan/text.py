@@ -5,6 +5,8 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
+from keylane.numbers import count, share
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,7 +30,7 @@ def _seen(document: PlanDocument) -> Iterator[str]:
     profile, ceiling = document.profile, document.ceiling
     yield f"PROFILE of {profile.source}"
     yield (
-        f"{profile.records:,} records of {profile.distinct_keys:,} keys "
+        f"{count(profile.records)} records of {count(profile.distinct_keys)} keys "
         f"({', '.join(profile.key)}), in {len(profile.windows.records)} windows."
     )
     yield f"Lanes: {ceiling.says}."
@@ -39,7 +41,7 @@ def _seen(document: PlanDocument) -> Iterator[str]:
 
 
 def _cells(geo: PlanGeo) -> Iterator[str]:
-    yield f"The keys are locations: {geo.home_cells:,} home cells of resolution {geo.home_resolution}."
+    yield f"The keys are locations: {count(geo.home_cells)} home cells of resolution {geo.home_resolution}."
     yield from (f"- {text}" for text in geo.possible.says)
 
 
@@ -52,7 +54,8 @@ def _answer(document: PlanDocument) -> Iterator[str]:
     if document.holding:
         yield f"- {document.holding.says}"
     for fold in document.folds[1:]:
-        yield f"- Another cut of the time: fullest lane {fold.fitted_share:.1%} when fitted, {fold.share:.1%} later."
+        fitted, later = share(fold.fitted_share), share(fold.share)
+        yield f"- Another cut of the time: fullest lane {fitted} when fitted, {later} later."
     yield f"Score: {document.how['score']}."
 
 
@@ -68,7 +71,7 @@ def _others(document: PlanDocument) -> Iterator[str]:
         refused = f"; not taken: {row.because}" if row.because else ""
         worse = "; worse than today" if row.against_today == "worse" else ""
         figures = (
-            f"fullest lane {row.fullest_share:.1%}, score {row.score:.2f}, order {row.order_scope.replace('-', ' ')}"
+            f"fullest lane {share(row.fullest_share)}, score {row.score:.2f}, order {row.order_scope.replace('-', ' ')}"
         )
         yield f"- {row.title}, {row.lanes} lanes: {figures}{worse}{refused}"
 
@@ -82,7 +85,8 @@ def _price(document: PlanDocument) -> Iterator[str]:
     if not document.changes:
         yield "Nothing: today's contract stays."
         return
-    yield f"{change.moved_keys:.1%} of the keys and {change.moved_traffic:.1%} of the records change lane."
+    keys, records = share(change.moved_keys or 0), share(change.moved_traffic or 0)
+    yield f"{keys} of the keys and {records} of the records change lane."
     if change.fan_in:
         yield f"A new lane waits for at most {change.fan_in} of the {change.old_lanes} old ones to be drained."
     for one in change.kinds:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keylane import numbers
 from keylane.errors import DataError
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.read import read_batch
@@ -180,8 +181,9 @@ class KeyCounter:
     def _check_size(self, total: _Part) -> None:
         size = sum(column.nbytes for column in total.keys)
         if len(total) > self.most_keys or size > self.most_bytes:
-            got = f"{len(total):,} keys of {size / 1e6:,.0f} MB after {self.records:,} records"
-            allowed = f"{self.most_keys:,} keys, {self.most_bytes / 1e6:,.0f} MB"
+            seen = f"{numbers.count(len(total))} keys of {numbers.size(size)}"
+            got = f"{seen} after {numbers.count(self.records)} records"
+            allowed = f"{numbers.count(self.most_keys)} keys, {numbers.size(self.most_bytes)}"
             what = "more keys than are counted in one process"
             raise TooManyKeysError.of(what, got=got, allowed=allowed, hint="--engine spark, or --approximate")
 

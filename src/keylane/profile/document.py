@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from keylane import numbers
 from keylane.documents.profile import (
     Approximate,
     HeavyKey,
@@ -54,7 +55,10 @@ def _sentences(profile: Profile, facts: ProfileFacts) -> Iterator[tuple[str, str
     else:
         yield "records", "The sum is exact. Records of a key are estimates of a sketch, which keeps the heavy keys."
         yield "heavy", _bounds(profile)
-        yield "distinct_keys", f"Estimated by HyperLogLog, within {sketched.distinct_error:.1%} in 997 of 1,000 cases."
+        yield (
+            "distinct_keys",
+            f"Estimated by HyperLogLog, within {numbers.share(sketched.distinct_error)} in 997 of 1,000 cases.",
+        )
     yield "source", _source(facts)
     if facts.get("sampled"):
         yield "sampled", f"Not all of the topic was read, but {facts['sampled']}."
@@ -68,12 +72,12 @@ def _sentences(profile: Profile, facts: ProfileFacts) -> Iterator[tuple[str, str
     if profile.lanes is not None:
         yield "lanes", _lanes(profile)
     if "writers" in facts:
-        drawn = f"{facts['writers']['records']:,} records"
+        drawn = f"{numbers.count(facts['writers']['records'])} records"
         yield "writers", f"Keys and lanes of {drawn} were compared with the partitioners of all known clients."
 
 
 def _places(facts: ProfileFacts) -> str:
-    lost = ", ".join(f"{count:,} {reason}" for reason, count in facts.get("no_place", {}).items())
+    lost = ", ".join(f"{numbers.count(count)} {reason}" for reason, count in facts.get("no_place", {}).items())
     fields = " and ".join(facts["place"])
     if "scale" in facts:
         fields += f", {facts['scale']:,.10g} to a degree"
@@ -83,8 +87,10 @@ def _places(facts: ProfileFacts) -> str:
 def _bounds(profile: Profile) -> str:
     found = profile.approximate
     assert found is not None
-    over = f"The count of a key is too high by at most {found.most_over:,}, or too low by at most {found.most_under:,}"
-    return f"{over}; keys with fewer than that may be missing, and have {found.untold:,} records in all."
+    over = f"The count of a key is too high by at most {numbers.count(found.most_over)}"
+    under = f"too low by at most {numbers.count(found.most_under)}"
+    rest = f"keys with fewer than that may be missing, and have {numbers.count(found.untold)} records in all"
+    return f"{over}, or {under}; {rest}."
 
 
 def _source(facts: ProfileFacts) -> str:
@@ -93,12 +99,16 @@ def _source(facts: ProfileFacts) -> str:
         return f"{arrived}: from {_offsets(facts)}."
     if "offsets" in facts:
         return f"All records present at the start were read, committed ones only: from {_offsets(facts)}."
-    return f"{facts.get('files', 0):,} file(s) were read, in the order of their names." if "files" in facts else ""
+    return (
+        f"{numbers.count(facts.get('files', 0))} file(s) were read, in the order of their names."
+        if "files" in facts
+        else ""
+    )
 
 
 def _offsets(facts: ProfileFacts) -> str:
     ranges = facts["offsets"]
-    return f"{len(ranges):,} lane(s), {sum(end - start for start, end in ranges):,} offsets"
+    return f"{numbers.count(len(ranges))} lane(s), {numbers.count(sum(end - start for start, end in ranges))} offsets"
 
 
 #: How the text on windows names records without a time, and a unit that nobody gave; the command repeats these.
@@ -116,7 +126,7 @@ def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
         text += f" {BY_SIZE} {_UNITS[facts['unit']]}; --time-unit sets another unit."
     without = facts.get("without_time", 0)
     if without:
-        text += f" {without:,} record(s) {NO_TIME}: they count for their key, in the first window."
+        text += f" {numbers.count(without)} record(s) {NO_TIME}: they count for their key, in the first window."
     if facts.get("time") == "timestamp" and "offsets" in facts:
         text += " The ends are those of the lanes' first and last records; times beyond count in the window nearest."
     return text
@@ -135,7 +145,8 @@ def _lanes(profile: Profile) -> str:
     text = "Records by the lane they are in."
     if profile.lanes.misplaced is None:
         return text
-    return f"{text} {profile.lanes.misplaced:,} record(s) are not in the lane that the contract gives their key."
+    odd = f"{numbers.count(profile.lanes.misplaced)} record(s)"
+    return f"{text} {odd} are not in the lane that the contract gives their key."
 
 
 def writers_text(writers: SeenWriters) -> str:

@@ -19,6 +19,7 @@ from keylane.documents.profile import ProfileDocument, ProfileWindows
 from keylane.errors import UsageError
 from keylane.report import heatmap, svg_charts
 from keylane.report.html import asset
+from keylane.systems.atomic import write_text
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -50,7 +51,7 @@ class Chart:
         target = Path(path)
         if target.suffix.lower() != ".svg":
             raise UsageError.of("a chart is saved as SVG", got=str(target), allowed="a name that ends with .svg")
-        target.write_text(self.svg, encoding="utf-8")
+        write_text(target, self.svg)
         return target
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final
 
+from keylane.numbers import count, lanes, percent, times
 from keylane.profile.document import masked
 from keylane.report.html import Markup, join, page, tag, texts
-from keylane.report.numbers import count, lanes, percent, times
 from keylane.report.svg_charts import POWER, bar, lane_profile, legend, stacked
 
 if TYPE_CHECKING:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from keylane.documents.geo_table import GeoBeside
 from keylane.documents.plan import LanesOverTime
 from keylane.documents.profile import ProfileWindows
+from keylane.numbers import count, percent, share, spread, times
 from keylane.report import svg_charts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.map import map_data, map_section, match_picture, picture
-from keylane.report.numbers import count, percent, share, spread, times, visible
 from keylane.report.plan_sections import lanes_section, maps_data
 from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, table, words
 from keylane.report.svg_charts import bar
+from keylane.report.windows import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -327,7 +328,7 @@ def _at_borders(metrics: MatchMetrics) -> str:
 
 
 def _latency(found: MatchLatency) -> list[str]:
-    return [f"{found.p50:,.0f} ms", f"half of them; 99% within {found.p99:,.0f} ms"]
+    return [f"{count(found.p50)} ms", f"half of them; 99% within {count(found.p99)} ms"]
 
 
 def _without(document: MatchDocument) -> list[str]:
@@ -395,7 +396,7 @@ def _alone(document: MatchDocument, alone: list[UnmatchedRequest], far: list[flo
 
 def _offers(offers: Offers) -> list[str]:
     mean = offers.mean_distance_m
-    far = [f"{mean:,.0f} m apart in the mean"] if mean is not None else []
+    far = [f"{count(mean)} m apart in the mean"] if mean is not None else []
     return [count(offers.granted), f"granted, {count(offers.refused)} refused", *far]
 
 

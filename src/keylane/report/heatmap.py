@@ -12,9 +12,10 @@ from itertools import chain
 from struct import pack
 from typing import TYPE_CHECKING
 
+from keylane.numbers import count, lanes, short_count
 from keylane.report.html import Markup, tag
-from keylane.report.numbers import count, edge_names, lanes, short_count
 from keylane.report.svg_charts import POWER, STOPS, Box, drawing, mark, text
+from keylane.report.windows import edge_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from keylane.errors import DataError
 from keylane.geo.bits import ancestor, cell_name, cell_named, resolution
 from keylane.geo.shapes import Leaf, area_km2, beside_finer, borders, boundary, counted, outline_of_parts
+from keylane.numbers import count, length, share
 from keylane.report.html import Markup, join, tag
 from keylane.report.land import Box, layer_text, numbers_text, ring_text, towns_near
-from keylane.report.numbers import count, share
 from keylane.report.sections import intro_of, section, table
 from keylane.report.svg_charts import STOPS
 
@@ -484,7 +484,7 @@ def _says(found: Picture) -> str:
 
 
 def _legends(found: Picture) -> Markup:
-    stops = [tag("stop", offset=f"{i / (STOPS - 1) * 100:.1f}%", class_=f"h{i}") for i in range(STOPS)]
+    stops = [tag("stop", offset=length(i / (STOPS - 1)), class_=f"h{i}") for i in range(STOPS)]
     scale = tag(
         "svg",
         tag("defs", tag("linearGradient", *stops, id="load-scale")),
@@ -574,7 +574,7 @@ def _heavy_borders(found: Picture) -> Markup | None:
         _row(
             f"{cell_name(border.cell)} – {cell_name(border.other)}",
             f"{found.leaves[border.cell].lane} – {found.leaves[border.other].lane}",
-            f"{border.copies:,.1f}",
+            f"{border.copies:.1f}",
         )
         for border in found.borders[:MOST_ROWS]
     ]

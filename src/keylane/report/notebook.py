@@ -71,7 +71,7 @@ def _(document: RouteDocument) -> Markup:
 @_shown.register
 def _(document: MatchDocument) -> Markup:
     found = f"{count(document.riders_with_a_match)} of {count(document.riders)} requests have a driver"
-    text = f"{found} within {document.radius_m:,.0f} m; {count(document.pairs)} pairs"
+    text = f"{found} within {count(document.radius_m)} m; {count(document.pairs)} pairs"
     return join(_says(text), _loads(document.lane_loads))
 
 

@@ -11,10 +11,10 @@ from math import floor
 from typing import TYPE_CHECKING, Final
 
 from keylane.documents.plan import LanesOverTime
+from keylane.numbers import count, percent, share, times
 from keylane.profile.document import writers_text
 from keylane.report.charts import lane_counts
 from keylane.report.html import Markup, join, page, tag
-from keylane.report.numbers import count, percent, share, times, visible
 from keylane.report.plan_sections import (
     balance_section,
     change_line,
@@ -43,6 +43,7 @@ from keylane.report.sections import (
     words,
 )
 from keylane.report.svg_charts import TODAY, drawing, strategies
+from keylane.report.windows import visible
 
 if TYPE_CHECKING:
     from keylane.documents.plan import CandidateRow, PlanConstraints, PlanDocument, StrategyRow

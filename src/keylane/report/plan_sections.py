@@ -7,20 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from keylane.measure.balance import max_over_mean
+from keylane.numbers import chance, count, lanes, length, percent, share, size, throughput, times
 from keylane.report.heatmap import scale_ticks, waits_for
 from keylane.report.html import Markup, join, tag
-from keylane.report.numbers import (
-    chance,
-    count,
-    edge_name,
-    edge_names,
-    lanes,
-    percent,
-    share,
-    times,
-    visible,
-    window_names,
-)
 from keylane.report.sections import (
     aside,
     bullets,
@@ -37,6 +26,7 @@ from keylane.report.sections import (
     words,
 )
 from keylane.report.svg_charts import POWER, STOPS, bar, distinct_keys, key_ranks, lane_loads, records_over_time, spark
+from keylane.report.windows import edge_name, edge_names, visible, window_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,7 +114,7 @@ def _map(name: str, sides: Sides, windows: ProfileWindows) -> Markup:
 
 def _legend(sides: Sides) -> Markup:
     most = max(chain([1], *(row for side in sides.values() for row in side.cells)))
-    stops = [tag("stop", offset=f"{i / (STOPS - 1) * 100:.1f}%", class_=f"h{i}") for i in range(STOPS)]
+    stops = [tag("stop", offset=length(i / (STOPS - 1)), class_=f"h{i}") for i in range(STOPS)]
     scale = tag(
         "svg",
         tag("defs", tag("linearGradient", *stops, id="heat-scale")),
@@ -155,7 +145,7 @@ def _mean_cell(side: LanesOverTime) -> float:
 
 def _tick(at: float, label: str) -> Markup:
     anchor = "end" if at == 1 else "start" if at == 0 else "middle"
-    return tag("text", label, x=f"{at * 100:.2f}%", y="25", text_anchor=anchor)
+    return tag("text", label, x=length(at), y="25", text_anchor=anchor)
 
 
 # What the keys look like: by rank, hot lanes and their causes, heavy keys, look-alikes, records without a key.
@@ -260,14 +250,10 @@ def _totals(profile: ProfileDocument) -> Markup:
     )
 
 
-def _size(size: int | None, of: str | None) -> str | None:
-    if size is None:
+def _size(given: int | None, of: str | None) -> str | None:
+    if given is None:
         return None
-    told = "on the disk" if of == "disk" else "of records"
-    for unit, letter in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size / unit:,.1f} {letter} {told}"
-    return f"{count(size)} bytes {told}"
+    return f"{size(given)} {'on the disk' if of == 'disk' else 'of records'}"
 
 
 def _about(approximate: Approximate | None) -> str:
@@ -537,7 +523,7 @@ def _sized(sizing: PlanSizing) -> list[Markup]:
     shown = (
         ("Fewest lanes", None if sizing.fewest is None else count(sizing.fewest), "that carry it"),
         ("Suggested", None if sizing.lanes is None else count(sizing.lanes), "so that doublings move the fewest keys"),
-        ("Fullest lane", None if rate is None else f"{rate:.1f} MB/s", "at the peak"),
+        ("Fullest lane", None if rate is None else throughput(rate), "at the peak"),
         ("Readers of use", None if readers is None else count(readers), "side by side"),
         ("Faster than one reader", None if faster is None else times(faster), "held up by the fullest lane"),
     )
@@ -592,7 +578,7 @@ def _fold(fold: FoldRow, windows: ProfileWindows, most: float, *, promised: bool
 
 def _from_to(fitted: float, scored: float, most: float, says: str) -> Markup:
     """A line from the hollow dot of what was fitted to the full one of what held, from 1 to the worst of all folds."""
-    start, end = (f"{4 + 92 * (value - 1) / (most - 1 or 1):.2f}%" for value in (fitted, scored))
+    start, end = (length(0.04 + 0.92 * (value - 1) / (most - 1 or 1)) for value in (fitted, scored))
     return tag(
         "svg",
         tag("title", says),

@@ -10,8 +10,9 @@ from math import ceil, floor, log, log10
 from typing import TYPE_CHECKING, Final
 
 from keylane.measure.balance import max_over_mean
+from keylane.numbers import count, length, percent, share, short_count, times
 from keylane.report.html import Markup, join, tag
-from keylane.report.numbers import count, edge_names, percent, share, short_count, times, window_names
+from keylane.report.windows import edge_names, window_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -363,7 +364,7 @@ def stacked(parts: Sequence[tuple[float, str]], label: str) -> Markup:
 
 
 def _at(share: float | None) -> str:
-    return f"{min(1.0, max(0.0, share or 0.0)) * 100:.2f}%"
+    return length(min(1.0, max(0.0, share or 0.0)))
 
 
 def lane_profile(before: Sequence[int], after: Sequence[int]) -> Markup:
@@ -400,7 +401,7 @@ def _steps(values: list[float], top: float) -> str:
 
 def legend(mean: float, most: int, name: str) -> Markup:
     """The colour scale, from no record to the fullest cell of any contract."""
-    stops = [tag("stop", offset=f"{i / (STOPS - 1) * 100:.1f}%", class_=f"h{i}") for i in range(STOPS)]
+    stops = [tag("stop", offset=length(i / (STOPS - 1)), class_=f"h{i}") for i in range(STOPS)]
     gradient = tag("defs", tag("linearGradient", *stops, id=name))
     marks = [_tick((value * mean / most) ** POWER, f"{value}×") for value in _ticks(mean, most)]
     return tag(

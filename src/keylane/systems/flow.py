@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from keylane.numbers import count
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
@@ -241,7 +243,7 @@ class RowsFollowed(HandedOverWhole):
 def report_dead(report: BatchReport, total: Counts, say: Callable[[str], None]) -> None:
     """Warn of a batch of dead letters only, after others that had lanes: a count alone hides such a change."""
     if report.counts.dead and not report.counts.out and total.out:
-        say(f"batch {report.batch}: no record has a lane, {report.counts.dead:,} became dead letters")
+        say(f"batch {report.batch}: no record has a lane, {count(report.counts.dead)} became dead letters")
 
 
 class RouteTarget:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
+from keylane.numbers import count
 from keylane.records import NOT_OF_CONTRACT
 
 if TYPE_CHECKING:
@@ -92,13 +93,15 @@ class Skipped:
     def add(self, lines: int, file: str, number: int) -> None:
         """Count some more lines of a file."""
         self.lines += lines
-        self.first = self.first or f"line {number:,} of {file}"
+        self.first = self.first or f"line {count(number)} of {file}"
 
     @property
     def text(self) -> str:
         """In words; nothing where no line was skipped."""
         return (
-            f"{self.lines:,} line(s) are no records and were skipped, the first is {self.first}" if self.lines else ""
+            f"{count(self.lines)} line(s) are no records and were skipped, the first is {self.first}"
+            if self.lines
+            else ""
         )
 
 

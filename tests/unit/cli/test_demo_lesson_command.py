@@ -23,12 +23,12 @@ def shown(**changes: Any) -> list[str]:
 
 def test_the_verdict_comes_first_and_the_reason_second() -> None:
     first, second, *_ = shown()
-    assert "(formula 300.0 %, murmur2 300.0 %)" in first
+    assert "(formula 300%, murmur2 300%)" in first
     assert second == "Because."
 
 
 def test_what_is_kept_is_not_called_broken() -> None:
-    assert shown(cv=0.01)[0].startswith("CV < 5 %: kept by both")
+    assert shown(cv=0.01)[0].startswith("CV < 5%: kept by both")
 
 
 def test_whatever_else_is_broken_is_in_the_verdict() -> None:
@@ -37,11 +37,11 @@ def test_whatever_else_is_broken_is_in_the_verdict() -> None:
 
 def test_each_figure_stands_beside_what_is_asked() -> None:
     rows = {row["figure"]: row for row in map(as_json, as_result(made()).sections[0].rows)}
-    assert rows["CV of records per lane"]["asked"] == "< 5 %"
+    assert rows["CV of records per lane"]["asked"] == "< 5%"
     assert rows["CV of records per lane"]["formula_is"] == "broken"
     assert rows["producer's mean batch"]["murmur2"] == "19.5 KB"
     assert rows["producer's mean batch"]["murmur2_is"] == "kept"
-    assert {row["asked"] for row in rows.values()} == {"< 5 %", "0", "> 16 KB", "< 500", None}
+    assert {row["asked"] for row in rows.values()} == {"< 5%", "0", "> 16 KiB", "< 500", None}
 
 
 def test_what_was_not_measured_keeps_nothing() -> None:

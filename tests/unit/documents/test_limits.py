@@ -52,6 +52,6 @@ def test_rows_without_a_lane_have_a_reason_of_the_closed_list() -> None:
 
 
 def test_a_figure_is_kept_whole_and_printed_short() -> None:
-    check = LessonCheck(measure="cv", asked="< 5 %", got=1 / 3, kept=False)
+    check = LessonCheck(measure="cv", asked="< 5%", got=1 / 3, kept=False)
     assert (check.got, check.as_json()["got"]) == (1 / 3, 0.33333)
     assert LessonCheck(measure="peak_lag", asked="< 500", got=3, kept=True).as_json()["got"] == 3

@@ -164,7 +164,7 @@ def test_no_candidate_is_more_even_than_the_floor_of_its_cells(plan: Plan) -> No
 def test_unequal_cells_are_told_both_bounds() -> None:
     profile = of_cells([int(cells_of([lat], [lng])[0]) for lat, lng in SIX], [[50], [10], [10], [10], [10], [10]])
     text = notes(planned(profile), show_keys=False)[0]
-    found = re.search(r"CV at least (\d+) %, max/mean at least ([\d.]+) \(300 % and 10 if all", text)
+    found = re.search(r"CV at least (\d+)%, max/mean at least ([\d.]+) \(300% and 10 if all", text)
     assert found
     assert (float(found[1]) > 300, float(found[2])) == (True, 30.0)
     assert "up to 2 lanes" in notes(planned(profile), show_keys=False)[1]

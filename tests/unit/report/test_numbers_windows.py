@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from keylane.documents.profile import ProfileWindows
-from keylane.report.numbers import edge_name, edge_names, window_names
+from keylane.report.windows import edge_name, edge_names, window_names
 
 if TYPE_CHECKING:
     from keylane.documents.profile import Edge

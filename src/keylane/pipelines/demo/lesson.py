@@ -19,6 +19,7 @@ from keylane.errors import CountError
 from keylane.geo.bits import cell_name
 from keylane.geo.cells import cell_of
 from keylane.measure.balance import cv, least_cv, max_over_mean, noise_floor
+from keylane.numbers import count, percent
 from keylane.router import Router
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.load import following, send
@@ -95,7 +96,7 @@ def _walks(rng: np.random.Generator, traffic: Traffic) -> np.ndarray[tuple[int, 
     return np.array(walks)
 
 
-# What was counted -> each figure beside what the lesson asks of it, kept or broken; and why CV < 5 % is impossible.
+# What was counted -> each figure beside what the lesson asks of it, kept or broken; and why CV < 5% is impossible.
 
 #: What the lesson asks: all of CV, errors and lag below, batches above.
 MOST_CV: Final = 0.05
@@ -150,10 +151,10 @@ def trial(rule: Rule, sent: Sent, group: MeasuredGroup) -> LessonTrial:
 def checks(spread: float, errors: float, batch: float | None, lag: int, end: int) -> list[LessonCheck]:
     """Each figure compared with the lesson's threshold."""
     return [
-        LessonCheck(measure="cv", asked="< 5 %", got=spread, kept=spread < MOST_CV),
+        LessonCheck(measure="cv", asked="< 5%", got=spread, kept=spread < MOST_CV),
         LessonCheck(measure="error_rate", asked="0", got=errors, kept=errors <= MOST_ERRORS),
         LessonCheck(
-            measure="mean_batch_bytes", asked="> 16 KB", got=batch, kept=batch is not None and batch > LEAST_BATCH
+            measure="mean_batch_bytes", asked="> 16 KiB", got=batch, kept=batch is not None and batch > LEAST_BATCH
         ),
         LessonCheck(measure="peak_lag", asked="< 500", got=lag, kept=lag < MOST_LAG),
         LessonCheck(measure="end_lag", asked="< 500", got=end, kept=end < MOST_LAG),
@@ -161,11 +162,11 @@ def checks(spread: float, errors: float, batch: float | None, lag: int, end: int
 
 
 def why(keys: Sequence[int], lanes: int) -> str:
-    """In one line, why CV < 5 % is impossible with these keys on that many lanes; or that it is possible."""
+    """In one line, why CV < 5% is impossible with these keys on that many lanes; or that it is possible."""
     least, cells = least_cv(keys, lanes), len(keys)
     if least < MOST_CV:
         return (
-            f"The sizes of the {cells} cells do not rule out CV < 5 % on {lanes} lanes; but a hash does not look at "
+            f"The sizes of the {cells} cells do not rule out CV < 5% on {lanes} lanes; but a hash does not look at "
             "sizes, so that would be luck."
         )
     heaviest = max(keys) * lanes / sum(keys)
@@ -175,8 +176,8 @@ def why(keys: Sequence[int], lanes: int) -> str:
         else f"the lane of the heaviest cell holds at least {heaviest:.1f} times the mean"
     )
     return (
-        f"No hash can keep CV < 5 % here: a cell is one key and a key has one lane, so {reason}, "
-        f"and CV is at least {100 * least:.0f} %."
+        f"No hash can keep CV < 5% here: a cell is one key and a key has one lane, so {reason}, "
+        f"and CV is at least {percent(least, 0)}."
     )
 
 
@@ -281,7 +282,7 @@ def _tried(
     say: Callable[[str], None],
 ) -> LessonTrial:
     sent, read = _sent(access, settings.producer, router, table)
-    say(f"{rule.name}: {sent.delivered:,} records sent in {sent.seconds:.2f} s, and read by a group")
+    say(f"{rule.name}: {count(sent.delivered)} records sent in {sent.seconds:.2f} s, and read by a group")
     _check(router, table, sent, read)
     return trial(rule, sent, read)
 
@@ -324,8 +325,8 @@ def _check(router: Router, table: pa.Table, sent: Sent, read: MeasuredGroup) -> 
     wanted = lane_counts(router, table)
     if sent.failed == 0 and not np.array_equal(wanted, read.read):
         lane = int(np.flatnonzero(wanted != read.read)[0])
-        got = f"lane {lane} holds {read.read[lane]:,}"
-        raise CountError.of("the broker does not hold what was placed", got=got, allowed=f"{wanted[lane]:,}")
+        got = f"lane {lane} holds {count(read.read[lane])}"
+        raise CountError.of("the broker does not hold what was placed", got=got, allowed=f"{count(wanted[lane])}")
 
 
 def _cells(table: pa.Table, routers: Sequence[Router]) -> list[LessonCell]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from keylane import __version__
+from keylane import __version__, numbers
 from keylane.documents.demo import DemoCase, DemoFigures, Parted
 from keylane.errors import DataError, KeylaneError, SparkError, TargetError
 from keylane.pipelines.demo import contracts, figures, traffic
@@ -154,11 +154,13 @@ def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say
     for stream, path in days:
         day = spark.read.parquet(str(path))
         tallied = key_counts(day, stream.key)
-        say(f"{stream.name}: {int(tallied.day.sum()):,} records of {len(tallied.keys):,} keys")
+        say(
+            f"{stream.name}: {numbers.count(int(tallied.day.sum()))} records of {numbers.count(len(tallied.keys))} keys"
+        )
         cases.append(_case(to, stream, day, tallied, say))
         if stream.name == "payments":
             drift = _drift(tallied, sizes.merchants)
-            say(f"drift: {len(drift)} changes of lane count for {sizes.merchants:,} merchants")
+            say(f"drift: {len(drift)} changes of lane count for {numbers.count(sizes.merchants)} merchants")
     demo = DemoFigures(
         version=__version__,
         spark=spark.version,
@@ -182,7 +184,7 @@ def _written(to: Path, stream: _Stream, seed: int, sizes: traffic.Sizes, say: Sa
     rows = -(-len(table) // FILES)
     for part in range(FILES):
         pq.write_table(table.slice(part * rows, rows), folder / f"part-{part}.parquet")
-    say(f"{stream.name}: a day of {len(table):,} records made")
+    say(f"{stream.name}: a day of {numbers.count(len(table))} records made")
     return folder
 
 

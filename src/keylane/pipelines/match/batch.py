@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from keylane import numbers
 from keylane.documents.match import MatchPicture, MatchVerified, PictureCell, UnmatchedRequest
 from keylane.errors import CountError, DataError
 from keylane.geo.bits import ancestor, cell_name
@@ -83,7 +84,9 @@ def verified(
     drivers = max(1, -(-counts[0] // MOST_PINGS))
     if drivers > 1 and given.nearest is not None:
         what = "too many pings to verify with --nearest"
-        raise DataError.of(what, got=counts[0], allowed=f"up to {MOST_PINGS:,}", hint="leave --nearest or --verify out")
+        raise DataError.of(
+            what, got=counts[0], allowed=f"up to {numbers.count(MOST_PINGS)}", hint="leave --nearest or --verify out"
+        )
     riders = max(1, -(-(counts[0] // drivers) * counts[1] // MOST_PRODUCTS))
     of_drivers, of_riders = _one_in("driver", drivers), _one_in("rider", riders)
     known = pings.where(of_drivers).select("driver", "ts", "offset", "lat", "lng", "available").toArrow()
@@ -126,7 +129,9 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _notes(riders: int, drivers: int) -> list[str]:
-    shares = [f"1 rider in {riders:,}"] * (riders > 1) + [f"1 driver in {drivers:,}"] * (drivers > 1)
+    shares = [f"1 rider in {numbers.count(riders)}"] * (riders > 1) + [f"1 driver in {numbers.count(drivers)}"] * (
+        drivers > 1
+    )
     return [f"verified on a sample: {' and '.join(shares)}, by the hash of their ids"] if shares else []
 
 

@@ -15,6 +15,7 @@ from keylane.errors import DataError, LaneCountError, UsageError
 from keylane.geo.coordinates import checked_scale
 from keylane.keys.cells import region_of
 from keylane.matching.sphere import checked_radius
+from keylane.numbers import count
 from keylane.systems.endpoint import StreamOptions
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Options:
                 what, allowed = f"--{name} is not a duration", "at least 0.000001 seconds"
                 raise UsageError.of(what, got=value, allowed=allowed)
         if self.lanes is not None and not 1 <= self.lanes <= MAX_LANES:
-            raise UsageError.of("--lanes is not a lane count", got=self.lanes, allowed=f"1 to {MAX_LANES:,}")
+            raise UsageError.of("--lanes is not a lane count", got=self.lanes, allowed=f"1 to {count(MAX_LANES)}")
         if self.nearest is not None and self.nearest < 1:
             raise UsageError.of("--nearest is too small", got=self.nearest, allowed="1 or more")
         if self.assign is not None and self.assign not in ASSIGNMENTS:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from keylane.contract.fields import FieldSpec, no_such_field
 from keylane.errors import BrokerError, DataError, TargetError
+from keylane.numbers import count
 from keylane.systems.broker.tls import librdkafka_settings
 from keylane.systems.endpoint import Address, open_endpoint
 from keylane.systems.files.lines import line_blocks
@@ -59,7 +60,7 @@ def _lines(path: str, key: str) -> Iterator[Row]:
             for line in lines:
                 number += 1
                 if line.strip():
-                    yield _key(_field(line, key, f"line {number:,} of {file}")), line
+                    yield _key(_field(line, key, f"line {count(number)} of {file}")), line
 
 
 def _field(line: bytes, key: str, where: str) -> Any:

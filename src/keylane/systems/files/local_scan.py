@@ -22,6 +22,7 @@ from keylane.errors import DataError, UnknownNameError
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.json_columns import ARROW
 from keylane.keys.read import column_at, schema_tree
+from keylane.numbers import count
 from keylane.profile.count import refuse_misfits
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
@@ -192,7 +193,7 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
         typed=kind == "parquet",
         malformed=kind != "parquet",
         unread=lambda: (
-            f"{skipped.lines:,} line(s) are no records, the first is {skipped.first}" if skipped.lines else ""
+            f"{count(skipped.lines)} line(s) are no records, the first is {skipped.first}" if skipped.lines else ""
         ),
         facts=facts,
         names=partial(json_names, [file.path for file in files]) if kind == "json" else list,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from keylane.errors import BrokerError
+from keylane.numbers import count
 from keylane.systems.kafka.cluster import explained
 from keylane.systems.kafka.producers import KeyedProducer
 
@@ -156,7 +157,7 @@ class MeasuredGroup:
         while self.read.sum() < records:
             self.check()
             if time.monotonic() > until:
-                got = f"{self.read.sum():,} of {records:,} records"
+                got = f"{count(self.read.sum())} of {count(records)} records"
                 raise BrokerError.of(f"the group stopped reading {self.topic}", got=got)
             time.sleep(SAMPLE_SECONDS)
 

@@ -18,6 +18,7 @@ from random import choice, getrandbits
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
+from keylane import numbers
 from keylane.contract.partitioners import FACTS
 from keylane.errors import (
     BrokerError,
@@ -225,7 +226,7 @@ class _Keyed(ABC):
         self._raise_failed(waiting)
         if waiting:
             waited = "no answer" if timeout is None else f"{timeout:g} s without an answer"
-            text = f"{waiting:,} record(s) are not delivered yet: got {waited}"
+            text = f"{numbers.count(waiting)} record(s) are not delivered yet: got {waited}"
             hint = "they are still tried until delivery.timeout.ms; flush again, or look at the broker"
             raise DeliveryError(f"{text}; hint: {hint}", waiting=waiting)
 
@@ -338,12 +339,14 @@ class _Keyed(ABC):
             failed, self._failed = self._failed, []
         if failed:
             shown = "; ".join(map(str, failed[:NAMED])) + (
-                f"; and {len(failed) - NAMED:,} more" if failed[NAMED:] else ""
+                f"; and {numbers.count(len(failed) - NAMED)} more" if failed[NAMED:] else ""
             )
-            more = f"; {waiting:,} more are not delivered yet" if waiting else ""
+            more = f"; {numbers.count(waiting)} more are not delivered yet" if waiting else ""
             hint = "they are in the error's `records`; send them again, or give on_failure"
             raise DeliveryError(
-                f"{len(failed):,} record(s) were not delivered: {shown}{more}; hint: {hint}", failed, waiting
+                f"{numbers.count(len(failed))} record(s) were not delivered: {shown}{more}; hint: {hint}",
+                failed,
+                waiting,
             )
 
     def _key(self, record: Mapping[str, Any], placement: Placement) -> bytes | None:
@@ -426,7 +429,7 @@ class KeyedProducer(_Keyed):
                     hint = "is the broker there? queue.buffering.max.messages is how many may wait"
                     raise BrokerError.of(
                         f"the producer's queue has been full for {ANSWER_SECONDS:g} s",
-                        got=f"{self._open:,} records",
+                        got=f"{numbers.count(self._open)} records",
                         hint=hint,
                     ) from None
                 self._serve()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from keylane.budget.layout import Broker, Lane, Layout
 from keylane.budget.plan_file import UnderWay, obstacle, still_to_start
 from keylane.errors import BrokerError, MissingExtraError, UsageError
-from keylane.numbers import size
+from keylane.numbers import count, size
 from keylane.systems.endpoint import parse_address
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
@@ -331,7 +331,7 @@ def _wait(client: Any, change: Reassignment, tell: Tell, poll: float) -> None:
 
 
 def _progress(change: Reassignment, left: list[Move]) -> str:
-    lanes = f"{len(change.moves) - len(left):,} of {len(change.moves):,} lanes moved"
+    lanes = f"{count(len(change.moves) - len(left))} of {count(len(change.moves))} lanes moved"
     if change.bytes is None:
         return lanes
     open_bytes = sum((move.size or 0) * len(move.added) for move in left)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import DeliveryError, UnplacedError, UsageError
+from keylane.numbers import count
 from keylane.records import Reason, Undelivered
 
 if TYPE_CHECKING:
@@ -174,10 +175,10 @@ def _left(waiting: Iterable[_Put], errors: Mapping[int, str]) -> list[Undelivere
 
 
 def _not_written(lost: Sequence[Undelivered]) -> DeliveryError:
-    shown = "; ".join(map(str, lost[:NAMED])) + (f"; and {len(lost) - NAMED:,} more" if lost[NAMED:] else "")
+    shown = "; ".join(map(str, lost[:NAMED])) + (f"; and {count(len(lost) - NAMED)} more" if lost[NAMED:] else "")
     hint = "they are in the error's `records`, each with its `number` among those given; send them again, or split "
     hint += "the shards that refuse"
-    return DeliveryError(f"{len(lost):,} record(s) were not written: {shown}; hint: {hint}", lost)
+    return DeliveryError(f"{count(len(lost))} record(s) were not written: {shown}; hint: {hint}", lost)
 
 
 def _partition_key(key: bytes) -> str:

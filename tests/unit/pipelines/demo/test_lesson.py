@@ -103,7 +103,7 @@ def test_a_threshold_is_kept_or_broken_by_its_own_figure(change: dict[str, float
 
 def test_why_names_cells_lanes_and_the_floor() -> None:
     assert "6 of 60 lanes" in lesson.why([1000] * 6, 60)
-    assert "at least 87 %" in lesson.why([10, 1, 1, 1, 1, 2], 4)
+    assert "at least 87%" in lesson.why([10, 1, 1, 1, 1, 2], 4)
 
 
 def test_why_does_not_claim_what_is_not_so() -> None:

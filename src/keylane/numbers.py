@@ -89,9 +89,11 @@ def size(number: float) -> str:
 def throughput(megabytes: float) -> str:
     """Megabytes a second, in powers of ten as brokers and services are sold.
 
-    >>> throughput(12.54), throughput(10), throughput(0.31)
-    ('12.5 MB/s', '10 MB/s', '0.3 MB/s')
+    >>> throughput(12.54), throughput(10), throughput(0.002)
+    ('12.5 MB/s', '10 MB/s', '<0.1 MB/s')
     """
+    if 0 < megabytes < 0.05:
+        return "<0.1 MB/s"
     return f"{megabytes:,.0f} MB/s" if megabytes == int(megabytes) else f"{megabytes:,.1f} MB/s"
 
 

@@ -9,6 +9,11 @@ def test_numbers() -> None:
     assert (count(1_745_240), times(3.785), times(1.249, 1)) == ("1,745,240", "3.79×", "1.2×")
 
 
+def test_a_whole_number_is_written_to_its_last_digit() -> None:
+    assert count(2**63 - 1) == "9,223,372,036,854,775,807"
+    assert (count(1e6), count(0.4)) == ("1,000,000", "0")
+
+
 @pytest.mark.parametrize(
     ("share", "said"), [(0, "0"), (1, "100"), (0.0001, "<0.1"), (0.001, "0.1"), (0.9999, ">99.9"), (0.5, "50.0")]
 )

@@ -39,7 +39,7 @@ def test_each_figure_stands_beside_what_is_asked() -> None:
     rows = {row["figure"]: row for row in map(as_json, as_result(made()).sections[0].rows)}
     assert rows["CV of records per lane"]["asked"] == "< 5%"
     assert rows["CV of records per lane"]["formula_is"] == "broken"
-    assert rows["producer's mean batch"]["murmur2"] == "19.5 KB"
+    assert rows["producer's mean batch"]["murmur2"] == "19.5 KiB"
     assert rows["producer's mean batch"]["murmur2_is"] == "kept"
     assert {row["asked"] for row in rows.values()} == {"< 5%", "0", "> 16 KiB", "< 500", None}
 

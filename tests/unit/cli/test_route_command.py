@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pyarrow import parquet
 
-from keylane.cli.output import as_json
+from keylane.cli.output import as_json, render
 from keylane.cli.route import Stopping, as_result
 from keylane.contract.parse import load_contract
 from keylane.pipelines.route import Routed
@@ -129,11 +129,18 @@ def test_the_document(contract_file: ContractFile, routed: Routed) -> None:
     assert valid("route", document)
     assert (document["in"], document["total"]["in"], result.exit_code) == (10, 12, 0)
     assert document["lanes"][-1] == {"stream": "vip", "lane": 0, "records": 0}
-    assert result.lines == [
+    assert result.answer == [
         "in 10, out 7, dead 2, filtered 1 in 2 batch(es), 1.2 s",
         "all runs: in 12, out 9, dead 2, filtered 1",
         "dead letters: /out/_dead",
     ]
+
+
+def test_the_answer_is_printed_before_the_lanes(contract_file: ContractFile, routed: Routed) -> None:
+    result = as_result(routed, load_contract(contract_file()), 1.2345, follow=False)
+    first, *rest = render(result, "table").splitlines()
+    assert first.startswith("in 10, out 7")
+    assert any(line.startswith("STREAM") for line in rest)
 
 
 @pytest.mark.parametrize(("follow", "code"), [(False, 130), (True, 0)])

@@ -54,7 +54,7 @@ def test_one_misplaced_row_is_found_and_named(
     at = lanes_by("kafka-java", merchants, 16)
     promised = int(at[1_234])
     at[1_234] = wrong = (promised + 1) % 16
-    example = f"(row 1235: lane {wrong}, promised {promised})"
+    example = f"(row 1,235: lane {wrong}, promised {promised})"
     whole = batch(merchants, at)
     (text,) = said(contract(), *(whole.slice(i, size) for i in range(0, 2_000, size)))
     assert text.startswith("error: data: 1 of 2,000 rows ")

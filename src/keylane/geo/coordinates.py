@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from keylane.errors import UsageError
+from keylane.numbers import count
 from keylane.records import Reason
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def checked_scale(scale: float) -> float:
         return float(scale)
     inverse = round(1 / scale, 9) if 0 < scale < 1 else 0.0
     hint = f"{inverse:.12g}: numbers are divided by it" if LEAST_SCALE <= inverse <= MOST_SCALE else ""
-    allowed = f"{LEAST_SCALE:g} to {MOST_SCALE:,.0f}, or 1 for degrees; 1e7 where 407637000 is 40.7637"
+    allowed = f"{LEAST_SCALE:g} to {count(MOST_SCALE)}, or 1 for degrees; 1e7 where 407637000 is 40.7637"
     raise UsageError.of("not a scale of whole-number degrees", got=scale, allowed=allowed, hint=hint)
 
 

@@ -192,7 +192,7 @@ def profile_of_rows(
 
 def no_location(source: str, dead: Mapping[str, int], outlier: Numbers | None, scale: float) -> DataError:
     """The error of a source none of whose records has a location, with the scale that it would have one by."""
-    got = ", ".join(f"{n:,} {reason}" for reason, n in dead.items()) or "no records"
+    got = ", ".join(f"{count(n)} {reason}" for reason, n in dead.items()) or "no records"
     hint = "check the columns of latitude and longitude"
     if max(dead, key=lambda reason: dead[reason], default="") == Reason.PLACE_UNSCALED:
         hint = f"the numbers are degrees already: leave out the scale of {scale:g}"

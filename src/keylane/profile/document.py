@@ -80,7 +80,7 @@ def _places(facts: ProfileFacts) -> str:
     lost = ", ".join(f"{numbers.count(count)} {reason}" for reason, count in facts.get("no_place", {}).items())
     fields = " and ".join(facts["place"])
     if "scale" in facts:
-        fields += f", {facts['scale']:,.10g} to a degree"
+        fields += f", {numbers.count(facts['scale'])} to a degree"
     return f"The key is the home cell of {fields}, an H3 cell of resolution 9. Malformed, by reason: {lost or 'none'}."
 
 

@@ -1,7 +1,7 @@
 """HTML pages and charts from documents: one file each that asks nothing of the network.
 
     html           tags whose text is escaped; the shell of a page, with a policy that forbids every request
-    windows        windows of time and keys as text; numbers: the names that pages use of `keylane.numbers`
+    windows        windows of time and keys as text; numbers: `keylane.numbers`
     sections       what sections are built from: headings, figures, tables, charts for two widths
     plan_page      the pages of `keylane plan` and `keylane profile`; plan_sections: their sections
     demo_page      the page of `keylane demo`

@@ -453,7 +453,7 @@ ORDER: Final = (
         "batch_router",
         "matching",
     ),
-    *("history", "documents", "profile", "measure", "plan", "budget", "testing", "spark", "systems", "pipelines"),
+    *("history", "documents", "profile", "measure", "plan", "brokers", "testing", "spark", "systems", "pipelines"),
     *("report", "cli", "api"),
 )
 

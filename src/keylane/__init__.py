@@ -18,7 +18,7 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
     profile               every key of a stream with its records by window, as values
     measure               what data shows: its writers, conformance, co-partitioning, balance, hot lanes
     plan                  strategies compared and a change priced, from a profile alone
-    budget                what the brokers of a cluster carry, and the least that has to move
+    brokers               what the brokers of a cluster carry, and the least that has to move
     testing               the test kit that ships: history checker, auditor of folders, golden vectors
     spark                 the same decision as columns of a frame; session, readers, writers, counters
     systems               files, folders, Kafka, Kinesis behind one endpoint; the only package that imports SDKs

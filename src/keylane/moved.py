@@ -14,19 +14,23 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVED", "Moved"]
 
-#: Old name -> new name, without `keylane.`: what docs/ of version 0.1 told readers to import.
+#: Old name -> new name, without `keylane.`: what docs/ told readers to import.
 MOVED: Final = {
+    "budget.layout": "brokers.layout",
+    "budget.rebalance": "brokers.rebalance",
     "geo.pack": "geo.lane_tables",
     "geo.rebalance": "geo.lane_tables",
     "geo.split": "geo.lane_tables",
     "measure.alarm": "measure.chance",
     "pipelines.match.stream": "pipelines.match.follow",
-    "plan.budget": "budget.layout",
+    "plan.budget": "brokers.layout",
     "plan.ceiling": "plan.bounds",
     "plan.make": "plan.planner",
-    "plan.reassign": "budget.rebalance",
+    "plan.reassign": "brokers.rebalance",
     "plan.written": "plan.contract_text",
 }
+#: Packages of old names, without `keylane.`; those that are still there Python finds itself.
+PACKAGES: Final = frozenset(old.rpartition(".")[0] for old in MOVED)
 
 
 class Moved:
@@ -35,7 +39,11 @@ class Moved:
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
         """The spec of an old name; None for every other."""
-        return ModuleSpec(name, Moved) if name.removeprefix("keylane.") in MOVED else None  # type: ignore[arg-type]
+        old = name.removeprefix("keylane.")
+        if old == name or old not in PACKAGES | MOVED.keys():
+            return None
+        # A class whose methods are static is a loader as good as an object; the stubs know objects only.
+        return ModuleSpec(name, Moved, is_package=old in PACKAGES)  # type: ignore[arg-type]
 
     @staticmethod
     def create_module(_spec: ModuleSpec) -> ModuleType | None:
@@ -44,7 +52,12 @@ class Moved:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
-        """Put the module of today under the old name: both names are one module, and its classes are the same."""
+        """Put the module of today under the old name: both names are one module, and its classes are the same.
+
+        A package that is gone is empty: each of its modules is found by its own old name.
+        """
+        if module.__name__.removeprefix("keylane.") not in MOVED:
+            return
         import sys
         import warnings
         from importlib import import_module

@@ -27,7 +27,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("documents",),
     ("profile", "measure"),
     ("plan",),
-    ("budget",),
+    ("brokers",),
     ("testing",),
     ("spark",),
     ("systems",),
@@ -54,7 +54,7 @@ LIBRARIES: dict[str, set[str]] = {
     "profile": ARRAYS,
     "measure": ARRAYS,
     "plan": ARRAYS,
-    "budget": ARRAYS,
+    "brokers": ARRAYS,
     "history": ARRAYS,
     "spark": ARRAYS | {"pyspark", "py4j"},
     "systems": ARRAYS | SDKS,
@@ -67,7 +67,7 @@ LIBRARIES: dict[str, set[str]] = {
 TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS, "systems": {"pyspark"}, "api": ARRAYS | {"pyspark"}}
 
 PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batch_router", "profile", "plan"} | {
-    "budget",
+    "brokers",
     "documents",
     "history",
 }
@@ -175,7 +175,7 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         ("keylane.measure.skew", "from keylane.systems.files.data import read"),
         ("keylane.measure.hot_lanes", "from keylane.plan.cost import cost"),
         ("keylane.plan.cost", "from keylane.spark.columns import lane"),
-        ("keylane.budget.layout", "from keylane.systems.kafka.reassign import observed"),
+        ("keylane.brokers.layout", "from keylane.systems.kafka.reassign import observed"),
         ("keylane.history.check", "from keylane.spark.history import judged"),
         ("keylane.testing.folders", "from keylane.systems.folders.folder import read_head"),
         ("keylane.router", "from keylane.testing.golden import hash_vectors"),

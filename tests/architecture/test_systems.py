@@ -15,8 +15,8 @@ NAMES = {"kafka", "kinesis", "files"}
 #: The registry and the systems themselves; commands that are of Kafka alone, and what only they use.
 MAY_NAME = (
     "keylane.systems",
-    "keylane.budget",
-    "keylane.documents.budget",
+    "keylane.brokers",
+    "keylane.documents.brokers",
     "keylane.cli.brokers",
     "keylane.cli.dev",
     "keylane.cli.demo_lesson",

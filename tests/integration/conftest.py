@@ -1,7 +1,7 @@
 """One plain broker and one secured cluster of three for all tests of this folder, each started when a test first asks.
 
 The cluster is that of `keylane dev kafka up --brokers 3 --tls`. Its tests come before all others, for three brokers are
-never idle: those of `budget` first, while no other topic is there, and those of `dev kafka` last, for they end it. A
+never idle: those of `brokers` first, while no other topic is there, and those of `dev kafka` last, for they end it. A
 test that leaves a node in another state starts a cluster of its own, `keylane.systems.broker.running`, and is one of
 `make test-faults`.
 """
@@ -37,7 +37,7 @@ with warnings.catch_warnings():
 
 
 #: The modules that come before all others, in this order: those on the secured cluster.
-FIRST = ("test_budget.py", "test_route_kafka_secure.py", "test_dev_kafka.py")
+FIRST = ("test_brokers.py", "test_route_kafka_secure.py", "test_dev_kafka.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -45,7 +45,7 @@ __all__ = [
     "world_of_two",
 ]
 
-#: Where `budget` looks for its cluster, and how long it sleeps between two looks: replaced by tests.
+#: Where `brokers` looks for its cluster, and how long it sleeps between two looks: replaced by tests.
 OPEN_ADMIN: Final = "keylane.systems.kafka.reassign.open_admin"
 POLL_SECONDS: Final = "keylane.systems.kafka.reassign.POLL_SECONDS"
 #: Headers of the records that a route writes, by their names in the code.
@@ -55,7 +55,7 @@ dead_topic: Final[Callable[[str], str]] = kafka_headers.dead_topic
 
 def cluster() -> Any:
     """A Kafka cluster in memory with six lanes on two of three brokers."""
-    from tests.unit.budget.example_clusters import Admin, on_two_brokers
+    from tests.unit.brokers.example_clusters import Admin, on_two_brokers
 
     return Admin(on_two_brokers())
 

@@ -26,7 +26,7 @@ VOLATILE: Final = frozenset(
 )
 #: More of them, in documents of one schema: what a doctor finds, and what a demo was made by, are facts of the machine.
 VOLATILE_IN: Final = {
-    "keylane.doctor/1": frozenset({"state", "found", "mend"}),
+    "keylane.doctor/2": frozenset({"state", "found", "fix"}),
     "keylane.demo/1": frozenset({"version", "spark"}),
     "keylane.demo-lesson/1": frozenset({"version"}),
     "keylane.verify/2": frozenset({"digests", "all"}),

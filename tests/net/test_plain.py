@@ -242,7 +242,7 @@ def test_verify_and_compact(here: Path) -> None:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What `budget` finds at its address."""
+    """What `brokers` finds at its address."""
     there = internals.cluster()
 
     @contextmanager
@@ -254,21 +254,21 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     return there
 
 
-def test_budget(cluster: Any, here: Path) -> None:
-    document_held("budget", "brokers", ADDRESS, "--out", "r.json")
-    document_held("budget-status", "brokers", ADDRESS, "--status")
-    words_held("budget", "brokers", ADDRESS)
+def test_brokers(cluster: Any, here: Path) -> None:
+    document_held("brokers", "brokers", ADDRESS, "--out", "r.json")
+    document_held("brokers-status", "brokers", ADDRESS, "--status")
+    words_held("brokers", "brokers", ADDRESS)
     files = {path.name: json.loads(path.read_text()) for path in sorted(here.glob("r*.json"))}
-    held("budget-files", normalised(files))
-    document_held("budget-applied", "brokers", ADDRESS, "--plan", "r.plan.json", "--apply", "--yes")
-    held("budget-calls", normalised({"written": [one.replace(" ", "/") for one in cluster.written]}))
-    document_held("budget-even", "brokers", ADDRESS)
+    held("brokers-files", normalised(files))
+    document_held("brokers-applied", "brokers", ADDRESS, "--plan", "r.plan.json", "--apply", "--yes")
+    held("brokers-calls", normalised({"written": [one.replace(" ", "/") for one in cluster.written]}))
+    document_held("brokers-even", "brokers", ADDRESS)
     asked = [
         ["brokers", ADDRESS, "--yes"],
         ["brokers", ADDRESS, "--throttle", "x"],
         ["brokers", ADDRESS, "--topic", "x"],
     ]
-    refusals_held("budget-refused", [*asked, ["brokers", "nonsense"], ["brokers", ADDRESS, "--plan", "no.json"]], here)
+    refusals_held("brokers-refused", [*asked, ["brokers", "nonsense"], ["brokers", ADDRESS, "--plan", "no.json"]], here)
 
 
 def test_doctor(here: Path) -> None:

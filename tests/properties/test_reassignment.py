@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from keylane.budget.layout import Broker, Lane, Layout, figures, spread
-from keylane.budget.rebalance import reassignment
+from keylane.brokers.layout import Broker, Lane, Layout, figures, spread
+from keylane.brokers.rebalance import reassignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.budget.rebalance import Reassignment
+    from keylane.brokers.rebalance import Reassignment
 
 
 @st.composite

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.budget.layout import ALERT, Layout, figures
+from keylane.brokers.layout import ALERT, Layout, figures
 from keylane.cli.interrupts import interrupts
 from keylane.cli.options import client_options, properties_from
 from keylane.cli.output import Result, Section, output_option
@@ -26,10 +26,10 @@ from keylane.numbers import count, duration, size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from keylane.budget.layout import Evenness, LayoutFigures
-    from keylane.budget.plan_file import UnderWay
-    from keylane.budget.rebalance import Reassignment
-    from keylane.documents.budget import BrokerLoad, BrokerSpread, BudgetFiles, BudgetPlan
+    from keylane.brokers.layout import Evenness, LayoutFigures
+    from keylane.brokers.plan_file import UnderWay
+    from keylane.brokers.rebalance import Reassignment
+    from keylane.documents.brokers import BrokerLoad, BrokersFiles, BrokersPlan, BrokerSpread
     from keylane.systems.kafka.reassign import Applied
 
 #: How often a line is said where nobody watches.
@@ -88,16 +88,16 @@ def brokers(
         raise click.UsageError("--status only reads: it goes with no --apply, --out or --plan")
     if plan and (out or topics):
         raise click.UsageError("--plan is a plan already made: it goes with no --out or --topic")
-    options = BudgetOptions(topics, limit, out, plan, bytes_of(throttle), apply_, yes)
+    options = BrokersOptions(topics, limit, out, plan, bytes_of(throttle), apply_, yes)
     access = cluster_access(address, properties_from(kafka))
     with open_admin(access) as client:
         if status:
             return _status(client, address, wait=wait), output
-        return _budget(client, address, options), output
+        return _found_in(client, address, options), output
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetOptions:
+class BrokersOptions:
     """What is asked for; `rate` is the throttle in bytes a second, None for none."""
 
     topics: tuple[str, ...]
@@ -123,7 +123,7 @@ def bytes_of(text: str) -> int | None:
     return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}[found[2]]
 
 
-def _budget(client: Any, address: str, options: BudgetOptions) -> Result:
+def _found_in(client: Any, address: str, options: BrokersOptions) -> Result:
 
     from keylane.systems.kafka.reassign import is_carried_out, observed, under_way
 
@@ -149,10 +149,10 @@ def _check_topics(topics: tuple[str, ...], layout: Layout) -> None:
             raise UnknownNameError.among("topic", topic, known)
 
 
-def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: BudgetOptions) -> Reassignment:
+def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: BrokersOptions) -> Reassignment:
     """The plan of the file, or a new one; while a cluster is busy with another, none."""
-    from keylane.budget.plan_file import completed
-    from keylane.budget.rebalance import reassignment
+    from keylane.brokers.plan_file import completed
+    from keylane.brokers.rebalance import reassignment
 
     if options.plan:
         return completed(_read(options.plan), layout)
@@ -161,7 +161,7 @@ def _change(layout: Layout, busy: dict[tuple[str, int], UnderWay], options: Budg
 
 
 def _read(path: str) -> Reassignment:
-    from keylane.budget.plan_file import read_plan
+    from keylane.brokers.plan_file import read_plan
     from keylane.errors import UsageError
 
     try:
@@ -172,7 +172,7 @@ def _read(path: str) -> Reassignment:
 
 
 def _refuse(change: Reassignment, layout: Layout, busy: dict[tuple[str, int], UnderWay]) -> None:
-    from keylane.budget.plan_file import obstacle
+    from keylane.brokers.plan_file import obstacle
     from keylane.errors import BrokerError
 
     if reason := obstacle(change, layout, busy):
@@ -180,11 +180,11 @@ def _refuse(change: Reassignment, layout: Layout, busy: dict[tuple[str, int], Un
         raise BrokerError.of(f"{reason}; nothing was changed", hint=hint)
 
 
-def _write(change: Reassignment, address: str, options: BudgetOptions) -> BudgetFiles | None:
+def _write(change: Reassignment, address: str, options: BrokersOptions) -> BrokersFiles | None:
     """Write the plan, the file for Kafka's own tool, and the way back; the paths. A way back is never overwritten."""
-    from keylane.budget.plan_file import document_of
-    from keylane.budget.rebalance import kafka_json
-    from keylane.documents.budget import BudgetFiles
+    from keylane.brokers.plan_file import document_of
+    from keylane.brokers.rebalance import kafka_json
+    from keylane.documents.brokers import BrokersFiles
     from keylane.systems.atomic import write_json
 
     given = options.out or ("reassignment.json" if options.apply_ else None)
@@ -195,10 +195,10 @@ def _write(change: Reassignment, address: str, options: BudgetOptions) -> Budget
     _check_free(paths, change.fingerprint)
     write_json(paths["plan"], document_of(change, address))
     if not change.moves:
-        return BudgetFiles(reassignment=None, rollback=None, plan=str(paths["plan"]))
+        return BrokersFiles(reassignment=None, rollback=None, plan=str(paths["plan"]))
     write_json(paths["rollback"], kafka_json((*move.place, move.before) for move in change.moves))
     write_json(paths["reassignment"], kafka_json((*move.place, move.replicas) for move in change.moves))
-    return BudgetFiles(
+    return BrokersFiles(
         reassignment=str(paths["reassignment"]), rollback=str(paths["rollback"]), plan=str(paths["plan"])
     )
 
@@ -216,7 +216,7 @@ def _check_free(paths: dict[str, Path], fingerprint: str) -> None:
 
 
 def _apply(
-    client: Any, address: str, change: Reassignment, options: BudgetOptions, files: BudgetFiles | None
+    client: Any, address: str, change: Reassignment, options: BrokersOptions, files: BrokersFiles | None
 ) -> Applied | None:
     """Ask, carry out, and wait; None when the answer was no."""
     from keylane.systems.kafka.reassign import applied
@@ -277,7 +277,7 @@ def _status(client: Any, address: str, *, wait: bool) -> Result:
     return status_result(address, busy, throttles(client, observed(client)))
 
 
-# What `keylane brokers` found, as a document, a table and words. The command itself: `budget`.
+# What `keylane brokers` found, as a document, a table and words. The command itself: `brokers`.
 
 COLUMNS = ("broker", "rack", "replicas", "leaders", "bytes", "receives", "sends", "replicas_after", "leaders_after")
 
@@ -286,21 +286,21 @@ def as_result(
     address: str,
     layout: Layout,
     change: Reassignment,
-    options: BudgetOptions,
+    options: BrokersOptions,
     *,
-    files: BudgetFiles | None,
+    files: BrokersFiles | None,
     done: Applied | None,
     busy: int,
 ) -> Result:
-    """The budget of a cluster as it is, what is proposed, and what was done. 3: proposed; 4: wrong, and not mended."""
-    from keylane.documents.budget import AppliedChange, BudgetDocument
+    """The brokers of a cluster as they are, what is proposed, and what was done. 3: proposed; 4: wrong, not fixed."""
+    from keylane.documents.brokers import AppliedChange, BrokersDocument
 
     found = figures(layout, limit=options.limit)
     after = figures(Layout(layout.brokers, change.after), limit=options.limit)
     proposed = not change.is_empty and done is None
     findings = _findings(found, options.limit, 0 if done else busy, done)
     rows = _rows(layout, found, after, change)
-    document = BudgetDocument(
+    document = BrokersDocument(
         cluster=address,
         fingerprint=change.fingerprint,
         ok=not findings,
@@ -379,7 +379,7 @@ def _uneven(name: str, one: Evenness) -> str:
 
 
 def _spread(one: Evenness) -> BrokerSpread:
-    from keylane.documents.budget import BrokerSpread
+    from keylane.documents.brokers import BrokerSpread
 
     return BrokerSpread(
         total=sum(one.counts),
@@ -392,7 +392,7 @@ def _spread(one: Evenness) -> BrokerSpread:
 
 
 def _rows(layout: Layout, found: LayoutFigures, after: LayoutFigures, change: Reassignment) -> list[BrokerLoad]:
-    from keylane.documents.budget import BrokerLoad
+    from keylane.documents.brokers import BrokerLoad
 
     received, sent = change.received(), change.sent()
     return [
@@ -411,10 +411,10 @@ def _rows(layout: Layout, found: LayoutFigures, after: LayoutFigures, change: Re
     ]
 
 
-def _plan(change: Reassignment, after: LayoutFigures, rate: int | None) -> BudgetPlan:
-    from keylane.documents.budget import BrokerElection, BudgetPlan, MovedLane
+def _plan(change: Reassignment, after: LayoutFigures, rate: int | None) -> BrokersPlan:
+    from keylane.documents.brokers import BrokerElection, BrokersPlan, MovedLane
 
-    return BudgetPlan(
+    return BrokersPlan(
         partitions=[
             MovedLane(
                 topic=move.topic, partition=move.partition, before=list(move.before), replicas=list(move.replicas)
@@ -432,7 +432,7 @@ def _plan(change: Reassignment, after: LayoutFigures, rate: int | None) -> Budge
     )
 
 
-def _said(change: Reassignment, options: BudgetOptions, files: BudgetFiles | None, done: Applied | None) -> list[str]:
+def _said(change: Reassignment, options: BrokersOptions, files: BrokersFiles | None, done: Applied | None) -> list[str]:
     if change.is_empty:
         return []
     paths = (files.reassignment, files.rollback, files.plan) if files else ()
@@ -464,7 +464,7 @@ def status_result(
     address: str, busy: Mapping[tuple[str, int], UnderWay], set_now: Mapping[str, Mapping[str, Mapping[str, str]]]
 ) -> Result:
     """What is under way, and which throttles are set."""
-    from keylane.documents.budget import BudgetStatusDocument, MovingLane, ThrottleSetting
+    from keylane.documents.brokers import BrokersStatusDocument, MovingLane, ThrottleSetting
 
     rows = [
         MovingLane(topic=topic, partition=partition, adding=list(one.adding), removing=list(one.removing))
@@ -476,7 +476,7 @@ def status_result(
         for name, settings in names.items()
         for setting, value in settings.items()
     ]
-    document = BudgetStatusDocument(cluster=address, under_way=rows, throttles=throttles)
+    document = BrokersStatusDocument(cluster=address, under_way=rows, throttles=throttles)
     lines = [] if rows else ["nothing is under way"]
     lines += [f"throttle on {one.kind} {one.name}: {one.setting} = {one.value}" for one in throttles]
     return Result(document, [Section(("topic", "partition", "adding", "removing"), rows)], lines)

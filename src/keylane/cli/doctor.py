@@ -47,7 +47,7 @@ def as_result(parts: list[Inspection], configured: Configuration | None = None) 
             needed=one.needed,
             used_for=one.used_for,
             found=one.found,
-            mend=one.fix,
+            fix=one.fix,
         )
         for one in parts
     ]

@@ -29,8 +29,8 @@ _ENDED_WITHOUT_PID: dict[str, Any] = {
 }
 _WELL_WITHOUT_FIX: dict[str, Any] = {
     "if": {"properties": {"state": {"const": "ok"}}},
-    "then": {"properties": {"mend": {"type": "null"}}},
-    "else": {"properties": {"mend": {"type": "string"}}},
+    "then": {"properties": {"fix": {"type": "null"}}},
+    "else": {"properties": {"fix": {"type": "string"}}},
 }
 _A_NEED_IS_MISSING: dict[str, Any] = {
     "contains": {"properties": {"state": {"enum": ["missing", "wrong"]}, "needed": {"const": True}}}
@@ -108,7 +108,7 @@ class ExaminedPart(Document):
     needed: bool
     used_for: Text
     found: PathText
-    mend: PathText | None = Field(description="The one line that mends it; null where nothing is to be done.")
+    fix: PathText | None = Field(description="The one line that fixes it; null where nothing is to be done.")
 
 
 class DevLoadDocument(Document):
@@ -137,7 +137,7 @@ class DoctorDocument(Document):
 
     model_config = ConfigDict(title="keylane doctor -o json", json_schema_extra=_OK_WITHOUT_NEEDS)
 
-    schema_: Literal["keylane.doctor/1"] = "keylane.doctor/1"
+    schema_: Literal["keylane.doctor/2"] = "keylane.doctor/2"
     ok: bool = Field(description="Whether everything that is needed is there.")
     parts: list[ExaminedPart] = Field(min_length=1)
     environment: Text | None = Field(description="The environment of keylane.toml that was chosen.")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from keylane.documents.apply import ApplyDocument, SavedPlan
-from keylane.documents.budget import BudgetDocument, BudgetStatusDocument
+from keylane.documents.brokers import BrokersDocument, BrokersStatusDocument
 from keylane.documents.check import CheckDocument
 from keylane.documents.demo import DemoDocument
 from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DevLoadDocument, DoctorDocument
@@ -46,8 +46,8 @@ HERE: Final = Path(__file__).parent.parent / "schemas"
 #: The name of the file, and the document that it describes.
 DOCUMENTS: Final[dict[str, Any]] = {
     "apply": ApplyDocument,
-    "budget": BudgetDocument,
-    "budget-status": BudgetStatusDocument,
+    "brokers": BrokersDocument,
+    "brokers-status": BrokersStatusDocument,
     "check": CheckDocument,
     "compact": CompactDocument,
     "demo": DemoDocument,

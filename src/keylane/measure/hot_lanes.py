@@ -102,7 +102,7 @@ def of_strangers(part: float, misplaced: float) -> str:
 
 def of_one(part: float, left: float) -> str:
     """The evidence for one key."""
-    without = f"without that key it has {left:.2f} times its share of the lighter keys"
+    without = f"without that key the lane would carry {left:.2f} times its fair share"
     return f"its heaviest key holds {numbers.share(part)} of it; {without}"
 
 
@@ -151,11 +151,19 @@ def _sentence(hot: tuple[HotLane, ...], cause: Cause, fullest: float) -> str:
     if not hot:
         return f"No lane is hot: the fullest carries {fullest:.2f} times the mean."
     lane, alike = hot[0], sum(other.cause == cause for other in hot[1:])
-    others = (
-        f" {len(hot) - 1} more {'lane is' if len(hot) == 2 else 'lanes are'} above the mean, {alike} for that reason."
-    )
-    because = f"because of {_SAYS[cause]}: {lane.evidence}.{others if len(hot) > 1 else ''}"
+    because = f"because of {_SAYS[cause]}: {lane.evidence}.{of_others(len(hot) - 1, alike)}"
     return f"Lane {lane.lane} carries {lane.over_mean:.2f} times the mean {because}"
+
+
+def of_others(count: int, alike: int) -> str:
+    """The other lanes above the mean, and how many of them for the same reason."""
+    if not count:
+        return ""
+    lanes = f"{numbers.count(count)} other {'lane is' if count == 1 else 'lanes are'} above the mean"
+    if alike == count:
+        return f" {lanes}, for the same reason."
+    several = f"{numbers.count(alike)} of them for the same reason" if alike else ""
+    return f" {lanes}, {several or ('for another reason' if count == 1 else 'for other reasons')}."
 
 
 def _who(misplaced: float | None, writers: Identification | None) -> str:

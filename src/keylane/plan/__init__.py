@@ -16,5 +16,5 @@
     text            a plan in a page of plain text
     saved           a plan that is saved for `keylane apply`, and what people have to do
 
-The profile: `keylane.profile`. The page: `keylane.report`. Brokers instead of lanes: `keylane.budget`.
+The profile: `keylane.profile`. The page: `keylane.report`. Brokers instead of lanes: `keylane.brokers`.
 """

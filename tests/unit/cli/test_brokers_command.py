@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 from tests.interrupts import interruptible
-from tests.unit.budget.example_clusters import Admin, lane, layout, on_two_brokers
+from tests.unit.brokers.example_clusters import Admin, lane, layout, on_two_brokers
 
-from keylane.budget.layout import Layout, figures
+from keylane.brokers.layout import Layout, figures
 from keylane.cli.brokers import bytes_of
 from keylane.cli.interrupts import interrupts
 
@@ -221,7 +221,7 @@ def test_a_signal_that_ends_it_says_in_one_line_how_to_go_on(number: signal.Sign
 SLOW = """
 import os, signal, sys, time
 from contextlib import contextmanager
-from tests.unit.budget.example_clusters import Admin, on_two_brokers
+from tests.unit.brokers.example_clusters import Admin, on_two_brokers
 import keylane.cli.interrupts as interrupts
 import keylane.systems.kafka.reassign as reassign
 from keylane.cli import main
@@ -352,7 +352,7 @@ def test_a_throttle_is_bytes_a_second(text: str, rate: int | None) -> None:
 )
 def test_a_document_that_says_something_else_is_not_valid(change: dict[str, Any], cluster: Admin, run: Run) -> None:
     document = valid(run("brokers", ADDRESS, "-o", "json")[1])
-    schema = json.loads(files("keylane").joinpath("schemas", "budget.json").read_text("utf-8"))
+    schema = json.loads(files("keylane").joinpath("schemas", "brokers.json").read_text("utf-8"))
     assert not Draft202012Validator(schema).is_valid({**document, **change})
     for name in document:
         assert not Draft202012Validator(schema).is_valid({key: document[key] for key in document if key != name})

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: What a certificate of `verify` has nothing of.
 SOUND = {"lost": 0, "offset_gaps": 0, "violations": [], "miscounted": [], "unproven": []}
 COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-kafka", "dev-jars", "verify"]
-COMMANDS += ["demo-lesson", "budget", "budget-status", "match", "geo-table"]
+COMMANDS += ["demo-lesson", "brokers", "brokers-status", "match", "geo-table"]
 
 
 @cache
@@ -266,7 +266,7 @@ def document(run: Run, contract_file: ContractFile, data_file: DataFile, tmp_pat
         ("doctor", ("parts", 0, "part")),
         ("doctor", ("parts", 0, "state")),
         ("doctor", ("parts", 0, "needed")),
-        ("doctor", ("parts", 0, "mend")),
+        ("doctor", ("parts", 0, "fix")),
         ("dev-kafka", ("bootstrap",)),
         ("dev-kafka", ("running",)),
         ("dev-kafka", ("brokers",)),

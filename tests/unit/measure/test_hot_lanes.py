@@ -9,7 +9,7 @@ import pytest
 
 from keylane.documents.profile import Hot
 from keylane.errors import UsageError
-from keylane.measure.hot_lanes import CAUSES, Heat, why_hot
+from keylane.measure.hot_lanes import CAUSES, Heat, of_others, why_hot
 from keylane.measure.identify import Identification, Writer
 
 if TYPE_CHECKING:
@@ -32,6 +32,21 @@ def fair(keys: int, lanes: int = N, seed: int = 4) -> NDArray[np.int64]:
 
 def causes(heat: Heat) -> dict[int, str]:
     return {lane.lane: lane.cause for lane in heat.hot}
+
+
+@pytest.mark.parametrize(
+    ("count", "alike", "says"),
+    [
+        (0, 0, ""),
+        (1, 0, " 1 other lane is above the mean, for another reason."),
+        (1, 1, " 1 other lane is above the mean, for the same reason."),
+        (3, 0, " 3 other lanes are above the mean, for other reasons."),
+        (3, 2, " 3 other lanes are above the mean, 2 of them for the same reason."),
+        (3, 3, " 3 other lanes are above the mean, for the same reason."),
+    ],
+)
+def test_other_lanes_above_the_mean_are_counted_by_their_reason(count: int, alike: int, says: str) -> None:
+    assert of_others(count, alike) == says
 
 
 def test_even_traffic_is_fair() -> None:

@@ -1,4 +1,4 @@
-"""What a Kafka cluster reports of its brokers and lanes for its partition budget, and reassignments carried out.
+"""What a Kafka cluster reports of its brokers and lanes for `brokers`, and reassignments carried out.
 
 librdkafka has no calls for reassignments and sizes on disk, so kafka-python is asked. Whether a cluster can be reached
 at all is asked through librdkafka first: `cluster` translates its errors.
@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from keylane.budget.layout import Broker, Lane, Layout
-from keylane.budget.plan_file import UnderWay, obstacle, still_to_start
+from keylane.brokers.layout import Broker, Lane, Layout
+from keylane.brokers.plan_file import UnderWay, obstacle, still_to_start
 from keylane.errors import BrokerError, MissingExtraError, UsageError
 from keylane.numbers import count, size
 from keylane.systems.endpoint import parse_address
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from keylane.budget.rebalance import Move, Reassignment
+    from keylane.brokers.rebalance import Move, Reassignment
     from keylane.systems.kafka.access import KafkaAccess
 
     Tell: TypeAlias = Callable[[str], None]

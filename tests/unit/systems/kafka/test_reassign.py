@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 from kafka.errors import ClusterAuthorizationFailedError, KafkaTimeoutError
-from tests.unit.budget.example_clusters import Admin, lane, layout, on_two_brokers
+from tests.unit.brokers.example_clusters import Admin, lane, layout, on_two_brokers
 
-from keylane.budget.layout import Layout, figures
-from keylane.budget.rebalance import reassignment
+from keylane.brokers.layout import Layout, figures
+from keylane.brokers.rebalance import reassignment
 from keylane.errors import BrokerError, UsageError
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.reassign import (

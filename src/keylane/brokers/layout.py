@@ -1,4 +1,4 @@
-"""The partition budget of a Kafka cluster: what each broker carries, and what of it is wrong. Figures only.
+"""The brokers of a Kafka cluster: what each broker carries, and what of it is wrong. Figures only.
 
 A lane is a partition; its copies are its replicas, the first of which is its preferred leader. Who reads a layout from
 a cluster: `systems.kafka.reassign`. What evens it out: `rebalance`.

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from keylane.budget.layout import Broker, Lane, Layout
+from keylane.brokers.layout import Broker, Lane, Layout
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas by a deprecated name of importlib's, which warns as importlib: once, here.

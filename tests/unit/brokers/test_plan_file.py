@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.budget.example_clusters import lane, layout, on_two_brokers
+from tests.unit.brokers.example_clusters import lane, layout, on_two_brokers
 
-from keylane.budget.layout import Broker, Layout
-from keylane.budget.plan_file import UnderWay, completed, document_of, obstacle, read_plan, still_to_start
-from keylane.budget.rebalance import reassignment
+from keylane.brokers.layout import Broker, Layout
+from keylane.brokers.plan_file import UnderWay, completed, document_of, obstacle, read_plan, still_to_start
+from keylane.brokers.rebalance import reassignment
 from keylane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
     [
         pytest.param([], id="a list"),
         pytest.param({"version": 1, "partitions": []}, id="the file for Kafka's tool"),
-        pytest.param({**document_of(CHANGE, "c"), "schema": "keylane.budget-plan/2"}, id="a later form"),
+        pytest.param({**document_of(CHANGE, "c"), "schema": "keylane.brokers-plan/2"}, id="a later form"),
         pytest.param({**document_of(CHANGE, "c"), "moves": [{"topic": "t"}]}, id="a move without its lists"),
         pytest.param({**document_of(CHANGE, "c"), "moves": None}, id="no moves at all"),
         pytest.param({**document_of(CHANGE, "c"), "brokers": [1]}, id="brokers as numbers"),

@@ -1,6 +1,6 @@
 """The documents of `keylane brokers` and `keylane brokers --status`. Made by `cli.brokers`.
 
-The file of a plan is another thing, that is read again: `budget.plan_file`.
+The file of a plan is another thing, that is read again: `brokers.plan_file`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class BrokerElection(Document):
     partition: Count
 
 
-class BudgetPlan(Document):
+class BrokersPlan(Document):
     """What is proposed, or was carried out."""
 
     partitions: list[MovedLane]
@@ -83,7 +83,7 @@ class BudgetPlan(Document):
     leaders: BrokerSpread = Field(description="Leaders per broker afterwards.")
 
 
-class BudgetFiles(Document):
+class BrokersFiles(Document):
     """What was written."""
 
     reassignment: str | None
@@ -100,12 +100,12 @@ class AppliedChange(Document):
     seconds: AtLeastZero
 
 
-class BudgetDocument(Document):
+class BrokersDocument(Document):
     """What each broker of a Kafka cluster carries, and a reassignment that evens it out."""
 
     model_config = ConfigDict(title="keylane brokers -o json", json_schema_extra={"allOf": _RULES})
 
-    schema_: Literal["keylane.budget/1"] = "keylane.budget/1"
+    schema_: Literal["keylane.brokers/1"] = "keylane.brokers/1"
     cluster: ClusterAddress
     fingerprint: Digest = Field(description="Of brokers, racks and replica lists: what a plan is bound to.")
     ok: bool = Field(description="Whether there is no finding.")
@@ -123,8 +123,8 @@ class BudgetDocument(Document):
     under_way: Count
     brokers: list[BrokerLoad] = Field(min_length=1)
     findings: list[Text]
-    plan: BudgetPlan | None
-    files: BudgetFiles | None
+    plan: BrokersPlan | None
+    files: BrokersFiles | None
     applied: AppliedChange | None
 
 
@@ -146,12 +146,12 @@ class ThrottleSetting(Document):
     value: str
 
 
-class BudgetStatusDocument(Document):
+class BrokersStatusDocument(Document):
     """Reassignments that a Kafka cluster is busy with, and throttles of replication that are set."""
 
     model_config = ConfigDict(title="keylane brokers --status -o json")
 
-    schema_: Literal["keylane.budget-status/1"] = "keylane.budget-status/1"
+    schema_: Literal["keylane.brokers-status/1"] = "keylane.brokers-status/1"
     cluster: ClusterAddress
     under_way: list[MovingLane]
     throttles: list[ThrottleSetting]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.budget.example_clusters import lane, layout, on_two_brokers
+from tests.unit.brokers.example_clusters import lane, layout, on_two_brokers
 
-from keylane.budget.layout import Layout, figures
-from keylane.budget.rebalance import Band, Item, kafka_json, reassignment, settled
+from keylane.brokers.layout import Layout, figures
+from keylane.brokers.rebalance import Band, Item, kafka_json, reassignment, settled
 
 
 def test_a_cluster_in_balance_asks_for_nothing() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.budget.example_clusters import lane, layout, on_two_brokers
+from tests.unit.brokers.example_clusters import lane, layout, on_two_brokers
 
-from keylane.budget.layout import Broker, figures, fingerprint, spread
+from keylane.brokers.layout import Broker, figures, fingerprint, spread
 
 if TYPE_CHECKING:
-    from keylane.budget.layout import Layout
+    from keylane.brokers.layout import Layout
 
 WHOLE = layout(lane(0, 1, 2), lane(1, 2, 3), lane(2, 3, 1), racks=("a", "b", "c"))
 

@@ -8,7 +8,7 @@ and left where it is: repair that first.
 
 Six lanes on brokers 1 and 2, and nothing on 3: the two lightest go, one from each side.
 
-    >>> from keylane.budget.layout import Broker, Lane, Layout
+    >>> from keylane.brokers.layout import Broker, Lane, Layout
     >>> lanes = [Lane("t", p, (1 + p % 2,), 1 + p % 2, (1 + p % 2,), size=10 * p + 10) for p in range(6)]
     >>> change = reassignment(Layout((Broker(1), Broker(2), Broker(3)), tuple(lanes)))
     >>> [(move.partition, move.replicas) for move in change.moves], change.bytes
@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from keylane.budget.layout import ALERT, fingerprint, spread
+from keylane.brokers.layout import ALERT, fingerprint, spread
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from keylane.budget.layout import Broker, Lane, Layout
+    from keylane.brokers.layout import Broker, Lane, Layout
 
 # Tokens on positions, brought within a band by the cheapest moves: replicas on brokers, and leaders on brokers.
 

@@ -1,4 +1,4 @@
-"""`keylane brokers` on three real brokers with TLS: seen, refused, mended under a throttle, cut short and finished."""
+"""`keylane brokers` on three real brokers with TLS: seen, refused, fixed under a throttle, cut short and finished."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from keylane.systems.kafka.reassign import cluster_access, observed, open_admin,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.budget.layout import Layout
+    from keylane.brokers.layout import Layout
     from keylane.systems.broker import Cluster
 
 SCHEMAS = Path(keylane.__file__).with_name("schemas")
@@ -78,7 +78,7 @@ def command(cluster: Cluster, *options: str) -> list[str]:
     return [sys.executable, "-m", "keylane", "brokers", f"kafka://{cluster.bootstrap}", *pairs, *options]
 
 
-def budget(cluster: Cluster, *options: str, folder: Path) -> tuple[int, Any, str]:
+def brokers(cluster: Cluster, *options: str, folder: Path) -> tuple[int, Any, str]:
     """Exit code, document, and what was said."""
     with chdir(folder):
         done = keylane_here(*command(cluster, *options, "-o", "json")[3:])
@@ -100,7 +100,7 @@ def seen(cluster: Cluster) -> tuple[Layout, dict[str, Any]]:
 def test_a_cluster_in_balance_is_left_alone(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     produce(cluster, topic, [0, 1, 2], 10)
     before = seen(cluster)
-    code, found, _ = budget(cluster, "--apply", "--yes", "--out", "r.json", folder=tmp_path)
+    code, found, _ = brokers(cluster, "--apply", "--yes", "--out", "r.json", folder=tmp_path)
     assert (code, found["ok"], found["plan"], found["applied"], found["files"]) == (0, True, None, None, None)
     assert found["replicas"]["max_over_min"] == found["leaders"]["max_over_min"] == 1.0
     assert list(tmp_path.iterdir()) == []
@@ -111,7 +111,7 @@ def test_copies_on_two_of_three_brokers_are_evened_out(cluster: Cluster, topic: 
     sent = produce(cluster, topic, [0, 1, 2, 3, 4, 5], 200) | produce(cluster, topic, [4, 5], 600)
     before = seen(cluster)
 
-    code, found, _ = budget(cluster, "--out", "r.json", "--throttle", "5MB", folder=tmp_path)
+    code, found, _ = brokers(cluster, "--out", "r.json", "--throttle", "5MB", folder=tmp_path)
     assert code == 3
     assert found["replicas"]["max_over_min"] is None
     assert not found["replicas"]["even"]
@@ -121,7 +121,7 @@ def test_copies_on_two_of_three_brokers_are_evened_out(cluster: Cluster, topic: 
     assert seen(cluster) == before
 
     plan = str(tmp_path / "r.plan.json")
-    code, done, said = budget(cluster, "--plan", plan, "--apply", "--yes", "--throttle", "5MB", folder=tmp_path)
+    code, done, said = brokers(cluster, "--plan", plan, "--apply", "--yes", "--throttle", "5MB", folder=tmp_path)
     assert (code, done["ok"], done["applied"]["not_elected"]) == (0, True, 0), said
     layout, set_now = seen(cluster)
     wanted = {lane.partition: list(lane.replicas) for lane in before[0].lanes if lane.topic == topic} | {
@@ -132,16 +132,16 @@ def test_copies_on_two_of_three_brokers_are_evened_out(cluster: Cluster, topic: 
     assert all(set(lane.isr) == set(lane.replicas) for lane in layout.lanes)
     assert set_now == {"broker": {}, "topic": {}}
     assert {(read.lane, read.key) for read in read_back(cluster, topic)} == sent
-    assert budget(cluster, folder=tmp_path)[0] == 0
+    assert brokers(cluster, folder=tmp_path)[0] == 0
 
 
 def test_a_plan_of_a_cluster_that_has_changed_is_refused(cluster: Cluster, topic: str, tmp_path: Path) -> None:
-    assert budget(cluster, "--out", "r.json", folder=tmp_path)[0] == 3
+    assert brokers(cluster, "--out", "r.json", folder=tmp_path)[0] == 3
     client = AdminClient({**librdkafka_settings(cluster)})
     client.create_topics([NewTopic("other", 1, replica_assignment=[[3]])])["other"].result(30)
     try:
         before = seen(cluster)
-        code, found, said = budget(cluster, "--plan", "r.plan.json", "--apply", "--yes", folder=tmp_path)
+        code, found, said = brokers(cluster, "--plan", "r.plan.json", "--apply", "--yes", folder=tmp_path)
         assert (code, found) == (1, {})
         assert "changed since" in said
         assert seen(cluster) == before
@@ -160,8 +160,8 @@ def test_an_interrupt_removes_the_throttle_and_the_same_plan_again_finishes(
         assert run.stderr is not None
         assert "lanes moved" in run.stderr.readline()
         _, during = seen(cluster)
-        status = budget(cluster, "--status", folder=tmp_path)[1]
-        other = budget(cluster, "--apply", "--yes", "--out", "other.json", folder=tmp_path)
+        status = brokers(cluster, "--status", folder=tmp_path)[1]
+        other = brokers(cluster, "--apply", "--yes", "--out", "other.json", folder=tmp_path)
         run.send_signal(signal.SIGINT)
         _, said = run.communicate(timeout=60)
     assert run.returncode == 130
@@ -176,7 +176,7 @@ def test_an_interrupt_removes_the_throttle_and_the_same_plan_again_finishes(
     assert "another reassignment" in other[2]
     assert seen(cluster)[1] == {"broker": {}, "topic": {}}
 
-    code, done, said = budget(cluster, "--plan", "reassignment.plan.json", *options[:2], folder=tmp_path)
+    code, done, said = brokers(cluster, "--plan", "reassignment.plan.json", *options[:2], folder=tmp_path)
     assert (code, done["ok"], done["applied"]["not_elected"]) == (0, True, 0), said
     layout, set_now = seen(cluster)
     assert set_now == {"broker": {}, "topic": {}}
@@ -204,14 +204,14 @@ def reassign_tool(cluster: Cluster, *options: str) -> str:
 @pytest.mark.faults
 def test_kafkas_own_tool_takes_the_file_and_the_way_back(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     produce(cluster, topic, [0, 1, 2, 3, 4, 5], 100)
-    code, found, _ = budget(cluster, "--out", str(tmp_path / "r.json"), folder=tmp_path)
+    code, found, _ = brokers(cluster, "--out", str(tmp_path / "r.json"), folder=tmp_path)
     assert code == 3
     before = {lane.partition: lane.replicas for lane in seen(cluster)[0].lanes if lane.topic == topic}
     there, back = (["--reassignment-json-file", str(tmp_path / name)] for name in ("r.json", "r.rollback.json"))
     moved = {one["partition"]: tuple(one["replicas"]) for one in found["plan"]["partitions"]}
     for file, wanted in ((there, before | moved), (back, before)):
         assert "Successfully started partition reassignment" in reassign_tool(cluster, *file, "--execute")
-        assert budget(cluster, "--status", "--wait", folder=tmp_path)[1]["under_way"] == []
+        assert brokers(cluster, "--status", "--wait", folder=tmp_path)[1]["under_way"] == []
         assert "is completed" in reassign_tool(cluster, *file, "--verify")
         assert {lane.partition: lane.replicas for lane in seen(cluster)[0].lanes if lane.topic == topic} == wanted
 

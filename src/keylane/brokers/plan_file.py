@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.budget.layout import Broker, fingerprint
-from keylane.budget.rebalance import Move, Reassignment
+from keylane.brokers.layout import Broker, fingerprint
+from keylane.brokers.rebalance import Move, Reassignment
 from keylane.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from keylane.budget.layout import Layout
+    from keylane.brokers.layout import Layout
 
-SCHEMA: Final = "keylane.budget-plan/1"
+SCHEMA: Final = "keylane.brokers-plan/1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ twin sends the same records with the client alone.
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import time
 import warnings
 from contextlib import contextmanager, suppress
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from tests.integration.route_records import contract
+from tests.integration.route_records import CONTRACT, contract
 from tests.integration.topics import Read, create_topic, read_back
 
 from keylane import Router
@@ -26,6 +28,7 @@ from keylane.systems.kafka.producers import KafkaPythonProducer, KeyedProducer, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from keylane.records import Undelivered
     from keylane.systems.broker import Cluster
@@ -201,6 +204,46 @@ def _sockets_left_open() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+#: Ends without flush or close; before that, a child takes records of its own.
+PROGRAM = """
+import multiprocessing, sys
+from keylane import Router, load_contract
+from keylane.systems.kafka import producers
+
+def child():
+    for number in range(5):
+        sender.send({"key": f"k-{number}"}, b"child")
+    sys.stderr.write("the child sent all of them")
+
+contract, brokers, kind, twin = sys.argv[1:]
+if twin:
+    producers._Keyed._check_process = lambda self: None
+sender = getattr(producers, kind)(Router(load_contract(contract)), brokers)
+sender.send({"key": "first"}, b"parent")
+sender.flush()
+forked = multiprocessing.get_context("fork").Process(target=child)
+forked.start()
+forked.join(60)
+sender.send({"key": "last"}, b"parent")
+sys.exit(forked.exitcode)
+"""
+
+
+@BOTH
+@pytest.mark.parametrize("twin", ["", "twin"], ids=["", "twin"])
+def test_a_program_that_forks_and_ends_without_close_loses_nothing_in_silence(
+    kind: Kind, twin: str, broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    name, file = topic(4), tmp_path / "contract.yaml"
+    file.write_text(CONTRACT.replace("STREAM", name).replace("LANES", "4"), "utf-8")
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, str(file), broker.bootstrap]
+    done = subprocess.run([*command, kind.__name__, twin], capture_output=True, text=True, check=False, timeout=120)
+    # Without the look at the process, the records of the child are taken, and are nowhere.
+    assert [one.value for one in read_back(broker, name)] == [b"parent"] * 2, done.stderr
+    said = "the child sent all" if twin else "made in another process"
+    assert (done.returncode, said in done.stderr) == (0 if twin else 1, True), done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,8 @@ because kafka-python calls it. Where producers and Spark must agree, use the sam
 
 from __future__ import annotations
 
+import atexit
+import os
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -17,6 +19,7 @@ from math import inf
 from random import choice, getrandbits
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
+from weakref import WeakSet, ref
 
 from keylane import numbers
 from keylane.contract.partitioners import FACTS
@@ -196,7 +199,9 @@ class _Keyed(ABC):
         self._lock = Lock()
         self._failed: list[Undelivered] = []
         self._seen: dict[str, float] = {}
+        self._process = os.getpid()
         self._closed = False
+        _OPEN.add(self)
 
     def send(
         self, record: Mapping[str, Any], value: bytes | None, *, position: int | None = None, **options: Any
@@ -208,6 +213,7 @@ class _Keyed(ABC):
         """
         if self._closed:
             raise UsageError.of("this producer is closed", hint="send inside of the with block")
+        self._check_process()
         self._serve()
         self._raise_failed()
         placement = self.router.placed(record, self.next_position if position is None else position)
@@ -222,6 +228,7 @@ class _Keyed(ABC):
 
         Without a timeout the client's own bounds it: `delivery.timeout.ms`, after which a record has failed.
         """
+        self._check_process()
         waiting = self._wait(timeout)
         self._raise_failed(waiting)
         if waiting:
@@ -233,9 +240,10 @@ class _Keyed(ABC):
     def close(self, timeout: float | None = None) -> None:
         """Wait for every record, and take no more; raises DeliveryError for those that failed, or waited for longer.
 
-        Afterwards nothing is on its way: what still waited is given up and named, too. A second close does nothing.
+        Afterwards nothing is on its way: what still waited is given up and named, too. A second close does nothing, and
+        neither does one after a fork: all records are the parent's.
         """
-        if self._closed:
+        if self._closed or self._is_forked:
             return
         self._closed = True
         try:
@@ -261,11 +269,27 @@ class _Keyed(ABC):
         return None
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and (left := self._waiting() + len(self._failed)):
+        if getattr(self, "_closed", True) or self._is_forked:
+            return
+        if left := self._waiting() + len(self._failed):
             text = (
                 f"a producer was dropped with {left} record(s) that are not delivered; hint: flush(), close() or with"
             )
             warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+    @property
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._process
+
+    def _check_process(self) -> None:
+        """Refuse to go on after a fork: a client's threads stay behind, and what it takes is never sent."""
+        if self._is_forked:
+            raise UsageError.of(
+                "this producer was made in another process: after a fork it takes records and sends none",
+                got=f"process {os.getpid()}",
+                allowed=f"process {self._process}",
+                hint="make a producer in each process, after the fork",
+            )
 
     # What differs between clients.
 
@@ -355,6 +379,21 @@ class _Keyed(ABC):
         return record[key.fields[0]] if key.registry_header == "strip" else placement.routing_key
 
 
+#: Producers that are not closed and still referred to.
+_OPEN: Final[WeakSet[_Keyed]] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Wait for the records of producers that are open when the program ends, for a while: librdkafka drops them."""
+    until = time.monotonic() + LEAVE_SECONDS
+    for producer in list(_OPEN):
+        try:
+            producer.close(max(0.0, until - time.monotonic()))
+        except KeylaneError as lost:
+            warnings.warn(f"the program ended with an open producer: {lost}", RuntimeWarning, stacklevel=1)
+
+
 def _other_lanes(router: Router, topic: str, there: int, promised: int, *, is_new: bool) -> KeylaneError:
     if not there:
         hint = (
@@ -407,12 +446,13 @@ class KeyedProducer(_Keyed):
         from confluent_kafka import KafkaException
 
         asked = options.pop("on_delivery", None) or options.pop("callback", None) or self._on_delivery
+        # The client keeps the callback until it is called: by a reference of its own, a producer with records on their
+        # way would never be dropped, and its records would be lost without the warning of that.
+        sender = ref(self)
 
         def answered(error: Any, message: Any) -> None:
-            self._count(-1)
-            if error is not None:
-                lane = message.partition() if placement.lane is None else placement.lane
-                self._fail(Undelivered(placement.stream, lane, key, error.str()), changed=error.name() in CHANGED)
+            if (mine := sender()) is not None:
+                mine._answered(placement, key, error, message)  # noqa: SLF001  of this class
             if asked is not None:
                 asked(error, message)
 
@@ -443,6 +483,12 @@ class KeyedProducer(_Keyed):
                 # Not a record of the client's, as with a value that is not bytes: nobody may wait for it.
                 self._count(-1)
                 raise
+
+    def _answered(self, placement: Placement, key: bytes | None, error: Any, message: Any) -> None:
+        self._count(-1)
+        if error is not None:
+            lane = message.partition() if placement.lane is None else placement.lane
+            self._fail(Undelivered(placement.stream, lane, key, error.str()), changed=error.name() in CHANGED)
 
     def _lanes_of(self, topic: str, *, is_new: bool) -> int | None:
         until = time.monotonic() + APPEAR_SECONDS

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import warnings
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import pytest
 from confluent_kafka import KafkaError, Producer
 
 from keylane.errors import BrokerError, DeliveryError, LaneCountError, UsageError
 from keylane.router import Router
+from keylane.systems.kafka import producers
 from keylane.systems.kafka.producers import KeyedProducer
 
 if TYPE_CHECKING:
@@ -240,12 +245,58 @@ def test_a_broker_that_does_not_answer_a_second_look_does_not_stop_the_sender(
         away.producer.flush(10)
 
 
+def drop(away: Away) -> list[str]:
+    """What is said when the last reference to a producer with a record on its way goes."""
+    away.producer.send({"k": "a"}, b"")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        del away.producer
+        gc.collect()
+    return [str(one.message) for one in said]
+
+
 def test_a_producer_that_is_dropped_with_records_warns(contract: Make) -> None:
     away = Away(contract(lanes=4), delivery_timeout_ms=60_000, linger_ms=5_000)
+    assert any("dropped with 1 record" in text for text in drop(away))
+
+
+def test_twin_a_callback_that_holds_its_producer_leaves_the_loss_unsaid(
+    contract: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = Away(contract(lanes=4), delivery_timeout_ms=60_000, linger_ms=5_000)
+    held = ref(away.producer)
+    monkeypatch.setattr(producers, "ref", lambda one: lambda: one)
+    assert drop(away) == []
+    left = held()
+    assert left is not None
+    left.close(10)
+
+
+def test_a_program_that_ends_with_an_open_producer_waits_for_its_records_and_names_the_lost(away: Away) -> None:
     away.producer.send({"k": "a"}, b"")
-    with pytest.warns(RuntimeWarning, match="dropped with 1 record"):
+    producers._close_all()
+    assert away.producer._waiting() == 0
+    other = Away(away.producer.router.contract)
+    other.producer.send({"k": "first"}, b"")
+    other.producer.flush(10)
+    fail(other, "b")
+    with pytest.warns(RuntimeWarning, match=r"program ended with an open producer: 1 record\(s\) .* key b'b'"):
+        producers._close_all()
+
+
+def test_a_producer_refuses_after_a_fork_and_leaves_the_records_of_its_parent_alone(
+    away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away.producer.send({"k": "a"}, b"")
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: 1)
+        for call in (lambda: away.producer.send({"k": "b"}, b""), away.producer.flush):
+            with pytest.raises(UsageError, match=r"made in another process.*hint: make a producer in each process"):
+                call()
+        away.producer.close()
         away.producer.__del__()
-    away.producer.flush(10)
+    away.producer.send({"k": "c"}, b"")
+    away.producer.close()
 
 
 def test_twin_without_the_callback_a_failed_delivery_goes_unnoticed(

@@ -372,6 +372,11 @@ def test_refusals_come_before_anything_is_written(world: World, monkeypatch: pyt
             run(given, world.address("nowhere"), target, options=Options(kafka=KafkaOptions(create=True)))
     with pytest.raises(UsageError, match="one stream"):
         run(given, world.address(world.source), world.address(world.source), spark=world.spark)
+    alias = world.address(world.target).replace("127.0.0.1", "localhost")
+    for source, dead in ((world.address(world.source), world.source), (alias, None)):
+        loop = Options(kafka=KafkaOptions(state=str(world.folder / "loop"), dead_letters=dead))
+        with pytest.raises(UsageError, match="the topic of the source is one that the route writes"):
+            run(given, source, world.address(world.target), options=loop, spark=world.spark)
     with pytest.raises(LaneCountError, match="got 4; allowed: 3"):
         world.route(contract(world.target, 3))
     with pytest.raises(UsageError, match="values"):

@@ -29,6 +29,13 @@ REFUSALS: dict[str, tuple[str, dict[str, Any]]] = {
     "a format of values that nobody gives": ("merchant_id must come from the value", {"value": None}),
     "a schema that is not there": ("none.avsc", {"value": "avro", "value_schema": "none.avsc"}),
     "a position that is none": ("not a position to start at", {"start": "soon"}),
+    "an offset beyond 64 bits": ("not a position to start at", {"start": '{"0": 9223372036854775808, "1": 0}'}),
+    "an offset that is true": ("not a position to start at", {"start": '{"0": true, "1": 0}'}),
+    "a time that Kafka reads as the end": ("before 1970", {"start": "1969-12-31T23:59:59.999Z"}),
+    "dead letters among the lanes": (
+        "dead letters cannot go to a topic that has lanes",
+        {"dead_letters": "refused-dst"},
+    ),
     "a name that is too long for dead letters": (r"dead letters cannot have this name", {"target": LONG}),
     "a name that dead letters cannot have": (r"dead letters cannot have this name", {"dead_letters": "a b"}),
     "a stream that is not the contract's": ("stream", {"stream": "other"}),

@@ -9,6 +9,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.integration.route_records import contract, numbered, read_committed, send
 from tests.integration.topics import create_topic
 
@@ -16,15 +17,23 @@ from keylane.errors import BrokerError, KeylaneError, TargetError
 from keylane.pipelines.route import KafkaOptions, Options, Routed
 from keylane.pipelines.route import route as run
 from keylane.pipelines.verify import verify
-from keylane.systems.kafka.progress import TargetProgress
+from keylane.systems.broker import librdkafka_settings
+from keylane.systems.journal import no_probe
+from keylane.systems.kafka import progress
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.cluster import KafkaCluster, open_cluster
+from keylane.systems.kafka.progress import Begun, TargetProgress, check_first, refuse_second
+from keylane.systems.kafka.state import RouteHead, read_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from keylane.systems.broker import Cluster
+    from keylane.systems.journal import Probe
+    from keylane.systems.kafka.progress import KnownRoute
 
 
 class Route:
@@ -41,11 +50,29 @@ class Route:
         send(self.broker, self.source, numbered(self.sent, count))
         self.sent += count
 
-    def route(self, state: str | None = "state", **said: Any) -> Routed:
+    def route(self, state: str | None = "state", probe: Probe = no_probe, **said: Any) -> Routed:
         path = None if state is None else str(self.folder / state)
         options = Options(kafka=KafkaOptions(state=path, **self.said, **said))
         at = self.at(self.source), self.at(self.target)
-        return run(contract(self.target), at[0], at[1], options=options, spark=self.spark)
+        return run(contract(self.target), at[0], at[1], options=options, spark=self.spark, probe=probe)
+
+    def fail_at(self, step: str) -> None:
+        def probe(at: str, _batch: int) -> None:
+            if at == step:
+                raise InterruptedError(at)
+
+        with pytest.raises(InterruptedError):
+            self.route(probe=probe)
+
+    def delete_groups(self) -> None:
+        head = read_head(self.folder / "state")
+        assert head is not None
+        client = AdminClient({**librdkafka_settings(self.broker)})
+        names = [one.group_id for one in client.list_consumer_groups().result(30).valid]
+        mine = [name for name in names if name.startswith(f"keylane-{head.route}")]
+        assert len(mine) > 1
+        for done in client.delete_consumer_groups(mine).values():
+            done.result(30)
 
     def at(self, name: str) -> str:
         return f"kafka://{self.broker.bootstrap}/{name}"
@@ -171,6 +198,90 @@ def test_twin_without_the_record_of_progress_the_writers_numbers_refuse(
 
 
 # A second state for the same contract, source and target.
+
+
+def test_a_batch_whose_groups_were_deleted_is_not_written_again(route: Route) -> None:
+    """Its numbers are gone, and with them which writers have committed."""
+    route.send()
+    route.fail_at("written")
+    route.delete_groups()
+    route.refused(r"forgotten how far batch 0 was written.*--start OFFSETS.*--second-route")
+    assert route.there() == route.sent
+
+
+@pytest.mark.faults
+def test_twin_without_the_note_in_its_plan_the_batch_is_there_twice(
+    route: Route, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route.send()
+    route.fail_at("written")
+    route.delete_groups()
+    monkeypatch.setattr(TargetProgress, "check", lambda *_: None)
+    route.route()
+    assert route.there() == 2 * route.sent
+
+
+@pytest.mark.faults
+def test_a_route_between_two_batches_goes_on_without_its_groups(route: Route) -> None:
+    route.batches(1)
+    route.delete_groups()
+    route.batches(1)
+    assert (route.there(), route.ok()) == (route.sent, True)
+
+
+@pytest.fixture
+def rivals(broker: Cluster, topic: Callable[..., str]) -> Iterator[tuple[TargetProgress, TargetProgress]]:
+    """Two states of one route that were both started when the cluster knew of none."""
+    at = f"kafka://{broker.bootstrap}"
+    target = topic(1, "rivals")
+    with open_cluster(kafka_access(broker.bootstrap)) as cluster:
+        first, second = (
+            TargetProgress(
+                cluster,
+                RouteHead("c", 1, "f", f"{at}/src", f"{at}/{target}", {target: 1}, route=name),
+                f"/state/{name}",
+            )
+            for name in ("first", "second")
+        )
+        check_first(cluster, first.head, first.state)
+        check_first(cluster, second.head, second.state)
+        yield first, second
+
+
+def begin_within(rivals: tuple[TargetProgress, TargetProgress], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second begins after the first has looked for others, and before it has noted itself."""
+    first, second = rivals
+    looked: list[str] = []
+
+    def meanwhile(others: list[KnownRoute], state: str) -> None:
+        refuse_second(others, state)
+        if not looked:
+            looked.append(state)
+            second.begin(0, "other", first=True)
+
+    monkeypatch.setattr(progress, "refuse_second", meanwhile)
+    first.begin(0, "one", first=True)
+
+
+def test_of_two_states_that_begin_at_once_one_is_refused(
+    rivals: tuple[TargetProgress, TargetProgress], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TargetError, match=r"another state has routed.*got '/state/first'; allowed: /state/second"):
+        begin_within(rivals, monkeypatch)
+    assert [one.begun() for one in rivals] == [None, Begun(0, "other")]
+    # The one that has begun goes on.
+    rivals[1].begin(1, "next", first=True)
+
+
+def test_twin_without_the_transaction_both_begin(
+    rivals: tuple[TargetProgress, TargetProgress], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def note_after(self: KafkaCluster, group: str, topic: str, change: Any, _seconds: float) -> None:
+        self.note(group, topic, *change(self.noted(group, topic)[1]))
+
+    monkeypatch.setattr(KafkaCluster, "note_after", note_after)
+    begin_within(rivals, monkeypatch)
+    assert [one.begun() for one in rivals] == [Begun(0, "one"), Begun(0, "other")]
 
 
 def test_a_second_state_is_refused_and_says_both_ways_on(route: Route) -> None:

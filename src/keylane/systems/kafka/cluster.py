@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, MissingExtraError
-from keylane.systems.kafka.access import OF_WRITERS
+from keylane.systems.kafka.access import OF_READERS, OF_WRITERS
 from keylane.systems.windows import clipped
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ class KafkaCluster:
 
     def offsets_at(self, topic: str, lanes: int, time_ms: int) -> list[int]:
         """The first offset of each lane whose record is of this time or later; -1 where there is none."""
-        return self._offsets(topic, lanes, time_ms, committed=False)
+        # Below zero, Kafka reads a time as another question: -1 as one for the end.
+        return self._offsets(topic, lanes, max(0, time_ms), committed=False)
 
     def _offsets(self, topic: str, lanes: int, at: str | int, *, committed: bool) -> list[int]:
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
@@ -246,6 +247,41 @@ class KafkaCluster:
 
         asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset, text)])]
         self._group_call(lambda: self.admin.alter_consumer_group_offsets(asked), seconds)
+
+    def note_after(
+        self, group: str, topic: str, change: Callable[[str], tuple[int, str]], seconds: float = 2 * ANSWER_SECONDS
+    ) -> None:
+        """Keep what `change` makes of the text beside a group's offset, with nobody between the look and the note.
+
+        By a transaction of the group's name: whoever opens it later ends an earlier one before that can commit, and
+        looks after the note of one that did. Others, who only `note`, are not kept away.
+        """
+        from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+        of_client = {name: text for name, text in self.access.librdkafka().items() if name not in OF_WRITERS}
+        of_client = {name: text for name, text in of_client.items() if name not in OF_READERS}
+        reader, until = (
+            Consumer({**of_client, "group.id": group, "enable.auto.commit": False}),
+            time.monotonic() + seconds,
+        )
+        try:
+            while True:
+                writer = Producer({**of_client, "transactional.id": group, "error_cb": self.listener})
+                try:
+                    writer.init_transactions(ANSWER_SECONDS)
+                    offset, text = change(self.noted(group, topic, seconds)[1])
+                    writer.begin_transaction()
+                    kept = [TopicPartition(topic, 0, offset, text)]
+                    writer.send_offsets_to_transaction(kept, reader.consumer_group_metadata(), ANSWER_SECONDS)
+                    writer.commit_transaction(ANSWER_SECONDS)
+                except KafkaException as error:
+                    if is_permanent(error) or time.monotonic() > until:
+                        raise explained(error, self.access.brokers, self.listener) from None
+                    time.sleep(0.2)
+                else:
+                    return
+        finally:
+            reader.close()
 
     def _group_call(self, call: Callable[[], Any], seconds: float) -> list[Any]:
         """Ask the coordinator of a group, which a new cluster or one that has just failed over has to find first."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.cluster import KafkaCluster
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
+_PARTITION: Final = re.compile(r"[0-9]{1,10}")
 
 
 def follow_topic(
@@ -148,8 +149,12 @@ def starting(text: str, topic: str) -> dict[str, str]:
         raise _start_error(text) from None
     if at.tzinfo is None:
         raise UsageError.of("a time to start at has no zone", got=text, hint=f"{text}Z")
+    millis = int(at.timestamp() * 1000)
+    if millis < 0:
+        # Kafka reads -1 as the end of the topic.
+        raise UsageError.of("a time to start at is before 1970", got=text, hint="--start earliest")
     return {
-        "startingTimestamp": str(int(at.timestamp() * 1000)),
+        "startingTimestamp": str(millis),
         "startingOffsetsByTimestampStrategy": "latest",
     }
 
@@ -159,10 +164,14 @@ def _offsets(text: str) -> dict[str, int]:
         offsets = json.loads(text)
     except ValueError:
         raise _start_error(text) from None
-    whole = all(key.isdigit() and isinstance(n, int) and n >= -2 for key, n in offsets.items())
-    if not offsets or not whole:
+    # Java makes another number of one beyond 64 bits, and would start there.
+    if not offsets or not all(_PARTITION.fullmatch(key) and _is_offset(n) for key, n in offsets.items()):
         raise _start_error(text)
     return dict(offsets)
+
+
+def _is_offset(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and -2 <= number < 2**63
 
 
 def _start_error(text: str) -> UsageError:

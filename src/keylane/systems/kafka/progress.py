@@ -79,6 +79,8 @@ class TargetProgress:
         """Refuse a state that is not as new as the records in the cluster; `plan` is of the batch after the last."""
         begun = self.begun()
         if begun is None:
+            if plan is not None and plan.begun and plan.exactly_once:
+                raise self._forgotten(plan.batch)
             return
         ends = last.batch if plan is None else plan.batch
         if begun.batch > ends:
@@ -94,30 +96,66 @@ class TargetProgress:
         if begun.digest != expected:
             raise _older(f"batch {begun.batch} of {expected}", f"{begun.digest}: another copy of the state was used")
 
-    def begin(self, batch: int, digest: str) -> None:
-        """Record that a batch is begun, before its first record; a copy of the state that is ahead is refused."""
+    def _forgotten(self, batch: int) -> TargetError:
+        """Without its numbers, a batch that may be half written would be written again as if nothing were there."""
+        return TargetError.of(
+            f"the cluster has forgotten how far batch {batch} was written: its groups were deleted, or have expired",
+            got=f"no offset of group {self._group}",
+            hint="look in the target for records of this batch, by the header keylane.source, and begin behind them: "
+            "--start OFFSETS with another --state and --second-route",
+        )
+
+    def begin(self, batch: int, digest: str, *, first: bool = False) -> None:
+        """Record that a batch is begun, before its first record; a copy of the state that is ahead is refused.
+
+        With `first` it is the first batch of a route that must be alone: another state of the same route, that was
+        started at the same time, is refused here.
+        """
         begun = self.begun()
         if begun is not None and (begun.batch > batch or (begun.batch == batch and begun.digest != digest)):
             raise _older(f"batch {batch} of {digest}", f"batch {begun.batch} of {begun.digest}, by another copy of it")
         if begun != Begun(batch, digest):
+            if first:
+                self._list_alone()
             self.cluster.note(self._group, self._topic, batch + 1, digest, self.seconds)
         if time.monotonic() - self._listed >= _REFRESH_SECONDS:
             self._list()
 
     def _list(self) -> None:
+        group = _routes_group(self.head)
+        _, text = self.cluster.noted(group, self._topic)
+        self.cluster.note(group, self._topic, *self._with_mine(_routes_in(text)), self.seconds)
+        self._listed = time.monotonic()
+
+    def _list_alone(self) -> None:
+        """The same for a new route, whom nobody may come before between the look and the note."""
+
+        def alone(text: str) -> tuple[int, str]:
+            routes = _routes_in(text)
+            if self.head.route not in {route.route for route in routes}:
+                refuse_second(routes, self.state)
+            return self._with_mine(routes)
+
+        self.cluster.note_after(_routes_group(self.head), self._topic, alone, self.seconds)
+        self._listed = time.monotonic()
+
+    def _with_mine(self, routes: list[KnownRoute]) -> tuple[int, str]:
         mine = KnownRoute(self.head.route, self.state[-_MOST_PATH:])
-        routes = [route for route in known_routes(self.cluster, self.head) if route.route != mine.route]
-        kept = [asdict(route) for route in [*routes, mine][-_MOST_ROUTES:]]
+        others = [route for route in routes if route.route != mine.route]
+        kept = [asdict(route) for route in [*others, mine][-_MOST_ROUTES:]]
         # Beyond ASCII a character takes six bytes or more, so that fewer routes fit.
         while len(json.dumps(kept)) > _MOST_BYTES:
             kept = kept[1:]
-        self.cluster.note(_routes_group(self.head), self._topic, len(kept), json.dumps(kept), self.seconds)
-        self._listed = time.monotonic()
+        return len(kept), json.dumps(kept)
 
 
 def known_routes(cluster: KafkaCluster, head: RouteHead) -> list[KnownRoute]:
     """The routes of this contract, source and target that have begun a batch."""
     _, text = cluster.noted(_routes_group(head), next(iter(head.topics)))
+    return _routes_in(text)
+
+
+def _routes_in(text: str) -> list[KnownRoute]:
     try:
         return [KnownRoute(str(route["route"]), str(route["state"])) for route in json.loads(text or "[]")]
     except (ValueError, KeyError, TypeError):
@@ -126,7 +164,11 @@ def known_routes(cluster: KafkaCluster, head: RouteHead) -> list[KnownRoute]:
 
 def check_first(cluster: KafkaCluster, head: RouteHead, state: str) -> None:
     """Refuse a new state where another one has written the same records: everything would be there twice."""
-    others = [route for route in known_routes(cluster, head) if route.route != head.route]
+    refuse_second([route for route in known_routes(cluster, head) if route.route != head.route], state)
+
+
+def refuse_second(others: list[KnownRoute], state: str) -> None:
+    """Refuse a state beside these."""
     if others:
         raise TargetError.of(
             "another state has routed this source into this target by the same contract; a new one would write "

@@ -95,7 +95,8 @@ class BatchPlan:
 
     `dead` is the topic of its dead letters, and `offsets` are those in Spark's checkpoint. `attempt` counts the
     attempts of a batch that is written at least once; those of the others do not differ. `taken` are the files that
-    it is made of, as they were then; a topic has none. `limits` are what each topic took of a record then.
+    it is made of, as they were then; a topic has none. `limits` are what each topic took of a record then. `begun` is
+    set when the cluster has noted that the batch is begun, before its first record.
     """
 
     batch: int
@@ -109,6 +110,7 @@ class BatchPlan:
     attempt: int = 0
     taken: tuple[TakenFile, ...] = ()
     limits: dict[str, RecordLimits] = field(default_factory=dict)
+    begun: bool = False
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:

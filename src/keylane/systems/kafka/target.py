@@ -35,7 +35,7 @@ from keylane.systems.kafka.state import (
     read_begun,
     with_parked,
 )
-from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes, check_tombstones
+from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes, check_other_stream, check_tombstones
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,6 +79,7 @@ def open_topics(
             check_tombstones(cluster, contract, target)
         counts, absent = agreed_lanes(cluster, contract, target, options, lanes, begun)
         ids = agreed_ids(cluster, target, options, counts, absent, begun, run.say)
+        check_other_stream(origin, ids)
         router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)
         meta, by = contract.metadata, (origin.kind, origin.pattern, options.value or "")
         head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
@@ -183,7 +184,7 @@ class KafkaTarget(RouteTarget):
             self.run.probe("planned", batch)
             if messages.lacking:
                 self.run.say(lacking_text(batch, messages.lacking))
-            self.progress.begin(batch, offsets_digest(offsets))
+            self._begin(plan, offsets_digest(offsets))
             self.run.probe("begun", batch)
             seconds = self.topics.try_seconds
             written = retried(
@@ -218,6 +219,13 @@ class KafkaTarget(RouteTarget):
             str(replace(self.target, name=self.topics.dead)),
             after.repeated - before.repeated,
         )
+
+    def _begin(self, plan: BatchPlan, digest: str) -> None:
+        """Note in the cluster that a batch is begun, and here that it is noted there: a cluster may forget it."""
+        first = plan.batch == 0 and plan.exactly_once and not self.options.second_route
+        self.progress.begin(plan.batch, digest, first=first)
+        if plan.exactly_once and not plan.begun:
+            self.state.write_plan(replace(plan, begun=True))
 
     def _planned(self, batch: int, messages: Messages, offsets: str) -> BatchPlan:
         """A new plan, by the lanes as they are now; forced to the disk before anything of the batch is sent."""

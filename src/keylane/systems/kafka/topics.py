@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.records import RecordLimits
     from keylane.systems.endpoint import Address, OnGrowth, OnPoison, StreamOptions
+    from keylane.systems.flow import Origin
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.kafka.state import BatchPlan, RouteHead
@@ -129,6 +130,9 @@ def agreed_lanes(
         wanted = {topic: known.topics.get(topic, lanes) for topic, lanes in wanted.items()}
     dead = options.dead_letters or dead_topic(target.name)
     _check_name(dead)
+    if dead in wanted and options.on_poison != "stop":
+        what = "dead letters cannot go to a topic that has lanes of the contract"
+        raise UsageError.of(what, got=dead, allowed="a topic of their own", hint="--dead-letters TOPIC")
     there = cluster.lanes([*wanted, dead])
     for topic in wanted if options.on_poison == "stop" else there:
         if not there[topic] and known is not None and known.topic_ids.get(topic):
@@ -143,6 +147,14 @@ def agreed_lanes(
     missing = {topic: _creatable(cluster, asked[topic], options, absent) for topic in absent}
     counts = {topic: there[topic] or missing[topic] for topic in wanted}
     return {topic: _agreed(topic, lanes, counts[topic], options) for topic, lanes in wanted.items()}, missing
+
+
+def check_other_stream(source: Origin, ids: Mapping[str, str]) -> None:
+    """Refuse a source that is also written, by its id: one cluster has many addresses. The route would never end."""
+    for topic, id_ in ids.items():
+        if id_ and id_ == source.id:
+            what = "the topic of the source is one that the route writes"
+            raise UsageError.of(what, got=source.address, allowed=f"another topic than {topic}")
 
 
 def check_tombstones(cluster: KafkaCluster, contract: Contract, target: Address) -> None:

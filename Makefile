@@ -131,6 +131,10 @@ sbom: $(STAMP) ## Write the bill of materials, CycloneDX, into build/: packages,
 	echo "sbom: build/keylane.cdx.json"
 	$(BIN)/python scripts/inventory.py --sbom build/keylane.cdx.json
 
+.PHONY: sizes
+sizes: $(STAMP) ## Print how large an installation is: keylane alone, and what each extra adds
+	$(BIN)/python scripts/inventory.py --sizes
+
 .PHONY: map
 map: $(STAMP) ## Write the file map of docs/architecture.md from the modules' docstrings
 	echo "map: python scripts/house.py --write-map"

@@ -1,4 +1,4 @@
-"""Run the benchmarks named on the command line, or all; print a table, and keep the figures of each with machine and commit."""
+"""Run the benchmarks that are named, or all; print a table, and keep the figures with machine and commit."""
 
 from __future__ import annotations
 

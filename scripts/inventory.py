@@ -1,7 +1,8 @@
-"""What keylane is made of and what it fetches: a bill of materials (CycloneDX), and the licence of each part.
+"""What keylane is made of and what it fetches: a bill of materials (CycloneDX), licences, and sizes on disk.
 
     python scripts/inventory.py --sbom FILE          `make sbom`
     python scripts/inventory.py --write-licences     `make licences`: THIRD-PARTY.md
+    python scripts/inventory.py --sizes              `make sizes`: what each extra adds to an installation
 
 Read from requirements.lock, systems/jars.lock, the installed packages and the jars that PySpark carries. Nothing is
 asked of a network, and the same input gives the same bytes. Licences that a package does not state in a form that
@@ -20,7 +21,7 @@ import uuid
 import zipfile
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, metadata, requires
+from importlib.metadata import PackageNotFoundError, files, metadata, requires
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,14 +117,25 @@ def jar_licence(group: str, name: str) -> str:
 
 def used_at_run_time() -> set[str]:
     """The packages that keylane and its extras bring along, not only its development."""
+    return set().union(*(brought_by(wanted) for wanted in _asked_for().values()))
+
+
+def _asked_for() -> dict[str, list[str]]:
+    """The requirements of pyproject.toml: of keylane alone (no name), and of each extra that names packages."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
-    waiting = [*project["dependencies"], *(one for many in project["optional-dependencies"].values() for one in many)]
+    extras = project["optional-dependencies"].items()
+    return {"": project["dependencies"]} | {name: many for name, many in extras if not many[0].startswith("keylane[")}
+
+
+def brought_by(requirements: list[str]) -> set[str]:
+    """The packages that these requirements install, and those that they require in turn."""
+    waiting = list(requirements)
     seen: set[str] = set()
     while waiting:
         wanted = Requirement(waiting.pop())
         name = canonical(wanted.name)
-        if name in seen or name == "keylane":
+        if name in seen:
             continue
         seen.add(name)
         try:
@@ -133,6 +145,21 @@ def used_at_run_time() -> set[str]:
         extras = [{"extra": extra} for extra in ("", *wanted.extras)]
         waiting += [str(one) for one in needed if one.marker is None or any(map(one.marker.evaluate, extras))]
     return seen
+
+
+def sizes() -> dict[str, int]:
+    """Bytes on disk of keylane's packages (no name), and of what each extra adds to them; as installed here."""
+    asked = _asked_for()
+    always = brought_by(asked[""])
+    added = {extra: brought_by(wanted) - (always if extra else set()) for extra, wanted in asked.items()}
+    return {extra: sum(map(_bytes_of, packages)) for extra, packages in added.items()}
+
+
+def _bytes_of(package: str) -> int:
+    try:
+        return sum(one.locate().stat().st_size for one in files(package) or [] if one.locate().is_file())
+    except PackageNotFoundError:
+        raise SystemExit(f"inventory: {package} is not installed; `make venv` installs it") from None
 
 
 def canonical(name: str) -> str:
@@ -255,7 +282,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What keylane is made of.")
     parser.add_argument("--sbom", metavar="FILE", type=Path)
     parser.add_argument("--write-licences", action="store_true")
+    parser.add_argument("--sizes", action="store_true")
     options = parser.parse_args()
+    if options.sizes:
+        named = {f"more with [{extra}]" if extra else "keylane alone": size for extra, size in sizes().items()}
+        named["of keylane alone is Arrow"] = _bytes_of("pyarrow")
+        sys.stdout.writelines(f"{size / 1e6:4.0f} MB  {name}\n" for name, size in named.items())
+        return
     found = parts()
     if options.write_licences:
         LICENCES.write_text(licences(found), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The bill of materials and the list of licences: complete against the locks, and the page is that of today."""
+"""The bill of materials and the list of licences: complete against the locks, and the pages are those of today."""
 
 from __future__ import annotations
 
@@ -157,3 +157,22 @@ def test_a_part_without_a_licence_stops_the_list(name: str) -> None:
 @pytest.mark.parametrize(("text", "known"), [("MIT", True), ("MIT OR Apache-2.0", True), ("BSD", False), ("", False)])
 def test_what_an_expression_is(text: str, known: bool) -> None:
     assert inventory.is_expression(text) == known
+
+
+def wrong_sizes(page: str) -> list[str]:
+    """The sizes in a table of extras that are not those of the installed packages: off by more than a quarter."""
+    stated = {extra: int(size) for extra, size in re.findall(r"'\.\[(\w+)\]'.*?\| (\d+) MB more", page)}
+    alone, arrow = re.findall(r"about (\d+) MB, of which Arrow is (\d+)", page)[0]
+    stated |= {"": int(alone), "pyarrow": int(arrow)}
+    real = {**inventory.sizes(), "pyarrow": inventory._bytes_of("pyarrow")}
+    assert len(stated) == 6
+    return [extra for extra, size in stated.items() if abs(size * 1e6 / real[extra] - 1) > 0.25]
+
+
+def test_the_readme_states_the_sizes_of_what_is_installed() -> None:
+    assert wrong_sizes((ROOT / "README.md").read_text(encoding="utf-8")) == []
+
+
+def test_twin_a_size_that_is_wrong_is_named() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert wrong_sizes(page.replace("580 MB more", "300 MB more")) == ["spark"]

@@ -7,6 +7,7 @@
     json_columns  fields of JSON texts as Arrow columns
     cells         latitude and longitude -> home cell -> routing key, for contracts with a `geo` section
     json_object   which texts are JSON objects, and their fields
+    times         what a column of times holds, as microseconds
     read          the fields of a contract's key, and its time window -> base key and routing key
 
 The base key is the fields alone; hot keys and tables are looked up by it. The routing key adds the window, and

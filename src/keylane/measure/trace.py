@@ -20,9 +20,9 @@ import pyarrow as pa
 from keylane.contract.names import ENCODINGS
 from keylane.contract.partitioners import FACTS, setting_for
 from keylane.keys.arrow_bytes import nulls_of, plain
+from keylane.keys.times import checked_times, micros_of, no_unit, sizes_of, unit_of
 from keylane.measure.evidence import STRIPPED, Hypothesis, empty_keys, lane_numbers, predicted_lanes, readable_keys
 from keylane.placement.partitioners import partitioner
-from keylane.profile.times import checked_times, micros_of, no_unit, sizes_of, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,7 +116,7 @@ def trace(
     """One trace for each writer of a mixture, in their order; of a single writer or none there is nothing to trace.
 
     The first column is the key and the second the lane, as for `identify`; `time` and `offset` name columns beside
-    them. `unit` is that of whole numbers, told by their size where it is not given.
+    them. `unit` is that of integers; None: inferred from their size.
     """
     rules = [_rule(writer) for writer in found.writers]
     if len(rules) < 2 or rules[found.leading] is None:

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.geo.coordinates import Region
+    from keylane.keys.times import Unit
     from keylane.profile.build import ProfileMetadata
     from keylane.profile.cells import Numbers
     from keylane.profile.count import TooManyKeysError
     from keylane.profile.model import Profile
     from keylane.profile.scan import LocalScan
-    from keylane.profile.times import Unit
     from keylane.spark.context import Say
     from keylane.spark.scan import Scan
     from keylane.systems.endpoint import Endpoint

@@ -4,7 +4,6 @@
     scan        what is asked of a source, and the source that is counted in this process
     count       batches of Arrow -> one row for each key; cells: the same for locations. On Spark: `spark.count_keys`
     writers     who wrote the records of a profile that has lanes
-    times       what a column of times holds, for both engines
     build       rows of counts, or sketches, -> a profile, its order and its fingerprint
     lookalikes  keys that look the same and are not
     document    a profile as a document: keys masked, figures explained

@@ -23,10 +23,10 @@ from keylane.errors import DataError
 from keylane.geo.bits import curve_end
 from keylane.geo.coordinates import EARTH, PLACE_REASONS, place_problems
 from keylane.keys.arrow_bytes import nulls_of, plain
+from keylane.keys.times import is_text
 from keylane.profile.build import WINDOW, unpacked
 from keylane.profile.count import CountedBatch, KeyCounter
 from keylane.profile.model import Windows
-from keylane.profile.times import is_text
 from keylane.records import Reason
 
 if TYPE_CHECKING:

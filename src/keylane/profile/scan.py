@@ -34,11 +34,10 @@ MOST_LANES: Final = 1_000_000
 class ScanRequest:
     """What is asked of a source.
 
-    `time` is the column that windows are cut by, `unit` what its whole numbers count, told by their size where it is
-    not given; `size` the column with a record's length, `lane` that of its lane, `windows` their number where it was
-    given. `seconds` is for how long a stream is listened to, instead of reading what there is. `of_contract` is whether
-    the key is that of a contract; `written` are the fields of the key that are read as they are written: the degrees of
-    a location, which are looked at later.
+    `time` is the column that windows are cut by, `unit` that of its integers (None: inferred from their size); `size`
+    is the column with a record's length, `lane` that of its lane, `windows` their number where it was given. `seconds`
+    is how long to listen to a stream, instead of reading what is there. `of_contract` is whether the key is a
+    contract's; `written` are the fields of the key that are read as text and parsed later: the degrees of a location.
     """
 
     key: Key

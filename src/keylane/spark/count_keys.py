@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from keylane.keys.read import FURTHEST, TICKS
-from keylane.profile.times import DAY, TEXT_TIME, WHOLE, no_times, no_unit
+from keylane.keys.times import DAY, TEXT_TIME, WHOLE, no_times, no_unit
 from keylane.spark.java_calls import java_backend
 from keylane.spark.keys import column_named, field_of, floor_divided, read_keys
 from keylane.spark.read_parquet import LANE, MALFORMED
@@ -134,7 +134,7 @@ _STAMPS: Final = ("timestamp", "timestamp_ntz", "void")
 
 
 def micros_of(field: Field, unit: str | None) -> Column:
-    """The times of a column; a column that cannot hold times is refused. The rule: `profile.times`."""
+    """The times of a column; a column that cannot hold times is refused. The rule: `keys.times`."""
     if field.kind in _STAMPS or field.written == "date":
         return F.unix_micros(field.column.cast("timestamp"))
     if field.kind == "integer":

@@ -31,9 +31,9 @@ from pyspark.sql.types import (
 from keylane.contract.fields import TIME, paths_in, steps_of
 from keylane.errors import DataError, UnknownNameError
 from keylane.keys.read import names_in_json
+from keylane.keys.times import SIZES, micros_of_whole, no_unit, unit_between, unit_of
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.profile.scan import MOST_LANES
-from keylane.profile.times import SIZES, micros_of_whole, no_unit, unit_between, unit_of
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of, whole_number
 from keylane.spark.keys import TYPES, column_named, field_of, floor_divided, has_field, schema_tree
 from keylane.spark.read_lines import read_csv, read_json
@@ -174,7 +174,7 @@ def _lane(lane: Field, unread: Column) -> Column:
 
 
 def _unit(frame: DataFrame, time: Field, given: str | None, ends: KnownEnds | None) -> str | None:
-    """What the whole numbers of a column count: as given, or told by their size; see `profile.times`."""
+    """The unit of a column's integers: as given, or inferred from their size; see `keys.times`."""
     if given is not None or time.kind not in ("integer", "string"):
         return given
     if ends is not None and not ends.timed and (unit := unit_between(ends.first, ends.last)):

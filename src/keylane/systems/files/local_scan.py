@@ -22,11 +22,7 @@ from keylane.errors import DataError, UnknownNameError
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.json_columns import ARROW
 from keylane.keys.read import column_at, schema_tree
-from keylane.numbers import count
-from keylane.profile.count import refuse_misfits
-from keylane.profile.model import position_windows, time_windows, windows_for
-from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
-from keylane.profile.times import (
+from keylane.keys.times import (
     checked_times,
     is_text,
     micros_of,
@@ -37,6 +33,10 @@ from keylane.profile.times import (
     unit_between,
     unit_of,
 )
+from keylane.numbers import count
+from keylane.profile.count import refuse_misfits
+from keylane.profile.model import position_windows, time_windows, windows_for
+from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
 from keylane.systems.files.footers import ends_of, read_footers
 from keylane.systems.files.lines import LineReader, csv_names, json_names, line_blocks, unknown_column
 from keylane.systems.files.listing import compression_of, kind_of, lanes_in, sized_files, stream_in

@@ -1,13 +1,13 @@
-"""Times of a column, whatever it holds, as microseconds since 1970 (UTC): the rule of both engines, here on Arrow.
+"""A column of times, of whatever type, as microseconds since 1970 (UTC): the rule of both engines, on Arrow.
 
-A column of times holds timestamps, days, whole numbers of a unit, or text. Text is a whole number of the unit, or
-`2026-11-15`, `2026-11-15 08:30`, `2026-11-15T08:30:00.123456Z`: after seconds there may be decimals, and `Z`, `UTC` or
-an offset; without a zone it is UTC. Anything else is no time, and neither is a day that there is not.
+A column of times holds timestamps, dates, integers of a unit, or text. Text is an integer of the unit, or
+`2026-11-15`, `2026-11-15 08:30`, `2026-11-15T08:30:00.123456Z`: seconds may have decimals, followed by `Z`, `UTC` or
+an offset; without a zone it is UTC. Anything else is not a time, and neither is a date that does not exist.
 
-The unit of whole numbers is told by their size where it was not given: seconds of our days have ten digits,
-milliseconds thirteen, and so on. Small numbers are no times of our days, and have no unit by themselves.
+Where the unit of integers is not given, it is inferred from their size: present-day seconds have ten digits,
+milliseconds thirteen, and so on. Smaller integers have no unit that could be inferred.
 
-The same as columns of Spark: `spark.count_keys`. Windows of a contract: `keys.read`.
+The same as Spark columns: `spark.count_keys`. Windows of a contract: `keys.read`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Unit: TypeAlias = Literal["s", "ms", "us", "ns"]
 UNITS: Final[tuple[Unit, ...]] = ("s", "ms", "us", "ns")
-#: Where the sizes of whole numbers part: below the first they are no times of our days.
+#: The least size of each unit's integers: below the first no unit is inferred.
 SIZES: Final = (10**8, 10**11, 10**14, 10**17)
 DAY: Final = 86_400_000_000
 #: Text that is a time, and text that is a whole number, for any engine of regular expressions.
@@ -40,7 +40,7 @@ TEXT_TIME: Final = (
     r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,12})?(?: ?(?:UTC|Z|[+-][0-9]{2}(?::?[0-9]{2})?))?)?)?[ \t]*$"
 )
 WHOLE: Final = r"^[ \t]*[+-]?(?:[0-9]{1,18}|[1-8][0-9]{18})[ \t]*$"
-#: What Arrow reads as the same time by itself.
+#: Text that Arrow itself parses as the same time.
 _PLAIN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z?)?$"
 _PARTS: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
@@ -50,7 +50,7 @@ _LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def unit_of(counts: Sequence[int]) -> Unit | None:
-    """The unit of whole numbers of which so many have the size of each; None where none has one.
+    """The unit that most integers have the size of, given how many have that of each; None where none has.
 
     >>> unit_of([0, 7, 1, 0]), unit_of([0, 0, 0, 0])
     ('ms', None)
@@ -60,7 +60,7 @@ def unit_of(counts: Sequence[int]) -> Unit | None:
 
 
 def unit_between(first: int, last: int) -> Unit | None:
-    """The unit of whole numbers of which only the ends are known; None where these are of two sizes, or of none.
+    """The unit of integers of which only the least and the greatest are known; None where their sizes differ.
 
     >>> unit_between(1_763_000_000_000, 1_763_100_000_000), unit_between(0, 1_763_000_000)
     ('ms', None)
@@ -75,8 +75,8 @@ def _size(number: int) -> int:
 
 
 def no_unit(name: str) -> UsageError:
-    """The error for whole numbers whose unit nobody gave, and that are too small to tell it."""
-    what = f"column {name!r} holds integers that are no times of our days in any unit"
+    """The error for integers whose unit was not given and cannot be inferred from their size."""
+    what = f"column {name!r} holds integers whose unit cannot be inferred: they are not present-day times in any"
     return UsageError.of(what, allowed=", ".join(UNITS), hint="--time-unit ms, if they are times")
 
 
@@ -107,12 +107,12 @@ def checked_times(name: str, kind: pa.DataType) -> None:
 
 
 def tick_of(kind: pa.DataType) -> int:
-    """The shortest time between two times of a column: days lie a day apart."""
+    """The resolution of a column: a day for dates, otherwise a microsecond."""
     return DAY if pa.types.is_date(kind) else 1
 
 
 def sizes_of(column: Any) -> NDArray[np.int64]:
-    """How many whole numbers of a column have the size of each unit; nothing but numbers, or text, has any."""
+    """How many integers of a column, or of its text, have the size of each unit; other types have none."""
     array = plain(column)
     if is_text(array.type):
         array = _whole_texts(array)
@@ -175,7 +175,7 @@ def _of_text(array: pa.Array, unit: str | None) -> tuple[NDArray[np.int64], NDAr
 
 
 def _of_written(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Text that is a time: all at once where Arrow reads it so, otherwise each distinct one by itself."""
+    """Text that is a time: all at once where Arrow can parse it, otherwise one by one."""
     plainly = pc.all(pc.match_substring_regex(array, _PLAIN).fill_null(True)).as_py()
     if plainly:
         try:
@@ -190,7 +190,7 @@ def _of_written(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 @lru_cache(maxsize=100_000)
 def text_micros(text: str) -> int | None:
-    """One text as a time; None where it is none.
+    """One text as a time; None where it is not one.
 
     >>> text_micros("1970-01-01 00:00:00.5+00:30"), text_micros("2026-02-30")
     (-1799500000, None)

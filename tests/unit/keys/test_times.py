@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from keylane.profile.times import micros_of, sizes_of, text_micros, unit_between, unit_of
+from keylane.keys.times import micros_of, sizes_of, text_micros, unit_between, unit_of
 
 AT = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
 MICROS = int(AT.timestamp()) * 1_000_000

@@ -259,7 +259,8 @@ def test_files_go_into_a_topic(world: World) -> None:
 
 @pytest.mark.faults
 def test_a_topic_goes_into_a_folder(world: World) -> None:
-    send(world.broker, world.source, [*numbered(0, 60), (1, None, b"bad")])
+    send(world.broker, world.source, numbered(0, 60))
+    send(world.broker, world.source, [(1, None, b"bad")], headers=[("trace", b"7")])
     target, given = world.folder / "lanes", contract(world.target)
     options = Options(kafka=KafkaOptions(max_records=40))
     found = run(given, world.address(world.source), str(target), options=options, spark=world.spark)
@@ -270,15 +271,39 @@ def test_a_topic_goes_into_a_folder(world: World) -> None:
         for row in pq.read_table(file, partitioning=None).to_pylist():
             assert file.parent.name == f"lane={router.lane({'key': row['key']})}"
             assert row["keylane_source"]["file"].startswith(f"{world.source}/")
-    (letter,) = [row for file in target.glob("_dead/*.dead") for row in pq.read_table(file).to_pylist()]
+    (dead,) = target.glob("_dead/*.dead")
+    (letter,) = pq.read_table(dead).to_pylist()
     assert (letter["reason"], letter["original"]) == ("null-key", b"bad")
+    assert (letter["key"], letter["headers"]) == (None, [{"key": "trace", "value": b"7"}])
     again = run(given, world.address(world.source), str(target), options=options, spark=world.spark)
     assert again.counts.in_ == 0
     certificate = verify(world.address(world.source), str(target), given)
     assert certificate.ok, certificate
     assert (certificate.verdict.records, certificate.verdict.facts["dead"], certificate.remarks) == (60, 1, ())
+    pq.write_table(with_column(pq.read_table(dead), "headers", None), dead)
+    assert verify(world.address(world.source), str(target), given).verdict.counts["changed"] == 1
+    pq.write_table(with_column(pq.read_table(dead), "key", b"key-1"), dead)
+    counts = verify(world.address(world.source), str(target), given).verdict.counts
+    assert (counts["changed"], counts["misrouted"]) == (1, 1), "a key that the contract has a lane for"
     send(world.broker, world.source, numbered(0, 5))
     assert verify(world.address(world.source), str(target), given).verdict.counts["lost"] == 5
+
+
+def with_column(table: pa.Table, name: str, value: object) -> pa.Table:
+    at = table.schema.get_field_index(name)
+    return table.set_column(at, table.schema.field(at), pa.array([value] * len(table), table.schema.field(at).type))
+
+
+@pytest.mark.faults
+def test_a_value_that_cannot_be_read_is_proven_to_be_a_dead_letter_of_a_folder(world: World) -> None:
+    values = [b'{"shop":"a"}', b"not json", b'{"shop":null}', b'{"other":1}']
+    send(world.broker, world.source, [(0, b"k", value) for value in values])
+    target, given = world.folder / "lanes", contract(world.target, **{"fields: [key]": "fields: [shop]"})
+    options = Options(kafka=KafkaOptions(value="json"))
+    found = run(given, world.address(world.source), str(target), options=options, spark=world.spark)
+    assert found.counts.as_json() == {"in": 4, "out": 1, "dead": 3, "filtered": 0}
+    certificate = verify(world.address(world.source), str(target), given, topics=StreamOptions(value="json"))
+    assert certificate.ok, certificate
 
 
 @pytest.mark.faults
@@ -410,7 +435,9 @@ def test_where_a_new_route_starts(world: World) -> None:
     send(world.broker, world.source, [(0, b"a", b"0"), (0, b"a", b"1"), (0, b"a", b"2")])
     found = world.route(start='{"0": 2, "1": -2}')
     assert found.counts.in_ == 1
-    kept = replace(Options(), kafka=KafkaOptions(state=str(world.folder / "late"), start="2100-01-01T00:00Z"))
+    kept = replace(
+        Options(), kafka=KafkaOptions(state=str(world.folder / "late"), start="2100-01-01T00:00Z", second_route=True)
+    )
     late = run(
         contract(world.target),
         world.address(world.source),

@@ -324,7 +324,8 @@ def rows_of_topic(
         added.append(malformed.alias(MALFORMED))
     rows = frame.select(*TOPIC_COLUMNS, *added)
     records = tuple(file.size for file in ranges)
-    return Batch(rows, TOPIC_COLUMNS, rows.select(*TOPIC_COLUMNS).schema, records, records)
+    beside = tuple(name for name in TOPIC_COLUMNS if name != "value")
+    return Batch(rows, TOPIC_COLUMNS, rows.select(*TOPIC_COLUMNS).schema, records, records, beside=beside)
 
 
 def keyed_by_routing_key(frame: DataFrame) -> DataFrame:

@@ -148,7 +148,8 @@ class Batch:
 
     `found` are the fields that its records have, as `contract.fields.paths_in` takes them; None where no record was
     found to have one, or it is not known. `lacking` are fields that the lane depends on and none of its records has.
-    `varied` are columns of numbers that hardly ever repeat, as far as the source shows it.
+    `varied` are columns of numbers that hardly ever repeat, as far as the source shows it. `beside` are columns that
+    the original of a dead letter does not have, and that are kept next to it.
     """
 
     frame: DataFrame
@@ -160,6 +161,7 @@ class Batch:
     found: dict[str, Any] | None = None
     lacking: tuple[str, ...] = ()
     varied: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 def file_of(place: Column) -> Column:

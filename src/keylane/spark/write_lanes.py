@@ -171,7 +171,7 @@ def write_dead(
     keys = key_columns(router.contract, frame)
     has_lines = LINE in batch.frame.columns
     line = F.left(F.make_valid_utf8(LINE), F.lit(MESSAGE_LENGTH)) if has_lines else F.lit("")
-    # The bytes of a line as it was; a Parquet record has none of its own, so its columns as JSON.
+    # The bytes of a line or of a message's value; a Parquet record has none of its own, so its columns as JSON.
     original = F.col(LINE) if has_lines else _json_of(_own(batch.columns))
     letters = (
         frame.where(F.col("reason").isNotNull())
@@ -184,6 +184,7 @@ def write_dead(
             "reason",
             explained(keys, line).alias("message"),
             original.cast("binary").alias("original"),
+            *_own(batch.beside),
             F.lit(router.contract.fingerprint).alias("fingerprint"),
         )
     )

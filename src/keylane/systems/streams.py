@@ -147,10 +147,9 @@ class Stream:
     contents are not compared: nothing where they are. Of a target: `dense` offsets are 0, 1, 2 and so on, and records
     have a place in their lane; `ends` are the next offsets that it claims, by stream and lane. `bases` are positions at
     which sources begin for rules that place by position, 0 where one is missing, None where they are not known.
-    `as_messages` is whether it holds records as messages, otherwise `schema` are their columns; `dead_values` is
-    whether dead letters are only the values of messages. `source_id` is what the source's system knew it by when it was
-    routed; nothing where that is not known. `csv_null` are the texts of a cell of CSV that stood for null,
-    and `delimiter` was between cells.
+    `as_messages` is whether it holds records as messages, otherwise `schema` are their columns. `source_id` is what
+    the source's system knew it by when it was routed; nothing where that is not known. `csv_null` are the texts of a
+    cell of CSV that stood for null, and `delimiter` was between cells.
     `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
@@ -176,7 +175,6 @@ class Stream:
     ends: Mapping[str, Sequence[int]] | None = None
     bases: Mapping[str, int] | None = None
     as_messages: bool = False
-    dead_values: bool = False
     source_id: str = ""
     csv_null: tuple[str, ...] = ()
     delimiter: str = ","
@@ -201,6 +199,10 @@ class MessageFields(Protocol):
 
     def marked(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> dict[str, pa.Array]:
         """The fields by name, and behind them the marks of records that lack one."""
+        ...
+
+    def unreadable(self, values: Sequence[bytes | None]) -> pa.Array | None:
+        """Whether values are surely not of their form: true, or null; None where that cannot be seen."""
         ...
 
 

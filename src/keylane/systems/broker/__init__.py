@@ -9,6 +9,7 @@
     nodes    one process a node: format, start, signals
     cluster  all of it: up, down, running; which cluster a folder holds, and whether its nodes answer
     fill     a topic made from a file
+    __main__ the process that stops a cluster when the one that started it is gone
     faults   nodes killed, paused and restarted, for tests
 
 For a broker that is not ours: `keylane.systems.kafka`.

@@ -218,7 +218,7 @@ def running(
 @contextmanager
 def _watched(folder: Path) -> Iterator[None]:
     """A second process that stops the cluster when this one is gone: its pipe is closed then."""
-    command = [sys.executable, "-m", "keylane.systems.broker.cluster", str(folder)]
+    command = [sys.executable, "-m", "keylane.systems.broker", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # noqa: S603
         yield
 
@@ -264,16 +264,3 @@ def _same(there: Cluster, brokers: int, *, tls: bool, port: int | None) -> Clust
             hint="keylane dev kafka down, or another --dir",
         )
     return there
-
-
-# Stops the cluster of a folder when the parent process is gone. Run by `running` only.
-
-
-def main() -> None:
-    """Wait for the end of standard input, which is the end of the parent, then stop the cluster."""
-    sys.stdin.read()
-    down(Path(sys.argv[1]))
-
-
-if __name__ == "__main__":
-    main()

@@ -54,9 +54,10 @@ if TYPE_CHECKING:
 
 ROWS: Final = 65_536
 LONGS: Final = range(-(2**63), 2**63)
-#: Columns of a dead letter beside its position.
+#: Columns of a dead letter beside its position, and those that one of a message has too: the original is its value.
 ORIGINAL: Final = "original"
 LETTER: Final = ("reason", "fingerprint", ORIGINAL)
+OF_MESSAGE: Final = ("key", "timestamp", "headers")
 #: Columns that keylane adds to a record; and those of a record that came as a message.
 OWN_COLUMNS: Final = ("keylane_offset", "keylane_source")
 MESSAGE: Final = ("key", "value", "timestamp", "headers")
@@ -220,7 +221,8 @@ class ReadLanes:
             if missing := [name for name in OWN_COLUMNS if name not in there]:
                 raise DataError.of(f"{part.name} is not a file of a lane", got=f"no column {', '.join(missing)}")
             if part.dead:
-                wanted = [*OWN_COLUMNS, *(name for name in LETTER if name in there)]
+                asked = (*LETTER, *OF_MESSAGE) if self.messages else LETTER
+                wanted = [*OWN_COLUMNS, *(name for name in asked if name in there)]
             else:
                 wanted = there if self.values else [*OWN_COLUMNS, *columns_for(file.schema_arrow, fields)]
             at = 0
@@ -252,7 +254,8 @@ class ReadLanes:
             return known, {}
         originals = batch.column(ORIGINAL)
         if self.messages:
-            return known | ({"digest": joined(of_bytes(originals))} if self.values else {}), {ORIGINAL: originals}
+            beside = {name: batch.column(name) for name in OF_MESSAGE if name in batch.schema.names}
+            return known, {**beside, "value": originals}
         if self.columns is None:
             known["confirmed"] = self._confirmed(originals)
             known |= {"digest": joined(of_bytes(originals))} if self.values else {}
@@ -292,7 +295,7 @@ def routed_messages(stream: Stream, fields: MessageFields) -> Stream:
 
     Lanes of the source have each an order of their own, and were taken in offset ranges instead of files.
     """
-    values = not stream.values
+    values, malformed = not stream.values, {Reason.MALFORMED_RECORD} if fields.spec.of_value else set()
     # The position of a message is its offset, so that every source begins at 0.
     return replace(
         stream,
@@ -300,7 +303,7 @@ def routed_messages(stream: Stream, fields: MessageFields) -> Stream:
         taken=None,
         bases={},
         as_messages=True,
-        dead_values=True,
+        excused=NOT_OF_CONTRACT | malformed,
         read=ReadMessages(fields, values=values),
     )
 
@@ -321,26 +324,19 @@ class ReadMessages:
             own: dict[str, Any] = dict(
                 zip(batch.schema.names[len(POSITIONS) :], batch.columns[len(POSITIONS) :], strict=True)
             )
-            if self.values and not part.dead:
+            if missing := [name for name in (MESSAGE if self.values else needs) if name not in own]:
+                raise DataError.of(f"{part.name} is no file of messages", got=f"no column {', '.join(missing)}")
+            if self.values:
                 with SPENT.measured():
                     known |= _of_message(own)
-            yield _batch_of(len(batch), known, self._fields(own, dead=part.dead))
-
-    def _fields(self, own: dict[str, pa.Array], *, dead: bool) -> dict[str, pa.Array]:
-        """The fields of messages; of dead letters, which are values, only where all are in the value."""
-        spec = self.fields.spec
-        if not spec.names or (dead and (spec.names != spec.of_value or ORIGINAL not in own)):
-            return {}
-        if dead:
-            values = own[ORIGINAL]
-            return self.fields.marked(pa.nulls(len(values), pa.binary()), values, None)
-        return self.fields.marked(own["key"], own["value"], own.get("timestamp"))
+            if part.dead and spec.names:
+                known |= {"confirmed": self.fields.unreadable(own["value"].to_pylist())}
+            given = self.fields.marked(own["key"], own["value"], own.get("timestamp")) if spec.names else {}
+            yield _batch_of(len(batch), known, given)
 
 
 def _of_message(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
     """Digest and time of messages that are rows: with no headers, their list is null or empty."""
-    if missing := [name for name in MESSAGE if name not in columns]:
-        raise DataError.of("a lane of messages lacks a column", got=", ".join(missing))
     headers = columns["headers"]
     listed = [None if not one else [(pair["key"], pair["value"]) for pair in one] for one in headers.to_pylist()]
     stamp = columns["timestamp"].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())

@@ -52,11 +52,11 @@ class KafkaEndpoint(Endpoint):
 
         return describe_topic(self.address, fields, self.options)
 
-    def as_source(self, target: Stream, contract: Contract | None) -> Stream:
+    def as_source(self, target: Stream, contract: Contract | None) -> Stream:  # noqa: ARG002 - offsets need no target
         """The topic up to where its lanes end now, with offsets for positions."""
         from keylane.systems.kafka.stream import source_topic
 
-        return source_topic(self.address, target, contract, self.options)
+        return source_topic(self.address, contract, self.options)
 
     def as_target(self, source: Endpoint, contract: Contract | None) -> Stream:
         """The topic, those of the contract's tiers, and that of the dead letters."""

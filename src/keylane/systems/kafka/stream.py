@@ -34,7 +34,6 @@ from keylane.systems.texts import (
     SPENT,
     masked,
     message_digest,
-    object_of,
     of_headers,
     rendered_digest,
     row_message_digest,
@@ -53,13 +52,11 @@ if TYPE_CHECKING:
 
 #: Offsets of one part: enough that a worker's connection pays, few enough for a large partition to have several.
 OFFSETS: Final = 1_000_000
-#: What the serializers of a schema registry put before a value.
-_HEADER: Final = 5
 #: More than any offset: no record of such a source is compared.
 NOTHING: Final = 1 << 62
 
 
-def source_topic(address: Address, target: Stream, contract: Contract | None, options: StreamOptions) -> Stream:
+def source_topic(address: Address, contract: Contract | None, options: StreamOptions) -> Stream:
     """The topic that records were taken from."""
     access = kafka_access(address.authority, options.properties)
     with open_cluster(access) as cluster:
@@ -75,7 +72,7 @@ def source_topic(address: Address, target: Stream, contract: Contract | None, op
         remarks.append(f"{gone} lane(s) of the source no longer start at offset 0: earlier records were not compared")
     parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), ranges[lane]))
     fields = fields_for(FieldSpec.of(contract), options)
-    read = ReadSource(_reader(access, fields, options), fields, dead_values=target.dead_values)
+    read = ReadSource(_reader(access, fields, options), fields)
     return Stream(
         str(address),
         parts,
@@ -238,11 +235,10 @@ def _reader(access: KafkaAccess, fields: TopicFields, options: StreamOptions) ->
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """Reads a part of a source topic; `dead_values`: dead letters of its records are their values."""
+    """Reads a part of a source topic."""
 
     reader: TopicReader
     fields: TopicFields
-    dead_values: bool = False
 
     def __call__(self, part: Part, _fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The records of a part, a batch at a time."""
@@ -252,7 +248,6 @@ class ReadSource:
             if self.reader.contents:
                 with SPENT.measured():
                     given |= {"digest": columns.digest(chunk.own), "stamp": pa.array(chunk.stamps, pa.int64())}
-                    given |= {"letter": joined(of_bytes(columns.values))} if self.dead_values else {}
             yield columns.batch(given, self.fields)
 
 
@@ -274,7 +269,7 @@ class ReadTarget:
             given["dead"] = pa.repeat(part.dead, len(chunk))
             if part.dead:
                 given |= {"reason": texts_of(chunk.reasons)}
-                given |= {"confirmed": _unreadable(self.fields, chunk.values)} if self.reader.values else {}
+                given |= {"confirmed": self.fields.unreadable(chunk.values)} if self.reader.values else {}
             else:
                 given |= {"stream": pa.repeat(part.stream, len(chunk)), "lane": pa.repeat(part.lane, len(chunk))}
             columns = _ChunkColumns(chunk, self.reader)
@@ -305,14 +300,6 @@ class ReadTarget:
             return row_message_digest(own)
         made = rendered_digest(columns.values, self.columns)
         return masked(joined(*([of_bytes(own["key"])] if own else []), made), nulls_of(made))
-
-
-def _unreadable(fields: TopicFields, values: list[bytes | None]) -> pa.Array | None:
-    """Whether values that have to be JSON are surely not: true, or null."""
-    if not fields.spec.of_value or fields.form != "json":
-        return None
-    bodies = [value[_HEADER:] if value and len(value) > _HEADER and value[0] == 0 else value for value in values]
-    return pa.array([True if one is not None and object_of(one) is None else None for one in bodies], pa.bool_())
 
 
 class _ChunkColumns:

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from keylane.contract.fields import TIME, absent_name, in_tree, paths_in, steps_of
 from keylane.errors import DataError, MissingExtraError, UnknownNameError, UsageError
 from keylane.keys.json_columns import json_columns, whole
+from keylane.systems.texts import object_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -223,6 +224,7 @@ def varint(value: bytes, at: int) -> tuple[int, int]:
 
 #: The column that marks values that could not be read.
 UNREAD: Final = "keylane_unread"
+#: What the serializers of a schema registry put before a value.
 _HEADER: Final = 5
 #: What google.protobuf and fastavro raise for bytes that do not fit.
 _ERRORS: Final = (ValueError, LookupError, OverflowError, EOFError, RecursionError, TypeError)
@@ -444,6 +446,13 @@ class TopicFields:
             return [_text(values)], []
         fields, marks, _ = json_columns(values, self.spec.of_value, self.spec.kind)
         return fields, marks
+
+    def unreadable(self, values: Sequence[bytes | None]) -> pa.Array | None:
+        """Whether values that have to be JSON are surely not: true, or null."""
+        if not self.spec.of_value or self.form != "json":
+            return None
+        bodies = [value[_HEADER:] if value and len(value) > _HEADER and value[0] == 0 else value for value in values]
+        return pa.array([True if one is not None and object_of(one) is None else None for one in bodies], pa.bool_())
 
 
 def fields_for(spec: FieldSpec, options: StreamOptions) -> TopicFields:

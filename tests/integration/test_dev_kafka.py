@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +19,7 @@ from tests.listening_sockets import LOOPBACK, answer_of, listening
 
 from keylane.errors import BrokerError
 from keylane.systems.atomic import started
-from keylane.systems.broker import librdkafka_settings, nodes, up
+from keylane.systems.broker import find, librdkafka_settings, nodes, up
 from keylane.systems.broker.cluster import answers, brokers_at
 from keylane.systems.broker.faults import kill9, paused, restart
 
@@ -143,6 +147,33 @@ def test_the_doctor_finds_a_broker_that_answers(broker: Cluster) -> None:
     assert all(part["state"] == "ok" for part in found.document["parts"])
     spared = {"dev kafka", "places", "quick cells", "brokers"}
     assert all(part["needed"] for part in found.document["parts"] if part["used_for"] not in spared)
+
+
+@pytest.mark.faults
+def test_up_takes_the_port_that_is_asked_for_and_refuses_one_that_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.listen()
+        refused = dev_kafka("up", tmp_path / "k", "--port", str(port), "-o", "json")
+        assert refused.code == 1
+        assert f"port {port}" in refused.err
+        assert not (tmp_path / "k").exists() or find(tmp_path / "k") is None
+    begun = dev_kafka("up", tmp_path / "k", "--port", str(port), "-o", "json")
+    try:
+        assert (begun.code, begun.document["bootstrap"]) == (0, f"127.0.0.1:{port}"), begun.err
+        (tmp_path / "pay.csv").write_text("merchant;n\n" + "".join(f"m-{n};{n}\n" for n in range(300)), "utf-8")
+        asked = (str(tmp_path / "pay.csv"), "--key", "merchant", "--delimiter", ";", "-n", "4")
+        loaded = dev_kafka("load", tmp_path / "k", *asked, "-o", "json")
+        assert (loaded.code, loaded.document["address"]) == (0, f"kafka://127.0.0.1:{port}/pay"), loaded.err
+        # As a user goes on: the variable that `env` prints, and the short address.
+        shown = dev_kafka("env", tmp_path / "k").out.removeprefix("export ").strip().partition("=")
+        environ = {**os.environ, shown[0]: shown[2]}
+        command = [sys.executable, "-m", "keylane", "identify", "kafka:pay", "-o", "json"]
+        found = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=120)
+        assert (json.loads(found.stdout)["rows"], json.loads(found.stdout)["lanes"]) == (300, 4)
+    finally:
+        dev_kafka("down", tmp_path / "k")
 
 
 @pytest.mark.faults

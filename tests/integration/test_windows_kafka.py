@@ -14,17 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
     from keylane.systems.broker import Cluster
 
 #: A minute apart; the second writer from the 1,001st record on.
 START, EVERY, RECORDS = 1_763_000_000_000, 60_000, 2_000
+NOON = "2025-11-13T12:00:00+00:00"
+BEFORE_NOON = (1_763_035_200_000 - START) // EVERY + 1
 
 
 @pytest.fixture(scope="module")
 def address(broker: Cluster, topic: Callable[..., str]) -> str:
     from confluent_kafka import Producer
 
-    name = topic(6, "windows")
+    # Its records are of last year: without this the broker forgets them within a minute.
+    name = topic(6, "windows", retention_ms="-1")
     java, crc = partitioner("kafka-java"), partitioner("librdkafka-consistent-random")
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for n in range(RECORDS):
@@ -55,11 +60,9 @@ def test_a_second_writer_on_a_topic_is_dated_by_record_times(address: str) -> No
 
 
 def test_a_window_of_time_takes_what_the_broker_has_in_it(address: str) -> None:
-    at = "2025-11-13T12:00:00+00:00"
-    before = (1_763_035_200_000 - START) // EVERY + 1
-    assert identified(address, "--until", at)["rows"] == before
-    assert identified(address, "--since", at)["rows"] == RECORDS - before
-    assert identified(address, "--until", at)["verdict"] == "one-writer"
+    assert identified(address, "--until", NOON)["rows"] == BEFORE_NOON
+    assert identified(address, "--since", NOON)["rows"] == RECORDS - BEFORE_NOON
+    assert identified(address, "--until", NOON)["verdict"] == "one-writer"
     assert identified(address, "--last", "10m")["rows"] == 0
 
 
@@ -76,6 +79,76 @@ def test_partitions_are_chosen_and_unknown_ones_refused(address: str) -> None:
     ended = keylane("identify", address, "--partitions", "6")
     assert (ended.code, ended.out) == (2, "")
     assert "no such partition" in ended.err
+
+
+@pytest.fixture(scope="module")
+def contract(address: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("windows") / "windows.yaml"
+    ended = keylane("init", address, "--until", NOON, "--out", made, "-o", "json")
+    assert ended.code == 0, ended.err
+    document = json.loads(ended.out)
+    assert (document["partitioner"], document["encoding"], document["lanes"]) == ("kafka-java", "utf8", 6)
+    # What it proposes is about the same part of the topic.
+    assert all(f" --until {NOON}" in one for one in document["next"])
+    return made
+
+
+def checked(contract: Path, address: str, *options: str) -> tuple[int, int]:
+    ended = keylane("check", contract, "--data", address, "-o", "json", *options)
+    assert ended.err == ""
+    return ended.code, json.loads(ended.out)["data"]["rows"]
+
+
+def test_check_reads_the_part_that_it_is_asked_about(address: str, contract: Path) -> None:
+    assert checked(contract, address, "--until", NOON) == (0, BEFORE_NOON)
+    assert checked(contract, address, "--since", NOON) == (4, RECORDS - BEFORE_NOON)
+    code, rows = checked(contract, address, "--until", NOON, "--partitions", "0-2")
+    assert (code, 0 < rows < BEFORE_NOON) == (0, True)
+    code, rows = checked(contract, address, "--until", NOON, "--max-records", "120")
+    assert (code, 0 < rows <= 120) == (0, True)
+    # The twin: without a window there are the records of the second writer, too.
+    assert checked(contract, address) == (4, RECORDS)
+
+
+@pytest.mark.parametrize("verb", ["profile", "plan"])
+def test_profile_and_plan_read_the_part_that_they_are_asked_about(
+    address: str, contract: Path, verb: str, spark: SparkSession
+) -> None:
+    def records(*options: str) -> tuple[int, str]:
+        ended = keylane(verb, address, "--contract", contract, "-o", "json", *options)
+        assert ended.code in {0, 3}, ended.err
+        document = json.loads(ended.out)
+        found = document if verb == "profile" else document["profile"]
+        return found["records"], found["how"].get("sampled", "")
+
+    assert records("--until", NOON)[0] == BEFORE_NOON
+    assert records("--since", NOON)[0] == RECORDS - BEFORE_NOON
+    some, stated = records("--max-records", "600", "--partitions", "0-2")
+    assert 0 < some <= 600
+    assert "a sample" in stated
+    assert "partitions 0–2" in stated
+    nothing = keylane(verb, address, "--contract", contract, "--last", "10m")
+    assert (nothing.code, nothing.out) == (1, "")
+    assert "the window that was asked for is empty" in nothing.err
+
+
+def test_a_short_address_is_that_of_the_configured_brokers(
+    broker: Cluster, address: str, contract: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = f"kafka:{address.rpartition('/')[2]}"
+    refused = keylane("identify", short)
+    assert (refused.code, "no broker is configured" in refused.err) == (2, True)
+    for command in ("brokers", "doctor"):
+        monkeypatch.delenv("KEYLANE_KAFKA", raising=False)
+        assert broker.bootstrap not in keylane(command, "-o", "json").out
+    monkeypatch.setenv("KEYLANE_KAFKA", broker.bootstrap)
+    assert identified(short)["rows"] == RECORDS
+    assert checked(contract, short, "--until", NOON) == (0, BEFORE_NOON)
+    even = keylane("brokers", "-o", "json")
+    assert (even.code, json.loads(even.out)["cluster"]) == (0, f"kafka://{broker.bootstrap}")
+    parts = {one["part"]: one for one in json.loads(keylane("doctor", "-o", "json").out)["parts"]}
+    assert (parts["broker"]["state"], parts["broker"]["needed"]) == ("ok", True)
+    assert parts["broker"]["found"].startswith(f"{broker.bootstrap} answers")
 
 
 def test_a_file_becomes_a_topic_that_java_might_have_written(broker: Cluster, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import Endpoint
 
 PENDING: Final = 3
+#: How much of a stream is checked after a change: what came before it has the old placement.
+SETTLED: Final = "10m"
 AGAIN: Final = "what it was made from has changed: run keylane plan again"
 
 
@@ -181,9 +184,17 @@ def _document(
         pending=bool(file and file.action == "write") or bool(left),
         contract=file,
         streams=streams,
-        by_hand=by_hand(saved, contract, streams, commands) if contract else [],
+        by_hand=by_hand(saved, contract, streams, commands, _later(contract, endpoint)) if contract else [],
         notes=list(_notes(saved, endpoint)) if contract else ["today's contract stays: there is nothing to do"],
     )
+
+
+def _later(contract: Contract, endpoint: Endpoint | None) -> list[str] | None:
+    """The contract's streams as `keylane check` reads what has come into them of late."""
+    if endpoint is None:
+        return None
+    part = f" --last {SETTLED}" if endpoint.messages else ""
+    return [f"{replace(endpoint.address, name=name)}{part}" for name in contract.spec.streams]
 
 
 def _notes(saved: SavedPlan, endpoint: Endpoint | None) -> Iterator[str]:

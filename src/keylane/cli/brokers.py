@@ -40,7 +40,7 @@ FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": "
 
 
 @click.command(short_help="What each broker carries, and a reassignment that evens it out.")
-@click.argument("address", metavar="kafka://HOST:PORT")
+@click.argument("given", required=False, metavar="[kafka://HOST:PORT]")
 @click.option("--topic", "topics", multiple=True, metavar="T", help="Move lanes of this topic only; repeatable.")
 @click.option("--limit", type=click.IntRange(min=1), default=4_000, show_default=True, help="Copies a broker may have.")
 @click.option("--out", type=click.Path(), help="Write the reassignment here, for Kafka's own tool or for --plan.")
@@ -53,7 +53,7 @@ FILES: Final = {"reassignment": ".json", "rollback": ".rollback.json", "plan": "
 @client_options
 @output_option
 def brokers(
-    address: str,
+    given: str | None,
     topics: tuple[str, ...],
     limit: int,
     out: str | None,
@@ -68,6 +68,8 @@ def brokers(
 ) -> tuple[Result, str]:
     """Report what each broker of a cluster carries, and how to even it out with the fewest bytes moved.
 
+    Without an address: the brokers that keylane.toml or KEYLANE_KAFKA names.
+
     Nothing is changed without --apply. A plan is bound to the cluster as it was seen: it is refused when that has
     changed, and when another reassignment is under way.
 
@@ -78,7 +80,7 @@ def brokers(
 
     Exit codes: 0 in balance, or done; 3 a reassignment is proposed; 4 something is wrong that no reassignment fixes.
     """
-    from keylane.systems.kafka.reassign import cluster_access, open_admin
+    from keylane.systems.kafka.reassign import cluster_access, cluster_address, open_admin
 
     if yes and not apply_:
         raise click.UsageError("--yes goes with --apply")
@@ -89,6 +91,7 @@ def brokers(
     if plan and (out or topics):
         raise click.UsageError("--plan is a plan already made: it goes with no --out or --topic")
     options = BrokersOptions(topics, limit, out, plan, bytes_of(throttle), apply_, yes)
+    address = cluster_address(given)
     access = cluster_access(address, properties_from(kafka))
     with open_admin(access) as client:
         if status:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="What is installed, what is missing, and the one line that fixes it.")
-@click.option("--broker", metavar="HOST:PORT", help="Check this broker too, and everything that Kafka needs.")
+@click.option(
+    "--broker",
+    metavar="HOST:PORT",
+    help="Check this broker too, and everything that Kafka needs; default: the configured one.",
+)
 @click.option("--spark-jars", metavar="DIR", type=click.Path(), help="Look for Spark's Kafka connector here.")
 @output_option
 def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Result, str]:
@@ -31,7 +35,9 @@ def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Res
     """
     from keylane.systems.doctor import examined
 
-    return as_result(list(examined(broker, spark_jars)), click.get_current_context().find_root().obj), output
+    found: Configuration | None = click.get_current_context().find_root().obj
+    named = broker or (found.get("kafka.brokers") if found else None)
+    return as_result(list(examined(named, spark_jars)), found), output
 
 
 def as_result(parts: list[Inspection], configured: Configuration | None = None) -> Result:

@@ -355,6 +355,7 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
     yield from (f"  {reason}" for reason in document.chosen.why)
     if document.profile.hot:
         yield f"  {document.profile.hot.verdict}"
+    yield from _left_out(document)
     change = document.change
     if change and document.changes:
         from keylane import numbers
@@ -362,6 +363,15 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
         records, keys = numbers.share(change.moved_traffic or 0), numbers.share(change.moved_keys or 0)
         yield f"  Cost: {records} of the records and {keys} of the keys change lane."
     yield from (f"  {note}" for note in document.notes)
+
+
+def _left_out(document: PlanDocument) -> Iterator[str]:
+    """That strategies which name keys could not be tried: what they would gain is then not known."""
+    from keylane.plan.contract_text import NOT_NAMED
+
+    why = next((one.because for one in document.candidates if (one.because or "").startswith(NOT_NAMED)), None)
+    if why is not None:
+        yield f"  Strategies that name keys were left out: {why}"
 
 
 def _code(document: PlanDocument) -> int:

@@ -78,6 +78,7 @@ def profiled(source: str, options: Arguments, *, out: str | None = None, force: 
     """The profile of a source: read, where it is one already, or made."""
     from pathlib import Path
 
+    from keylane.systems.endpoint import parse_address
     from keylane.systems.profiles import read_profile
 
     if kept_in(source):
@@ -85,7 +86,8 @@ def profiled(source: str, options: Arguments, *, out: str | None = None, force: 
         if out is not None:
             raise click.UsageError(f"SRC is a profile that is kept already; hint: leave out --out {out}")
         return read_profile(Path(source))
-    if "://" not in source and not Path(source).exists():
+    address = parse_address(source)
+    if address.is_path and not Path(address.name).exists():
         from keylane.errors import DataError
 
         allowed = "a profile, or a file or folder of Parquet, JSON lines or CSV"
@@ -97,9 +99,10 @@ def kept_in(source: str) -> str | None:
     """The folder, where a source is a profile that was kept."""
     from pathlib import Path
 
+    from keylane.systems.endpoint import parse_address
     from keylane.systems.profiles import is_profile
 
-    return source if "://" not in source and is_profile(Path(source)) else None
+    return source if parse_address(source).is_path and is_profile(Path(source)) else None
 
 
 def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> Profile:

@@ -72,7 +72,9 @@ def identify(
         endpoint = open_endpoint(source, replace(options, window=replace(window, most=window.most or ENOUGH)))
     stream = endpoint.describe(FieldSpec((key,) if key else ()))
     columns = columns_of(stream, key=key, lane=lane)
-    found = evidence.identify(watch(stream.batches(columns)), stream.lanes if lanes is None else lanes)
+    looked = KeysAsText()
+    batches = looked.passed(watch(stream.batches(columns)), columns[0])
+    found = evidence.identify(batches, stream.lanes if lanes is None else lanes)
     skipped = (stream.skipped.text,) if stream.skipped.lines else ()
     sampled = (f"read {stream.sampled}",) if stream.sampled else ()
     found = replace(found, notes=(*sampled, *skipped, *found.notes))
@@ -81,8 +83,37 @@ def identify(
     if len(found.writers) > 1:
         found, traces = _traced(stream, columns, found, time, time_unit, watch)
     contract = _contract(endpoint.address.name, columns[0], found)
+    if contract is not None and endpoint.messages and contract.encoding == "raw" and looked.all_text:
+        contract = contract if contract.registry_header else replace(contract, encoding="utf8")
     fixes = ways_to_agree(found)
     return IdentifiedData(found, traces, fixes, contract, columns[0], time is not None, endpoint.messages)
+
+
+@dataclass(slots=True)
+class KeysAsText:
+    """Whether the keys that go by are all text: a contract can name such, and their bytes are the same.
+
+    Numbers of eight bytes may pass for UTF-8, which a control character gives away.
+    """
+
+    all_text: bool = True
+
+    def passed(self, batches: Iterable[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]:
+        """The batches as they are."""
+        for batch in batches:
+            self.all_text = self.all_text and _is_text(batch.column(key))
+            yield batch
+
+
+def _is_text(keys: pa.Array) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        text = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return not pc.any(pc.match_substring_regex(text, r"[\x00-\x1f\x7f]"), min_count=0).as_py()
 
 
 def of_batches(batches: Iterable[pa.RecordBatch], lanes: int | None) -> IdentifiedData:

@@ -71,8 +71,10 @@ def profile(
     if options.scale is not None and not place:
         raise UsageError.of("a scale is of locations", got=f"--scale {options.scale:g}", hint="--place LAT,LNG")
     region = region_read(contract, place, options.scale)
+    # A short address means other brokers elsewhere; what is kept says which ones it meant here.
+    named = source if endpoint.address.is_path else str(endpoint.address)
     asked = ProfileRequest(
-        source, endpoint, options, read, place, contract, options.request(read, contract, place), region
+        named, endpoint, options, read, place, contract, options.request(read, contract, place), region
     )
     endpoint.check_scan(asked.request.columns)
     target = None if out is None else Path(out).absolute()

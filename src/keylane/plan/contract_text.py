@@ -142,6 +142,10 @@ class Means:
     today: Contract | None = None
 
 
+#: How the reason begins why keys that are bytes cannot be named.
+NOT_NAMED: Final = "a contract names keys as text or whole numbers"
+
+
 def unable(strategy: str, profile: Profile, means: Means) -> str | None:
     """Why a strategy cannot be written down here; None when it can."""
     if strategy not in BY_PLACE and profile.key.is_place:
@@ -348,8 +352,8 @@ def _unspellable(profile: Profile) -> str | None:
     value = key_value(profile, 0)
     for part, encoding in zip(value if isinstance(value, list) else [value], profile.key.encodings, strict=True):
         if not isinstance(part, int | str) or isinstance(part, bool):
-            hint = "; hint: --key key --encoding utf8, where keys are text" if encoding == "raw" else ""
-            return f"a contract names keys as text or whole numbers, not as {type(part).__name__}{hint}"
+            hint = "; hint: where keys are text, encoding: utf8 instead of raw" if encoding == "raw" else ""
+            return f"{NOT_NAMED}, not as {type(part).__name__}{hint}"
         if wants := misfit(part, encoding):
             return f"a contract cannot name a {encoding} key; allowed: {wants}"
     return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.partitioners import FACTS
@@ -63,18 +64,23 @@ def _fingerprint(plain: dict[str, Any]) -> str:
 
 
 def by_hand(
-    saved: SavedPlan, contract: Contract, streams: list[AppliedStream], commands: dict[str, str]
+    saved: SavedPlan,
+    contract: Contract,
+    streams: list[AppliedStream],
+    commands: dict[str, str],
+    later: list[str] | None = None,
 ) -> list[ByHand]:
     """What only people can do, in the order in which to do it.
 
-    `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`.
+    `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`. `later` are
+    the streams as `keylane check` reads what comes into them afterwards; None where nobody knows where they are.
     """
     return [
         *_grow(streams, commands),
         *_producers(saved, contract),
         *_consumers(saved, commands),
         *_joined(saved),
-        *_after(saved),
+        *_after(saved, later),
     ]
 
 
@@ -139,12 +145,13 @@ def _joined(saved: SavedPlan) -> Iterator[ByHand]:
             yield ByHand(who="joined streams", what=one.message, commands=[])
 
 
-def _after(saved: SavedPlan) -> Iterator[ByHand]:
-    path, again = saved.bound.contract.path, saved.plan.holding.plan_again if saved.plan.holding else None
-    later = f"; this plan does not hold for long: plan again in {again}" if again else ""
-    source = saved.bound.source.address
+def _after(saved: SavedPlan, later: list[str] | None) -> Iterator[ByHand]:
+    """What was counted has the old placement for ever: only what is written from now on can keep the new contract."""
+    path, again = shlex.quote(saved.bound.contract.path), saved.plan.holding.plan_again if saved.plan.holding else None
+    soon = f"; this plan does not hold for long: plan again in {again}" if again else ""
+    what = "ten minutes after the producers have started, check that new records are where the contract puts them"
     yield ByHand(
         who="afterwards",
-        what=f"check that records are where the contract puts them{later}",
-        commands=[f"keylane check {path} --data {source}"],
+        what=f"{what}{soon}",
+        commands=[f"keylane check {path} --data {data}" for data in (later or ["NEW_EXPORT"])],
     )

@@ -200,18 +200,23 @@ def _kit(name: jars.Kit, fix: str) -> str:
 
 
 def _broker(address: str | None) -> str:
-    """The broker that was named, or the one of `keylane dev kafka`."""
+    """The broker that was named, with the properties that are configured for it, or the one of `keylane dev kafka`."""
     from keylane.systems.broker import default_folder, find, librdkafka_settings
     from keylane.systems.broker.cluster import brokers_at
+    from keylane.systems.endpoint import configured_properties
+    from keylane.systems.kafka.access import kafka_access
 
     own = None if address else find(default_folder())
-    settings = librdkafka_settings(own) if own else {"bootstrap.servers": address or ""}
-    there = settings["bootstrap.servers"]
-    if not there:
+    if address:
+        settings = kafka_access(address, configured_properties("kafka", address)).librdkafka()
+    elif own:
+        settings = librdkafka_settings(own)
+    else:
         raise Problem("missing", "no address given, and no `dev kafka` broker is running", "keylane dev kafka up")
+    there = settings["bootstrap.servers"]
     count = brokers_at(settings, BROKER_SECONDS)
     if count is None:
-        fix = "check the address; brokers with TLS or passwords cannot be checked here"
+        fix = "check the address; properties for TLS or a password are taken from keylane.toml or KEYLANE_KAFKA_FILE"
         raise Problem("missing", f"{there} did not answer within {BROKER_SECONDS:.0f} s", fix)
     return f"{there} answers and lists {count} broker(s)"
 

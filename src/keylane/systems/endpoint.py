@@ -173,6 +173,17 @@ def unconfigure() -> None:
     _CONFIGURED.clear()
 
 
+def configured_authority(scheme: str) -> str | None:
+    """Whom short addresses of a scheme contact; None where nobody is configured."""
+    return _CONFIGURED[scheme][0] if scheme in _CONFIGURED else None
+
+
+def configured_properties(scheme: str, authority: str) -> tuple[tuple[str, str], ...]:
+    """The client properties that go with an authority: those that are configured for it, and for no other."""
+    known, properties = _CONFIGURED.get(scheme, ("", tuple))
+    return properties() if known and known == authority else ()
+
+
 def _at_configured(text: str) -> str:
     """`kafka:topic` and `kafka:///topic` as addresses of the configured brokers; any other text as it is."""
     short = _SHORT.fullmatch(text)
@@ -229,9 +240,9 @@ def open_endpoint(address: Address | str, options: StreamOptions | None = None) 
     """The endpoint of an address. Contacts nothing: an endpoint does so when it is asked for something."""
     known = parse_address(address) if isinstance(address, str) else address
     module, _, name = _SYSTEMS[known.system].endpoint.partition(":")
-    options, (authority, properties) = options or StreamOptions(), _CONFIGURED.get(known.system, ("", tuple))
-    if authority and known.authority == authority:
-        options = replace(options, properties=(*properties(), *options.properties))
+    options, properties = options or StreamOptions(), configured_properties(known.system, known.authority)
+    if properties:
+        options = replace(options, properties=(*properties, *options.properties))
     endpoint: Endpoint = getattr(import_module(module), name)(known, options)
     return endpoint
 

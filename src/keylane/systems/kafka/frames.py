@@ -62,7 +62,8 @@ def scan_topic(run: RunContext, address: Address, options: StreamOptions, wanted
         frame, *ends = (read_between(session, access, topic, part) for part in (ranges, heads, tails))
         fields, unread = _scanned_fields(wanted, options)
         scan = scan_messages(frame, ends[0].union(ends[1]), wanted, fields, unread, ranges)
-        yield replace(scan, facts={**scan.facts, "sampled": sampled}) if sampled else scan
+        known = {name: text for name, text in {"sampled": sampled, "id": id_of(access, topic)}.items() if text}
+        yield replace(scan, facts={**scan.facts, **known})
 
 
 def _scanned_fields(wanted: ScanRequest, options: StreamOptions) -> tuple[dict[str, Column], list[Column]]:
@@ -94,6 +95,12 @@ def ranges_of(access: KafkaAccess, topic: str, seconds: float | None, say: Calla
         after = cluster.offset_ranges(topic, lanes, committed=True)
         # A lane that has forgotten records meanwhile begins where it now begins.
         return [(max(then.end, now.start), now.end) for then, now in zip(before, after, strict=True)]
+
+
+def id_of(access: KafkaAccess, topic: str) -> str:
+    """The topic's id: one that is created again has another. Empty where the cluster reports none."""
+    with open_cluster(access) as cluster:
+        return cluster.topic_ids([topic]).get(topic, "")
 
 
 def _in_window(access: KafkaAccess, topic: str, there: Ranges, window: ReadingWindow) -> tuple[Ranges, str]:

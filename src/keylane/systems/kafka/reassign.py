@@ -17,7 +17,7 @@ from keylane.brokers.layout import Broker, Lane, Layout
 from keylane.brokers.plan_file import UnderWay, obstacle, still_to_start
 from keylane.errors import BrokerError, MissingExtraError, UsageError
 from keylane.numbers import count, size
-from keylane.systems.endpoint import parse_address
+from keylane.systems.endpoint import configured_authority, configured_properties, parse_address
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 
@@ -54,6 +54,17 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
+def cluster_address(given: str | None) -> str:
+    """The address of a cluster as it was given, or that of the configured brokers."""
+    if given is not None:
+        return given
+    brokers = configured_authority("kafka")
+    if brokers is None:
+        hint = "kafka://host:port, KEYLANE_KAFKA=host:port, or keylane.toml"
+        raise UsageError.of("no cluster is named, and none is configured", hint=hint)
+    return f"kafka://{brokers}"
+
+
 def cluster_access(address: str, properties: Iterable[tuple[str, str]] = ()) -> KafkaAccess:
     """How to reach the cluster of `kafka://host:port[,host:port]`; with a topic behind it, it is not a cluster.
 
@@ -69,7 +80,7 @@ def cluster_access(address: str, properties: Iterable[tuple[str, str]] = ()) -> 
         raise UsageError.of("not the address of a cluster", got=address, allowed=allowed) from None
     if parsed.system != "kafka":
         raise UsageError.of("not the address of a cluster", got=address, allowed=allowed)
-    return kafka_access(parsed.authority, properties)
+    return kafka_access(parsed.authority, (*configured_properties("kafka", parsed.authority), *properties))
 
 
 @contextmanager

@@ -157,7 +157,7 @@ def test_up_takes_the_port_that_is_asked_for_and_refuses_one_that_is_taken(tmp_p
         free.listen()
         refused = dev_kafka("up", tmp_path / "k", "--port", str(port), "-o", "json")
         assert refused.code == 1
-        assert f"port {port}" in refused.err
+        assert f"the port is in use: got {port}; hint: another --port" in refused.err
         assert not (tmp_path / "k").exists() or find(tmp_path / "k") is None
     begun = dev_kafka("up", tmp_path / "k", "--port", str(port), "-o", "json")
     try:

@@ -72,8 +72,8 @@ def identify(
         endpoint = open_endpoint(source, replace(options, window=replace(window, most=window.most or ENOUGH)))
     stream = endpoint.describe(FieldSpec((key,) if key else ()))
     columns = columns_of(stream, key=key, lane=lane)
-    looked = KeysAsText()
-    batches = looked.passed(watch(stream.batches(columns)), columns[0])
+    looked, batches = KeysAsText(), watch(stream.batches(columns))
+    batches = looked.passed(batches) if endpoint.messages else batches
     found = evidence.identify(batches, stream.lanes if lanes is None else lanes)
     skipped = (stream.skipped.text,) if stream.skipped.lines else ()
     sampled = (f"read {stream.sampled}",) if stream.sampled else ()
@@ -98,10 +98,10 @@ class KeysAsText:
 
     all_text: bool = True
 
-    def passed(self, batches: Iterable[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]:
-        """The batches as they are."""
+    def passed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches as they are; the key is their first column."""
         for batch in batches:
-            self.all_text = self.all_text and _is_text(batch.column(key))
+            self.all_text = self.all_text and _is_text(batch.column(0))
             yield batch
 
 

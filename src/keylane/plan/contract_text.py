@@ -352,7 +352,11 @@ def _unspellable(profile: Profile) -> str | None:
     value = key_value(profile, 0)
     for part, encoding in zip(value if isinstance(value, list) else [value], profile.key.encodings, strict=True):
         if not isinstance(part, int | str) or isinstance(part, bool):
-            hint = "; hint: where keys are text, encoding: utf8 instead of raw" if encoding == "raw" else ""
+            hint = (
+                "; hint: where keys are text, encoding: utf8 in the contract, or --encoding utf8"
+                if encoding == "raw"
+                else ""
+            )
             return f"{NOT_NAMED}, not as {type(part).__name__}{hint}"
         if wants := misfit(part, encoding):
             return f"a contract cannot name a {encoding} key; allowed: {wants}"

@@ -26,7 +26,7 @@ LOCK_FLAGS ?=
 help: ## Print this list
 	awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z][a-z-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: venv
 venv: $(STAMP) ## Set up .venv: the locked packages and keylane itself, editable
@@ -78,6 +78,11 @@ test-faults: $(STAMP) java browser ## Run what `make test` leaves out: new rando
 	$(BIN)/python -m pytest tests/properties --hypothesis-profile=explore $(ARGS)
 	echo "test-faults: pytest -m faults $(ARGS)"
 	$(BIN)/python -m pytest -m faults $(ARGS)
+
+.PHONY: first-hour
+first-hour: $(STAMP) java ## Walk four problems of a new user on a terminal; prints commands, screens and seconds
+	echo "first-hour: python scripts/first_hour.py"
+	$(BIN)/python scripts/first_hour.py
 
 .PHONY: lint
 lint: $(STAMP) ## Check style, formatting and types; change nothing
@@ -144,6 +149,11 @@ map: $(STAMP) ## Write the file map of docs/architecture.md from the modules' do
 walks: $(STAMP) java ## Trace five commands, and write the walks of docs/architecture.md; some minutes
 	echo "walks: python scripts/house.py --write-walks"
 	$(BIN)/python scripts/house.py --write-walks
+
+.PHONY: first-hour-page
+first-hour-page: $(STAMP) java ## Walk the same, and write docs/first-hour.md from it
+	echo "first-hour-page: python scripts/first_hour.py --write"
+	$(BIN)/python scripts/first_hour.py --write
 
 # Needs no finished .venv: only uv, from .venv or from the path. The new lock takes the old one's place only when it
 # names no address, so that it installs from whatever index the reader's own pip is set to.

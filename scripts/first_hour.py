@@ -22,8 +22,7 @@ RECORD = "KEYLANE_FIRST_HOUR"
 #: Title -> what is there when it begins, and the page that goes on from it.
 WALKS = {
     "two writers on my topic": (
-        "Payments come from a service with kafka-python. An hour ago a second service was deployed, with "
-        "confluent-kafka as it comes.",
+        "Payments come from a service with kafka-python. An hour ago one with confluent-kafka, as it comes, was added.",
         "[Two services disagree](how-to/two-services.md)",
     ),
     "one hot partition": (

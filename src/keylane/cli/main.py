@@ -10,7 +10,7 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,10 +21,19 @@ from keylane.cli.interrupts import INTERRUPTED, LINE, interrupts
 from keylane.cli.terminal import GuardedStream, color_option, quiet_option, verbose_option
 from keylane.errors import KeylaneError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 COMMANDS: Final = (
     *("explain", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "route", "compact"),
     *("verify", "match", "demo", "doctor", "dev", "completion", "help"),
 )
+#: The commands within commands that take what is configured; a shell reads what `dev kafka env` prints, as it is.
+INNER: Final[dict[str, dict[str, Any]]] = {
+    "geo": {"table": {}},
+    "demo": {"lesson": {}},
+    "dev": {"jars": {}, "kafka": {"up": {}, "down": {}, "status": {}, "load": {}}},
+}
 #: Names of before, which still work and are not listed.
 FORMER: Final = {"budget": "brokers"}
 
@@ -92,8 +101,12 @@ def configured(context: click.Context, environment: str | None) -> None:
     defaults: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
     if conf := found.table("spark.conf"):
         defaults["settings"] = [f"{name}={value}" for name, value in conf]
-    inner = dict.fromkeys(("table", "lesson", "up", "down", "status", "load", "jars"), defaults)
-    context.default_map = {name: {**defaults, **inner, "kafka": {**defaults, **inner}} for name in COMMANDS}
+    context.default_map = {name: {**defaults, **_inner(INNER.get(name, {}), defaults)} for name in COMMANDS}
+
+
+def _inner(commands: Mapping[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The defaults of the commands of a group, by their names, which options of other commands may have."""
+    return {name: {**defaults, **_inner(more, defaults)} for name, more in commands.items()}
 
 
 @click.command("help", short_help="Help on a command: keylane help explain.")

@@ -85,6 +85,28 @@ def test_the_exit_code_says_what_was_found_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_without_an_address_the_configured_brokers_are_asked(
+    cluster: Admin, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.now = EVEN
+    monkeypatch.delenv("KEYLANE_KAFKA", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    code, out, err = run("brokers")
+    assert (code, out) == (2, "")
+    assert "no cluster is named, and none is configured: hint: kafka://host:port, KEYLANE_KAFKA=host:port" in err
+    asked = []
+    access = "keylane.systems.kafka.reassign.kafka_access"
+    monkeypatch.setattr(access, lambda brokers, properties: asked.append((brokers, tuple(properties))))
+    (tmp_path / "keylane.toml").write_text(
+        '[kafka]\nbrokers = "b:9092"\n[kafka.properties]\n"security.protocol" = "SSL"\n', "utf-8"
+    )
+    code, out, _ = run("brokers", "-o", "json")
+    assert (code, valid(out)["cluster"]) == (0, "kafka://b:9092")
+    # What is configured for these brokers goes to them, and to no others.
+    assert run("brokers", "kafka://other:9092", "-o", "json")[0] == 0
+    assert asked == [("b:9092", (("security.protocol", "SSL"),)), ("other:9092", ())]
+
+
 def test_the_table_shows_each_broker_and_what_is_proposed(cluster: Admin, run: Run) -> None:
     _, out, _ = run("brokers", ADDRESS)
     row = next(line for line in out.splitlines() if line.lstrip().startswith("1 "))

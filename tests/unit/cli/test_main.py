@@ -9,11 +9,12 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 from tests.interrupts import interruptible
 
 from keylane import __version__
-from keylane.cli.main import COMMANDS
+from keylane.cli.main import COMMANDS, INNER, cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
     Run = Callable[..., tuple[int, str, str]]
     ContractFile = Callable[..., Path]
     DataFile = Callable[..., Path]
+
+
+def inner(command: click.Command) -> dict[str, Any]:
+    """The commands within a command."""
+    return {name: inner(one) for name, one in getattr(command, "commands", {}).items()}
+
+
+def test_every_command_within_another_takes_what_is_configured() -> None:
+    """All of them by name, and none of a command that has an option of that name, as `brokers --status`."""
+    context = click.Context(cli)
+    there = {name: found for name in COMMANDS if (found := inner(cli.get_command(context, name) or cli))}
+    assert there["dev"]["kafka"].pop("env") == {}
+    assert there == INNER
 
 
 def test_zero_is_fine(process: Run, contract_file: ContractFile) -> None:

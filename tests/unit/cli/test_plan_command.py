@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 from tests.unit.plan.conftest import drawn, made
@@ -16,7 +18,7 @@ from keylane import Router, load_contract
 from keylane.contract.model import Key
 from keylane.measure.balance import max_over_mean
 from keylane.profile.build import fingerprint_of
-from keylane.systems.profiles import write_profile
+from keylane.systems.profiles import read_profile, write_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,6 +183,18 @@ def test_a_kept_profile_names_a_key_alike_in_all_documents(run: Run, stored: Pat
     (copy / "salt").write_text("not hex")
     code, _, err = run("profile", copy)
     assert (code, "salt" in err) == (1, True)
+
+
+def test_keys_that_are_bytes_are_said_to_leave_strategies_out(run: Run, tmp_path: Path, stored: Path) -> None:
+    profile = read_profile(stored)
+    (name,) = profile.key.fields
+    keys = pa.table({name: profile.keys.column(name).cast(pa.binary())})
+    raw = replace(profile, keys=keys, key=profile.key.model_copy(update={"encoding": "raw"}))
+    (tmp_path / "raw.profile").mkdir()
+    write_profile(replace(raw, fingerprint=fingerprint_of(raw)), tmp_path / "raw.profile")
+    said = "Strategies that name keys were left out: a contract names keys as text or whole numbers, not as bytes"
+    assert said in run("plan", tmp_path / "raw.profile", "--lanes", 8)[1]
+    assert said not in run("plan", stored, "--lanes", 8)[1]
 
 
 def test_a_profile_that_is_not_there_is_said_not_to_be(run: Run, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from keylane.cli.doctor import as_result
 from keylane.systems import doctor, jars
 from keylane.systems.doctor import Problem, clock_finding, enough, examined, is_well, lacking_for_kafka
+from keylane.systems.endpoint import configure, unconfigure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,6 +85,23 @@ def test_a_broker_that_is_named_makes_kafka_needed_and_must_answer(monkeypatch: 
         "broker",
     ]
     assert parts["broker"].found.startswith("127.0.0.1:1 did not answer")
+
+
+def test_a_broker_is_asked_with_the_properties_that_are_configured_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[dict[str, str]]()
+
+    def brokers_at(settings: dict[str, str], _seconds: float) -> int:
+        asked.append(settings)
+        return 1
+
+    monkeypatch.setattr("keylane.systems.broker.cluster.brokers_at", brokers_at)
+    configure("kafka", "b:9092", lambda: (("security.protocol", "SSL"),))
+    try:
+        assert found(broker="b:9092")["broker"].state == "ok"
+        assert found(broker="other:9092")["broker"].state == "ok"
+    finally:
+        unconfigure()
+    assert [one.get("security.protocol") for one in asked] == ["SSL", None]
 
 
 def test_no_java_is_a_finding_with_the_line_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ heavy is imported before a verb is called.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,7 +15,7 @@ from keylane.api.progress import Reporter
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -233,7 +232,7 @@ def match(
 
 #: How a source is read and counted: `profile` and `plan` take them all.
 READING: Final = (
-    *("time", "unit", "size", "lane", "windows", "seconds"),
+    *("time", "unit", "size", "lane", "windows", "seconds", "scale"),
     *("approximate", "engine", *_SPARK),
 )
 
@@ -256,18 +255,18 @@ def profile(
     """Who is heavy in a stream, since when, and why a lane is hot; or of a profile that was kept with `out`.
 
     The key is named by `key`, by `place` (latitude and longitude) or by the contract. `more` may hold `time`, `unit`,
-    `size`, `lane`, `windows`, `seconds`, `approximate`, `engine`, `kind`, `master` and `conf`, as in the command.
+    `size`, `lane`, `windows`, `seconds`, `scale`, `approximate`, `engine`, `kind`, `master` and `conf`, as in the
+    command.
     Keys are personal data: they are cut and hashed unless `show_keys`.
     """
-    from keylane.cli.profile import document_of, kept_in
+    from keylane.pipelines.profile import document_of, kept_in
 
     loaded, where = _maybe(contract), os.fspath(source)
     kept = None if out is None else os.fspath(out)
     asked = {"key": key, "place": place, "encoding": encoding, "contract": loaded, **more}
     report = Reporter("profile", progress)
-    with _as_keylane_errors():
-        made = _profiled(where, asked, options, spark, report, kept, force=force)
-        return document_of(made, loaded, show_keys=show_keys, out=kept or kept_in(where))
+    made = _profiled(where, asked, options, spark, report, kept, force=force)
+    return document_of(made, loaded, show_keys=show_keys, out=kept or kept_in(where))
 
 
 def plan(
@@ -293,29 +292,28 @@ def plan(
     `growth`, `headroom`, `lane_mb_s`, `lane_records_s`, `reader_mb_s`, `reader_records_s`, `readers`, `service`,
     `brokers`. The contract of the plan is `contract` of the document.
     """
-    from keylane.cli.plan import DEMANDS, document_of, question_of
-    from keylane.cli.profile import kept_in
+    from keylane.contract.given import contract_from
+    from keylane.pipelines.plan import DEMANDS, PlanRequest, document_of, question_of
+    from keylane.pipelines.profile import kept_in
     from keylane.plan.planner import make_plan
 
-    demands = {name: more.pop(name, None) for name in DEMANDS}
+    demands = {name: more.pop(name) for name in DEMANDS if name in more}
     where, loaded = os.fspath(source), _maybe(contract)
-    low, high = lanes if isinstance(lanes, tuple) else (lanes, lanes)
-    question = {
-        "contract": loaded,
-        "lanes": None if low is None else f"{low}..{high}",
-        "keep_order": keep_order,
-        "max_over_mean": max_over_mean,
-        "sub_key": sub_key,
-        "today_lanes": today_lanes,
-        "others": joined_with,
-        **demands,
-    }
+    asked = PlanRequest(
+        loaded,
+        (lanes, lanes) if isinstance(lanes, int) else lanes,
+        keep_order,
+        max_over_mean,
+        sub_key,
+        today_lanes,
+        tuple(map(contract_from, joined_with)),
+        {name: value for name, value in demands.items() if value is not None},
+    )
     report = Reporter("plan", progress)
-    with _as_keylane_errors():
-        made = _profiled(where, {**more, "contract": loaded}, options, spark, report)
-        report.say("comparing strategies")
-        found = make_plan(made, question_of(made, question))
-        return document_of(made, found, show_keys=show_keys, stored=kept_in(where))
+    made = _profiled(where, {**more, "contract": loaded}, options, spark, report)
+    report.say("comparing strategies")
+    found = make_plan(made, question_of(made, asked))
+    return document_of(made, found, show_keys=show_keys, stored=kept_in(where))
 
 
 def _profiled(
@@ -331,8 +329,9 @@ def _profiled(
     """A profile that was kept, or a new one."""
     from pathlib import Path
 
-    from keylane.cli.profile import kept_in
     from keylane.errors import UsageError
+    from keylane.pipelines.profile import Options, kept_in
+    from keylane.pipelines.profile import profile as run
     from keylane.systems.profiles import read_profile
 
     _only(asked, "key", "place", "encoding", "contract", *READING)
@@ -342,9 +341,6 @@ def _profiled(
             got = ", ".join([*given, *(["out"] if out else [])])
             raise UsageError.of("the source is a profile, and counted already", got=got, hint="leave it out")
         return read_profile(Path(source))
-    from keylane.pipelines.profile import Options
-    from keylane.pipelines.profile import profile as run
-
     key, encoding = asked.pop("key", ()), asked.pop("encoding", "utf8")
     place, contract = asked.pop("place", ()), asked.pop("contract", None)
     given_options = Options(**asked) if options is None else Options(kafka=options, **asked)
@@ -395,16 +391,3 @@ def _shown(key: Any) -> str | None:
     if isinstance(key, bytes | bytearray):
         return key.decode("utf-8", "backslashreplace")
     return None if hasattr(key, "keys") else str(key)
-
-
-@contextmanager
-def _as_keylane_errors() -> Iterator[None]:
-    """What is read from a command's options may be refused as a command refuses it."""
-    import click
-
-    from keylane.errors import UsageError
-
-    try:
-        yield
-    except click.UsageError as error:
-        raise UsageError(error.format_message()) from error

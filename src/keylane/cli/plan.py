@@ -12,27 +12,20 @@ import click
 
 from keylane.cli.options import Arguments, grouped, properties_from
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
-from keylane.cli.profile import SEED, kept_in, mask_salt, profile_options, profiled
+from keylane.cli.profile import profile_options, profiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.contract.model import Contract, Window
     from keylane.documents.apply import BoundSource
     from keylane.documents.plan import CandidateRow, PlanDocument
-    from keylane.plan.planner import Plan, Question
-    from keylane.plan.sizing import Demand
+    from keylane.pipelines.plan import PlanRequest
+    from keylane.plan.planner import Plan
     from keylane.profile.model import Profile
 
-# The options of `plan`: what is asked of a profile, and what the stream must carry. Turned into a `Question` here.
+# The options of `plan`: what is asked of a profile, and what the stream must carry. Turned into a `PlanRequest` here.
 
-#: Lane counts that are compared where neither a count nor a contract of today is known.
-USUAL: Final = (8, 128)
-#: Where more throughput is needed, counts up to so many times today's, or the fewest that could carry it, are compared.
-TIMES: Final = 4
 _COUNT: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
-#: Window sizes that a contract may have, in seconds.
-_SIZES: Final = {"1m": 60, "5m": 300, "15m": 900, "1h": 3_600, "6h": 21_600, "1d": 86_400, "7d": 604_800}
 _DEMAND: Final = {
     "lane_mb_s": "What one lane takes, in MB/s; default: 10, an assumption.",
     "lane_records_s": "What one lane takes, in records a second.",
@@ -66,10 +59,6 @@ plan_options: Final = grouped(
 )
 
 
-#: What can be asked of a profile that counted records and no bytes.
-_WITHOUT_BYTES: Final = frozenset({"readers", "reader_records_s", "lane_records_s", "growth", "headroom"})
-#: The names of what a stream must carry.
-DEMANDS: Final = (*_DEMAND, "readers", "service", "brokers")
 #: What a stream must carry.
 demand_options: Final = grouped(
     *(click.option(f"--{name.replace('_', '-')}", type=float, help=text) for name, text in _DEMAND.items()),
@@ -79,106 +68,32 @@ demand_options: Final = grouped(
 )
 
 
-def question_of(made: Profile, options: Arguments) -> Question:
-    """What the options ask of a profile."""
+def request_of(options: Arguments) -> PlanRequest:
+    """What the options ask for."""
     from keylane.contract.given import contract_from
-    from keylane.plan.choose import Constraints
-    from keylane.plan.planner import Question
+    from keylane.contract.parse import load_contract
+    from keylane.pipelines.plan import DEMANDS, PlanRequest
 
-    today = contract_from(options["contract"]) if options["contract"] else None
-    demand, binding = _demand(made, options)
-    now = _lanes_now(made, today, options["today_lanes"])
-    asked = _asked_counts(options["lanes"])
-    return Question(
-        asked or _usual_counts(now, demand if binding else None),
-        _means(made, today, options),
-        Constraints(options["keep_order"], options["max_over_mean"], keep_lanes=None if asked else now),
-        demand,
-        binding,
+    return PlanRequest(
+        load_contract(options["contract"]) if options["contract"] else None,
+        _counts(options["lanes"]),
+        options["keep_order"],
+        options["max_over_mean"],
+        options["sub_key"],
+        options["today_lanes"],
         tuple(contract_from(path) for path in options["others"]),
-        options["today_lanes"] or (len(made.lanes.by_window) if made.lanes else None),
-        SEED,
+        {name: options[name] for name in DEMANDS if options[name] is not None},
     )
 
 
-def _lanes_now(made: Profile, today: Contract | None, today_lanes: int | None) -> int | None:
-    """Today's lane count: the contract's, what was given for it, or that of the source."""
-    if today is not None and today.spec.lanes != "live":
-        return today.spec.lanes
-    return today_lanes or (len(made.lanes.by_window) if made.lanes else None)
-
-
-def _asked_counts(text: str | None) -> tuple[int, ...]:
-    """The counts of `--lanes`; none where it was not given."""
-    from keylane.plan.choose import lane_counts
-
+def _counts(text: str | None) -> tuple[int, int] | None:
+    """The lowest and the highest count of `--lanes`; None where it was not given."""
     if text is None:
-        return ()
+        return None
     found = _COUNT.fullmatch(text)
     if found is None:
         raise click.UsageError(f"--lanes takes a count or a range, 12 or 12..128, got {text!r}")
-    return lane_counts(int(found[1]), int(found[2] or found[1]))
-
-
-def _usual_counts(now: int | None, needed: Demand | None) -> tuple[int, ...]:
-    """Today's count alone, unless something needs more; without any, the usual ones."""
-    from keylane.contract.names import MAX_LANES
-    from keylane.plan.choose import lane_counts
-    from keylane.plan.sizing import lanes_for
-
-    low, high = (now, now) if now else USUAL
-    if needed is not None:
-        even = lanes_for(needed, lambda _: 1.0).lanes or MAX_LANES
-        high = min(MAX_LANES, TIMES * max(low, even))
-    return lane_counts(low, high)
-
-
-def _means(made: Profile, today: Contract | None, options: Arguments) -> Any:
-    from keylane.errors import UsageError
-    from keylane.plan.contract_text import Means
-
-    if options["sub_key"] in made.key.fields:
-        hint = "a field that differs within one key"
-        raise UsageError.of("the key itself divides nothing", got=f"--sub-key {options['sub_key']}", hint=hint)
-    if today is not None:
-        return Means(today.metadata.name, today.spec.streams, options["sub_key"], _window(made), today)
-    name = _name(made.source)
-    return Means(name, (name,), options["sub_key"], _window(made))
-
-
-def _name(source: str) -> str:
-    """A stream's name from its address: the last part, with nothing that a name may not have."""
-    last = source.rstrip("/").rpartition("/")[2].removesuffix(".profile").split(".parquet")[0]
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-.") or "stream"
-
-
-def _window(made: Profile) -> Window | None:
-    """The window that a key may have: the longest usual size that is no longer than the profile's own windows."""
-    from keylane.contract.model import Window
-
-    told = made.known
-    field, unit = told.get("time"), told.get("unit")
-    if made.windows.kind != "time" or not field:
-        return None
-    seconds = (made.windows.edges[-1] - made.windows.edges[0]) / 1e6 / len(made.windows)
-    size = max((one for one in _SIZES if _SIZES[one] <= seconds), key=_SIZES.__getitem__, default="1m")
-    return Window(field=field, size=size, **({"unit": unit} if unit else {}))
-
-
-def _demand(made: Profile, options: Arguments) -> tuple[Demand | None, bool]:
-    """The peak window of the profile as a demand; whether the user gave what it has to fit."""
-    from keylane.plan.sizing import Demand
-
-    given = {name: options[name] for name in DEMANDS if options[name] is not None}
-    timed = made.windows.kind == "time"
-    if (not timed and set(given) - {"readers"}) or (made.size is None and set(given) - _WITHOUT_BYTES):
-        raise click.UsageError("lanes for a throughput need times and bytes: profile with --time and --bytes")
-    if not given and (not timed or made.size is None):
-        return None, False
-    seconds = max(1e-6, (made.windows.edges[1] - made.windows.edges[0]) / 1e6) if timed else 0.0
-    records = float(made.by_window.sum(axis=0).max()) / seconds if timed else 0.0
-    each = None if made.size is None else float(made.size.sum()) / max(1, int(made.by_window.sum()))
-    return Demand(None if each is None else records * each / 1e6, records, **given), bool(given)
+    return int(found[1]), int(found[2] or found[1])
 
 
 CHANGES: Final = 3
@@ -239,10 +154,13 @@ def plan(
     check_apart(written, saved, report)
     for path in (written, saved, report):
         check_free(path, force=force)
+    from keylane.pipelines.plan import document_of, question_of
+    from keylane.pipelines.profile import kept_in
     from keylane.plan.planner import make_plan
 
+    asked = request_of(options)
     made = profiled(source, options)
-    found = make_plan(made, question_of(made, options))
+    found = make_plan(made, question_of(made, asked))
     document = document_of(made, found, show_keys=show_keys, stored=kept_in(source))
     write(written, found.text or _today_text(options))
     if saved:
@@ -297,17 +215,6 @@ def _bound_source(made: Profile, stored: str | None, options: Arguments) -> Boun
 
 def _today_text(options: Arguments) -> str:
     return Path(options["contract"]).read_text(encoding="utf-8")
-
-
-def document_of(made: Profile, found: Plan, *, show_keys: bool, stored: str | None) -> PlanDocument:
-    """The document of a plan; `stored` is where the profile is kept, if it is."""
-    from keylane.plan.document import document
-    from keylane.plan.planner import heat_under, plainly_hashed
-    from keylane.profile.document import overview
-
-    hot = found.heat if found.today else heat_under(found.stream, plainly_hashed(found), SEED)
-    told = overview(made, salt=mask_salt(stored), show_keys=show_keys, stored=stored, hot=hot)
-    return document(found, told, show_keys=show_keys)
 
 
 def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | None]) -> Result:

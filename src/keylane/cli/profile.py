@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -28,15 +27,12 @@ from keylane.cli.terminal import note
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.contract.given import GivenContract
-    from keylane.documents.profile import Hot, ProfileDocument
+    from keylane.documents.profile import ProfileDocument
     from keylane.profile.model import Profile
 
 
 # The options of `profile`, which `plan` has too: how a source is read and counted. And the profile that they give.
 
-#: Fair hashes are drawn from it, to say what chance gives: the same profile has the same answer.
-SEED: Final = 2026
 profile_options: Final = grouped(
     click.option(
         "--key", "-k", "keys", multiple=True, metavar="COLUMN", help="A field of the key; repeatable, in order."
@@ -78,6 +74,7 @@ def profiled(source: str, options: Arguments, *, out: str | None = None, force: 
     """The profile of a source: read, where it is one already, or made."""
     from pathlib import Path
 
+    from keylane.pipelines.profile import kept_in
     from keylane.systems.endpoint import parse_address
     from keylane.systems.profiles import read_profile
 
@@ -93,16 +90,6 @@ def profiled(source: str, options: Arguments, *, out: str | None = None, force: 
         allowed = "a profile, or a file or folder of Parquet, JSON lines or CSV"
         raise DataError.of("no such file or folder", got=source, allowed=allowed)
     return _made(source, options, out=out, force=force)
-
-
-def kept_in(source: str) -> str | None:
-    """The folder, where a source is a profile that was kept."""
-    from pathlib import Path
-
-    from keylane.systems.endpoint import parse_address
-    from keylane.systems.profiles import is_profile
-
-    return source if parse_address(source).is_path and is_profile(Path(source)) else None
 
 
 def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> Profile:
@@ -221,47 +208,16 @@ def profile(
     """
     check_free(report, force=force)
     made = profiled(source, options, out=out, force=force)
-    document = document_of(made, options["contract"], show_keys=show_keys, out=out or kept_in(source))
+    from keylane.contract.parse import load_contract
+    from keylane.pipelines.profile import document_of, kept_in
+
+    contract = load_contract(options["contract"]) if options["contract"] else None
+    document = document_of(made, contract, show_keys=show_keys, out=out or kept_in(source))
     if report:
         from keylane.report.plan_page import profile_page
 
         write(report, profile_page(document))
     return as_result(document, show_keys=show_keys), output
-
-
-def document_of(made: Profile, contract: GivenContract | None, *, show_keys: bool, out: str | None) -> ProfileDocument:
-    """The document of a profile; `out` is where it is kept, if it is."""
-    from keylane.profile.document import overview
-
-    return overview(made, salt=mask_salt(out), show_keys=show_keys, stored=out, hot=_hot(made, contract))
-
-
-def mask_salt(kept: str | None) -> bytes:
-    """What keys are masked with: of a profile that is kept, always the same, so that its documents name keys alike."""
-    from pathlib import Path
-
-    from keylane.systems.profiles import kept_salt
-
-    # Otherwise it is forgotten: hashes tell keys of one document apart, and lead back to none.
-    fresh = secrets.token_bytes(16)
-    return fresh if kept is None else kept_salt(Path(kept), fresh)
-
-
-def _hot(made: Profile, contract: GivenContract | None) -> Hot | None:
-    """Why lanes are hot, by the contract; without one, by the hash of who wrote them, where the source has lanes."""
-    if contract is None and (made.lanes is None or "place" in made.known or not _is_written_by_a_known(made)):
-        return None
-    from keylane.contract.given import contract_from
-    from keylane.plan.planner import assumed, heat_of
-
-    loaded = contract_from(contract) if contract else assumed(made)
-    return heat_of(made, loaded, SEED)
-
-
-def _is_written_by_a_known(made: Profile) -> bool:
-    """Whether it is known by which hash keys have their lanes: otherwise no cause can be told."""
-    found = made.known.get("writers")
-    return found is None or found["verdict"] != "unknown"
 
 
 #: Lanes that are listed; of more, the fullest.

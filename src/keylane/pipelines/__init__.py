@@ -2,14 +2,14 @@
 
     with_spark  imported first by what cannot do without pyspark: names the extra where it is missing
 
-
-    check      a contract, and data held against it; several compared
+    check      data checked against a contract; several contracts or data sets compared
     identify   who wrote a stream
     route      every record of a source in its lane
     dry_run    what a route would read, decide, create and write
     verify     a target compared with its source; certificate: its document
     engine     which engine counts a source, and what both engines are asked; spark_counts: the one on Spark
     profile    every key of a source counted by window, in one pass
+    plan       what is asked of a profile, and the document of the answer
     geo_table  a lane table from the locations of a source
     watermark  how far time has advanced in the sources of a run
     match      drivers near riders, as a batch or following two streams

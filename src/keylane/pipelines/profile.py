@@ -13,10 +13,11 @@ windows are cut between them: in the footers of Parquet files where they have th
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import FieldSpec
 from keylane.contract.model import Key
@@ -25,9 +26,10 @@ from keylane.pipelines.engine import Options, ProfileRequest, chosen_engine, pro
 from keylane.profile.build import ProfileMetadata
 from keylane.profile.cells import home_cell_keys, outlying
 from keylane.profile.count import TooManyKeysError
+from keylane.profile.document import overview
 from keylane.profile.scan import count_keys
-from keylane.systems.endpoint import open_endpoint
-from keylane.systems.profiles import staged, write_profile
+from keylane.systems.endpoint import open_endpoint, parse_address
+from keylane.systems.profiles import is_profile, kept_salt, staged, write_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,12 +38,16 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.contract.names import Encoding
+    from keylane.documents.profile import Hot, ProfileDocument
     from keylane.pipelines.engine import Watch
     from keylane.profile.model import Profile
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Endpoint
 
-__all__ = ["Options", "key_of", "place_of", "profile"]
+__all__ = ["SEED", "Options", "document_of", "kept_in", "key_of", "mask_salt", "place_of", "profile"]
+
+#: Fair hashes are drawn from it, to say what chance gives: the same profile has the same answer.
+SEED: Final = 2026
 
 
 def profile(
@@ -164,3 +170,39 @@ def columns_there(endpoint: Endpoint, most: int = 40) -> str:
     names = endpoint.field_names()
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+# The document of a profile, made or kept.
+
+
+def kept_in(source: str) -> str | None:
+    """The folder, where a source is a profile that was kept."""
+    return source if parse_address(source).is_path and is_profile(Path(source)) else None
+
+
+def document_of(made: Profile, contract: Contract | None, *, show_keys: bool, out: str | None) -> ProfileDocument:
+    """The document of a profile; `out` is where it is kept, if it is."""
+    return overview(made, salt=mask_salt(out), show_keys=show_keys, stored=out, hot=_hot(made, contract))
+
+
+def mask_salt(kept: str | None) -> bytes:
+    """What keys are masked with: of a profile that is kept, always the same, so that its documents name keys alike."""
+    # Otherwise it is forgotten: hashes tell keys of one document apart, and lead back to none.
+    fresh = secrets.token_bytes(16)
+    return fresh if kept is None else kept_salt(Path(kept), fresh)
+
+
+def _hot(made: Profile, contract: Contract | None) -> Hot | None:
+    """Why lanes are hot, by the contract; without one, by the hash of who wrote them, where the source has lanes."""
+    if contract is None and (made.lanes is None or "place" in made.known or not _has_known_writers(made)):
+        return None
+    # Slow to import, and most profiles do without it.
+    from keylane.plan.planner import assumed, heat_of
+
+    return heat_of(made, contract or assumed(made), SEED)
+
+
+def _has_known_writers(made: Profile) -> bool:
+    """Whether it is known which hash put keys in their lanes: otherwise no cause can be named."""
+    found = made.known.get("writers")
+    return found is None or found["verdict"] != "unknown"

@@ -34,8 +34,8 @@ FLOORS: list[tuple[str, ...]] = [
     ("systems",),
     ("pipelines",),
     ("report",),
-    ("cli",),
     ("api",),
+    ("cli",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 #: The names of the package, which load on first use, and `python -m keylane`: they stand before all rooms.

@@ -57,15 +57,15 @@ def explain(
     With a contract `key` is a record, or the value of the key's only field. Without one it is a value that `encoding`
     turns into bytes, bytes, or None, and `lanes` is needed: the lane count is never guessed.
     """
-    from keylane.cli import explain as command
     from keylane.errors import UnplacedError, UsageError
+    from keylane.pipelines.explain import by_client, explained_by
 
     if contract is not None:
         from keylane.router import Router
 
         router = Router(contract, lanes=lanes)
         record = key if hasattr(key, "keys") else {router.only_field(): key}
-        return command.explained_by(router, record, position, like, typed=_shown(key)).document
+        return explained_by(router, record, position, like, typed=_shown(key)).document
     if lanes is None:
         raise UsageError.of("the lane count is never guessed", hint="lanes=12, or contract=...")
     from keylane.keys.encode import encode
@@ -74,7 +74,7 @@ def explain(
         asked = key if key is None or isinstance(key, bytes) else encode(key, encoding)  # type: ignore[arg-type]
     except UnplacedError as error:
         raise UsageError(str(error)) from None
-    return command.by_client(asked, lanes, encoding, like or "kafka-java", typed=_shown(key))
+    return by_client(asked, lanes, encoding, like or "kafka-java", typed=_shown(key))
 
 
 def identify(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields
-from dataclasses import field as dataclass_field
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,27 +12,20 @@ from click.core import ParameterSource
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import ENCODINGS, PARTITIONERS
 from keylane.documents.explain import (
-    ClientFix,
-    ClientPlacement,
     ContractPlacement,
     ExplainedByClient,
     ExplainedByContract,
     ExplainedKeys,
     ExplainedUnplaced,
-    LaneGroup,
 )
 from keylane.errors import UnplacedError, UsageError
 from keylane.numbers import count
-from keylane.records import Reason
+from keylane.pipelines.explain import KeyAnswer, by_client, explained_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from keylane.contract.model import Contract
-    from keylane.documents.explain import Explained
-    from keylane.placement.partitioners import Partitioner
-    from keylane.records import Placement
-    from keylane.router import Router
 
 
 SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
@@ -177,15 +169,6 @@ def _asker(
     return plainly
 
 
-@dataclass(frozen=True, slots=True)
-class KeyAnswer:
-    """The answer for one key; `own` are lines about the contract's decision, `needs` the fields that it lacks."""
-
-    document: Explained
-    own: list[str] = dataclass_field(default_factory=list)
-    needs: tuple[str, ...] = ()
-
-
 def _typed(key: str | None) -> str | None:
     """KEY as JSON can hold it: bytes of the command line that are no text are written out."""
     return key and key.encode("utf-8", "backslashreplace").decode()
@@ -196,15 +179,15 @@ def _shown(asked: KeyAnswer, *, everything: bool) -> Result:
     document = asked.document
     code = 2 if asked.needs else 0
     mine = document.contract if isinstance(document, ExplainedByContract | ExplainedUnplaced) else None
-    own = [_own(mine)] if mine else []
+    own, decision = ([_own(mine)], _decision(mine, asked)) if mine else ([], [])
     if isinstance(document, ExplainedUnplaced):
-        return Result(document, own, [], code, asked.own)
+        return Result(document, own, [], code, decision)
     every = Section(("partitioner", "lane", "client", "note"), document.placements, for_programs=not everything)
     groups = Section(("lane", "client", "partitioner"), list(_by_lane(document, everything=everything)))
     settings = [] if asked.needs else [*_settings(document, everything=everything)]
     hidden = sum(row.lane is None or row.client.startswith(TEACHING) for row in document.placements)
     more = [] if everything or not hidden else [f"{hidden} more place no key like this, or only in a book: --all"]
-    answer = [*asked.own, *([""] if asked.own else []), _agreement(document, everything=everything)]
+    answer = [*decision, *([""] if decision else []), _agreement(document, everything=everything)]
     return Result(document, [*own, every, groups, *settings], more, code, answer)
 
 
@@ -232,26 +215,6 @@ def _many(found: list[KeyAnswer]) -> Result:
     every = ExplainedKeys(keys=[asked.document for asked in found])
     section = Section(("key", "lane", "agree", "other_lanes"), rows, forms={"key": lambda key: key or "''"})
     return Result(every, [section], lines, 2 if needs else 0, [verdict])
-
-
-def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed: str | None) -> ExplainedByClient:
-    """The key under every partitioner; `typed` is the key as it was given."""
-    from keylane.placement.fold import lane_count
-    from keylane.placement.partitioners import partitioner
-
-    lane_count(lanes)
-    rows = [_row(partitioner(name, encoding), key, lanes, encoding) for name in PARTITIONERS]  # type: ignore[arg-type]
-    groups = _groups(rows)
-    return ExplainedByClient(
-        key=typed,
-        routing_key=None if key is None else key.hex(),
-        lanes=lanes,
-        placements=rows,
-        like=like,
-        agree=len(groups) <= 1,
-        groups=groups,
-        fixes=_fixes(rows, like),
-    )
 
 
 def _by_lane(document: ExplainedByClient, *, everything: bool) -> Iterator[dict[str, Any]]:
@@ -282,49 +245,6 @@ def _settings(document: ExplainedByClient, *, everything: bool) -> Iterator[Sect
         yield Section(("client", "set"), rows, f"To place as {document.like} does:")
 
 
-def _row(one: Partitioner, key: bytes | None, lanes: int, encoding: str) -> ClientPlacement:
-    asked, note = _askable(one, key, encoding)
-    lane = one.lane(asked, lanes) if note is None or asked != key else None
-    hashed = one.hash and lane is not None and f"0x{one.hash.of(asked):0{one.hash.bits // 4}x}"
-    note = note or (_without(one, key) if lane is None else None) or one.facts.note.partition(":")[0] or None
-    return ClientPlacement(partitioner=one.name, lane=lane, hash=hashed or None, client=one.facts.client, note=note)
-
-
-def _askable(one: Partitioner, key: bytes | None, encoding: str) -> tuple[bytes | None, str | None]:
-    """The key as this client would hold it, with a note where that is not as given."""
-    from keylane.keys.encode import h3_number
-
-    if key is None or encoding in one.facts.encodings:
-        return key, None
-    if one.facts.hash != "java-long":
-        return key, f"takes {', '.join(one.facts.encodings)} keys only"
-    text = key.decode("utf-8", "replace")
-    number = h3_number(text) or (int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None)
-    if number is None or not -(2**63) <= number < 2**63:
-        return key, "takes an 8-byte number: an H3 cell, or a whole number"
-    return number.to_bytes(8, "big", signed=True), f"read as the number {number}; {one.facts.note.partition(':')[0]}"
-
-
-def _without(one: Partitioner, key: bytes | None) -> str:
-    if one.hash is None:
-        return "ignores the key"
-    rule = one.facts.on_null if key is None else one.facts.on_empty
-    kind = "null" if key is None else "empty"
-    return f"refuses {kind} keys" if rule == "reject" else f"places {kind} keys without the key: {rule}"
-
-
-def _groups(rows: list[ClientPlacement]) -> list[LaneGroup]:
-    """Partitioners by the lane they give, largest group first."""
-    lanes: dict[int, list[str]] = {}
-    for row in rows:
-        if row.lane is not None:
-            lanes.setdefault(row.lane, []).append(row.partitioner)
-    return [
-        LaneGroup(lane=lane, partitioners=names)
-        for lane, names in sorted(lanes.items(), key=lambda g: (-len(g[1]), g[0]))
-    ]
-
-
 def _lanes(document: ExplainedByClient, *, everything: bool = False) -> list[int]:
     clients = {row.partitioner: row.client for row in document.placements}
     return [
@@ -344,90 +264,21 @@ def _agreement(document: ExplainedByClient, *, everything: bool) -> str:
     return f"The clients disagree: {len(lanes)} different lanes (partitions) of {document.lanes}."
 
 
-def _fixes(rows: list[ClientPlacement], like: str) -> list[ClientFix]:
-    """For each writer that differs from `like`, the setting that would make it agree, where its client has one."""
-    from keylane.contract.partitioners import FACTS, setting_for
-
-    wanted = next(row.lane for row in rows if row.partitioner == like)
-    fixes = []
-    for row in rows:
-        facts = FACTS[row.partitioner]
-        if row.lane != wanted and wanted is not None:
-            # Within a family only null and empty keys differ, and only the client's own other setting fixes that.
-            apart = facts.family != FACTS[like].family or facts.client == FACTS[like].client
-            setting = setting_for(facts, FACTS[like]) if apart else None
-            fixes.append(ClientFix(partitioner=row.partitioner, lane=row.lane, set=setting))
-    return fixes
-
-
-def explained_by(
-    router: Router, record: Mapping[str, object], position: int | None, like: str | None, *, typed: str | None
-) -> KeyAnswer:
-    """A record under a contract, then its key under every client; `typed` is the key as it was given."""
-    contract = router.contract
-    placement = router.place(record, position)
-    mine = ContractPlacement(
-        name=contract.metadata.name,
-        fingerprint=contract.fingerprint,
-        stream=placement.stream,
-        lane=placement.lane,
-        reason=placement.reason,
-        why=list(placement.why),
-    )
-    needs = _lacking(contract, record, placement)
-    own = _decision(mine, needs)
-    if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
-        return KeyAnswer(
-            ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine), own, needs
-        )
-    like = like or contract.spec.partitioner
-    shown = by_client(placement.routing_key, router.lane_count, _held_as(contract), like, typed=typed)
-    document = ExplainedByContract(**{one.name: getattr(shown, one.name) for one in fields(shown)}, contract=mine)
-    return KeyAnswer(document, [*own, *_in_leaf(router, placement, shown)], needs)
-
-
-def _decision(mine: ContractPlacement, needs: tuple[str, ...]) -> list[str]:
+def _decision(mine: ContractPlacement, asked: KeyAnswer) -> list[str]:
     """What the contract decides, and each step to it on a line of its own."""
     steps = [f"  {step}" for step in mine.why]
-    if needs:
-        return [f"{mine.name}: no lane yet: {_needed(needs)}", *steps]
+    if asked.by_table:
+        steps.append(f"The lane is {mine.lane}, from the lane table: no client's own rule knows it. Pass the lane.")
+    if asked.needs:
+        return [f"{mine.name}: no lane yet: {_needed(asked.needs)}", *steps]
     if mine.lane is None:
-        return [
-            f"{mine.name}: no lane (partition) in {mine.stream}: {mine.reason or 'the key does not decide'}",
-            *steps,
-        ]
+        why = mine.reason or "the key does not decide"
+        return [f"{mine.name}: no lane (partition) in {mine.stream}: {why}", *steps]
     return [f"{mine.name}: lane (partition) {mine.lane} of {mine.stream}", *steps]
 
 
 def _needed(needs: tuple[str, ...]) -> str:
     return f"needs {', '.join(needs)}: " + " ".join(f"-f {name}=…" for name in needs)
-
-
-def _lacking(contract: Contract, record: Mapping[str, object], placement: Placement) -> tuple[str, ...]:
-    """Fields that this record's own rule needs, and that were not given."""
-    if placement.lane is not None or placement.reason != Reason.MISSING_FIELD:
-        return ()
-    from keylane.contract.fields import fields_of
-
-    return tuple(name for name in fields_of(contract) if name not in record)
-
-
-def _in_leaf(router: Router, placement: Placement, document: ExplainedByClient) -> Iterator[str]:
-    """A leaf's lane is no hash of the key, so no setting of a client comes to it, but by chance."""
-    named = router.contract.spec.partitioner
-    hashed = next(row.lane for row in document.placements if row.partitioner == named)
-    if router.cells is not None and placement.lane not in (None, hashed):
-        yield f"The lane is {placement.lane}, from the lane table: no client's own rule knows it. Pass the lane."
-
-
-def _held_as(contract: Contract) -> str:
-    """How the whole routing key reads to a client: as its one field, as text, or as bytes."""
-    key = contract.spec.key
-    if key.is_place:
-        return "place"
-    if len(key.fields) == 1 and key.window is None:
-        return key.encodings[0]
-    return "utf8" if set(key.encodings) == {"utf8"} else "raw"
 
 
 # What was typed on a command line as the values that keys and records hold. Used by `explain`.

@@ -1,6 +1,6 @@
 """The documents of `keylane explain`: dataclasses, because `explain` without a contract answers without pydantic.
 
-Made by `cli.explain`; `documents.schemas` makes the JSON Schema of them. `Rules` says what a type does not.
+Made by `pipelines.explain`; `documents.schemas` makes the JSON Schema of them. `Rules` says what a type does not.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
     with_spark  imported first by what cannot do without pyspark: names the extra where it is missing
 
+    explain    where a key goes, under every client
     check      data checked against a contract; several contracts or data sets compared
     identify   who wrote a stream
     route      every record of a source in its lane

@@ -13,6 +13,7 @@ from tests.integration.timed_records import BEGAN, send
 from keylane.pipelines.geo_table import TableWish, geo_table
 from keylane.pipelines.profile import Options
 from keylane.pipelines.route import KafkaOptions
+from keylane.systems.windows import ReadingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,3 +46,10 @@ def test_a_topic_gives_the_table_of_the_same_places_in_a_file(
     ).document
     assert there.dead == {"malformed-key": 1, "place-zero": 1}
     assert {**there.as_json(), "source": "", "dead": {}} == {**here.as_json(), "source": ""}
+    windowed = KafkaOptions(value="json", window=ReadingWindow(since=BEGAN + 300 * 7500))
+    later = geo_table(
+        f"kafka://{broker.bootstrap}/{name}", wish=wish, options=Options(kafka=windowed), spark=spark
+    ).document
+    # The two that are no locations were sent last: a window is cut by offsets.
+    assert (later.records, later.dead) == (100, there.dead)
+    assert later.notes[0].startswith("not all of the topic was read, but "), later.notes

@@ -12,14 +12,15 @@ from confluent_kafka import Producer
 from tests.integration.topics import read_back
 from tests.match.batch_traffic import expected, found_in, geo_contract, pings, requests
 
-from keylane.errors import DataError, TargetError
+from keylane.errors import DataError, TargetError, UsageError
 from keylane.geo.cells import cells_of
-from keylane.pipelines.match.batch import match
+from keylane.pipelines.match.batch import agreed_work, match
 from keylane.pipelines.match.options import Options
 from keylane.pipelines.route import KafkaOptions
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.headers import dead_topic
+from keylane.systems.windows import ReadingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,3 +103,19 @@ def test_the_topic_with_other_lanes_is_named_before_anything_is_read(
         match(at(broker, topics[0]), at(broker, f"{odd}-gone"), str(tmp_path / "out"), options)
     with pytest.raises(TargetError, match="--create"):
         match(at(broker, topics[0]), at(broker, topics[1]), at(broker, f"{odd}-gone"), options)
+
+
+def test_a_window_bounds_what_is_read_of_both_topics_and_is_stated(
+    broker: Cluster, topics: tuple[str, str, Any, Any], tmp_path: Path
+) -> None:
+    sources = [f"kafka://{broker.bootstrap}/{name}" for name in topics[:2]]
+    given = Options(RADIUS, kafka=KafkaOptions(value="json", window=ReadingWindow(most=40)))
+    work = agreed_work(*sources, str(tmp_path / "out"), given, geo_contract(LANES))
+    for side in (work.drivers, work.riders):
+        assert 0 < sum(end - start for start, end in side.ranges) <= 40
+        assert any(note.startswith(f"not all of the {side.side} were read, but ") for note in work.notes)
+    whole = agreed_work(*sources, str(tmp_path / "out"), Options(RADIUS), geo_contract(LANES))
+    assert sum(end - start for start, end in whole.drivers.ranges) > 40, "the twin: without a window all is read"
+    (tmp_path / "a.jsonl").write_text('{"id": 1}\n')
+    with pytest.raises(UsageError, match="only a topic can be read in part"):
+        agreed_work(str(tmp_path / "a.jsonl"), str(tmp_path / "a.jsonl"), str(tmp_path / "out"), given, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,6 +16,8 @@ from keylane.cli.options import (
     profiling_options,
     scale_option,
     settings_from,
+    window_from,
+    window_options,
 )
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -79,6 +83,7 @@ _options: Final = grouped(
     click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
     click.option("--force", is_flag=True, help="Replace what is there."),
     counting_options,
+    window_options,
     profiling_options,
     output_option,
 )
@@ -130,7 +135,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
         raise click.UsageError("--most-moved is for --sticky: a new table moves everything")
     if (options["name"] or options["streams"]) and (old or base):
         raise click.UsageError("--name and --stream are for a new contract; leave them out")
-    kafka = profiling_from(options)
+    kafka = replace(profiling_from(options), window=window_from(options, time.time()))
     from keylane.pipelines.geo_table import TableWish, geo_table
     from keylane.pipelines.profile import Options
 

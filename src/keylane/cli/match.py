@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,6 +15,8 @@ from keylane.cli.options import (
     scale_option,
     settings_from,
     spark_options,
+    window_from,
+    window_options,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -106,6 +109,7 @@ match_options: Final = grouped(
     click.option("--every", metavar="TIME", help="How often --follow checks for new records; default: 1 second."),
     click.option("--max-files", type=click.IntRange(min=1), help="Files in one batch of --follow; default: 1000."),
     click.option("--create", is_flag=True, help="Create missing topics of DST."),
+    window_options,
     profiling_options,
 )
 _FOLLOWING: Final = ("late", "keep", "ahead", "state", "every", "max_files")
@@ -145,8 +149,10 @@ def options_from(options: Arguments, *, verify: bool, picture: bool) -> Options:
 
     from keylane.pipelines.match.options import Options
 
-    kafka = profiling_from(options)
-    kafka = replace(kafka, value=kafka.value or "json", create=options["create"])
+    kafka, window = profiling_from(options), window_from(options, time.time())
+    if window is not None and options["follow"]:
+        raise click.UsageError("a window is of a batch: a match that goes on takes all that arrives; leave it out")
+    kafka = replace(kafka, value=kafka.value or "json", create=options["create"], window=window)
     return Options(
         drivers=_columns(options, "driver"),
         riders=_columns(options, "rider"),

@@ -122,6 +122,7 @@ def geo_table(
         radii=asked.radii,
         timed=timed,
         untimed=untimed,
+        sampled=scan.facts.get("sampled", ""),
     )
     return GeoTable(document, contract(text_of(table)))
 

@@ -61,8 +61,9 @@ def geo_document(
     radii: Sequence[float] = (),
     timed: bool = True,
     untimed: int = 0,
+    sampled: str = "",
 ) -> GeoTableDocument:
-    """All results of a table; `held` is None where no records could be held out."""
+    """All results of a table; `held` is None where no records could be held out, `sampled` what was read if not all."""
     wish, total = table.wish, counted.all
     radius = wish.radius or (radii[0] if radii else RADIUS_M)
     halves = counted if held else Counted(counted.cells, total, total)
@@ -105,6 +106,7 @@ def geo_document(
         hours=np.round(sums, 3).tolist() if timed else None,
         cells=list(_cells(table, timed=timed)),
         notes=[
+            *([f"not all of the topic was read, but {sampled}"] if sampled else []),
             *_notes(counted, table, held, least, met=met, untimed=untimed),
             *_costs(table, copies, limit, asked=bool(radii or wish.radius)),
             *_held_back(table, met=met),

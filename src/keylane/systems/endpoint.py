@@ -317,8 +317,11 @@ class Endpoint:
         """The fields that records have, as far as that is known without reading them; for errors."""
         return []
 
-    def ranges(self) -> Sequence[tuple[int, int]]:
-        """Of messages: the offsets of each lane that there are now, from one up to another."""
+    def ranges(self) -> tuple[Sequence[tuple[int, int]], str]:
+        """Of messages: the offsets of each lane that are read, from one up to another; and what is left out.
+
+        All that there are now, or those in the window of the options.
+        """
         self._lacks("be read by offsets")
 
     def between(self, spark: SparkSession, ranges: Sequence[tuple[int, int]]) -> DataFrame:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from keylane import numbers
 from keylane.documents.match import MatchPicture, MatchVerified, PictureCell, UnmatchedRequest
-from keylane.errors import CountError, DataError
+from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.bits import ancestor, cell_name
 from keylane.matching.brute import brute, nearest_metres
 from keylane.pipelines.match.document import Matched, MatchTotals, document_of
@@ -276,7 +276,11 @@ def agreed_work(drivers: str, riders: str, target: str, options: Options, contra
     """Open both sources without Spark; refuse sources that do not fit together."""
     given = options.checked()
     sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
+    if given.kafka.window is not None and not any(one.messages for one in sides):
+        hint = "leave out --last, --since, --until, --max-records and --partitions"
+        raise UsageError.of("only a topic can be read in part", got=f"{drivers}, {riders}", hint=hint)
     chosen, lanes, notes = agreed(*sides, contract, given)
+    notes += [f"not all of the {one.side} were read, but {one.sampled}" for one in sides if one.sampled]
     return Work(*sides, parse_address(target), chosen, cell_lanes(chosen, lanes), given, notes)
 
 

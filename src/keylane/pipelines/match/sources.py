@@ -53,7 +53,8 @@ class MatchSource:
     """A source: drivers or riders, its lanes and its contract's fingerprint, where they are recorded.
 
     `files` are the files of each lane of a routed folder, `schema` its columns; `ranges` what is read of a topic.
-    `records` is how many there are, where that is known without reading.
+    `records` is how many there are, where that is known without reading; `sampled` says what is read of a topic that is
+    not read as a whole.
     """
 
     side: str
@@ -66,6 +67,7 @@ class MatchSource:
     schema: str = ""
     ranges: tuple[tuple[int, int], ...] = ()
     records: int | None = None
+    sampled: str = ""
 
     def __str__(self) -> str:
         return str(self.address)
@@ -77,12 +79,12 @@ class MatchSource:
 
 
 def find(side: str, source: str, columns: Columns, given: Options) -> MatchSource:
-    """Open a source, without Spark. A topic is read up to its present end."""
+    """Open a source, without Spark. A topic is read up to its present end, or in the window that was asked for."""
     endpoint = open_endpoint(source, given.kafka)
     address = endpoint.address
     if endpoint.messages:
-        ranges = tuple(endpoint.ranges())
-        return MatchSource(side, address, columns, len(ranges), ranges=ranges)
+        ranges, sampled = endpoint.ranges()
+        return MatchSource(side, address, columns, len(ranges), ranges=tuple(ranges), sampled=sampled)
     path = path_of(address, f"the {side}")
     head_at = next((at for at in (path, path.parent) if at.is_dir() and read_head(at) is not None), None)
     if head_at is None or (head_at != path and not path.name.startswith("stream=")):

@@ -153,11 +153,13 @@ class KafkaEndpoint(Endpoint):
 
         return scan_topic(run, self.address, self.options, wanted)
 
-    def ranges(self) -> Sequence[tuple[int, int]]:
+    def ranges(self) -> tuple[Sequence[tuple[int, int]], str]:
         """As committed."""
-        from keylane.systems.kafka.frames import ranges_of
+        from keylane.systems.kafka.frames import in_window, ranges_of
 
-        return ranges_of(self.access, self.address.name, None, lambda _: None)
+        topic, window = self.address.name, self.options.window
+        there = ranges_of(self.access, topic, None, lambda _: None)
+        return (there, "") if window is None else in_window(self.access, topic, there, window)
 
     def between(self, spark: SparkSession, ranges: Sequence[tuple[int, int]]) -> DataFrame:
         """As committed."""

@@ -51,7 +51,7 @@ def scan_topic(run: RunContext, address: Address, options: StreamOptions, wanted
     if wanted.seconds is not None and options.window is not None:
         raise UsageError.of("a topic is listened to, or read in part", hint="leave out --for, or the window")
     ranges = ranges_of(access, topic, wanted.seconds, run.say)
-    ranges, sampled = (ranges, "") if options.window is None else _in_window(access, topic, ranges, options.window)
+    ranges, sampled = (ranges, "") if options.window is None else in_window(access, topic, ranges, options.window)
     if not any(end > start for start, end in ranges):
         empty = "the topic is empty" if options.window is None else "the window that was asked for is empty"
         hint = "nothing arrived in this time" if wanted.seconds else empty
@@ -103,7 +103,7 @@ def id_of(access: KafkaAccess, topic: str) -> str:
         return cluster.topic_ids([topic]).get(topic, "")
 
 
-def _in_window(access: KafkaAccess, topic: str, there: Ranges, window: ReadingWindow) -> tuple[Ranges, str]:
+def in_window(access: KafkaAccess, topic: str, there: Ranges, window: ReadingWindow) -> tuple[Ranges, str]:
     """What is read, and that in words. Without gaps: what is counted by windows of time takes a gap for silence."""
     with open_cluster(access) as cluster:
         inside = cluster.in_window(topic, there, window)

@@ -32,7 +32,14 @@ LICENCES: Final = ROOT / "THIRD-PARTY.md"
 #: SPDX identifiers that packages use; anything else has to be in the file of licences.
 KNOWN: Final = frozenset(
     {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "PSF-2.0", "Zlib"}
+    # SPDX has no identifier for it.
+    | {"LicenseRef-Public-Domain"}
 )
+#: Data of others in the package: the file under the assets of the pages, and what it is made of.
+DATA: Final = {
+    "land.txt": ("world-atlas", "2.0.2", "ISC"),
+    "towns.txt": ("natural-earth-populated-places", "2.0", "LicenseRef-Public-Domain"),
+}
 _PIN: Final = re.compile(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)\s*(?:;\s*([^\\\n]*?))?\s*\\?$", re.MULTILINE)
 _JAR: Final = re.compile(r"(.+?)-(\d[\w.+-]*)\.jar")
 
@@ -185,12 +192,17 @@ def parts() -> list[Part]:
         Part("jar", name, version, jar_licence(group, name), f"kit {kits}", group=group, hashes=(sha,))
         for group, name, version, sha, kits in jar_pins(jars)
     ]
-    land = ROOT / "src/keylane/report/assets/land.txt"
-    data = Part(
-        *("data", "world-atlas", "2.0.2", "ISC", "keylane and its extras"),
-        hashes=(hashlib.sha256(land.read_bytes()).hexdigest(),),
-    )
-    return [*python, *java, data]
+    assets = ROOT / "src/keylane/report/assets"
+    data = [
+        Part("data", *made_of, "keylane and its extras", hashes=(digest_of(assets / name),))
+        for name, made_of in DATA.items()
+    ]
+    return [*python, *java, *data]
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def carried() -> list[Part]:
@@ -204,8 +216,7 @@ def carried() -> list[Part]:
         with zipfile.ZipFile(path) as jar:
             notes = [one for one in jar.namelist() if one.endswith(f"/{name}/pom.properties")]
             group = notes[0].split("/")[2] if notes else ""
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        out.append(Part("jar", name, version, "", "carried by pyspark", group=group, hashes=(digest,)))
+        out.append(Part("jar", name, version, "", "carried by pyspark", group=group, hashes=(digest_of(path),)))
     return out
 
 

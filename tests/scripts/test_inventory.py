@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,29 @@ def test_every_pin_of_both_locks_is_in_the_bill_with_checksum_and_licence(docume
         sums = [*one.get("hashes", []), *(p for p in one["properties"] if p["name"].startswith("keylane:sha256"))]
         assert sums, one["name"]
         assert inventory.is_expression(one["licenses"][0]["expression"]), one["name"]
+
+
+def of_others() -> dict[str, str]:
+    """Files of the package that name a source of their own, with their checksums."""
+    files = [path for path in (ROOT / "src/keylane").rglob("*") if path.suffix in {".txt", ".json", ".csv"}]
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in files if b"\n# Source: " in path.read_bytes()}
+
+
+def without_bill(document: dict[str, Any]) -> set[str]:
+    """Those that the bill does not have, or that the notice does not name."""
+    listed = {one["content"] for part in document["components"] for one in part.get("hashes", [])}
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    return {name for name, digest in of_others().items() if digest not in listed or f"/{name})" not in notice}
+
+
+def test_data_of_others_is_in_the_bill_and_in_the_notice(document: dict[str, Any]) -> None:
+    assert set(of_others()) >= {"land.txt", "towns.txt"}
+    assert without_bill(document) == set()
+
+
+def test_twin_data_that_is_left_out_is_named(document: dict[str, Any]) -> None:
+    some = [one for one in document["components"] if one["name"] != "natural-earth-populated-places"]
+    assert without_bill({**document, "components": some}) == {"towns.txt"}
 
 
 def test_it_is_cyclonedx(document: dict[str, Any]) -> None:

@@ -108,13 +108,13 @@ def test_the_topic_with_other_lanes_is_named_before_anything_is_read(
 def test_a_window_bounds_what_is_read_of_both_topics_and_is_stated(
     broker: Cluster, topics: tuple[str, str, Any, Any], tmp_path: Path
 ) -> None:
-    sources = [f"kafka://{broker.bootstrap}/{name}" for name in topics[:2]]
+    drivers, riders = (f"kafka://{broker.bootstrap}/{name}" for name in topics[:2])
     given = Options(RADIUS, kafka=KafkaOptions(value="json", window=ReadingWindow(most=40)))
-    work = agreed_work(*sources, str(tmp_path / "out"), given, geo_contract(LANES))
+    work = agreed_work(drivers, riders, str(tmp_path / "out"), given, geo_contract(LANES))
     for side in (work.drivers, work.riders):
         assert 0 < sum(end - start for start, end in side.ranges) <= 40
         assert any(note.startswith(f"not all of the {side.side} were read, but ") for note in work.notes)
-    whole = agreed_work(*sources, str(tmp_path / "out"), Options(RADIUS), geo_contract(LANES))
+    whole = agreed_work(drivers, riders, str(tmp_path / "out"), Options(RADIUS), geo_contract(LANES))
     assert sum(end - start for start, end in whole.drivers.ranges) > 40, "the twin: without a window all is read"
     (tmp_path / "a.jsonl").write_text('{"id": 1}\n')
     with pytest.raises(UsageError, match="only a topic can be read in part"):

@@ -63,6 +63,8 @@ def test_the_result_has_what_was_asked_for(run: Run, tmp_path: Path) -> None:
     Draft202012Validator(schema).validate(document)
     assert (document["riders"], document["pings"], document["pairs"], document["recall"]) == (2, 4, 3, 1.0)
     assert document["dead"] == {"drivers": {"null-key": 1}, "riders": {}}
+    assert document["median_m"] == 0.0
+    assert document["notes"][0].startswith("no contract: a table of "), "the table of least work for the radius"
     rows = pq.read_table(out / "matches").sort_by([("rider_ts", "ascending"), ("rank", "ascending")]).to_pylist()
     assert [(row["driver_id"], row["rank"]) for row in rows] == [("1", 1), ("2", 2), ("1", 1)]
     assert rows[1]["distance_m"] == pytest.approx(111.2, abs=0.1)

@@ -20,7 +20,7 @@ from keylane.cli.options import (
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
-from keylane.numbers import percent
+from keylane.numbers import count, duration, percent, share, spread, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -263,36 +263,52 @@ def _say(text: str) -> None:
 
 
 def as_result(document: MatchDocument) -> Result:
-    """Lanes with their loads, and in words what came of it."""
-    rows = [{"lane": lane, "pings": pings} for lane, pings in enumerate(document.lane_loads)]
+    """What came of it; then lanes with their loads, and what else there is to know."""
+    mean = sum(document.lane_loads) / len(document.lane_loads)
+    rows = [
+        {"lane": lane, "pings": pings, "of_mean": pings / mean if mean else 0.0}
+        for lane, pings in enumerate(document.lane_loads)
+    ]
+    lanes = Section(("lane", "pings", "of_mean"), rows, forms={"of_mean": times})
     wrong = document.verified is not None and bool(document.verified.missing or document.verified.extra)
-    return Result(document, [Section(("lane", "pings"), rows)], list(_lines(document)), int(wrong))
+    return Result(document, [lanes], list(_lines(document)), int(wrong), answer=list(_answer(document)))
 
 
-def _lines(document: MatchDocument) -> Iterator[str]:
-    found = f"{document.pairs:,} pairs of {document.riders:,} requests and {document.pings:,} pings"
-    yield f"{found}, {document.seconds:.1f} s"
-    yield f"{document.riders_with_a_match:,} requests have a driver within {document.radius_m:,.0f} m"
-    metrics = document.metrics
-    copies = f"each request went to {document.copies_per_rider:.2f} of {document.lanes} lanes (partitions) on average"
-    yield f"{copies}; {metrics.border_share:.1%} are within the radius of another lane"
-    if document.copies_per_rider > _DEAR:
-        yield f"  more than {_DEAR:g} is much: keylane geo table --radius {document.radius_m:g} makes a table for it"
-    yield f"the fullest lane holds {_fullest(document.lane_loads):.1%} more pings than the average"
-    if metrics.ghosts_dropped:
-        yield f"{metrics.ghosts_dropped:,} stale positions of drivers that had moved to another lane were dropped"
+def _answer(document: MatchDocument) -> Iterator[str]:
+    """Who has a driver, how near, what it cost, and how sure that is."""
+    served, asked = document.riders_with_a_match, document.riders
+    of_all = f" ({share(served / asked)})" if asked else ""
+    near = "" if document.median_m is None else f"; the nearest is {document.median_m:,.0f} m away at the median"
+    yield f"{count(served)} of {count(asked)} requests{of_all} have a driver within {document.radius_m:,.0f} m{near}"
+    went = f"each request went to {document.copies_per_rider:.2f} of {document.lanes} lanes (partitions) on average"
+    yield f"  {went}; {share(document.metrics.border_share)} are within the radius of another lane"
     if document.verified is not None and document.recall is not None:
         judged = document.verified
-        yield f"recall {percent(document.recall, 4)}: brute force finds {judged.pairs:,} pairs"
-        yield f"  {judged.missing:,} of them are missing, and {judged.extra:,} were found that it does not find"
+        yield f"  recall {percent(document.recall, 4)}: brute force finds {count(judged.pairs)} pairs"
+        missing, extra = count(judged.missing), count(judged.extra)
+        yield f"  {missing} of them are missing, and {extra} were found that it does not find"
     if document.offers is not None:
         offers = document.offers
         far = "" if offers.mean_distance_m is None else f", {offers.mean_distance_m:,.0f} m away on average"
-        yield f"{offers.granted:,} offers{far}; {offers.refused:,} requests with a driver near got none"
+        yield f"  {count(offers.granted)} offers{far}; {count(offers.refused)} requests with a driver near got none"
+
+
+def _lines(document: MatchDocument) -> Iterator[str]:
+    found = f"{count(document.pairs)} pairs of {count(document.riders)} requests and {count(document.pings)} pings"
+    yield f"{found}, {duration(document.seconds)}"
+    fullest = f"the fullest lane holds {share(_fullest(document.lane_loads))} more pings than the average"
+    yield f"{fullest} (CV {spread(document.metrics.lane_cv)}; chance alone {spread(document.metrics.noise_floor)})"
+    if document.metrics.ghosts_dropped:
+        gone = count(document.metrics.ghosts_dropped)
+        yield f"{gone} stale positions of drivers that had moved to another lane were dropped"
     for side, reasons in (("drivers", document.dead.drivers), ("riders", document.dead.riders)):
         if reasons:
-            yield f"dead letters of {side}: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
+            listed = ", ".join(f"{count(number)} {reason}" for reason, number in reasons.items())
+            yield f"dead letters of {side}: {listed}"
     yield from document.notes
+    if document.copies_per_rider > _DEAR:
+        table = f"a table for the radius if this is none (keylane geo table --radius {document.radius_m:g})"
+        yield f"more than {_DEAR:g} lanes for a request is much; what helps: fewer lanes, a smaller radius, or {table}"
 
 
 def _fullest(loads: list[int]) -> float:

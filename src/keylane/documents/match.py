@@ -98,6 +98,9 @@ class MatchDocument(Document):
     pings: Count = Field(description="Good records of drivers.")
     pairs: Count = Field(description="Pairs that were written.")
     riders_with_a_match: Count = Field(description="Requests with at least one of them.")
+    median_m: AtLeastZero | None = Field(
+        None, description="Metres to the nearest driver of those requests, the middle one; null where not measured."
+    )
     recall: Share | None = Field(description="Share of brute force's pairs that were found; null without --verify.")
     verified: MatchVerified | None
     copies_per_rider: AtLeastZero = Field(description="Lanes that were asked, for each request.")

@@ -114,17 +114,33 @@ def test_what_is_printed_is_valid_and_the_schema_says_no() -> None:
             check.validate(document(**wrong))
 
 
-def test_a_reader_is_told_what_came_of_it_and_how_sure_it_is() -> None:
-    text = render(result(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0}), "table")
-    assert "20 pairs of 10 requests and 100 pings, 1.5 s" in text
-    assert "8 requests have a driver within 1,000 m" in text
-    assert "each request went to 1.08 of " in text
-    assert "8.0% are within the radius of another lane" in text
-    assert "3 stale positions" in text
-    assert "more pings than the average" in text
-    assert "recall 100%" in text
-    assert "2 place-zero" in text
+def test_the_answer_comes_first_and_the_evidence_after() -> None:
+    judged = {"pairs": 20, "missing": 0, "extra": 0}
+    text = render(result(recall=1.0, verified=judged, median_m=210.4, seconds=75.0), "table")
+    first, second, third, *rest = text.splitlines()
+    assert first == "8 of 10 requests (80.0%) have a driver within 1,000 m; the nearest is 210 m away at the median"
+    assert second.strip().startswith("each request went to 1.08 of 2 lanes (partitions) on average; 8.0% are within")
+    assert third.strip() == "recall 100%: brute force finds 20 pairs"
+    evidence = "\n".join(rest)
+    assert "LANE" in evidence
+    assert "1.50×" in evidence, "a lane beside the mean"
+    assert "20 pairs of 10 requests and 100 pings, 1 min 15 s" in evidence
+    assert "the fullest lane holds 50.0% more pings than the average (CV 50.0%; chance alone 10.0%)" in evidence
+    assert "3 stale positions" in evidence
+    assert "2 place-zero" in evidence
     assert text.endswith("no contract")
+
+
+def test_what_was_not_measured_is_left_out() -> None:
+    text = render(result(riders=0, riders_with_a_match=0, pairs=0, lane_loads=[0, 0]), "table")
+    assert text.splitlines()[0] == "0 of 0 requests have a driver within 1,000 m"
+    assert "median" not in text
+    assert "recall" not in text
+
+
+def test_many_copies_are_named_with_what_helps() -> None:
+    assert "more than 2 lanes for a request is much" in render(result(copies_per_rider=3.1), "table")
+    assert "is much" not in render(result(copies_per_rider=1.9), "table")
 
 
 def test_a_result_that_brute_force_does_not_confirm_ends_with_1() -> None:

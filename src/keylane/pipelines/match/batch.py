@@ -35,6 +35,7 @@ from keylane.pipelines.match.lanes import (
 )
 from keylane.pipelines.match.offers import assigned
 from keylane.pipelines.match.options import agreed, lie_by_place, region_for
+from keylane.pipelines.match.own_table import own_contract
 from keylane.pipelines.match.records import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
 from keylane.pipelines.match.write import check_target, staged, write_dead, write_matches
@@ -222,6 +223,8 @@ def _shown_column(lanes: CellLanes, cell: Column) -> Column:
 
 
 MICROS: Final = 1_000_000
+#: The median is right to one in so many ranks.
+_RANKS: Final = 10_000
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
@@ -267,7 +270,7 @@ def match(
     try:
         with active_session_kept(), session_for(work, spark, say) as session:
             fetch_cells(session, say)
-            return _matched(session, work, began)
+            return _matched(session, work if contract else _with_own_table(work, session, say), began)
     except Exception as error:
         raise translated(error, work="the match") from error
 
@@ -282,6 +285,18 @@ def agreed_work(drivers: str, riders: str, target: str, options: Options, contra
     chosen, lanes, notes = agreed(*sides, contract, given)
     notes += [f"not all of the {one.side} were read, but {one.sampled}" for one in sides if one.sampled]
     return Work(*sides, parse_address(target), chosen, cell_lanes(chosen, lanes), given, notes)
+
+
+def _with_own_table(work: Work, spark: SparkSession, say: Say) -> Work:
+    """Without a contract, lanes by a table of these drivers for this radius, where there can be one."""
+    count = work.lanes.count
+    if work.given.co_partitioned or count == 1:
+        return work
+    own, note = own_contract(work.drivers, count, work.given, spark, say)
+    notes = [note, *work.notes[1:]]
+    if own is None:
+        return replace(work, notes=notes)
+    return replace(work, contract=own, lanes=cell_lanes(own, count), notes=notes)
 
 
 def session_for(work: Work, spark: SparkSession | None, say: Say) -> AbstractContextManager[SparkSession]:
@@ -343,12 +358,15 @@ def _totals(
     loads = [0] * work.lanes.count
     for row in counts:
         loads[row["lane"]] += row["pings"]
-    (written,) = matches.agg(F.count(F.lit(1)), F.count_if(F.col("rank") == 1)).collect()
+    nearest = F.when(F.col("rank") == 1, F.col("distance_m"))
+    middle = F.percentile_approx(nearest, F.lit(0.5), F.lit(_RANKS))
+    (written,) = matches.agg(F.count(F.lit(1)), F.count(nearest), middle).collect()
     return MatchTotals(
         requests=sum(row["requests"] for row in counts),
         pings=sum(row["pings"] for row in counts),
         pairs=written[0],
         riders_with_a_match=written[1],
+        median_m=written[2],
         copies=sum(row["copies"] for row in counts),
         border=sum(row["border"] for row in counts),
         ghosts=ghosts,

@@ -24,6 +24,7 @@ class MatchTotals:
     pings: int
     pairs: int
     riders_with_a_match: int
+    median_m: float | None = None
     copies: int
     border: int
     ghosts: int
@@ -73,6 +74,7 @@ def document_of(
         pings=total.pings,
         pairs=total.pairs,
         riders_with_a_match=total.riders_with_a_match,
+        median_m=None if total.median_m is None else round(total.median_m, 1),
         recall=total.recall,
         verified=total.verified,
         copies_per_rider=_share(total.copies, total.requests),

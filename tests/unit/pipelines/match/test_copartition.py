@@ -68,6 +68,7 @@ def test_without_a_contract_cells_are_hashed_and_that_is_said() -> None:
     assert (lanes, plain.spec.geo and plain.spec.geo.resolution) == (12, 4)
     (note,) = notes
     assert "resolution 4, over 12" in note
+    assert note.endswith("--lanes 12 --radius 1000 --write places.yaml makes a contract for this radius")
     assert agreed(found("drivers", 60), found("riders", 60), None, Options(1000.0))[1] == 60
     assert agreed(found("drivers"), found("riders"), None, Options(1000.0, lanes=7))[1] == 7
 

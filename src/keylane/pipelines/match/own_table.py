@@ -1,0 +1,55 @@
+"""The lane table of a match that has no contract: made of its own pings, for its own radius, as `geo table` makes it.
+
+Lanes decide how the work is divided and never which pairs are found. The hash of a cell does not know a city: one lane
+has nearly all of it. A table of equal work costs one more pass over the pings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from keylane.contract.parse import parse_contract
+from keylane.errors import KeylaneError
+from keylane.pipelines.engine import MOST_RECORDS
+from keylane.pipelines.engine import Options as Counting
+from keylane.pipelines.geo_table import TableWish, geo_table
+from keylane.pipelines.match.options import plain_lanes, table_command
+from keylane.systems.endpoint import open_endpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.model import Contract
+    from keylane.pipelines.match.options import Options
+    from keylane.pipelines.match.sources import MatchSource
+    from keylane.spark.context import Say
+
+#: The name of the contract; it is not written anywhere.
+NAME = "match-by-table"
+
+
+def own_contract(
+    drivers: MatchSource, lanes: int, given: Options, spark: SparkSession, say: Say
+) -> tuple[Contract | None, str]:
+    """The table with the least work for the radius; None where there can be none, and why."""
+    columns = given.drivers
+    counting = Counting(
+        time=columns.time,
+        unit=columns.unit,
+        scale=columns.scale,
+        kind=given.kind,
+        kafka=replace(given.kafka, window=given.kafka.window if drivers.messages else None),
+    )
+    wish = TableWish(lanes, radii=(given.radius,), name=NAME)
+    records = open_endpoint(drivers.address, replace(counting.kafka, kind=given.kind)).estimated_records()
+    session = None if records is not None and records <= MOST_RECORDS else spark
+    try:
+        made = geo_table(
+            str(drivers.address), columns.lat, columns.lng, wish=wish, options=counting, spark=session, say=say
+        )
+    except KeylaneError as error:
+        return None, f"{plain_lanes(lanes)}, because no table could be made: {error}"
+    table, keep = made.document, table_command(drivers, lanes, given)
+    how = f"a table of {table.leaves:,} cells for {given.radius:g} m ({table.strategy}), made of these drivers"
+    return parse_contract(made.contract, NAME), f"no contract: {how}; to keep it: {keep}"

@@ -21,13 +21,13 @@ that. Which of the two costs less is for `keylane.plan.lane_tables` to say. All 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import cos, pi, sin
+from math import cos, inf, pi, sin
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from keylane.geo.bits import ancestor, children, curve_end, resolution
-from keylane.geo.lane_tables import Leaves
+from keylane.geo.lane_tables import Leaves, Rebalanced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +43,8 @@ _POWER: Final = 8
 _SWEEPS: Final = 60
 #: An exchange that lowers the sum by a smaller part is rounding.
 _LEAST: Final = 1e-9
+#: What a move costs beside its load, in parts of a lane's mean load, where few moves are wanted.
+_TRIFLE: Final = 0.03
 #: Points times lanes above which border cells are not exchanged: the counts would not fit into memory.
 _MOST_COUNTS: Final = 50_000_000
 
@@ -150,15 +152,46 @@ def _axes(at: Floats, load: Floats) -> tuple[Floats, Floats]:
     return axes[:, 2], axes[:, 1]
 
 
+def exchanged(
+    before: Lanes, loads: Floats, lanes: int, around: Surroundings, most_moved: float, slack: float = SLACK
+) -> Rebalanced:
+    """A table in use with less work for its fullest lanes, by moving at most this share of the load.
+
+    In each sweep the leaves that help most for what they move come first.
+
+    >>> pairs = [(i, j) for i in range(8) for j in range(max(0, i - 1), min(8, i + 2))]
+    >>> point, leaf = np.array(pairs, np.int32).T
+    >>> known = Surroundings(point, leaf, np.ones((8, 1)), 8)
+    >>> exchanged(np.array([0, 0, 0, 0, 0, 0, 1, 1], np.int32), np.ones((8, 1)), 2, known, 0.25).lanes.tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
+    """
+    known, total, new = around.of_leaves(), loads.sum(1), before.copy()
+    if len(known.load) * lanes <= _MOST_COUNTS:
+        _Exchange(new, total, lanes, known, slack, most_moved * float(total.sum())).settle(best_first=True)
+    moved = new != before
+    share = float(total[moved].sum() / max(float(total.sum()), np.finfo(float).tiny))
+    return Rebalanced(new, share, int(moved.sum()))
+
+
 class _Exchange:
     """Border leaves change lanes while the fullest lanes get less work.
 
-    For each point it is known how many leaves of each lane are within its radius. A leaf that leaves a lane takes from
-    it the points that have no other leaf of that lane near; it brings to another lane those that had none of it.
+    With a budget, no more load than that may be in another lane than at first. For each point it is known how many
+    leaves of each lane are within its radius. A leaf that leaves a lane takes from it the points that have no other
+    leaf of that lane near; it brings to another lane those that had none of it.
     """
 
-    def __init__(self, lane: Lanes, total: Floats, lanes: int, around: Surroundings, slack: float) -> None:
+    def __init__(
+        self,
+        lane: Lanes,
+        total: Floats,
+        lanes: int,
+        around: Surroundings,
+        slack: float,
+        budget: float = inf,
+    ) -> None:
         self.lane, self.total, self.most = lane, total, (1 + slack) * float(total.sum()) / lanes
+        self.first, self.left, self.fair = lane.copy(), budget, float(total.sum()) / lanes
         order = np.argsort(around.leaf, kind="stable")
         self.points = around.point[order]
         self.begins = np.searchsorted(around.leaf[order], np.arange(len(lane) + 1))
@@ -168,35 +201,55 @@ class _Exchange:
         self.work = np.stack([self.load[self.count[:, one] > 0].sum(0) for one in range(lanes)])
         self.own = np.bincount(lane, total, lanes)
 
-    def settle(self) -> None:
+    def settle(self, *, best_first: bool = False) -> None:
         """Until no leaf wants to move."""
         for _ in range(_SWEEPS):
-            if not sum(map(self._moved, range(len(self.lane)))):
+            order = self._helpful() if best_first else range(len(self.lane))
+            if not sum(map(self._moved, order)):
                 return
 
-    def _moved(self, leaf: int) -> bool:
-        """Whether a leaf has gone to the lane where the sum of powers is least."""
+    def _helpful(self) -> list[int]:
+        """The leaves that would help, those first that help most for the load that they move."""
+        worth = [self._best(leaf)[1] / (self.total[leaf] / self.fair + _TRIFLE) for leaf in range(len(self.lane))]
+        return [leaf for leaf in np.argsort(worth, kind="stable").tolist() if worth[leaf] < 0]
+
+    def _best(self, leaf: int) -> tuple[int, float]:
+        """The lane where the sum of powers is least, and by how much it falls; -1 where no lane is better."""
         points, from_ = self.points[self.begins[leaf] : self.begins[leaf + 1]], int(self.lane[leaf])
         counts = self.count[points]
         others = self._allowed(leaf, counts)
         if not len(others):
+            return -1, 0.0
+        change, before = self._changes(points, counts, from_, others)
+        best = int(change.argmin())
+        return (int(others[best]), float(change[best])) if change[best] < -_LEAST * before else (-1, 0.0)
+
+    def _moved(self, leaf: int) -> bool:
+        """Whether a leaf has gone to the lane where the sum of powers is least."""
+        to, _ = self._best(leaf)
+        if to < 0:
             return False
+        points, from_ = self.points[self.begins[leaf] : self.begins[leaf + 1]], int(self.lane[leaf])
+        counts, load = self.count[points], self.load[points]
+        self.work[from_] -= load[counts[:, from_] == 1].sum(0)
+        self.work[to] += load[counts[:, to] == 0].sum(0)
+        self.count[points, from_] -= 1
+        self.count[points, to] += 1
+        self.own[[from_, to]] += -self.total[leaf], self.total[leaf]
+        self.left -= self.total[leaf] * (int(to != self.first[leaf]) - int(from_ != self.first[leaf]))
+        self.lane[leaf] = to
+        return True
+
+    def _changes(
+        self, points: NDArray[np.intp], counts: NDArray[np.int32], from_: int, others: NDArray[np.intp]
+    ) -> tuple[Floats, float]:
+        """By how much the sum of powers grows with each of the other lanes; and what the leaf's own lane has of it."""
         load = self.load[points]
         less = load[counts[:, from_] == 1].sum(0)
         more = (counts[:, others] == 0).T.astype(float) @ load
-        before = _powers(self.work[from_])
+        before = float(_powers(self.work[from_]))
         change = _powers(self.work[from_] - less) - before + _powers(self.work[others] + more) - self._others(others)
-        best = int(change.argmin())
-        if change[best] >= -_LEAST * before:
-            return False
-        to = int(others[best])
-        self.count[points, from_] -= 1
-        self.count[points, to] += 1
-        self.work[from_] -= less
-        self.work[to] += more[best]
-        self.own[[from_, to]] += -self.total[leaf], self.total[leaf]
-        self.lane[leaf] = to
-        return True
+        return change, before
 
     def _others(self, lanes: NDArray[np.intp]) -> Floats:
         return _powers(self.work[lanes])
@@ -207,6 +260,8 @@ class _Exchange:
         fits = (self.own + load <= self.most) | (self.own + load < self.own[at])
         if not load:
             fits[:] = True
+        if at == self.first[leaf] and load > self.left:
+            fits[:] = False
         fits[at] = False
         return np.flatnonzero(fits & counts.any(axis=0))
 

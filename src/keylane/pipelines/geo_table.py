@@ -168,7 +168,7 @@ def _wish(asked: TableWish) -> Wish:
     geo = before.spec.geo if before is not None else None
     resolution = geo.resolution if geo is not None else COARSEST
     hashed_by = before.spec.partitioner if before is not None else "kafka-java"
-    radius = asked.radii[0] if asked.radii and old is None else None
+    radius = asked.radii[0] if asked.radii else None
     _check_copies(asked, radius)
     return Wish(
         lanes,
@@ -187,8 +187,7 @@ def _check_copies(asked: TableWish, radius: float | None) -> None:
     if asked.copies is not None and not asked.copies >= 1:
         raise UsageError.of("a record has at least one copy", got=asked.copies, allowed="1 or more")
     if asked.copies is not None and radius is None:
-        hint = "leave --sticky out" if asked.old is not None else "--radius M"
-        raise UsageError.of("copies are counted within a radius, of a new table", got=asked.copies, hint=hint)
+        raise UsageError.of("copies are counted within a radius", got=asked.copies, hint="--radius M")
     if asked.strategy == "regions" and radius is None:
         raise UsageError.of(
             "regions are made for a radius", got="regions", hint="--radius M, which is what they are for"

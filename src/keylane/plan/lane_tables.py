@@ -8,7 +8,8 @@ on so few records; where chance is smaller than that, a CV of 0.5 % for the day 
 With a radius the table is for matching, where a record is copied to every lane near it, and another rule decides: of
 all taus, of tables that are even by the hour and of compact regions, the one is taken whose fullest lane has the least
 to do on the other half, copies included (`geo_work`); where a limit on copies is given, among those that keep it. Of
-tables within 1 % of each other the one with the fewest leaves is taken.
+tables within 1 % of each other the one with the fewest leaves is taken. A table in use is compared with itself, border
+leaves exchanged within what may move: what does not lower the work on the other half by 1 % is left as it is.
 
 Worked example: world-wide load on 60 lanes. tau 0.3 leaves an hour at 2.6 %, tau 0.2 one at 2.0 %: 0.2 is taken, and
 not 0.1, which splits more for nothing.
@@ -39,7 +40,7 @@ from keylane.geo.lane_tables import (
     rebalance,
     split,
 )
-from keylane.geo.regions import merged, regions
+from keylane.geo.regions import exchanged, merged, regions
 from keylane.measure.balance import cv, max_over_mean, noise_floor
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     Loads = NDArray[np.float64]
 
 Strategy: TypeAlias = Literal["hours", "curve", "regions"]
+_STRATEGIES: Final[tuple[Strategy, ...]] = ("hours", "curve", "regions")
 LADDER: Final = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 #: Regions need leaves small enough to exchange along their borders.
 REGION_LADDER: Final = (0.3, 0.1, 0.05)
@@ -156,7 +158,7 @@ def chosen(counted: Counted, wish: Wish) -> tuple[FittedTable, TableScore | None
 
     Where one half is without a record there is nothing to choose by: no score, and the goal is not reported as missed.
     """
-    if wish.radius is not None and wish.old is None:
+    if wish.radius is not None:
         return _least_work(counted, wish, wish.radius)
     ladder = (wish.tau,) if wish.tau is not None else LADDER
     if not (counted.fit.any() and counted.test.any()):
@@ -190,12 +192,17 @@ def _least_work(counted: Counted, wish: Wish, radius: float) -> tuple[FittedTabl
     allowed = [one for one in tried if wish.copies is None or one.work.copies <= wish.copies]
     least = min(one.work.fullest for one in allowed) if allowed else 0.0
     alike = [one for one in allowed if one.work.fullest <= (1 + _ALIKE) * least]
-    taken = min(alike, key=lambda one: len(one.table.leaves)) if alike else min(tried, key=lambda one: one.work.copies)
+    taken = min(alike, key=_disturbs) if alike else min(tried, key=lambda one: one.work.copies)
     strategies = dict.fromkeys(one.table.wish.packing for one in tried)
     best = {name: min((one for one in tried if one.table.wish.packing == name), key=_fullest) for name in strategies}
     others = tuple((name, one.score) for name, one in best.items() if name != taken.table.wish.packing)
     made = fitted(counted.cells, counted.all, taken.table.wish, taken.table.tau)
     return replace(made, others=others if known else ()), taken.score if known else None, bool(allowed)
+
+
+def _disturbs(one: _Tried) -> tuple[float, int]:
+    """Of tables that are equally good: how much one moves, and then how many leaves it has."""
+    return (one.table.moved.share if one.table.moved else 0.0, len(one.table.leaves))
 
 
 def _fullest(one: _Tried) -> float:
@@ -205,24 +212,31 @@ def _fullest(one: _Tried) -> float:
 def _tries(counted: Counted, wish: Wish, radius: float) -> Iterator[_Tried]:
     """Tables of every strategy and tau that is asked for, all looked at through the leaves of the finest."""
     cells, fit, test = counted.cells, counted.fit, counted.test
-    options = [(strategy, tau) for strategy in _strategies(wish) for tau in _ladder(strategy, wish)]
-    finest = split(cells, fit, wish.lanes, min(tau for _, tau in options), wish.resolution).cells
+    options = [(one, tau) for one in _ways(wish) for tau in _ladder(one)]
+    kept = () if wish.old is None else leaves_of(wish.old)
+    finest = split(cells, fit, wish.lanes, min(tau for _, tau in options), wish.resolution, kept=kept).cells
     here, there = (around(points(cells, loads), [finest], wish.resolution, radius) for loads in (fit, test))
-    for strategy, tau in options:
-        table = fitted(cells, fit, replace(wish, strategy=strategy), tau, near=here)
+    for one, tau in options:
+        table = fitted(cells, fit, one, tau, near=here)
         score = scored(table.lanes, cells, test, float(fit.sum(dtype=float)), counted.rests_on)
         work = there.work(table.lanes, lane_sums(table.lanes, cells, test))
         yield _Tried(table, replace(score, work=work), work)
 
 
-def _strategies(wish: Wish) -> tuple[Strategy, ...]:
-    return (wish.strategy,) if wish.strategy is not None else ("hours", "curve", "regions")
+def _ways(wish: Wish) -> list[Wish]:
+    """A table of each strategy; of a table in use: as it is, and with border cells exchanged."""
+    if wish.old is not None:
+        return [replace(wish, strategy="regions", most_moved=most) for most in dict.fromkeys((0.0, wish.most_moved))]
+    strategies = (wish.strategy,) if wish.strategy is not None else _STRATEGIES
+    return [replace(wish, strategy=strategy) for strategy in strategies]
 
 
-def _ladder(strategy: Strategy, wish: Wish) -> tuple[float, ...]:
+def _ladder(wish: Wish) -> tuple[float, ...]:
     if wish.tau is not None:
         return (wish.tau,)
-    return REGION_LADDER if strategy == "regions" else LADDER
+    if wish.old is not None and not wish.most_moved:
+        return LADDER[:1]
+    return REGION_LADDER if wish.packing == "regions" else LADDER
 
 
 def held_out(counted: Counted, wish: Wish, tau: float) -> TableScore:
@@ -248,15 +262,22 @@ def fitted(
     """
     if wish.old is not None:
         leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home, leaves_of(wish.old))
-        day, hour = _worth_moving(leaves.loads, wish.lanes)
-        old = wish.old.of(leaves.cells)
-        moved = rebalance(old, leaves.loads, wish.lanes, goal=day, hour_goal=hour, most_moved=wish.most_moved)
+        moved = _moved(leaves, wish.old.of(leaves.cells), wish, some or points(cells, loads), near)
         return FittedTable(leaves, moved.lanes, tau, wish, moved)
     leaves = split(cells, loads, wish.lanes, tau, wish.resolution, home)
     if wish.packing == "regions":
         return FittedTable(*_regions(leaves, some or points(cells, loads), wish, near), tau, wish)
     pack = pack_by_hour if wish.packing == "hours" else pack_along_curve
     return FittedTable(leaves, pack(leaves.loads, wish.lanes), tau, wish)
+
+
+def _moved(leaves: Leaves, old: NDArray[np.int32], wish: Wish, some: Points, near: Around | None) -> Rebalanced:
+    """Few leaves in other lanes than before: for even lanes, or with a radius for less work."""
+    if wish.radius is None:
+        day, hour = _worth_moving(leaves.loads, wish.lanes)
+        return rebalance(old, leaves.loads, wish.lanes, goal=day, hour_goal=hour, most_moved=wish.most_moved)
+    known = near or around(some, [leaves.cells], wish.resolution, wish.radius)
+    return exchanged(old, leaves.loads, wish.lanes, known.on(leaves.cells), wish.most_moved)
 
 
 def _regions(leaves: Leaves, some: Points, wish: Wish, near: Around | None) -> tuple[Leaves, NDArray[np.int32]]:

@@ -87,6 +87,33 @@ def test_what_cannot_be_decided_is_refused(run: Run, wrong: list[str], hint: str
     assert hint in err
 
 
+def test_a_sticky_change_keeps_to_the_radius(run: Run, tmp_path: Path) -> None:
+    assert run("rides.parquet", "-n", 8, "--radius", 1000, "--write", "old.yaml")[0] == 0
+    at = parquet.read_table(tmp_path / "rides.parquet")
+    fewer = np.random.default_rng(2).random(len(at)) < np.where(at["lat"].to_numpy() > 40.75, 0.4, 1.0)
+    parquet.write_table(at.filter(pa.array(fewer)), tmp_path / "later.parquet")
+    sticky = ("later.parquet", "--sticky", "old.yaml", "-o", "json")
+    by_evenness, by_work, still = (
+        json.loads(run(*sticky, *more)[1])
+        for more in ((), ("--radius", 1000), ("--radius", 1000, "--most-moved", "0.000001"))
+    )
+    assert (by_work["decided_by"], by_evenness["decided_by"]) == ("work", "evenness")
+    assert 0 < by_work["moved"]["share"] <= 0.05
+    assert still["moved"]["leaves"] == 0
+    works = [one["balance"]["held_out"]["work"] for one in (by_work, by_evenness, still)]
+    assert works[0] < 0.99 * min(works[1:]), "the twins: moved for evenness, and not moved at all"
+    code, out, _ = run(
+        "later.parquet", "--sticky", "old.yaml", "--radius", 1000, "--copies", 1.01, "--write", "no.yaml"
+    )
+    assert (code, (tmp_path / "no.yaml").exists()) == (4, False), out
+
+
+def test_a_table_that_still_fits_is_left_as_it_is(run: Run) -> None:
+    assert run("rides.parquet", "-n", 8, "--radius", 1000, "--write", "old.yaml")[0] == 0
+    same = json.loads(run("rides.parquet", "--sticky", "old.yaml", "--radius", 1000, "-o", "json")[1])
+    assert same["moved"] == {"share": 0.0, "leaves": 0}
+
+
 def test_whole_numbers_without_a_scale_name_the_one_that_fits(run: Run) -> None:
     code, _, err = run("whole.parquet", "-n", 8)
     assert code == 1

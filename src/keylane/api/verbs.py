@@ -279,6 +279,7 @@ def plan(
     sub_key: str | None = None,
     today_lanes: int | None = None,
     joined_with: Sequence[GivenContract] = (),
+    radius: float | None = None,
     show_keys: bool = False,
     options: StreamOptions | None = None,
     spark: SparkSession | None = None,
@@ -288,7 +289,8 @@ def plan(
     """Which strategy and how many lanes; what a change would gain, move and break, before it is made.
 
     The source is a profile that was kept, or whatever `profile` reads, by the same arguments (`key`, `place`, ...).
-    `contract` is today's, `lanes` a count or the lowest and the highest. `more` may hold what the stream must carry:
+    `contract` is today's, `lanes` a count or the lowest and the highest; with `radius`, in metres, locations are matched
+    and copies count. `more` may hold what the stream must carry:
     `growth`, `headroom`, `lane_mb_s`, `lane_records_s`, `reader_mb_s`, `reader_records_s`, `readers`, `service`,
     `brokers`. The contract of the plan is `contract` of the document.
     """
@@ -308,6 +310,7 @@ def plan(
         today_lanes,
         tuple(map(contract_from, joined_with)),
         {name: value for name, value in demands.items() if value is not None},
+        radius,
     )
     report = Reporter("plan", progress)
     made = _profiled(where, {**more, "contract": loaded}, options, spark, report)

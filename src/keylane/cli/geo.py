@@ -40,7 +40,7 @@ _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
     scale_option(),
-    click.option("--time", "-t", metavar="COLUMN", help="Balance every UTC hour by this column, not only the whole."),
+    click.option("--time", "-t", metavar="COLUMN", help="Balance every hour (UTC) by this column, not only the whole."),
     click.option(
         "--time-unit",
         "unit",
@@ -201,7 +201,7 @@ def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
 
 def _in_hours(document: GeoTableDocument) -> str:
     held = document.balance.held_out or document.balance
-    hour = "" if held.worst_hour_cv is None else f", in the worst hour {spread(held.worst_hour_cv)}"
+    hour = "" if held.worst_hour_cv is None else f", in the worst hour (UTC) {spread(held.worst_hour_cv)}"
     return f" (CV {spread(held.cv)}{hour}; chance alone {spread(held.noise_floor)})"
 
 

@@ -55,6 +55,12 @@ plan_options: Final = grouped(
     click.option(
         "--today-lanes", type=click.IntRange(min=1), help="The lane count, where today's contract has `lanes: live`."
     ),
+    click.option(
+        "--radius",
+        type=click.FloatRange(min=0, min_open=True, max=50_000),
+        metavar="M",
+        help="Of --place: locations are matched within this radius (m), so copies count; adds compact regions.",
+    ),
     click.option("--with", "others", multiple=True, type=click.Path(), help="A contract of a stream joined with this."),
 )
 
@@ -83,6 +89,7 @@ def request_of(options: Arguments) -> PlanRequest:
         options["today_lanes"],
         tuple(contract_from(path) for path in options["others"]),
         {name: options[name] for name in DEMANDS if options[name] is not None},
+        options["radius"],
     )
 
 
@@ -102,6 +109,8 @@ COLUMNS: Final = (
     *("strategy", "lanes", "fullest_share", "work", "score", "against_today"),
     *("overrides", "moved_traffic", "order_scope"),
 )
+#: Lanes per request above which matching costs too much.
+DEAR: Final = 2.0
 REFUSED: Final = ("strategy", "lanes", "because")
 #: Rows of candidates in a table; all of them are in the document.
 SHOWN: Final = 8
@@ -226,8 +235,12 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
     lines = list(_lines(document, explain=explain))
     lines += [f"{name}: {path}" for name, path in files.items() if path]
     columns = COLUMNS if document.geo is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
+    if document.chosen.copies is not None:
+        columns = (*columns[:3], "copies", "total_work", *columns[3:])
     title = "candidates, the chosen one first; the score decides"
-    taken = Section(columns, [_worded(one) for one in shown], title, _forms(), tones={"against_today": _tone})
+    taken = Section(
+        columns, [_worded(one) for one in shown], title, _forms(), tones={"against_today": _tone, "copies": _dear}
+    )
     others = [Section(REFUSED, refused, "not taken")] if explain else []
     answer = [document.advice.headline, f"  {document.verdict}"] if not explain else []
     return Result(document, [taken, *others], lines, _code(document), answer)
@@ -236,7 +249,12 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
 def _forms() -> dict[str, Any]:
     from keylane import numbers
 
-    figures = {"work": "{:.1f}".format, "score": "{:.2f}".format}
+    figures = {
+        "work": "{:.1f}".format,
+        "score": "{:.2f}".format,
+        "copies": "{:.2f}".format,
+        "total_work": numbers.times,
+    }
     return {"fullest_share": numbers.share, "moved_traffic": numbers.share, **figures}
 
 
@@ -244,6 +262,10 @@ def _tone(against: str | None) -> Literal["good", "bad"] | None:
     if against == AGAINST["worse"]:
         return "bad"
     return "good" if against == AGAINST["better"] else None
+
+
+def _dear(copies: float | None) -> Literal["bad"] | None:
+    return "bad" if copies is not None and copies > DEAR else None
 
 
 def _worded(row: CandidateRow) -> dict[str, Any]:

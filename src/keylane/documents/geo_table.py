@@ -81,7 +81,7 @@ class GeoLeaf(Document):
     cell: str = Field(pattern="^8[0-9a-f]{14}$")
     lane: Count
     records: Count
-    hour: Annotated[int, Field(ge=0, le=23)] | None = Field(description="Its busiest hour.")
+    hour: Annotated[int, Field(ge=0, le=23)] | None = Field(description="Its busiest hour, in UTC.")
 
 
 class GeoTableDocument(Document):
@@ -116,7 +116,8 @@ class GeoTableDocument(Document):
     moved: GeoMoved | None
     lane_loads: list[Count] = Field(min_length=1)
     hours: list[Annotated[list[AtLeastZero], Field(min_length=24, max_length=24)]] | None = Field(
-        description="Records of each lane by hour of the day; a record without a time counts alike in each."
+        description="Records of each lane by hour of the day in UTC (a time without a zone as it is written); a record "
+        "without a time counts alike in each."
     )
     cells: list[GeoLeaf] = Field(min_length=1, description="Every leaf along the curve.")
     notes: list[Annotated[str, StringConstraints(min_length=1)]]

@@ -30,6 +30,7 @@ StrategyName: TypeAlias = Literal[
     "geo-hash",
     "geo-table",
     "geo-curve",
+    "geo-regions",
 ]
 
 
@@ -61,7 +62,16 @@ class StrategyRow(Document):
         "the last. It compares across lane counts."
     )
     work: AtLeastZero = Field(
-        description="As many evenly filled lanes would carry as much: one over fullest_share, lanes over max_over_mean."
+        description="As many evenly filled lanes would carry as much: one over fullest_share, lanes over "
+        "max_over_mean; with a radius, lanes over total_work."
+    )
+    copies: AtLeastZero | None = Field(
+        None, description="With a radius: lanes that a request goes to, on average; null without."
+    )
+    total_work: AtLeastZero | None = Field(
+        None,
+        description="With a radius: what the fullest lane has to do in its busiest hour, copies included, over the "
+        "mean load of a lane in the busiest hour; null without.",
     )
     score: AtLeastZero = Field(
         description="What decides: work on records that were not fitted on, over all cuts of the time; that a tier has "

@@ -52,7 +52,8 @@ class PlanRequest:
     """What was asked for.
 
     `today` is today's contract, `lanes` the lowest and the highest count to compare, `joined_with` contracts of
-    streams that are joined with this one, `demands` what the stream must carry, by the names in `DEMANDS`.
+    streams that are joined with this one, `demands` what the stream must carry, by the names in `DEMANDS`. `radius` is
+    the metres that locations are matched within.
     """
 
     today: Contract | None = None
@@ -63,6 +64,7 @@ class PlanRequest:
     today_lanes: int | None = None
     joined_with: tuple[Contract, ...] = ()
     demands: Mapping[str, Any] = field(default_factory=dict)
+    radius: float | None = None
 
 
 def question_of(made: Profile, asked: PlanRequest) -> Question:
@@ -79,6 +81,7 @@ def question_of(made: Profile, asked: PlanRequest) -> Question:
         asked.joined_with,
         asked.today_lanes or (len(made.lanes.by_window) if made.lanes else None),
         SEED,
+        asked.radius,
     )
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.placement.cell_lanes import CellLanes
+    from keylane.plan.geo_work import LaneWork
     from keylane.plan.hashed_keys import Fold, Hashed, ProfiledStream, Seen
 
 # Scores: how even lanes are under a strategy, from records by lane and window.
@@ -88,6 +89,7 @@ TITLES: Final = {
     "geo-hash": "cells of one resolution hashed",
     "geo-table": "cells split where load is heavy, every hour even",
     "geo-curve": "cells in ranges of the curve",
+    "geo-regions": "cells in compact regions",
 }
 
 
@@ -132,6 +134,8 @@ class Candidate:
     fitted: Fitted = field(default_factory=Fitted)
     #: The lanes of cells, where keys are locations.
     by_place: CellLanes | None = None
+    #: Where records are matched within a radius: what lanes have to do under each cut of the time, copies included.
+    works: tuple[LaneWork, ...] = ()
 
     @property
     def max_over_mean(self) -> float:
@@ -156,15 +160,21 @@ class Candidate:
 
     @property
     def work(self) -> float:
-        """How many evenly filled lanes would carry as much before the fullest is full: lanes over max/mean."""
-        return 1 / max(self.fullest_share, 1e-9)
+        """How many evenly filled lanes would carry as much before the fullest is full: lanes over max/mean.
+
+        Where records are matched, lanes over what the fullest has to do, copies included.
+        """
+        return self.lanes / max(self.works[0].fullest, 1e-9) if self.works else 1 / max(self.fullest_share, 1e-9)
 
     @property
     def compared(self) -> tuple[float, ...]:
         """The shares that candidates are compared by: as if the lanes of a tier were the stream's, and none were more.
 
         A tier brings lanes of its own, which any other strategy could have had too: that they are more is no gain.
+        Copies count where records are matched.
         """
+        if self.works:
+            return tuple(work.fullest / self.lanes for work in self.works)
         return tuple(fold.scored / self.lanes for fold in self.folds) or (self.score.max_over_mean / self.lanes,)
 
     @property

@@ -128,7 +128,7 @@ COMMENTS: Final = 60
 LONG: Final = 1_000
 NAMING: Final = ("pin", "table", "spread", "spread-by-position", "tier", "tier-spread", "concentrate")
 LISTING: Final = ("table", "concentrate")
-BY_PLACE: Final = ("geo-hash", "geo-table", "geo-curve")
+BY_PLACE: Final = ("geo-hash", "geo-table", "geo-curve", "geo-regions")
 
 
 @dataclass(frozen=True, slots=True)

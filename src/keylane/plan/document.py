@@ -37,7 +37,7 @@ from keylane.geo.bits import resolution
 from keylane.geo.lane_tables import COARSEST
 from keylane.plan.advice import advice, holding
 from keylane.plan.bounds import Possible, ceiling, floor, possible, says, useful_lanes
-from keylane.plan.geo_strategies import LEFT_OUT
+from keylane.plan.geo_strategies import LEFT_OUT, WITHOUT_RADIUS
 from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
 
@@ -180,7 +180,12 @@ def geo_notes(plan: Plan) -> list[str]:
     strangers = int(plan.stream.records[places.row < 0].sum())
     if strangers:
         out.append(f"{numbers.count(strangers)} records have a key that is not a cell, and are not counted in any lane")
-    return [*out, *(f"not compared for locations: {', '.join(names)}: {why}" for why, names in LEFT_OUT.items())]
+    return [*out, *(f"not compared for locations: {', '.join(names)}: {why}" for why, names in _left_out(plan).items())]
+
+
+def _left_out(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Strategies that are not compared for locations, by the reason."""
+    return LEFT_OUT if plan.question.radius is not None else {**LEFT_OUT, **WITHOUT_RADIUS}
 
 
 def possible_of(plan: Plan, places: Places) -> Possible:
@@ -256,6 +261,13 @@ HOW_OF: Final = {
             "by the windows themselves where they are longer than three hours or not of time"
         ),
     ),
+    "geo-regions": (
+        "geo_regions",
+        (
+            "a request is copied to every lane within the radius, counted at 2,000 cells; the score is lanes over what "
+            "the fullest lane has to do in its busiest hour, copies included"
+        ),
+    ),
 }
 
 
@@ -327,6 +339,8 @@ def _row(one: Judged) -> StrategyRow:
         overrides=candidate.listed,
         fullest_share=_figure(candidate.fullest_share),
         work=_figure(candidate.work),
+        copies=_figure(candidate.works[0].copies) if candidate.works else None,
+        total_work=_figure(candidate.works[0].fullest) if candidate.works else None,
         score=_figure(candidate.deciding),
         against_today=one.against_today,
         max_over_mean=_figure(candidate.max_over_mean),
@@ -409,7 +423,7 @@ def _geo(plan: Plan) -> PlanGeo | None:
             even_lanes_home=found.even_lanes_home,
             says=says(found),
         ),
-        left_out=[LeftOut(strategies=list(names), because=why) for why, names in LEFT_OUT.items()],
+        left_out=[LeftOut(strategies=list(names), because=why) for why, names in _left_out(plan).items()],
     )
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 #: The fullest lane over the mean that users live with: where no lane is hot on the whole, later ones may be so full.
 LIVED_WITH: Final = 1.3
 #: Strategies that leave every key whole, on one lane.
-WHOLE_KEYS: Final = ("hash", "pin", "table", "geo-hash", "geo-table", "geo-curve")
+WHOLE_KEYS: Final = ("hash", "pin", "table", "geo-hash", "geo-table", "geo-curve", "geo-regions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class Question:
 
     `demand` is what the stream must carry; only a `binding` one keeps lane counts out. `others` are contracts of
     streams that are joined with this one. `today_lanes` is the lane count where today's contract has `live`. From
-    `seed` fair hashes are drawn, to say what chance gives.
+    `seed` fair hashes are drawn, to say what chance gives. `radius` is the metres that locations are matched within:
+    with it, copies count.
     """
 
     counts: tuple[int, ...]
@@ -63,6 +64,7 @@ class Question:
     others: tuple[Contract, ...] = ()
     today_lanes: int | None = None
     seed: int = 0
+    radius: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +98,18 @@ def make_plan(profile: Profile, question: Question) -> Plan:
         raise DataError.of("the profile has no keys", got=f"{profile.total} records", hint="choose another key")
     stream, means = ProfiledStream(profile, question.counts), question.means
     today = _today(stream, question)
-    found = list(_candidates(stream, means, question.counts))
+    if question.radius is not None and stream.places is None:
+        raise UsageError.of("a radius is of locations", got=f"--radius {question.radius:g}", hint="--place LAT,LNG")
+    found = list(_candidates(stream, means, question))
     sizing = _sizing(question, found, stream)
     wanted = _wanted(question, sizing)
     judged = [judge(one, stream, means, wanted, today) for one in found]
-    stands = _stands(stream, today, means, wanted)
+    stands = _stands(stream, today, means, wanted, question.radius)
     if stands is not None:
         judged = [replace(one, against_today=compared(one.candidate, stands.candidate)) for one in judged]
     heat = heat_under(stream, today, question.seed) if today else None
     stays = stands if stands is not None and stands.candidate.lanes in question.counts else None
-    hot = _is_hot(stands.candidate, heat, wanted) if stands else None
+    hot = _is_hot(stands.candidate, heat, wanted) or _is_dear(stands.candidate, found) if stands else None
     choice = choose(judged, wanted, stays, hot=hot is not False)
     contract, text = _contract(choice, stream, means)
     priced = _cost(stream, today, contract, choice, question.others)
@@ -121,11 +125,17 @@ def _is_hot(today: Candidate, heat: Hot | None, wanted: Constraints) -> bool:
     return bool(heat.lanes) or today.max_over_mean > LIVED_WITH
 
 
-def _candidates(stream: ProfiledStream, means: Means, counts: tuple[int, ...]) -> Iterator[Candidate]:
+def _is_dear(today: Candidate, found: Sequence[Candidate]) -> bool:
+    """Whether today's lanes have far more to do than they need, where records are matched and copied for that."""
+    same = [one.deciding for one in found if one.lanes == today.lanes and one.works]
+    return bool(today.works) and max(same, default=0.0) > WORTH * today.deciding
+
+
+def _candidates(stream: ProfiledStream, means: Means, question: Question) -> Iterator[Candidate]:
     base = _base(means.today)
     if stream.places is None:
-        return candidates(stream, base, counts)
-    return geo_candidates(stream, stream.places, base, counts)
+        return candidates(stream, base, question.counts)
+    return geo_candidates(stream, stream.places, base, question.counts, question.radius)
 
 
 def _base(today: Contract | None) -> str:
@@ -151,11 +161,13 @@ def _today(stream: ProfiledStream, question: Question) -> Today | None:
     return today_of(stream, contract, lanes)
 
 
-def _stands(stream: ProfiledStream, today: Today | None, means: Means, wanted: Constraints) -> Judged | None:
+def _stands(
+    stream: ProfiledStream, today: Today | None, means: Means, wanted: Constraints, radius: float | None
+) -> Judged | None:
     if today is None:
         return None
     if stream.places is not None and today.by_place is not None:
-        stands = geo_standing(stream, stream.places, today.by_place)
+        stands = geo_standing(stream, stream.places, today.by_place, radius)
     else:
         stands = standing(stream, today.contract, today.lanes, today.fitted)
     return judge(stands, stream, means, wanted, today)

@@ -91,7 +91,7 @@ def _timed(hours: Hours) -> bool:
 
 def _sides(hours: Hours) -> dict[str, LanesOverTime]:
     whole = [[round(records) for records in lane] for lane in hours]
-    title, totals = f"{count(len(whole))} lanes by hour of the day", [sum(lane) for lane in whole]
+    title, totals = f"{count(len(whole))} lanes by hour of the day (UTC)", [sum(lane) for lane in whole]
     return {"seen": LanesOverTime(title=title, lanes=len(whole), cells=whole, totals=totals)}
 
 
@@ -188,7 +188,11 @@ def _uneven(cv: float, floor: float) -> str:
 def _hour(held: GeoFigures) -> list[str]:
     assert held.worst_hour_cv is not None
     floor = held.hour_noise_floor or 0.0
-    return [spread(held.worst_hour_cv), "CV of the lanes in the hour that is least even", f"chance {spread(floor)}"]
+    return [
+        spread(held.worst_hour_cv),
+        "CV of the lanes in the hour that is least even",
+        f"chance {spread(floor)}",
+    ]
 
 
 def _copies(document: GeoTableDocument, held: GeoFigures) -> list[str]:
@@ -310,9 +314,9 @@ def _match_sub(document: MatchDocument) -> str:
     nearest = f", the {count(document.nearest)} nearest of each" if document.nearest else ""
     expire = f", no ping older than {document.expire_s:g} s" if document.expire_s else ""
     pairs = f"{count(document.pairs)} pairs of a request and a driver"
-    return (
-        f"{pairs}, from {count(document.pings)} pings on {count(document.lanes)} lanes (partitions){nearest}{expire}."
-    )
+    lanes = f"{count(document.lanes)} lanes (partitions)"
+    near = "" if document.median_m is None else f"The nearest driver is {document.median_m:,.0f} m away at the median. "
+    return f"{near}{pairs}, from {count(document.pings)} pings on {lanes}{nearest}{expire}."
 
 
 def _recall(document: MatchDocument) -> list[str]:
@@ -333,7 +337,7 @@ def _latency(found: MatchLatency) -> list[str]:
 
 def _without(document: MatchDocument) -> list[str]:
     alone = document.riders - document.riders_with_a_match
-    return [count(alone), f"{share(alone / document.riders)} of the requests; the map has them in red"]
+    return [count(alone), f"{share(alone / document.riders)} of the requests; each is a dot on the map"]
 
 
 def _fullest(document: MatchDocument) -> list[str]:

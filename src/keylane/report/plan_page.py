@@ -65,6 +65,14 @@ COLUMNS: Final = (
     ("Keys named", "keys that the contract names", False),
     ("Records moved", "share of records that change lane", False),
 )
+#: Where records are matched within a radius: after the work.
+COPIED: Final = (
+    ("Copies", "lanes that a request goes to, on average", True),
+    ("Total work", "what the fullest lane has to do, copies included, over the mean load", False),
+)
+_AFTER_WORK: Final = 5
+#: Lanes per request above which matching costs too much.
+DEAR: Final = 2.0
 AGAINST: Final = {"better": "better", "same": "within the noise", "worse": "worse than today"}
 #: Candidates that are shown at first; the others on request.
 FIRST_SHOWN: Final = 4
@@ -131,11 +139,27 @@ def _table(document: PlanDocument) -> Markup:
     others = [one for one in rows if _which(one) != chosen and one.strategy != TODAY]
     first = {_which(one) for one in others[: FIRST_SHOWN - 1 - bool(document.today)]}
     return table(
-        [_head(i, *column) for i, column in enumerate(COLUMNS)],
+        [_head(i, *column) for i, column in enumerate(_columns(document))],
         (_row(one, chosen=_which(one) == chosen, first=_which(one) in first) for one in rows),
         "Candidates",
         "candidates sorts",
     )
+
+
+def _columns(document: PlanDocument) -> tuple[tuple[str, str, bool], ...]:
+    """Copies are shown where they were counted."""
+    copied = COPIED if document.chosen.copies is not None else ()
+    return (*COLUMNS[:_AFTER_WORK], *copied, *COLUMNS[_AFTER_WORK:])
+
+
+def _copied(one: CandidateRow) -> list[Markup]:
+    if one.copies is None or one.total_work is None:
+        return []
+    kinds = "n bad" if one.copies > DEAR else "n"
+    return [
+        tag("td", f"{one.copies:.2f}", class_=kinds, data_value=f"{one.copies:.9g}"),
+        _cell(one.total_work, times(one.total_work), more=True),
+    ]
 
 
 def _switch(document: PlanDocument) -> Markup | None:
@@ -183,6 +207,7 @@ def _row(one: CandidateRow, *, chosen: bool, first: bool) -> Markup:
         _cell(one.lanes, count(one.lanes)),
         _cell(one.fullest_share, percent(one.fullest_share)),
         _cell(one.work, f"{one.work:.1f}"),
+        *_copied(one),
         _cell(one.score, f"{one.score:.2f}", more=True),
         tag("td", AGAINST.get(against, "–"), data_value=against, class_=against or None),
         tag("td", order, data_value=_strength(one.order_scope), class_="more"),

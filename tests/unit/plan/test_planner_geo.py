@@ -52,6 +52,7 @@ def plan() -> Plan:
 def test_places_have_strategies_of_their_own_and_the_others_are_left_out_with_a_reason(plan: Plan) -> None:
     assert {one.candidate.strategy for one in plan.judged} == {"geo-hash", "geo-table", "geo-curve"}
     told = " ".join(notes(plan, show_keys=False))
+    assert "geo-regions: compact regions are made for a radius; hint: --radius M" in told
     assert "pin, table, tier" in told
     assert "keyless:" in told
     others = planned(made(drawn(200, 4_000)), 8)
@@ -177,6 +178,52 @@ def test_a_contract_that_was_planned_is_left_as_it_is(plan: Plan) -> None:
     assert again.standing.candidate.score == plan.choice.chosen.candidate.score
     moved = [one.moved.traffic for one in again.judged if one.moved and one.candidate.strategy == "geo-table"]
     assert moved == [0.0]
+
+
+def test_a_radius_brings_compact_regions_and_counts_copies() -> None:
+    rng = np.random.default_rng(3)
+    at = np.array([40.75, -73.98]) + rng.normal(0, 1, (20_000, 2)) * (0.04, 0.015)
+    cells, row = np.unique(cells_of(at[:, 0], at[:, 1]), return_inverse=True)
+    counts = np.zeros((len(cells), 8), np.int32)
+    np.add.at(counts, (row, rng.integers(0, 8, len(row))), 1)
+    city = of_cells(cells, counts, facts=(("place", ["lat", "lng"]), ("scale", 1e4)))
+    found = planned(city, 8, radius=1000.0)
+    by_name = {one.candidate.strategy: one.candidate for one in found.judged}
+    assert found.choice.chosen.candidate.strategy == "geo-regions"
+    regions, table = by_name["geo-regions"], by_name["geo-table"]
+    assert regions.works[0].copies < table.works[0].copies
+    assert regions.deciding > 1.2 * table.deciding
+    shown = printed(found, show_keys=False)
+    assert shown.chosen.copies is not None
+    assert shown.chosen.total_work == pytest.approx(8 / shown.chosen.work, rel=1e-4)
+    assert "geo_regions" in shown.how
+    assert found.contract.spec.geo is not None
+    assert found.contract.spec.geo.scale == 1e4
+    without = planned(city, 8)
+    assert without.choice.chosen.candidate.strategy != "geo-regions", "the twin: without a radius evenness decides"
+    assert printed(without, show_keys=False).chosen.copies is None
+    even = without.contract.model_copy(update={"metadata": found.contract.metadata})
+    kept = planned(city, 8, today=even)
+    assert not kept.changes, "even lanes are left as they are"
+    moved = planned(city, 8, today=even, radius=1000.0)
+    assert moved.changes, "even lanes that send each request to most lanes are not"
+    with pytest.raises(UsageError, match="a radius is of locations"):
+        planned(made(drawn(200, 4_000)), 8, radius=1000.0)
+
+
+def test_a_scale_that_the_profile_was_not_counted_by_is_refused() -> None:
+    today = parse_contract(
+        """
+        apiVersion: keylane/v1
+        kind: RoutingContract
+        metadata: {name: pings}
+        spec: {streams: [pings], lanes: 60, key: {fields: [lat, lng], encoding: place}, partitioner: kafka-java,
+               geo: {resolution: 4, scale: 10000}}
+        """,
+        "today",
+    )
+    with pytest.raises(UsageError, match=r"scale is not the profile's: got '10000'; allowed: 1"):
+        planned(six_cells(), today=today)
 
 
 def test_a_hash_of_cells_from_today_moves_to_a_table_and_the_change_is_counted(plan: Plan) -> None:

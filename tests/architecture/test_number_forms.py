@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: The one module that writes numbers.
 FORMS = "keylane.numbers"
 #: Not yet.
-LEFT = {"keylane.cli.match"}
+LEFT: set[str] = set()
 #: A format of its own: thousands apart, or percents. Not a fill, an alignment or a number of digits.
 SPEC = re.compile(r"[,_][^%]*$|%$")
 #: The same in a text for `str.format`, wherever that is called.

@@ -278,8 +278,8 @@ def _answer(document: MatchDocument) -> Iterator[str]:
     """Who has a driver, how near, what it cost, and how sure that is."""
     served, asked = document.riders_with_a_match, document.riders
     of_all = f" ({share(served / asked)})" if asked else ""
-    near = "" if document.median_m is None else f"; the nearest is {document.median_m:,.0f} m away at the median"
-    yield f"{count(served)} of {count(asked)} requests{of_all} have a driver within {document.radius_m:,.0f} m{near}"
+    near = "" if document.median_m is None else f"; the nearest is {count(document.median_m)} m away at the median"
+    yield f"{count(served)} of {count(asked)} requests{of_all} have a driver within {count(document.radius_m)} m{near}"
     went = f"each request went to {document.copies_per_rider:.2f} of {document.lanes} lanes (partitions) on average"
     yield f"  {went}; {share(document.metrics.border_share)} are within the radius of another lane"
     if document.verified is not None and document.recall is not None:
@@ -289,7 +289,7 @@ def _answer(document: MatchDocument) -> Iterator[str]:
         yield f"  {missing} of them are missing, and {extra} were found that it does not find"
     if document.offers is not None:
         offers = document.offers
-        far = "" if offers.mean_distance_m is None else f", {offers.mean_distance_m:,.0f} m away on average"
+        far = "" if offers.mean_distance_m is None else f", {count(offers.mean_distance_m)} m away on average"
         yield f"  {count(offers.granted)} offers{far}; {count(offers.refused)} requests with a driver near got none"
 
 

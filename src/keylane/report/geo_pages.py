@@ -315,7 +315,9 @@ def _match_sub(document: MatchDocument) -> str:
     expire = f", no ping older than {document.expire_s:g} s" if document.expire_s else ""
     pairs = f"{count(document.pairs)} pairs of a request and a driver"
     lanes = f"{count(document.lanes)} lanes (partitions)"
-    near = "" if document.median_m is None else f"The nearest driver is {document.median_m:,.0f} m away at the median. "
+    near = (
+        "" if document.median_m is None else f"The nearest driver is {count(document.median_m)} m away at the median. "
+    )
     return f"{near}{pairs}, from {count(document.pings)} pings on {lanes}{nearest}{expire}."
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from shlex import quote
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from keylane.contract.model import Contract, Geo, Key, Metadata, Spec
@@ -17,6 +16,7 @@ from keylane.geo.coordinates import checked_scale
 from keylane.keys.cells import region_of
 from keylane.matching.sphere import checked_radius
 from keylane.numbers import count
+from keylane.pipelines.match.own_table import PLAIN_RESOLUTION, plain_lanes, table_command
 from keylane.systems.endpoint import StreamOptions
 
 if TYPE_CHECKING:
@@ -100,8 +100,6 @@ class Options:
 
 # What is refused before a match starts: lane counts that differ, and records that another contract has placed.
 
-#: Without a contract: cells of about 1,770 km2, hashed.
-PLAIN_RESOLUTION: Final = 4
 PLAIN_LANES: Final = 12
 
 #: The contract, the lane count, and notes on them.
@@ -181,22 +179,6 @@ def _without_contract(both: tuple[MatchSource, MatchSource], given: Options) -> 
     lanes = given.lanes or told or PLAIN_LANES
     better = f"{table_command(both[0], lanes, given)} makes a contract for this radius"
     return plain_contract(lanes), lanes, [f"{plain_lanes(lanes)}; {better}"]
-
-
-def plain_lanes(lanes: int) -> str:
-    """What lanes are without a contract and without a table."""
-    return f"no contract: lanes by the hash of cells of resolution {PLAIN_RESOLUTION}, over {lanes}"
-
-
-def table_command(drivers: MatchSource, lanes: int, given: Options) -> str:
-    """How to write the contract that a match like this one should have."""
-    columns = given.drivers
-    told = {"--lat": (columns.lat, "lat"), "--lng": (columns.lng, "lng")}
-    named = [f" {option} {quote(name)}" for option, (name, usual) in told.items() if name != usual]
-    scale = "" if columns.scale is None else f" --scale {columns.scale:.12g}"
-    time = f" --time {quote(columns.time)} --time-unit {columns.unit}"
-    size = f" --lanes {lanes} --radius {given.radius:g}"
-    return f"keylane geo table {quote(str(drivers))}{''.join(named)}{scale}{time}{size} --write places.yaml"
 
 
 def _lane_count(contract: Contract, both: tuple[MatchSource, MatchSource], given: Options) -> int:

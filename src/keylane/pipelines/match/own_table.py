@@ -7,14 +7,15 @@ has nearly all of it. A table of equal work costs one more pass over the pings.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Final
 
 from keylane.contract.parse import parse_contract
 from keylane.errors import KeylaneError
+from keylane.numbers import count
 from keylane.pipelines.engine import MOST_RECORDS
 from keylane.pipelines.engine import Options as Counting
 from keylane.pipelines.geo_table import TableWish, geo_table
-from keylane.pipelines.match.options import plain_lanes, table_command
 from keylane.systems.endpoint import open_endpoint
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from keylane.spark.context import Say
 
 #: The name of the contract; it is not written anywhere.
-NAME = "match-by-table"
+NAME: Final = "match-by-table"
+#: Without a contract and without a table: cells of about 1,770 km2, hashed.
+PLAIN_RESOLUTION: Final = 4
 
 
 def own_contract(
@@ -51,5 +54,21 @@ def own_contract(
     except KeylaneError as error:
         return None, f"{plain_lanes(lanes)}, because no table could be made: {error}"
     table, keep = made.document, table_command(drivers, lanes, given)
-    how = f"a table of {table.leaves:,} cells for {given.radius:g} m ({table.strategy}), made of these drivers"
+    how = f"a table of {count(table.leaves)} cells for {given.radius:g} m ({table.strategy}), made of these drivers"
     return parse_contract(made.contract, NAME), f"no contract: {how}; to keep it: {keep}"
+
+
+def plain_lanes(lanes: int) -> str:
+    """What lanes are without a contract and without a table."""
+    return f"no contract: lanes by the hash of cells of resolution {PLAIN_RESOLUTION}, over {lanes}"
+
+
+def table_command(drivers: MatchSource, lanes: int, given: Options) -> str:
+    """How to write the contract that a match like this one should have."""
+    columns = given.drivers
+    told = {"--lat": (columns.lat, "lat"), "--lng": (columns.lng, "lng")}
+    named = [f" {option} {quote(name)}" for option, (name, usual) in told.items() if name != usual]
+    scale = "" if columns.scale is None else f" --scale {columns.scale:.12g}"
+    time = f" --time {quote(columns.time)} --time-unit {columns.unit}"
+    size = f" --lanes {lanes} --radius {given.radius:g}"
+    return f"keylane geo table {quote(str(drivers))}{''.join(named)}{scale}{time}{size} --write places.yaml"

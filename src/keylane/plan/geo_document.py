@@ -99,9 +99,7 @@ def geo_document(
         beside=list(_beside(seen, table, others)),
         copies_per_rider=copies,
         round_copies=round(compact.copies(wish.lanes, radius), 4),
-        moved=None
-        if table.moved is None
-        else GeoMoved(share=round(table.moved.share, _PLACES), leaves=table.moved.leaves),
+        moved=_moved(table),
         lane_loads=np.rint(sums.sum(1)).astype(int).tolist(),
         hours=np.round(sums, 3).tolist() if timed else None,
         cells=list(_cells(table, timed=timed)),
@@ -112,6 +110,11 @@ def geo_document(
             *_held_back(table, met=met),
         ],
     )
+
+
+def _moved(table: FittedTable) -> GeoMoved | None:
+    moved = table.moved
+    return None if moved is None else GeoMoved(share=round(moved.share, _PLACES), leaves=moved.leaves)
 
 
 class _Seen:

@@ -1,6 +1,7 @@
 """`match`: every available driver within a radius of a rider, exactly; a batch of two sources, or two streams.
 
     options         what may be set about a match, and what is refused before it starts
+    own_table       without a contract: the lane table of its own drivers, for its own radius
     sources         a file, a folder, a routed folder or a topic -> a frame of raw records with their positions
     records         raw records -> pings and requests, and dead letters
     lanes           requests -> a copy for each lane that can hold a driver near them; pings and copies -> pairs

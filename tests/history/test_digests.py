@@ -70,3 +70,11 @@ def test_names_in_capitals_are_other_names() -> None:
     one, other = pa.array([1]), pa.array([2])
     assert of_columns({"v": one, "V": other}) != of_columns({"v": other, "V": one})
     assert of_columns({"v": one}) != of_columns({"V": one})
+
+
+@pytest.mark.parametrize("nanos", [0, 1_000, -1_000, 1_794_821_400_123_456_000])
+def test_a_time_in_nanoseconds_is_that_in_microseconds_where_those_can_hold_it(nanos: int) -> None:
+    fine = [of_columns({"at": pa.array([at, None], pa.timestamp("ns"))}) for at in (nanos, nanos + 1, nanos - 1)]
+    coarse = of_columns({"at": pa.array([nanos // 1_000, None], pa.timestamp("us"))})
+    assert fine[0] == coarse
+    assert len({digest[0].as_py() for digest in fine}) == 3

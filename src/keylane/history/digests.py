@@ -140,8 +140,11 @@ def _of_decimals(values: pa.Array) -> Words:
 def _of_times(values: pa.Array, kind: np.uint64) -> Words:
     numbers = values.cast(pa.int32() if pa.types.is_time32(values.type) else pa.int64()).cast(pa.int64())
     unit = values.type.unit
-    micros = pc.divide(numbers, 1_000) if unit == "ns" else pc.multiply(numbers, _MICROS[unit])
-    return _numbered(micros, kind)
+    if unit != "ns":
+        return _numbered(pc.multiply(numbers, _MICROS[unit]), kind)
+    nanos = (numbers.fill_null(0) if numbers.null_count else numbers).to_numpy(zero_copy_only=False)
+    # A time in nanoseconds that microseconds can hold is the same time; any other is not.
+    return _numbered(pa.array(nanos // 1_000), kind) + (nanos % 1_000).astype(np.uint64) * _ODD
 
 
 def _of_lists(values: pa.Array) -> Words:

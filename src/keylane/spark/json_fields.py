@@ -43,6 +43,17 @@ _NO_TEXT: Final = r"^([\[{].*|true|false|\"?-?Infinity\"?|-?[0-9]*([.eE][0-9.eE+
 #: What a path can lead through, and null, where it ends.
 _HAS_FIELDS: Final = "^(OBJECT.*|VOID)$"
 _NUMBER: Final = DecimalType(38, 0)
+#: Null as null, and times with all that Spark has of them: by default it writes milliseconds.
+_EXACT: Final = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+def json_of(columns: Sequence[Column]) -> Column:
+    """A record of these columns as one JSON object: all of them, and times to the microsecond."""
+    return F.to_json(F.struct(*columns), _EXACT)
 
 
 def with_fields(schema: StructType, needed: Mapping[str, DataType], *, typed: bool = True) -> StructType:

@@ -28,10 +28,11 @@ from keylane.keys.read import names_in_json
 from keylane.records import Reason
 from keylane.spark.frames import with_placements
 from keylane.spark.hashes import arrow_udf
-from keylane.spark.json_fields import variant_at
+from keylane.spark.json_fields import json_of, variant_at
 from keylane.spark.keys import TYPES, column_named
 from keylane.spark.read_lines import one_object
 from keylane.spark.read_parquet import (
+    EXACT,
     LINE,
     MALFORMED,
     PLACE,
@@ -259,7 +260,8 @@ def messages_of_rows(batch: Batch, names: Sequence[str], before: int, after: Map
     place = F.col(PLACE)
     source = F.concat_ws("/", picked(names, "string", file_of(place)), row_of(place).cast("string"))
     line = F.col(LINE).cast("binary") if LINE in batch.frame.columns else None
-    whole = F.to_json(F.struct(*map(column_named, batch.columns)), {"ignoreNullFields": "false"}).cast("binary")
+    exact = [F.col(EXACT)] if EXACT in batch.frame.columns else []
+    whole = F.coalesce(*exact, json_of([column_named(name) for name in batch.columns])).cast("binary")
     value = column_named("value").cast("binary") if "value" in batch.columns else whole if line is None else line
     key = column_named("key").cast("binary") if "key" in batch.columns else F.lit(None).cast("binary")
     frame = batch.frame.select(

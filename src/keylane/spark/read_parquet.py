@@ -11,7 +11,9 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import accumulate
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -35,7 +37,9 @@ from pyspark.sql.types import (
 
 from keylane.contract.fields import absent_name
 from keylane.errors import DataError, UsageError, first_line
+from keylane.spark.json_fields import json_of
 from keylane.spark.keys import column_named, has_field, schema_tree
+from keylane.spark.nanoseconds import NANOS_AS_LONG, as_text, as_times, has_nanoseconds, is_finer, with_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,6 +124,8 @@ LINE: Final = "keylane_line"
 MALFORMED: Final = "keylane_malformed"
 #: Records with a number that its column cannot hold.
 INEXACT: Final = "keylane_inexact"
+#: Of those that are no lines: the whole record as JSON, with what its columns cannot hold.
+EXACT: Final = "keylane_exact"
 #: The lane that a record was read from.
 LANE: Final = "keylane_lane"
 
@@ -209,23 +215,24 @@ def read_parquet(
 ) -> Batch:
     """Records of Parquet files. Their rows are counted from the footers, not from the frame.
 
-    Records of a file without a `needed` field are marked as such.
+    Records of a file without a `needed` field are marked as such. `memo` has the columns of files as Spark reads them.
     """
     with ThreadPoolExecutor(16) as pool:
         footers = list(pool.map(_footer, files))
-    schema = known or StructType()
+    spark.conf.set(NANOS_AS_LONG, "true")
+    schema, shapes = known or StructType(), []
     for footer, file in zip(footers, files, strict=True):
         if footer.shape not in memo:
             memo[footer.shape] = _columns(spark, file)
-        schema = merged(schema, memo[footer.shape], file.name)
+        shapes.append(_timed(memo[footer.shape], footer.types))
+        schema = merged(schema, shapes[-1], file.name)
     rows = tuple(footer.rows for footer in footers)
-    shapes = [memo[footer.shape] for footer in footers]
-    read = spark.read.schema(schema).parquet(*(address(file) for file in files))
     meta = F.col("_metadata")
     numbers, key = _numbered(spark, files, meta)
+    added = [key.alias("keylane_key"), meta["row_index"].alias("keylane_row")]
+    read = _read_alike(spark, files, [memo[footer.shape] for footer in footers], footers, schema, added)
     frame = (
-        read.select("*", key.alias("keylane_key"), meta["row_index"].alias("keylane_row"))
-        .join(F.broadcast(numbers), "keylane_key")
+        read.join(F.broadcast(numbers), "keylane_key")
         .withColumn(PLACE, place_of(F.col("keylane_file"), F.col("keylane_row")))
         .drop("keylane_key", "keylane_file", "keylane_row")
     )
@@ -236,12 +243,78 @@ def read_parquet(
         for name in in_paths
         if name in schema.names
     }
-    batch = finished(frame, files, schema, rows, rows, before, own=own)
+    batch = _with_paths(finished(frame, files, schema, rows, rows, before, own=own), schema)
     found: dict[str, Any] = {}
     for columns in shapes:
         found |= schema_tree(columns)
     varied = frozenset.intersection(*(footer.varied for footer in footers))
     return replace(batch, found=found, varied=tuple(sorted(varied)))
+
+
+def _timed(columns: StructType, types: pa.Schema) -> StructType:
+    """The columns of a file, with times where Spark reads nanoseconds as numbers."""
+    kinds = {field.name: field.type for field in types}
+    return StructType([StructField(f.name, with_times(f.dataType, kinds[f.name])) for f in columns.fields])
+
+
+def _read_alike(
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    columns: Sequence[StructType],
+    footers: Sequence[_Footer],
+    schema: StructType,
+    added: Sequence[Column],
+) -> DataFrame:
+    """The records of all files: those with the same columns of nanoseconds are read together, and their times made."""
+    groups: dict[str, tuple[dict[str, tuple[DataType, pa.DataType]], list[SourceFile]]] = {}
+    for file, own, footer in zip(files, columns, footers, strict=True):
+        nanos = {
+            field.name: (field.dataType, footer.types.field(field.name).type)
+            for field in own.fields
+            if has_nanoseconds(field.dataType, footer.types.field(field.name).type)
+        }
+        groups.setdefault(str(nanos), (nanos, []))[1].append(file)
+    marked = any(nanos for nanos, _ in groups.values())
+    frames = [_read(spark, own, nanos, schema, added, marked=marked) for nanos, own in groups.values()]
+    return reduce(lambda one, other: one.union(other), frames)
+
+
+def _read(
+    spark: SparkSession,
+    files: Sequence[SourceFile],
+    nanos: Mapping[str, tuple[DataType, pa.DataType]],
+    schema: StructType,
+    added: Sequence[Column],
+    *,
+    marked: bool,
+) -> DataFrame:
+    """Files that are alike: their columns; and, where `marked`, whether a record has finer times than Spark."""
+    raw = StructType([StructField(f.name, nanos[f.name][0]) if f.name in nanos else f for f in schema.fields])
+    read = spark.read.schema(raw).parquet(*(address(file) for file in files))
+    if not marked:
+        return read.select("*", *added)
+    columns = {name: column_named(name) for name in schema.names}
+    times = {name: as_times(column, *nanos[name]) if name in nanos else column for name, column in columns.items()}
+    finer = [is_finer(columns[name], *both) for name, both in nanos.items()]
+    lost = reduce(or_, finer, F.lit(False))
+    texts = {name: as_text(column, *nanos[name]) if name in nanos else column for name, column in columns.items()}
+    whole = F.when(lost, json_of([column.alias(name) for name, column in texts.items()]))
+    return read.select(
+        *(column.alias(name) for name, column in times.items()),
+        *added,
+        lost.alias(INEXACT),
+        whole.alias(EXACT),
+    )
+
+
+def _with_paths(batch: Batch, inside: StructType) -> Batch:
+    """The columns of paths are those of a record too: they stand at the end of what it was."""
+    names = [name for name in batch.columns if name not in inside.names]
+    if EXACT not in batch.frame.columns or not names:
+        return batch
+    paths = json_of([column_named(name) for name in names])
+    both = F.concat(F.regexp_replace(EXACT, r"\}$", ","), F.substr(paths, F.lit(2)))
+    return replace(batch, frame=batch.frame.withColumn(EXACT, both))
 
 
 def _numbered(spark: SparkSession, files: Sequence[SourceFile], meta: Column) -> tuple[DataFrame, Column]:
@@ -288,10 +361,8 @@ def _columns(spark: SparkSession, file: SourceFile) -> StructType:
     try:
         return spark.read.parquet(address(file)).schema
     except AnalysisException as error:
-        nanos = "Spark has microseconds: write the file with them, in pyarrow by coerce_timestamps='us'"
-        hint = nanos if "NANOS" in str(error) else ""
         what = f"Spark cannot read the columns of {file.path}"
-        raise DataError.of(what, got=first_line(str(error)), hint=hint) from error
+        raise DataError.of(what, got=first_line(str(error))) from error
 
 
 def finished(
@@ -344,20 +415,21 @@ class _Footer(NamedTuple):
 
     rows: int
     shape: str
+    types: pa.Schema
     varied: frozenset[str]
 
 
 def _footer(file: SourceFile) -> _Footer:
     try:
         footer = pq.read_metadata(file.path)
-        shape = str(footer.schema.to_arrow_schema().remove_metadata())
+        types = footer.schema.to_arrow_schema().remove_metadata()
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError.of(
             f"{file.path} cannot be read as Parquet",
             got=str(error).splitlines()[0],
             hint="replace it with a readable file of the same name: the route continues from there",
         ) from error
-    return _Footer(footer.num_rows, shape, _varied(footer))
+    return _Footer(footer.num_rows, str(types), types, _varied(footer))
 
 
 def _varied(footer: pq.FileMetaData) -> frozenset[str]:

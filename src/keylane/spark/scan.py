@@ -36,6 +36,7 @@ from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.profile.scan import MOST_LANES
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of, whole_number
 from keylane.spark.keys import TYPES, column_named, field_of, floor_divided, has_field, schema_tree
+from keylane.spark.nanoseconds import NANOS_AS_LONG
 from keylane.spark.read_lines import read_csv, read_json
 from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, POSITION, address, file_of, local, picked
 
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._=-]+")
 _FILE: Final = "keylane_file"
-#: Without it Spark refuses a file that has such a column, also where nobody asks for it.
-NANOS_AS_LONG: Final = "spark.sql.legacy.parquet.nanosAsLong"
 #: Records whose names an error lists.
 _SAMPLE: Final = 100
 _STAMP: Final = "keylane_stamp"

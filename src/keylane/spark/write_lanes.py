@@ -23,8 +23,20 @@ from pyspark.sql import functions as F
 from keylane.errors import CountError
 from keylane.records import Reason
 from keylane.spark.frames import with_placements
+from keylane.spark.json_fields import json_of
 from keylane.spark.keys import ADDED, column_named, field_of
-from keylane.spark.read_parquet import INEXACT, LINE, MALFORMED, PLACE, POSITION, ROW_BITS, file_of, picked, row_of
+from keylane.spark.read_parquet import (
+    EXACT,
+    INEXACT,
+    LINE,
+    MALFORMED,
+    PLACE,
+    POSITION,
+    ROW_BITS,
+    file_of,
+    picked,
+    row_of,
+)
 from keylane.spark.small_lanes import GROWING, OFFSET, SLOT, WRITTEN, has_known_types, lane_files
 
 if TYPE_CHECKING:
@@ -170,9 +182,11 @@ def write_dead(
     """Write the records that have no lane, in the order of the source; None when there are none."""
     keys = key_columns(router.contract, frame)
     has_lines = LINE in batch.frame.columns
-    line = F.left(F.make_valid_utf8(LINE), F.lit(MESSAGE_LENGTH)) if has_lines else F.lit("")
     # The bytes of a line or of a message's value; a Parquet record has none of its own, so its columns as JSON.
-    original = F.col(LINE) if has_lines else _json_of(_own(batch.columns))
+    original = F.col(LINE) if has_lines else json_of(_own(batch.columns))
+    if EXACT in batch.frame.columns:
+        original = F.coalesce(EXACT, original)
+    line = F.left(F.make_valid_utf8(original), F.lit(MESSAGE_LENGTH))
     letters = (
         frame.where(F.col("reason").isNotNull())
         .select(*map(column_named, frame.columns))
@@ -211,10 +225,6 @@ def _source(names: Sequence[str]) -> Column:
     return F.struct(picked(names, "string", file_of(place)).alias("file"), row_of(place).alias("row"))
 
 
-def _json_of(columns: Sequence[Column]) -> Column:
-    return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
-
-
 def key_columns(contract: Contract, frame: DataFrame) -> list[Column]:
     """The fields of the key, by their names."""
     fields = [field_of(name, frame.schema) for name in contract.spec.key.fields]
@@ -226,7 +236,7 @@ def explained(keys: Sequence[Column], whole: Column) -> Column:
     text = F.col("reason")
     for reason, words in _MESSAGES.items():
         text = F.when(F.col("reason") == str(reason), F.lit(words)).otherwise(text)
-    got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), whole).otherwise(_json_of(keys))
+    got = F.when(F.col("reason") == F.lit(str(Reason.MALFORMED_RECORD)), whole).otherwise(json_of(keys))
     plain = F.regexp_replace(F.concat(text, F.lit(": got "), got), r"[\p{Cntrl}\p{Cf}\u2028\u2029]+", " ")
     return F.left(plain, F.lit(MESSAGE_LENGTH))
 

@@ -2,7 +2,7 @@
 
     typed             JSON objects -> columns of given types
     typed_cells       cells of CSV -> the same
-    rendered_columns  the digest of columns as JSON can hold them: times in milliseconds
+    rendered_digest   the digest of rows that were written as JSON
     ..._digest        the digest of messages, and of rows that become messages
 
 A value that its type surely does not have, or whose form here is not sure to be what Spark makes of it, leaves its
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     Headers = Sequence[tuple[str, bytes | None]] | None
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+#: What is below a second.
+_FRACTION: Final = re.compile(r":[0-9]{2}[.,]([0-9]+)")
 #: What JSON holds as it is: a column of nothing else is made at once.
 _PLAIN: Final = {pa.string(): str, pa.int64(): int, pa.bool_(): bool}
 _NUMBERS: Final = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf", "INF": "inf", "+INF": "inf", "-INF": "-inf"}
@@ -93,6 +95,21 @@ def typed(objects: Sequence[Mapping[str, Any] | None], schema: pa.Schema) -> Typ
         others = [one.get(name) for one in given]
         columns[name] = pa.array([None if _is_nothing(one) else json.dumps(one) for one in others], pa.string())
     return columns, unsure
+
+
+def is_finer(value: Any, kind: pa.DataType) -> bool:
+    """Whether a value of JSON has a time, of a column of nanoseconds, that microseconds cannot hold."""
+    if pa.types.is_struct(kind) and isinstance(value, dict):
+        return any(is_finer(value.get(field.name), field.type) for field in kind)
+    if pa.types.is_map(kind) and isinstance(value, dict):
+        pairs = [(name, kind.key_type) for name in value] + [(one, kind.item_type) for one in value.values()]
+        return any(is_finer(*pair) for pair in pairs)
+    if isinstance(value, list) and hasattr(kind, "value_type"):
+        return any(is_finer(one, kind.value_type) for one in value)
+    if not (pa.types.is_timestamp(kind) and kind.unit == "ns" and isinstance(value, str)):
+        return False
+    digits = _FRACTION.search(value)
+    return digits is not None and bool(digits[1][6:].strip("0"))
 
 
 def rendered_digest(texts: pa.Array, schema: pa.Schema) -> pa.Array:
@@ -154,31 +171,6 @@ def typed_cells(
     return columns, unsure
 
 
-def rendered_columns(columns: Mapping[str, pa.Array]) -> pa.Array:
-    """The digest of rows as JSON can hold them: times without what is below a millisecond."""
-    unsure = np.zeros(len(next(iter(columns.values()))), bool)
-    return masked(of_columns({name: _rendered(column, unsure) for name, column in columns.items()}), unsure)
-
-
-def _rendered(column: pa.Array, unsure: NDArray[np.bool_]) -> pa.Array:
-    kind = column.type
-    if not has_times(kind):
-        return column
-    if pa.types.is_timestamp(kind):
-        return pc.floor_temporal(column, unit="millisecond")
-    if pa.types.is_struct(kind):
-        parts = [_rendered(part, unsure) for part in column.flatten()]
-        return pa.StructArray.from_arrays(parts, names=[field.name for field in kind], mask=column.is_null())
-    out = []
-    for row, value in enumerate(column):
-        try:
-            out.append(_without_micros(value.as_py()))
-        except (OverflowError, ValueError):  # a time that Python has none for
-            unsure[row] = True
-            out.append(None)
-    return pa.array(out, kind)
-
-
 def masked(digests: pa.Array, unsure: NDArray[np.bool_]) -> pa.Array:
     """Digests, null where their rows are unsure."""
     return pc.if_else(pa.array(unsure), pa.scalar(None, pa.int64()), digests) if unsure.any() else digests
@@ -207,30 +199,13 @@ def row_message_digest(columns: Mapping[str, pa.Array]) -> pa.Array:
         return pa.nulls(len(own[0]), pa.int64())
     parts = [of_bytes(plain(column)) for column in own]
     if "value" not in columns:
-        content = rendered_columns(columns)
-        return masked(joined(*parts, content), content.is_null().to_numpy(zero_copy_only=False))
+        return joined(*parts, of_columns(columns))
     return joined(*parts)
 
 
 def _is_bytes(column: pa.Array) -> bool:
     kind = plain(column).type
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind))
-
-
-def has_times(kind: pa.DataType) -> bool:
-    """Whether a type is one of times, or has them inside."""
-    inside = [kind.field(n).type for n in range(kind.num_fields)]
-    return pa.types.is_timestamp(kind) or any(map(has_times, inside))
-
-
-def _without_micros(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.replace(microsecond=value.microsecond // 1000 * 1000)
-    if isinstance(value, dict):
-        return {name: _without_micros(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_without_micros(one) for one in value)
-    return value
 
 
 def _is_nothing(value: Any) -> bool:
@@ -255,11 +230,23 @@ def _slow(
     out = []
     for row, value in enumerate(values):
         try:
-            out.append(None if value is None else pa.scalar(convert(value, kind), kind).as_py())
+            out.append(None if value is None else _held(convert(value, kind), kind))
         except (_Unsure, ValueError, TypeError, OverflowError, ArithmeticError, UnicodeError, pa.ArrowException):
             unsure[row] = True
             out.append(None)
     return pa.array(out, kind)
+
+
+def _held(value: Any, kind: pa.DataType) -> Any:
+    """The value as a column of this type has it. Python has no times in nanoseconds: those stay numbers."""
+    scalar = pa.scalar(value, kind)
+    return value if _has_nanoseconds(kind) else scalar.as_py()
+
+
+def _has_nanoseconds(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "ns")
+    return any(_has_nanoseconds(kind.field(n).type) for n in range(kind.num_fields))
 
 
 def _of_json(value: Any, kind: pa.DataType) -> Any:  # noqa: PLR0911  one kind of type after the other
@@ -333,11 +320,23 @@ def _of_text(text: str, kind: pa.DataType) -> Any:
     if pa.types.is_date(kind):
         return date.fromisoformat(text)
     if pa.types.is_timestamp(kind):
-        at = datetime.fromisoformat(text)
-        if at.tzinfo is None and kind.tz is not None:
-            raise _Unsure
-        return at if at.tzinfo is None or kind.tz is not None else at.astimezone(UTC).replace(tzinfo=None)
+        return _time(text, kind)
     raise _Unsure
+
+
+def _time(text: str, kind: pa.TimestampType) -> datetime | int:
+    """A time; of a column of nanoseconds as their number since 1970, with every digit."""
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None and kind.tz is not None:
+        raise _Unsure
+    if kind.unit == "ns":
+        digits = _FRACTION.search(text)
+        nanos = int(digits[1].ljust(9, "0")) if digits and len(digits[1]) <= 9 else None
+        if digits and nanos is None:
+            raise _Unsure
+        whole = at.replace(microsecond=0, tzinfo=at.tzinfo or UTC)
+        return int(whole.timestamp()) * 1_000_000_000 + (nanos or 0)
+    return at if at.tzinfo is None or kind.tz is not None else at.astimezone(UTC).replace(tzinfo=None)
 
 
 def _of_cell(text: str, kind: pa.DataType) -> Any:

@@ -17,10 +17,23 @@ from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, Str
 from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, UsageError
 from keylane.pipelines.match.records import LANE_KEY, ORIGINAL, SOURCE, check_columns
+from keylane.spark.json_fields import json_of
 from keylane.spark.keys import TYPES, column_named
 from keylane.spark.prepartitioned import claimed
 from keylane.spark.read_lines import read_csv, read_json
-from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, SourceFile, file_of, picked, read_parquet, row_of
+from keylane.spark.read_parquet import (
+    EXACT,
+    INEXACT,
+    LANE,
+    LINE,
+    MALFORMED,
+    PLACE,
+    SourceFile,
+    file_of,
+    picked,
+    read_parquet,
+    row_of,
+)
 from keylane.spark.read_parquet import address as as_spark
 from keylane.systems.endpoint import open_endpoint, path_of
 from keylane.systems.files.frames import spark_files
@@ -177,6 +190,8 @@ def raw_files(
     if kind == "parquet":
         read = read_parquet(spark, files, None, 0, {})
         original = _as_json(read.columns)
+        if INEXACT in read.frame.columns:
+            original = F.coalesce(EXACT, original)
     else:
         wanted = _line_types(columns)
         if kind == "json":
@@ -189,13 +204,15 @@ def raw_files(
     file, row = file_of(F.col(PLACE)), row_of(F.col(PLACE)).cast("string")
     where = F.concat_ws("/", picked([one.name for one in files], "string", file), row)
     # A file out of a routed folder has columns of these names, which have no meaning in this match.
-    made = {SOURCE, ORIGINAL, LANE, LANE_KEY, *([MALFORMED] if kind == "parquet" else [])}
+    made = {SOURCE, ORIGINAL, LANE, LANE_KEY, INEXACT, EXACT, *([MALFORMED] if kind == "parquet" else [])}
     own = [column_named(name) for name in read.frame.columns if name not in made]
+    if kind == "parquet" and INEXACT in read.frame.columns:
+        own.append(F.col(INEXACT).alias(MALFORMED))
     return read.frame.select(*own, where.alias(SOURCE), original.alias(ORIGINAL)), sum(read.records) - read.filtered
 
 
 def _as_json(names: Sequence[str]) -> Column:
-    return F.to_json(F.struct(*map(column_named, names)), {"ignoreNullFields": "false"})
+    return json_of([column_named(name) for name in names])
 
 
 def _line_types(columns: Columns) -> Mapping[str, DataType]:

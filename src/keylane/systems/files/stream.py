@@ -31,12 +31,11 @@ from keylane.systems.streams import LEFT_OUT, POSITIONS, Part, Stream, begins_of
 from keylane.systems.texts import (
     SPENT,
     cells_of,
-    has_times,
+    is_finer,
     is_no_record,
     masked,
     message_digest,
     object_of,
-    rendered_columns,
     rendered_digest,
     row_message_digest,
     typed,
@@ -143,10 +142,13 @@ def source_stream(path: Path, target: Stream, contract: Contract | None = None, 
 
 
 def source_columns(path: Path, kind: str | None) -> pa.Schema | None:
-    """The columns of all files of a source, where its files have types."""
+    """The columns of all files of a source, where its files have types; those of their paths are text."""
     if not path.exists() or (kind or "".join(kinds_in(path))) != "parquet":
         return None
-    return _schema([_footer(file).schema.to_arrow_schema() for file in data_files(path, "parquet")])
+    files = data_files(path, "parquet")
+    inside = _schema([_footer(file).schema.to_arrow_schema() for file in files])
+    in_paths = dict.fromkeys(name for file in files for name in path_values(name_in(path, str(file))))
+    return pa.schema([*inside, *(pa.field(name, pa.string()) for name in in_paths if name not in inside.names)])
 
 
 def _schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
@@ -261,7 +263,10 @@ class ReadLanes:
             known |= {"digest": joined(of_bytes(originals))} if self.values else {}
             return known, _fields_of(originals, fields)
         known |= {"digest": rendered_digest(originals, self.columns)} if self.values else {}
-        columns, unsure = typed([object_of(one) for one in originals.to_pylist()], self.columns)
+        objects = [object_of(one) for one in originals.to_pylist()]
+        finer = [any(is_finer((one or {}).get(field.name), field.type) for field in self.columns) for one in objects]
+        known["confirmed"] = pa.array([one or None for one in finer], pa.bool_())
+        columns, unsure = typed(objects, self.columns)
         return known, _given(columns, fields) if not unsure.any() else {}
 
     def _confirmed(self, originals: pa.Array) -> pa.Array:
@@ -405,10 +410,7 @@ class ReadParquet:
         with SPENT.measured():
             if self.as_messages:
                 return {"digest": row_message_digest(content)}
-            out = {"digest": of_columns(content)}
-            if any(has_times(column.type) for column in content.values()):
-                out["letter"] = rendered_columns(content)
-            return out
+            return {"digest": of_columns(content)}
 
 
 def _counted(part: Part) -> Iterator[pa.RecordBatch]:

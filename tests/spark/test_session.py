@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from keylane.errors import MissingExtraError, SparkError
-from keylane.spark import local_session, session
+from keylane.spark import jvm, local_session, session
 from keylane.spark.hashes import arrow_udf
-from keylane.spark.jvm import Java, _reported_version, archive_options, cache_folder, find_java
+from keylane.spark.jvm import Java, _reported_version, archive_options, cache_folder, find_java, remove_unused
 from keylane.spark.session import missing_in
 
 if TYPE_CHECKING:
@@ -289,6 +289,75 @@ def test_what_a_dead_java_left_is_removed(tmp_path: Path) -> None:
     os.utime(part, (0, 0))
     options(tmp_path)
     assert not part.exists()
+
+
+NOW = 1_800_000_000.0
+DAY = 86_400.0
+
+
+def archives(folder: Path, **days: float) -> Path:
+    """Archives that were last used so many days ago; the path of one that is used now, and that is not there yet."""
+    for name, ago in days.items():
+        path = folder / f"spark-4.0.0-java-17-{name}.jsa"
+        path.write_bytes(b"an archive")
+        os.utime(path, (NOW - ago * DAY, NOW - ago * DAY))
+    return folder / "spark-4.0.0-java-17-now.jsa"
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name.removeprefix("spark-4.0.0-java-17-").partition(".jsa")[0] for path in folder.iterdir()}
+
+
+def test_archives_that_nobody_uses_are_removed_and_the_few_used_last_are_kept(tmp_path: Path) -> None:
+    path = archives(tmp_path, now=40, a=1, b=2, c=3, d=4, old=31)
+    (tmp_path / "jars").mkdir()
+    remove_unused(path, NOW)
+    assert left(tmp_path) == {"now", "a", "b", "c", "jars"}
+    assert path.stat().st_mtime == NOW, "it counts as used from now on"
+
+
+def test_an_archive_is_removed_for_its_age_alone(tmp_path: Path) -> None:
+    remove_unused(archives(tmp_path, a=29, old=31), NOW)
+    assert left(tmp_path) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("pid", "days", "stays"), [("dead", 2, False), ("dead", 0.5, True), ("alive", 2, True), ("alive", 0.5, True)]
+)
+def test_a_partial_archive_goes_when_it_is_old_and_nobody_writes_it(
+    pid: str, days: float, stays: bool, tmp_path: Path
+) -> None:
+    number = os.getpid() if pid == "alive" else 2**22 + 1  # above every number of a process
+    part = tmp_path / f"spark-4.0.0-java-17-x.jsa.{number}.part"
+    part.write_bytes(bytes(10))
+    os.utime(part, (NOW - days * DAY, NOW - days * DAY))
+    remove_unused(archives(tmp_path), NOW)
+    assert part.exists() == stays
+
+
+def test_a_removal_that_does_not_look_whether_a_process_lives_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jvm, "_is_alive", lambda _: False)
+    with pytest.raises(AssertionError):
+        test_a_partial_archive_goes_when_it_is_old_and_nobody_writes_it("alive", 2, True, tmp_path)
+
+
+def test_archives_that_vanish_meanwhile_are_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process removes them too: between the list and the look, and between the look and the removal."""
+    path = archives(tmp_path, a=1, b=2, c=3, d=4, e=5)
+    listed = list(tmp_path.glob("spark-*.jsa"))
+    monkeypatch.setattr(Path, "glob", lambda _self, pattern: listed if pattern.endswith("jsa") else [])
+    listed[0].unlink()
+    remove_unused(path, NOW)
+    remove_unused(path, NOW)
+    assert len(list(os.scandir(tmp_path))) <= 4
+
+
+def test_a_session_removes_what_is_not_used(tmp_path: Path) -> None:
+    archives(tmp_path, **{f"n{n}": 10_000 for n in range(6)})
+    options(tmp_path)
+    assert left(tmp_path) == set()
 
 
 def test_each_java_and_class_path_has_its_own(tmp_path: Path) -> None:

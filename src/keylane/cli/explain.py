@@ -18,7 +18,7 @@ from keylane.documents.explain import (
     ExplainedKeys,
     ExplainedUnplaced,
 )
-from keylane.errors import UnplacedError, UsageError
+from keylane.errors import DataError, UnplacedError, UsageError
 from keylane.numbers import count
 from keylane.pipelines.explain import KeyAnswer, by_client, explained_by
 
@@ -119,7 +119,7 @@ def explain(
     keylane explain --contract hourly.yaml -f merchant=m-7 -f ts=1763185276000
     keylane explain --contract rides.yaml 33.4484,-112.0740
     """
-    asked: list[str | None] = [*keys, *(line.rstrip("\r\n") for line in keys_from or ())]
+    asked: list[str | None] = [*keys, *_lines_of(keys_from)]
     if null and asked:
         raise click.UsageError("KEY or --null is needed, not both")
     if not asked and (null or path is not None):
@@ -129,6 +129,16 @@ def explain(
     if not found:
         raise click.UsageError("KEY is needed (or --null)")
     return (_shown(found[0], everything=everything) if len(found) == 1 else _many(found)), output
+
+
+def _lines_of(file: Any) -> Iterator[str]:
+    """The keys of a file, one a line; a file of records is not one of keys."""
+    try:
+        yield from (line.rstrip("\r\n") for line in file or ())
+    except UnicodeDecodeError as error:
+        what, allowed = f"{file.name} is not a text of keys", "one key a line, in UTF-8"
+        hint = "the keys of a data file: keylane profile FILE --key COLUMN --show-keys -o csv"
+        raise DataError.of(what, got=f"byte {error.object[error.start]:#04x}", allowed=allowed, hint=hint) from error
 
 
 def _asker(
@@ -143,12 +153,12 @@ def _asker(
 ) -> Callable[[str | None], KeyAnswer]:
     """What answers for one key, with everything that does not depend on it looked at once."""
     if path is not None:
-        if click.get_current_context().get_parameter_source("encoding") is not ParameterSource.DEFAULT:
-            raise click.UsageError("--encoding conflicts with the contract, which has the encoding")
         from keylane.contract.parse import load_contract
         from keylane.router import Router
 
         router = Router(load_contract(path), lanes=lanes)
+        if click.get_current_context().get_parameter_source("encoding") is not ParameterSource.DEFAULT:
+            _check_encoding(encoding, router.contract, router.lane_count)
 
         def by_contract(key: str | None) -> KeyAnswer:
             if key is None and not fields and not null:
@@ -167,6 +177,19 @@ def _asker(
         return KeyAnswer(by_client(routing_key, lanes, encoding, like or "kafka-java", typed=_typed(key)))
 
     return plainly
+
+
+def _check_encoding(given: str, contract: Contract, lanes: int) -> None:
+    """The encoding that was given is the contract's, or an error with the command that takes the bytes as they are."""
+    allowed = [str(encoding) for encoding in contract.spec.key.encodings]
+    if allowed == [given]:
+        return
+    hint = "leave --encoding out: KEY is what the field holds"
+    if given == "raw":
+        same = f"keylane explain HEX --encoding raw --lanes {lanes} --like {contract.spec.partitioner}"
+        hint += f". For the bytes of a key as a topic has them: {same}"
+    what = "--encoding is not that of the contract"
+    raise UsageError.of(what, got=given, allowed=", ".join(allowed), hint=hint)
 
 
 def _typed(key: str | None) -> str | None:

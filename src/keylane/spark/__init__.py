@@ -3,6 +3,7 @@
     session         a local session, and what a session of the user's own lacks; `jvm` finds Java and compiles sources
     context         how a pipeline is run: session, stop, progress; the one argument of every pipeline
     read_parquet    files of a batch as frames, each record with its position; read_lines: JSON lines and CSV
+    nanoseconds     times of Parquet that are finer than those of Spark
     scan            some columns of many files, for `profile`
     messages        Kafka records as frames, and back
     frames          `with_placements` and `lane`: where a frame meets a contract

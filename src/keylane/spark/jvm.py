@@ -29,7 +29,7 @@ from keylane.errors import CacheError, MissingExtraError
 from keylane.private import can_use, check_file, check_folder, make_folder, new_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -186,6 +186,12 @@ def _usual_caches(environ: Mapping[str, str]) -> Iterator[Path]:
 QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 #: A partial archive this old was left by a Java that died while writing it.
 STALE: Final = 3600.0
+#: Each set of jars has an archive of some 180 MB. So many are kept, the last used: jars for topics, places, both, none.
+MOST_ARCHIVES: Final = 4
+#: One that was not used for so long, in seconds, is of a Java, a Spark or jars that are gone.
+UNUSED: Final = 30 * 86_400.0
+#: A partial archive of other jars is left alone for so long: who made it may still be asked for them.
+LEFT: Final = 86_400.0
 
 
 def archive_options(java: Java, class_path: str = "", environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
@@ -199,6 +205,7 @@ def archive_options(java: Java, class_path: str = "", environ: Mapping[str, str]
     try:
         make_folder(folder)
         _adopt(path)
+        remove_unused(path, time.time())
     except CacheError:
         raise
     except OSError:
@@ -237,6 +244,39 @@ def _adopt(path: Path) -> None:
             _force(path.parent)
         elif _finished(part) or time.time() - part.stat().st_mtime > STALE:
             part.unlink(missing_ok=True)
+
+
+def remove_unused(path: Path, now: float) -> None:
+    """Remove the archives that nobody has used for long, and those beyond the few used last; `path` is used now.
+
+    Several processes may do this at once. A Java that runs keeps the archive that it has open, and one that finds none
+    starts without.
+    """
+    with suppress(FileNotFoundError):
+        os.utime(path, (now, now))
+    used = sorted(_times(path.parent.glob("spark-*.jsa")), key=lambda one: (one[0] != path, -one[1]))
+    for number, (archive, at) in enumerate(used):
+        if number >= MOST_ARCHIVES or (archive != path and now - at > UNUSED):
+            archive.unlink(missing_ok=True)
+    for part, at in _times(path.parent.glob("spark-*.jsa.*.part")):
+        if now - at > LEFT and not _is_alive(part.name.split(".")[-2]):
+            part.unlink(missing_ok=True)
+
+
+def _times(paths: Iterable[Path]) -> Iterator[tuple[Path, float]]:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            yield path, path.lstat().st_mtime
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except PermissionError:  # another user's, and there
+        pass
+    return True
 
 
 def _finished(part: Path) -> bool:

@@ -437,3 +437,13 @@ def test_a_place_in_the_south_is_no_option_and_a_third_number_is_not_dropped(
         code, _, err = run("explain", typed, "-c", path)
         assert code == 2
         assert f"not a location: got '{typed}'; allowed: LATITUDE,LONGITUDE" in err
+
+
+def test_an_encoding_beside_a_contract_is_its_own_or_says_what_to_do(run: Run, contract_file: ContractFile) -> None:
+    path = contract_file()
+    assert run("explain", "a", "-c", path, "-e", "utf8") == run("explain", "a", "-c", path)
+    code, _, err = run("explain", "61", "-c", path, "-e", "raw")
+    assert code == 2
+    assert "--encoding is not that of the contract: got 'raw'; allowed: utf8; hint: leave --encoding out" in err
+    command = err.partition("as a topic has them: ")[2].strip().replace("HEX", "61").split()[1:]
+    assert run(*command)[0] == 0, "what the hint says runs"

@@ -1,4 +1,4 @@
-"""Text as verify reads it: cells as Spark's parser made them of a line of CSV, and times of JSON to their last digit."""
+"""Text as verify reads it: the cells of a line of CSV as Spark's parser made them, and times to their last digit."""
 
 from __future__ import annotations
 

@@ -204,8 +204,12 @@ def test_the_key_of_a_message_may_be_the_id_and_its_timestamp_the_time(session: 
     assert [(row["source"], row["reason"]) for row in dead.collect()] == [("t/3/6", "null-key")]
 
 
-def test_times_in_nanoseconds_are_refused_with_what_to_do(raw: Callable[..., DataFrame], tmp_path: Path) -> None:
-    at = pa.array([1_763_208_000_000_000_000], pa.timestamp("ns", tz="UTC"))
-    pq.write_table(pa.table({"id": ["d1"], "ts": at, "lat": [33.4], "lng": [-112.1]}), tmp_path / "nanos.parquet")
-    with pytest.raises(DataError, match=r"NANOS.*microseconds"):
-        raw(tmp_path / "nanos.parquet")
+def test_times_in_nanoseconds_are_read_and_none_is_cut(read: Read, tmp_path: Path) -> None:
+    nanos = 1_763_208_000_000_001_000
+    at = pa.array([nanos, nanos + 1], pa.timestamp("ns", tz="UTC"))
+    columns = {"id": ["d1", "d2"], "ts": at, "lat": [33.4, 33.4], "lng": [-112.1, -112.1]}
+    pq.write_table(pa.table(columns), tmp_path / "nanos.parquet")
+    ((found,), (letter,)) = read(tmp_path / "nanos.parquet")
+    assert (found["driver"], found["ts"]) == ("d1", nanos // 1_000)
+    assert letter["reason"] == "malformed-record"
+    assert json.loads(letter["original"])["ts"] == "2025-11-15T12:00:00.000001001Z"

@@ -119,6 +119,14 @@ def test_the_route_goes_on_and_every_record_is_somewhere(limited: Limited, write
     limited.check_verified()
 
 
+def test_a_time_that_spark_cannot_read_ends_the_route_and_is_named(limited: Limited) -> None:
+    """Nanoseconds, as some producers give them: the connector reads no such record, so it cannot be set aside."""
+    send(limited.broker, limited.source, numbered(0, 10))
+    limited.produce(0, b"nanos", b"", time.time_ns())
+    with pytest.raises(DataError, match=rf"record {limited.source}/0/\d+ is none that Spark can read.*hint: .*--start"):
+        limited.route()
+
+
 def test_a_letter_that_is_too_large_goes_without_what_does_not_fit(limited: Limited) -> None:
     sent_hostile(limited)
     limited.route()

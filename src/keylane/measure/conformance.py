@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 EXAMPLES = 3
 #: Key counts are merged when this many have piled up.
 MERGE = 1_000_000
+_NO_KEYS = pa.schema([("key", pa.large_binary()), ("lane", pa.int32()), ("n", pa.int64())])
 
 
 def as_text(key: bytes) -> str:
@@ -116,7 +117,7 @@ class Kept:
 
     def merge(self) -> pa.Table:
         """Add up the piled key counts."""
-        known = [self.keys] if self.keys is not None else []
+        known = [_NO_KEYS.empty_table()] if self.keys is None else [self.keys]
         table = pa.concat_tables([*known, *self.pending]).group_by(["key", "lane"]).aggregate([("n", "sum")])
         self.keys, self.pending = table.rename_columns(["key", "lane", "n"]), []
         return self.keys

@@ -30,7 +30,7 @@ from keylane.documents.check import (
     MisplacedRow,
     RuleAnswers,
 )
-from keylane.errors import UsageError
+from keylane.errors import DataError, UsageError
 from keylane.measure import copartition
 from keylane.measure.chance import ALPHA
 from keylane.measure.conformance import keeps
@@ -121,6 +121,8 @@ def _against(
     kept, findings = keeps(
         Router(contract, lanes=lanes), watch(data.batches(wanted)), column, partial(_named, salt=salt)
     )
+    if data.skipped.lines and not kept.rows:
+        raise DataError.of(f"no record of {data.address} can be read", got=data.skipped.text, hint="--value")
     if data.skipped.lines:
         findings.append(Finding("warning", "data", data.skipped.text))
     if data.sampled:

@@ -152,6 +152,14 @@ _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file
 _FIX: Final = "replace it with a readable file of the same name: the route continues from there"
 
 
+#: What the connector makes of a time that does not fit into microseconds of 64 bits.
+_TIMED: Final = re.compile(r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value (-?\d+)")
+_BEHIND: Final = (
+    "a producer that gives micro- or nanoseconds? A new route begins behind the record: --start, with another --state "
+    "and --second-route; what is left before it needs one more, with a --max-records that ends there"
+)
+
+
 def translated(error: Exception, batch: int | None = None, work: str = ROUTE) -> Exception:
     """An error of Spark or of the disk as one of keylane's; its own errors as they are. `work` is what failed."""
     if isinstance(error, KeylaneError):
@@ -161,14 +169,30 @@ def translated(error: Exception, batch: int | None = None, work: str = ROUTE) ->
     disk = _disk_error(error, text, what, work)
     if disk is not None:
         return disk
-    unread = _UNREAD.search(text)
+    unread = _unreadable(text, work)
     if unread is not None:
-        return DataError.of(f"{unread[1]} cannot be read", got=cause(text), hint=_FIX if work == ROUTE else "")
+        return unread
     if isinstance(error, AnalysisException):
         return DataError.of(f"Spark cannot read the records of {what}", got=first_line(text))
     if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j"):
         return SparkError.of(f"Spark failed in {what}, which was not committed", got=cause(text), hint=_hint(text))
     return error
+
+
+def _unreadable(text: str, work: str) -> DataError | None:
+    """A record or a file that Spark names as what it cannot read."""
+    timed = _TIMED.search(text)
+    if timed is not None:
+        return DataError.of(
+            f"the time of record {timed[1]}/{timed[2]}/{timed[3]} is none that Spark can read",
+            got=f"{timed[4]} milliseconds",
+            allowed="up to 9223372036854775 before and after 1970",
+            hint=_BEHIND,
+        )
+    unread = _UNREAD.search(text)
+    if unread is not None:
+        return DataError.of(f"{unread[1]} cannot be read", got=cause(text), hint=_FIX if work == ROUTE else "")
+    return None
 
 
 def _disk_error(error: Exception, text: str, what: str, work: str) -> TargetError | None:

@@ -252,10 +252,10 @@ def explained_loss(text: str, batch: int) -> DataError | None:
     if not any(name.startswith(_LOST) for name in named_errors(text)):
         return None
     return DataError.of(
-        f"records of batch {batch} are no longer in the source; nothing of the batch was written",
+        f"records of batch {batch} are no longer in the source; of other partitions the batch may be written",
         got=cause(text),
-        hint="they were deleted by its retention, or the topic was made anew; a new route (--state, --start) goes on"
-        " with what is there, and `keylane verify` counts the others as lost",
+        hint="they were deleted by its retention, or the topic was made anew; a new route (--state, --start) begins"
+        " behind what the target has, by the header keylane.source, and `keylane verify` counts the others as lost",
     )
 
 

@@ -85,24 +85,26 @@ class Part:
 
 @dataclass
 class Skipped:
-    """Lines that are no records, as they are met: how many, and the first of them."""
+    """What is no record, as it is met, lines of files and values of messages: how many, and the first of them."""
 
     lines: int = 0
     first: str = ""
+    what: str = "line(s) are no records"
 
     def add(self, lines: int, file: str, number: int) -> None:
         """Count some more lines of a file."""
         self.lines += lines
         self.first = self.first or f"line {count(number)} of {file}"
 
+    def add_values(self, many: int, position: str) -> None:
+        """Count some more messages whose value cannot be read."""
+        self.lines += many
+        self.first = self.first or position
+
     @property
     def text(self) -> str:
-        """In words; nothing where no line was skipped."""
-        return (
-            f"{count(self.lines)} line(s) are no records and were skipped, the first is {self.first}"
-            if self.lines
-            else ""
-        )
+        """In words; nothing where nothing was skipped."""
+        return f"{count(self.lines)} {self.what} and were skipped, the first is {self.first}" if self.lines else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Description:
 
     `columns` are the names that can be read; of messages without the fields of their values, which cannot be listed.
     `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
-    where it is known. `skipped` counts the lines of files that are no records, while batches are read.
+    where it is known. `skipped` counts lines and values of messages that are no records, while batches are read.
     `sampled` says what is read of a stream that is not read as a whole. `misread` is the error to raise where a column
     is missing and the files look as if they were read wrongly.
     """

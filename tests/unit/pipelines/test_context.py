@@ -52,6 +52,16 @@ def test_a_file_that_spark_cannot_read_is_named() -> None:
     assert "/in/a b.gz" in str(found)
 
 
+def test_a_record_whose_time_spark_cannot_read_is_named() -> None:
+    told = "Exception: Record at topic raw.x partition 3 offset 17 has timestamp value 4611686018427387904"
+    found = translated(
+        PySparkException(f"{told} that overflows\nCaused by: java.lang.ArithmeticException: long overflow"), 2
+    )
+    assert isinstance(found, DataError)
+    assert "record raw.x/3/17" in str(found)
+    assert "4611686018427387904 milliseconds" in str(found)
+
+
 def test_a_worker_without_keylane_is_told_what_to_do() -> None:
     found = translated(PySparkException(PYTHON), 0)
     assert isinstance(found, SparkError)

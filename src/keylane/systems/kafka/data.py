@@ -1,7 +1,8 @@
 """A topic as columns for `identify` and `check`: a batch at a time, up to its present end.
 
 `key`, `timestamp`, `lane` (or `partition`) and `offset` are of the record; every other column is a field of its value,
-whose format is an option. Files as the same: `files.data`. A topic as `verify` reads it: `stream`.
+whose format is an option. A record whose value cannot be read is left out and counted. Files as the same: `files.data`.
+A topic as `verify` reads it: `stream`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.reader import TopicReader, level_of
 from keylane.systems.kafka.values import fields_for
-from keylane.systems.streams import Description, Part
+from keylane.systems.streams import Description, Part, Skipped
 from keylane.systems.windows import ReadingWindow, stated, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from keylane.contract.fields import FieldSpec
     from keylane.systems.endpoint import Address, StreamOptions
@@ -39,6 +42,7 @@ class ReadColumns:
     access: KafkaAccess
     spec: FieldSpec
     options: StreamOptions
+    skipped: Skipped
     readers: dict[tuple[str, ...], tuple[TopicReader, TopicFields]] = field(default_factory=dict)
 
     def __call__(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -52,10 +56,15 @@ class ReadColumns:
         assert part.lane is not None
         assert part.end is not None
         for chunk in reader.chunks(part.name, part.lane, part.start, part.end):
-            read = _read(fields, chunk)
+            read, unread = _read(fields, chunk)
             known = {**_placed(chunk, part.lane), **read}
             names = [*columns, *(name for name in read if name not in own)]
-            yield pa.RecordBatch.from_arrays([known[name] for name in names], names=names)
+            batch = pa.RecordBatch.from_arrays([known[name] for name in names], names=names)
+            if unread.any():
+                first = chunk.offsets[int(unread.argmax())]
+                self.skipped.add_values(int(unread.sum()), f"{part.name}/{part.lane}/{first}")
+                batch = batch.filter(pa.array(~unread))
+            yield batch
 
 
 def _placed(chunk: RecordChunk, lane: int) -> dict[str, pa.Array]:
@@ -63,10 +72,10 @@ def _placed(chunk: RecordChunk, lane: int) -> dict[str, pa.Array]:
     return {"lane": lanes, "partition": lanes, "offset": pa.array(chunk.offsets, pa.int64())}
 
 
-def _read(fields: TopicFields, chunk: RecordChunk) -> dict[str, pa.Array]:
+def _read(fields: TopicFields, chunk: RecordChunk) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
     values = pa.array(chunk.values, pa.binary()) if fields.spec.of_value else None
     times = pa.array(chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
-    return fields.marked(pa.array(chunk.keys, pa.binary()), values, times)
+    return fields.read(pa.array(chunk.keys, pa.binary()), values, times)
 
 
 def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) -> Description:
@@ -83,7 +92,8 @@ def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) ->
     taken = stretches(inside, window.most)
     parts = tuple(Part(address.name, lane=one.lane, start=one.start, end=one.end) for one in taken)
     columns = (spec.key, *_POSITION, "timestamp")
-    read = ReadColumns(access, spec, options)
+    skipped = Skipped(what="record(s) have a value that cannot be read")
+    read = ReadColumns(access, spec, options, skipped)
     many = sum(one.end - one.start for one in taken)
     sampled = stated(there, inside, many, window, spread=True)
-    return Description(str(address), columns, parts, read, lanes, spec.key, "lane", sampled=sampled)
+    return Description(str(address), columns, parts, read, lanes, spec.key, "lane", skipped=skipped, sampled=sampled)

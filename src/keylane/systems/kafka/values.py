@@ -24,11 +24,14 @@ import pyarrow.compute as pc
 
 from keylane.contract.fields import TIME, absent_name, in_tree, paths_in, steps_of
 from keylane.errors import DataError, MissingExtraError, UnknownNameError, UsageError
+from keylane.keys.arrow_bytes import nulls_of
 from keylane.keys.json_columns import json_columns, whole
 from keylane.systems.texts import object_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from keylane.contract.fields import FieldSpec
     from keylane.systems.endpoint import StreamOptions
@@ -429,23 +432,29 @@ class TopicFields:
 
     def marked(self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None) -> dict[str, pa.Array]:
         """The fields by name, and behind them the marks of records that lack one (`contract.fields.absent_name`)."""
-        spec, inside, marks = self.spec, {}, {}
+        return self.read(keys, values, times)[0]
+
+    def read(
+        self, keys: pa.Array, values: pa.Array | None, times: pa.Array | None
+    ) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
+        """The same, and which values cannot be read: they have no fields, and null is not what they say."""
+        spec, inside, marks, unread = self.spec, {}, {}, np.zeros(len(keys), bool)
         if spec.of_value and values is not None:
-            fields, absent = self._of(values)
+            fields, absent, unread = self._of(values)
             inside = dict(zip(spec.of_value, fields, strict=True))
             marks = {absent_name(name): mark for name, mark in zip(spec.of_value, absent, strict=False)}
         own = {spec.key: _number(keys, spec.key_width) if spec.key_width else keys, TIME: times, **inside}
-        return {**{name: own[name] for name in spec.names}, **marks}
+        return {**{name: own[name] for name in spec.names}, **marks}, unread
 
-    def _of(self, values: pa.Array) -> tuple[list[pa.Array], list[pa.Array]]:
-        """The fields of values, and which values lack each; a text has its one field also where it is null."""
+    def _of(self, values: pa.Array) -> tuple[list[pa.Array], list[pa.Array], NDArray[np.bool_]]:
+        """The fields of values, which values lack each, and which cannot be read; a null text has its one field."""
         if self.schema is not None:
-            fields = list(read_fields(self.schema, values).flatten())[: len(self.spec.of_value)]
-            return fields, [values.is_null()] * len(fields)
+            *fields, unread = read_fields(self.schema, values).flatten()
+            return fields, [values.is_null()] * len(fields), unread.to_numpy(zero_copy_only=False)
         if self.form == "utf8":
-            return [_text(values)], []
-        fields, marks, _ = json_columns(values, self.spec.of_value, self.spec.kind)
-        return fields, marks
+            text = _text(values)
+            return [text], [], nulls_of(text) & ~nulls_of(values)
+        return json_columns(values, self.spec.of_value, self.spec.kind)
 
     def unreadable(self, values: Sequence[bytes | None]) -> pa.Array | None:
         """Whether values that have to be JSON are surely not: true, or null."""

@@ -164,7 +164,8 @@ def sizes() -> dict[str, int]:
 
 def _bytes_of(package: str) -> int:
     try:
-        return sum(one.locate().stat().st_size for one in files(package) or [] if one.locate().is_file())
+        there = (Path(one.locate()) for one in files(package) or [])
+        return sum(path.stat().st_size for path in there if path.is_file())
     except PackageNotFoundError:
         raise SystemExit(f"inventory: {package} is not installed; `make venv` installs it") from None
 

@@ -220,12 +220,10 @@ class KafkaCluster:
         Asked by a reader that joins no group: librdkafka's admin client ends the process (a null pointer in
         `rd_kafka_cgrp_op`) when the coordinator of the group is not known yet, as on a new cluster.
         """
-        from confluent_kafka import Consumer, KafkaException, TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
 
-        of_readers = {name: text for name, text in self.access.librdkafka().items() if name not in OF_WRITERS}
-        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
-        reader, until = Consumer({**of_readers, **own, "error_cb": self.listener}), time.monotonic() + seconds
-        try:
+        until = time.monotonic() + seconds
+        with self._reader(group) as reader:
             while True:
                 failed: Any
                 try:
@@ -238,15 +236,50 @@ class KafkaCluster:
                 if is_permanent(failed) or time.monotonic() > until:
                     raise explained(failed, self.access.brokers, self.listener) from None
                 time.sleep(0.2)
-        finally:
-            reader.close()
 
     def note(self, group: str, topic: str, offset: int, text: str, seconds: float = 2 * ANSWER_SECONDS) -> None:
-        """Keep an offset of a group that nobody joins, with a text beside it; a broker that is away is waited for."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+        """Keep an offset of a group that nobody joins, with a text beside it; a broker that is away is waited for.
 
-        asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset, text)])]
-        self._group_call(lambda: self.admin.alter_consumer_group_offsets(asked), seconds)
+        By a reader that joins no group, as in `noted`: after a broker was killed and started again, librdkafka's admin
+        client does not find the coordinator any more.
+        """
+        from confluent_kafka import KafkaException, TopicPartition
+
+        until, answers = time.monotonic() + seconds, list[Any]()
+        kept = [TopicPartition(topic, 0, offset, text)]
+        with self._reader(group, on_commit=lambda error, committed: answers.append((error, committed))) as reader:
+            while True:
+                failed: Any = None
+                try:
+                    reader.commit(offsets=kept, asynchronous=True)
+                    turn = time.monotonic() + TURN_SECONDS
+                    while not answers and time.monotonic() < turn:
+                        reader.poll(0.1)
+                except KafkaException as error:
+                    failed = error
+                if answers:
+                    whole, committed = answers.pop()
+                    failed = whole or next((one.error for one in committed if one.error is not None), None)
+                    if failed is None:
+                        return
+                if time.monotonic() > until and failed is None:
+                    raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
+                if failed is not None and (is_permanent(failed) or time.monotonic() > until):
+                    raise explained(failed, self.access.brokers, self.listener) from None
+                time.sleep(0.2)
+
+    @contextmanager
+    def _reader(self, group: str, **own: Any) -> Iterator[Any]:
+        """A reader of a group's offsets, which joins no group and reads nothing."""
+        from confluent_kafka import Consumer
+
+        of_readers = {name: text for name, text in self.access.librdkafka().items() if name not in OF_WRITERS}
+        own |= {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        reader = Consumer({**of_readers, **own, "error_cb": self.listener})
+        try:
+            yield reader
+        finally:
+            reader.close()
 
     def note_after(
         self, group: str, topic: str, change: Callable[[str], tuple[int, str]], seconds: float = 2 * ANSWER_SECONDS
@@ -282,26 +315,6 @@ class KafkaCluster:
                     return
         finally:
             reader.close()
-
-    def _group_call(self, call: Callable[[], Any], seconds: float) -> list[Any]:
-        """Ask the coordinator of a group, which a new cluster or one that has just failed over has to find first."""
-        from confluent_kafka import KafkaException
-
-        until = time.monotonic() + seconds
-        while True:
-            try:
-                (answer,) = call().values()
-                partitions = list(answer.result(ANSWER_SECONDS).topic_partitions)
-                failed = next((one.error for one in partitions if one.error is not None), None)
-            except (KafkaException, TimeoutError) as error:
-                partitions, failed = [], error
-            if failed is None:
-                return partitions
-            if isinstance(failed, TimeoutError) and time.monotonic() > until:
-                raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
-            if is_permanent(failed) or time.monotonic() > until:
-                raise explained(failed, self.access.brokers, self.listener) from None
-            time.sleep(0.2)
 
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic is compacted; False where the cluster does not report it."""

@@ -45,7 +45,7 @@ _options: Final = grouped(
         "--time-unit",
         "unit",
         type=click.Choice(["s", "ms", "us", "ns"]),
-        help="Unit of integer times; default: told by their size.",
+        help="Unit of integer times; default: inferred from their size.",
     ),
     click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
     click.option(

@@ -51,7 +51,7 @@ profile_options: Final = grouped(
         "--time-unit",
         "unit",
         type=click.Choice(["s", "ms", "us", "ns"]),
-        help="Unit of integer times; default: told by their size.",
+        help="Unit of integer times; default: inferred from their size.",
     ),
     click.option(
         "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."

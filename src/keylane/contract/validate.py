@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What the rest of a spec is held against; None or empty where the file is wrong."""
+    """What the rest of a spec is compared with; None or empty where the file is wrong."""
 
     lanes: int | None = None
     live: bool = False
@@ -86,7 +86,7 @@ def _promised(spec: dict[Any, Any]) -> Promised:
 
 
 def _count(value: Any) -> int | None:
-    """A lane count that others may be held against."""
+    """A lane count that others may be compared with."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and 1 <= value <= MAX_LANES else None
 

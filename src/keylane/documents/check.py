@@ -109,7 +109,7 @@ class CheckedContract(CheckedFindings):
 
 
 class CheckedData(CheckedContract):
-    """One valid contract, and data held against it."""
+    """One valid contract, and data compared with it."""
 
     data: CheckedRows = Field(description="What was counted; only with --data.")
 

@@ -1,6 +1,6 @@
 """Conformance of data to its contract: lanes as promised, expectations met; and the order scope of each record.
 
-One pass: every row is routed and its lane held against the promised one; the expectations are read off the counts,
+One pass: every row is routed and its lane compared with the promised one; the expectations are read off the counts,
 by `expectations`. Memory grows with the number of distinct keys, never with the number of rows. Several data sets:
 `copartition`. Without data: `self_test`.
 """
@@ -94,7 +94,7 @@ class Kept:
         self._count_keys(decided)
 
     def _compare(self, decided: Decided, at: NDArray[np.int32]) -> None:
-        """Hold the lanes in the data against the promised ones; tiers are other streams and have other lanes."""
+        """Compare the lanes in the data with the promised ones; tiers are other streams and have other lanes."""
         bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
         wrong = np.flatnonzero(bound & (at != decided.lane))
         self.misplaced += len(wrong)
@@ -131,7 +131,7 @@ class Kept:
         return pc.min(keys.filter(pc.equal(keys["n_sum"], most))["key"]).as_py(), most.as_py()
 
     def sample(self) -> Sample:
-        """What the expectations are held against."""
+        """What the expectations are compared with."""
         pairs = self.merge()
         keys = pairs.group_by("key").aggregate([("n", "sum")])["n_sum"]
         bound = pairs.filter(pc.greater_equal(pairs["lane"], 0))

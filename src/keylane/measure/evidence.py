@@ -299,7 +299,7 @@ class Tally:
         return keys, at
 
     def choose(self, pairs: Rows, seen: int) -> None:
-        """Settle the lane count and the rules to hold every row against."""
+        """Settle the lane count and the rules to compare every row with."""
         candidates = candidates_for(pairs[0])
         if self.given is not None:
             self.lanes, self.lanes_from = self.given, "given"

@@ -1,4 +1,4 @@
-"""The expectations of a contract, held against what a sample of its traffic shows; and which part of that is chance.
+"""The expectations of a contract, compared with what a sample of its traffic shows; and which part of that is chance.
 
 A sample is never as even as its stream: a thousand keys on 64 lanes put 1.6 times the mean on the fullest lane, under
 the best of hashes. So an expectation is `broken` only when a stream that keeps it would show as much in less than

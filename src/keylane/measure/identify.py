@@ -1,7 +1,7 @@
 """Find which client's partitioner wrote this data, and whether a second writer disagrees.
 
 How: a sample of distinct keys from the first rows chooses the rules that fit far beyond chance (and, where the lane
-count is not given, proves it: only the right count fits). Then every row is held against the chosen rules, in one pass.
+count is not given, proves it: only the right count fits). Then every row is compared with these rules, in one pass.
 Rows that none explains are sampled over the whole data and tried again, so a writer that came late or wrote one
 record in a thousand is found too. Shares come from `shares`.
 

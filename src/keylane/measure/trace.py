@@ -1,9 +1,9 @@
-"""Since when each writer of a mixture is there, and examples of what it placed elsewhere: a second pass over the data.
+"""When each writer of a mixture wrote, and examples of what it placed elsewhere: a second pass over the data.
 
-Only rows that one writer's rule alone explains speak of that writer. A row that no rule explains fits one by chance
-once in n, so as many of a writer's first and last rows as chance may have put there are not believed.
+Only rows that one writer's rule alone explains count for that writer. A row that no rule explains fits one by chance
+once in n, so as many of a writer's first and last rows as chance may have put there are ignored.
 
-And the setting of each client that may be such a writer, by which it comes to agree with the leading one.
+Also the setting of each client that may be such a writer, which makes it agree with the leading one.
 
 Who the writers are: `identify`. Settings of clients: `contract.partitioners`.
 """

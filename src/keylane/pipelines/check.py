@@ -1,6 +1,6 @@
 """`check`: does a stream keep its contract, or are several co-partitioned? The rules are those of `keylane.measure`.
 
-    check_contract     one contract: the file, its golden read, and data that is held against it
+    check_contract     one contract: the file, its golden examples, and data that is compared with it
     compare_contracts  several contracts: are they co-partitioned?
     compare_streams    several data sets: the same, as they were written
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     Watch = Callable[[Iterator[Any]], Iterator[Any]]
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
-#: Records that are counted in this process where nothing is said of the engine.
+#: Records that are counted in this process where no engine was asked for.
 MOST_RECORDS: Final = 20_000_000
 
 

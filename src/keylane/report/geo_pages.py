@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from keylane.documents.geo_table import GeoBeside
 from keylane.documents.plan import LanesOverTime
 from keylane.documents.profile import ProfileWindows
+from keylane.errors import visible
 from keylane.numbers import count, percent, share, spread, times
 from keylane.report import svg_charts
 from keylane.report.html import Markup, join, page, tag
@@ -18,7 +19,6 @@ from keylane.report.map import map_data, map_section, match_picture, picture
 from keylane.report.plan_sections import lanes_section, maps_data
 from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, table, words
 from keylane.report.svg_charts import bar
-from keylane.report.windows import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,6 +11,7 @@ from math import floor
 from typing import TYPE_CHECKING, Final
 
 from keylane.documents.plan import LanesOverTime
+from keylane.errors import visible
 from keylane.numbers import count, percent, share, times
 from keylane.profile.document import writers_text
 from keylane.report.charts import lane_counts
@@ -43,7 +44,6 @@ from keylane.report.sections import (
     words,
 )
 from keylane.report.svg_charts import TODAY, drawing, strategies
-from keylane.report.windows import visible
 
 if TYPE_CHECKING:
     from keylane.documents.plan import CandidateRow, PlanConstraints, PlanDocument, StrategyRow

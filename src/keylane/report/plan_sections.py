@@ -6,6 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
+from keylane.errors import visible
 from keylane.measure.balance import max_over_mean
 from keylane.numbers import chance, count, lanes, length, percent, share, size, throughput, times
 from keylane.report.heatmap import scale_ticks, waits_for
@@ -26,7 +27,7 @@ from keylane.report.sections import (
     words,
 )
 from keylane.report.svg_charts import POWER, STOPS, bar, distinct_keys, key_ranks, lane_loads, records_over_time, spark
-from keylane.report.windows import edge_name, edge_names, visible, window_names
+from keylane.report.windows import edge_name, edge_names, window_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
-"""Windows of time and keys as short text for a page. Numbers, for pages and terminals alike: `keylane.numbers`."""
+"""Windows of time as short text for a page. Numbers, for pages and terminals alike: `keylane.numbers`."""
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -12,20 +11,6 @@ from keylane.numbers import count
 
 if TYPE_CHECKING:
     from keylane.documents.profile import Edge, ProfileWindows
-
-
-def visible(key: str) -> str:
-    r"""A key as it is, but for characters that would not be seen or would turn the text around: those as escapes.
-
-    >>> visible("a\u202eb\n")
-    'a\\u202eb\\n'
-    """
-    return "".join(_seen(character) for character in key)
-
-
-def _seen(character: str) -> str:
-    hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-    return character.encode("unicode_escape").decode() if hidden else character
 
 
 # Windows in words: from the edges of a profile to what a reader calls the time between them.

@@ -188,7 +188,7 @@ def _unit(frame: DataFrame, time: Field, given: str | None, ends: KnownEnds | No
 
 
 def _about_unit(unit: str | None, wanted: ScanRequest) -> dict[str, Any]:
-    """The unit of whole numbers, and whether it was told by their size."""
+    """The unit of integers, and whether it was inferred from their size."""
     return {} if unit is None else {"unit": unit} if wanted.unit else {"unit": unit, "unit_by_size": True}
 
 

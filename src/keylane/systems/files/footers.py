@@ -1,4 +1,4 @@
-"""What the footers of Parquet files hold, without reading a record: rows, columns, and the ends of a column.
+"""What the footers of Parquet files hold, without reading a record: rows, columns, and a column's minimum and maximum.
 
 Their records: `data`, `local_scan` and `stream`, as Arrow batches; `spark.read_parquet`, as frames.
 """
@@ -36,7 +36,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Of one file: its rows, and the shape of its columns as one text, the same for files of one shape."""
+    """Of one file: its rows, and its schema as one text, the same for files of one schema."""
 
     rows: int
     shape: str
@@ -62,9 +62,9 @@ def _footer(path: str) -> Footer:
 
 
 def ends_of(footers: Sequence[Footer], column: str) -> Ends | None:
-    """The ends of a column of times, days or whole numbers over all files; None where a footer has no statistics.
+    """The least and greatest value of a column of times, dates or integers; None where a footer has no statistics.
 
-    Text has none here: what its first letters are is not what its first time is.
+    Text has none here: the first text in alphabetical order is not the first time.
     """
     groups = [footer.metadata.row_group(n) for footer in footers for n in range(footer.metadata.num_row_groups)]
     group_ends = [_group_ends(group, column) for group in groups if group.num_rows]
@@ -78,7 +78,7 @@ def ends_of(footers: Sequence[Footer], column: str) -> Ends | None:
 
 @dataclass(frozen=True, slots=True)
 class _GroupEnds:
-    """Of a row group; one of only nulls has no ends."""
+    """Of a row group; one of nulls only has neither."""
 
     first: int | None
     last: int | None

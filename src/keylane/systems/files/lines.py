@@ -1,11 +1,11 @@
 """Lines of JSON and CSV files as Arrow columns of a few fields, a block at a time: what is read without Spark.
 
-    line_blocks   the lines of a file, packed or not, ended as Spark ends them
+    line_blocks   the lines of a file, compressed or not, ended as Spark ends them
     LineReader    lines -> columns, and which lines are no record
     header_of     the names in the first line of a CSV file
 
-A line is a record or it is malformed; what is malformed is marked, never raised, and the caller decides. A record that
-runs over several lines is not one. The same on Spark: `spark.read_lines`; tests hold the two equal, line by line.
+A line is a record or it is malformed; a malformed line is marked, never raised, and the caller decides. Records do not
+span lines. The same on Spark: `spark.read_lines`; tests compare the two, line by line.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LONGS: Final = range(-(2**63), 2**63)
 
 
 def line_blocks(path: str) -> Iterator[list[bytes]]:
-    """The lines of a file, packed or not, some at a time; ended as Spark ends them: by LF, CR LF, or CR alone."""
+    """The lines of a file, compressed or not, some at a time; ended as Spark ends them: by LF, CR LF, or CR alone."""
     rest = b""
     try:
         with pa.input_stream(path, compression=compression_of(path)) as stream:
@@ -66,8 +66,13 @@ def line_blocks(path: str) -> Iterator[list[bytes]]:
         yield [rest.removesuffix(b"\r")]
 
 
+def is_blank(line: bytes) -> bool:
+    """Whether a line holds nothing, or nothing but spaces: no record, as Spark has it; a tab makes it one."""
+    return not line.strip(b" ")
+
+
 def head_of(path: str) -> str:
-    """The beginning of a text file, as text; Arrow knows endings in small letters only, and Spark both."""
+    """The beginning of a text file; its compression is given, because Arrow knows endings in small letters only."""
     try:
         with pa.input_stream(path, compression=compression_of(path)) as stream:
             found: str = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
@@ -90,7 +95,7 @@ def header_of(path: str, delimiter: str = ",") -> tuple[str, ...]:
 
 
 def delimiter_hint(header: str, delimiter: str) -> str:
-    """What to say of a header line that has one column under this delimiter and more under another.
+    """The hint for a header line that has one column under this delimiter and more under another.
 
     >>> delimiter_hint("merchant;amount", ","), delimiter_hint("merchant,amount", ",")
     ("--delimiter ';'", '')
@@ -122,7 +127,7 @@ def other_delimiter(inside: Sequence[str], delimiter: str) -> str:
 
 
 def misread_columns(path: str, inside: Sequence[str], delimiter: str) -> DataError | None:
-    """The error for CSV that was read with a delimiter which is not its own; None where it looks well."""
+    """The error for CSV that was read with the wrong delimiter; None where it looks right."""
     hint = other_delimiter(inside, delimiter)
     if not hint:
         return None
@@ -175,9 +180,9 @@ class LineReader:
             rows = np.arange(at + first, at + len(lines), dtype=np.int64)
             at += len(lines)
             kept = lines[first:] if first else lines
-            blank = [n for n, line in enumerate(kept) if not line or (line.isspace() and not line.strip(b" "))]
+            blank = [n for n, line in enumerate(kept) if is_blank(line)]
             if blank:
-                rows, kept = np.delete(rows, blank), [line for line in kept if line.strip(b" ")]
+                rows, kept = np.delete(rows, blank), [line for line in kept if not is_blank(line)]
             if not kept:
                 continue
             yield self._csv(kept, rows, header, names) if self.format == "csv" else self._json(kept, rows, names)
@@ -205,7 +210,7 @@ class LineReader:
 
 
 def _typed(column: pa.Array, kind: FieldKind) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """Cells as their column holds them, and which do not fit; a cell without text is no number."""
+    """Cells as values of their column's kind, and which do not fit; an empty cell is not a number."""
     if kind in ("text", "written"):
         return column, np.zeros(len(column), bool)
     known = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
@@ -224,7 +229,7 @@ def _typed(column: pa.Array, kind: FieldKind) -> tuple[pa.Array, NDArray[np.bool
 
 
 def _parsed(column: pa.Array, kind: FieldKind) -> pa.Array:
-    """Degrees and flags, one by one: few files are read for them."""
+    """Degrees and flags, one by one: few files have any."""
     out: list[Any] = []
     for text in column.to_pylist():
         try:
@@ -239,14 +244,14 @@ _FLAGS: Final = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class CsvCells:
-    """Lines of CSV -> cells of some columns as text, and which lines are no records of this header."""
+    """Lines of CSV -> cells of some columns as text, and which lines do not fit the header."""
 
     header: tuple[str, ...]
     delimiter: str
     nulls: tuple[str, ...]
 
     def read(self, lines: list[bytes], names: Sequence[str]) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
-        """Arrow parses the lines whose quotes are where they belong; the others one by one."""
+        """Arrow parses the lines with regular quotes; the others are parsed one by one."""
         text = b"\n".join(lines)
         if (b'"' in text or not _is_utf8(text)) and not all(map(self._is_regular, lines)):
             return self._mixed(lines, names)
@@ -272,7 +277,7 @@ class CsvCells:
         return columns, malformed
 
     def _one(self, line: bytes) -> list[str | None] | None:
-        """The cells of a line with quotes in odd places, as Spark's parser has them; None where it is no record."""
+        """The cells of a line with quotes in odd places, as Spark's parser has them; None where it is not a record."""
         if line.count(b'"') % 2 or not _is_utf8(line):
             return None
         cells = odd_cells(line.decode(), self.delimiter)

@@ -1,7 +1,7 @@
 """Files that are counted in this process, without Spark: what `profile` and `geo table` read of small sources.
 
     scan_local         files -> batches of keys with their times or positions
-    check_scan         what is wrong with a request is said at once, for any engine: no such source, no such column
+    check_scan         errors of a request before anything is read, for any engine: no such source, no such column
     estimated_records  how many records there are, from footers or from the size of the first lines
 
 Positions run over the files in the order of their names, and over their lines or rows, as on Spark (`frames`).
@@ -38,7 +38,7 @@ from keylane.profile.count import refuse_misfits
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
 from keylane.systems.files.footers import ends_of, read_footers
-from keylane.systems.files.lines import LineReader, csv_names, json_names, line_blocks, unknown_column
+from keylane.systems.files.lines import LineReader, csv_names, is_blank, json_names, line_blocks, unknown_column
 from keylane.systems.files.listing import compression_of, kind_of, lanes_in, sized_files, stream_in
 from keylane.systems.folders.folder import read_head
 from keylane.systems.streams import Skipped
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 
 #: Rows of one batch of Parquet.
 _ROWS: Final = 1 << 18
-#: Bytes of columns that are kept between the look for the first and last time and the count, instead of a second read.
+#: Bytes of columns that are kept between finding the first and last time and counting, instead of a second read.
 _KEPT: Final = 1 << 28
 #: Lines by whose length all are estimated.
 _LINES: Final = 10_000
-#: How much larger a packed file is unpacked, for an estimate.
+#: How much larger a compressed file is when decompressed, for an estimate.
 _UNPACKED: Final = 6
 _NUMBER: Final = r"^\s*[+-]?[0-9]{1,18}\s*$"
 
@@ -93,9 +93,9 @@ def names_of(path: Path, options: StreamOptions) -> list[str]:
 
 
 def check_scan(path: Path, options: StreamOptions, columns: Sequence[str]) -> None:
-    """Refuse a source that is not there, is empty, or has no such column: before anything is started.
+    """Refuse a source that does not exist, is empty, or has no such column, before anything is started.
 
-    Records of JSON lines may each have other fields: there it is known when all have been read.
+    Records of JSON lines may differ in their fields, so there it is known only when all have been read.
     """
     kind, files = _listed(path, options)
     if not files:
@@ -138,7 +138,7 @@ class _Rows:
 
 @dataclass
 class _Source:
-    """Rows of all files, as often as they are asked for; few of them are kept for the next time."""
+    """Rows of all files, as often as they are asked for; small sources are kept in memory after the first read."""
 
     read: Callable[[], Iterator[_Rows]]
     types: dict[str, pa.DataType]
@@ -233,7 +233,7 @@ _FIRST: Final = -(2**62)
 
 
 def sizes_in(column: Any, name: str) -> NDArray[np.int64]:
-    """The length of each record: a whole number is it, bytes are as long as they are, and text may be a number."""
+    """The size of each record: an integer or text that is one is the size itself; other text and bytes have theirs."""
     array = plain(column)
     kind = array.type
     if pa.types.is_null(kind):
@@ -269,7 +269,7 @@ def lane_numbers(rows: _Rows, name: str) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """Where windows lie, what whole numbers count, and whether a record may have no time."""
+    """The windows, the unit of integers, and whether a record may have no time."""
 
     windows: Windows
     unit: str | None = None
@@ -277,7 +277,7 @@ class _Times:
 
 
 def _timed(source: _Source, wanted: ScanRequest, footers: Sequence[Footer]) -> tuple[_Times, int]:
-    """Windows between the first and the last time: of footers where they have them, otherwise all are looked at."""
+    """Windows between the first and the last time: from footers that have them, otherwise from all records."""
     name = str(wanted.time)
     kind = source.types[name]
     checked_times(name, kind)
@@ -406,6 +406,6 @@ def _line_count(path: str, kind: str) -> tuple[int, int]:
     rows = blank = 0
     for lines in line_blocks(path):
         skipped = int(kind == "csv" and not rows)
-        blank += sum(not line or (line[:1] == b" " and not line.strip(b" ")) for line in lines[skipped:])
+        blank += sum(map(is_blank, lines[skipped:]))
         rows += len(lines)
     return rows, rows - blank - int(kind == "csv" and rows > 0)

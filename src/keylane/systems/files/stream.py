@@ -22,7 +22,7 @@ from keylane.history.digests import joined, of_bytes, of_columns
 from keylane.history.verdict import Unproven
 from keylane.keys.read import columns_for, fields_in, value_at
 from keylane.records import NOT_OF_CONTRACT, Reason
-from keylane.systems.files.lines import BOM, line_blocks
+from keylane.systems.files.lines import BOM, is_blank, line_blocks
 from keylane.systems.files.listing import data_files, kind_of, kinds_in, name_in, path_values
 from keylane.systems.folders.folder import read_head, read_manifests
 from keylane.systems.folders.layout import FolderFiles
@@ -460,7 +460,7 @@ class ReadLines:
                 header = cells_of(lines[0], self.delimiter) or [] if first else []
             numbered = [(n, line) for n, line in enumerate(lines, at) if n >= first]
             at += len(lines)
-            blank = [not line.strip(b" ") for _, line in numbered]
+            blank = [is_blank(line) for _, line in numbered]
             known = {
                 "source": pa.repeat(part.stream, len(numbered)),
                 "position": pa.array([n for n, _ in numbered], pa.int64()),

@@ -185,7 +185,7 @@ CHANGED: Final = frozenset(
 
 
 class _Keyed(ABC):
-    """What keyed producers share: lanes held against the topic, and deliveries that failed.
+    """What keyed producers share: lanes compared with the topic, and deliveries that failed.
 
     `send`, `flush` and `close` may be called from several threads; records of one key keep their order only when one
     thread sends them. A failed delivery is raised once, by whichever call comes next.
@@ -414,8 +414,8 @@ class KeyedProducer(_Keyed):
     """A confluent-kafka producer that puts every record where the contract says, or raises.
 
     `send(record, value)` computes stream, key and partition; tiers go to their own topic. At the first record of a
-    topic, and then every `check_seconds`, its partitions are held against the contract's lanes. A record that could not
-    be delivered is raised at the next `send`, `flush` or `close`; `on_failure` may be a function that takes each of
+    topic, and then every `check_seconds`, its partitions are compared with the contract's lanes. A record that could
+    not be delivered is raised at the next `send`, `flush` or `close`; `on_failure` may be a function that takes each of
     them instead. A record without a position of its own has the next one of this producer, which keyless rules read; it
     begins at `start`, drawn by default, so that many producers do not all begin on one lane. A topic is not created by
     sending to it. `.producer` is confluent-kafka's own.

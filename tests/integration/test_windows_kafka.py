@@ -95,21 +95,21 @@ def contract(address: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def checked(contract: Path, address: str, *options: str) -> tuple[int, int]:
+def rows_checked(contract: Path, address: str, *options: str) -> tuple[int, int]:
     ended = keylane("check", contract, "--data", address, "-o", "json", *options)
     assert ended.err == ""
     return ended.code, json.loads(ended.out)["data"]["rows"]
 
 
 def test_check_reads_the_part_that_it_is_asked_about(address: str, contract: Path) -> None:
-    assert checked(contract, address, "--until", NOON) == (0, BEFORE_NOON)
-    assert checked(contract, address, "--since", NOON) == (4, RECORDS - BEFORE_NOON)
-    code, rows = checked(contract, address, "--until", NOON, "--partitions", "0-2")
+    assert rows_checked(contract, address, "--until", NOON) == (0, BEFORE_NOON)
+    assert rows_checked(contract, address, "--since", NOON) == (4, RECORDS - BEFORE_NOON)
+    code, rows = rows_checked(contract, address, "--until", NOON, "--partitions", "0-2")
     assert (code, 0 < rows < BEFORE_NOON) == (0, True)
-    code, rows = checked(contract, address, "--until", NOON, "--max-records", "120")
+    code, rows = rows_checked(contract, address, "--until", NOON, "--max-records", "120")
     assert (code, 0 < rows <= 120) == (0, True)
     # The twin: without a window there are the records of the second writer, too.
-    assert checked(contract, address) == (4, RECORDS)
+    assert rows_checked(contract, address) == (4, RECORDS)
 
 
 @pytest.mark.parametrize("verb", ["profile", "plan"])
@@ -145,7 +145,7 @@ def test_a_short_address_is_that_of_the_configured_brokers(
         assert broker.bootstrap not in keylane(command, "-o", "json").out
     monkeypatch.setenv("KEYLANE_KAFKA", broker.bootstrap)
     assert identified(short)["rows"] == RECORDS
-    assert checked(contract, short, "--until", NOON) == (0, BEFORE_NOON)
+    assert rows_checked(contract, short, "--until", NOON) == (0, BEFORE_NOON)
     even = keylane("brokers", "-o", "json")
     assert (even.code, json.loads(even.out)["cluster"]) == (0, f"kafka://{broker.bootstrap}")
     parts = {one["part"]: one for one in json.loads(keylane("doctor", "-o", "json").out)["parts"]}

@@ -324,7 +324,9 @@ def _tone(document: PlanDocument) -> str:
 
 def _beside_work(document: PlanDocument) -> list[str]:
     today = [f"today {document.today.work:.1f}"] if document.today and document.changes else []
-    return [*today, f"of {count(document.chosen.lanes + document.chosen.tier_lanes)} that there are"]
+    copies = document.chosen.copies
+    copied = [] if copies is None else [f"each request goes to {copies:.2f} lanes, which is counted"]
+    return [*today, f"of {count(document.chosen.lanes + document.chosen.tier_lanes)} that there are", *copied]
 
 
 def _capital(words_: str) -> str:

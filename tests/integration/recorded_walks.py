@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: What a walk may take.
 MOST_COMMANDS = 4
 #: As wide as the transcript is shown.
-COLUMNS = 110
+COLUMNS = 120
 #: What nobody wants to see on a terminal.
 UGLY = re.compile(r"Traceback|Exception|ERROR:|py4j|^\s+at \S+\(|File \"", re.MULTILINE)
 RECORD = "KEYLANE_FIRST_HOUR"

@@ -19,6 +19,7 @@ import pytest
 from confluent_kafka import Producer
 from pyarrow import parquet as pq
 from tests.integration.recorded_walks import proposed, walked
+from tests.integration.topics import create_topic
 from tests.net.running import keylane
 
 from keylane import Router, load_contract, partitioner
@@ -65,9 +66,9 @@ def by_confluent_kafka(broker: Cluster, topic: str, some: Iterable[Payment], **s
     producer.flush()
 
 
-def test_two_writers_on_my_topic(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
+def test_two_writers_on_my_topic(broker: Cluster, tmp_path: Path) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
-    began, name = now - HOUR, topic(LANES, "payments")
+    began, name = now - HOUR, create_topic(broker, "card-payments", LANES)
     by_kafka_python(broker, name, payments(1, 6_000, now - 3 * HOUR, now))
     by_confluent_kafka(broker, name, payments(2, 900, began, now))
     address = f"kafka://{broker.bootstrap}/{name}"
@@ -179,9 +180,9 @@ def work_of(contract: Contract, some: Iterable[Payment]) -> float:
 
 
 @pytest.mark.faults
-def test_one_hot_partition(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
+def test_one_hot_partition(broker: Cluster, tmp_path: Path) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
-    hot, name = 7, topic(LANES, "orders")
+    hot, name = 7, create_topic(broker, "shop-orders", LANES)
     by_confluent_kafka(broker, name, orders(5, 40_000, now - 6 * HOUR, now, hot), partitioner="murmur2_random")
     address = f"kafka://{broker.bootstrap}/{name}"
 

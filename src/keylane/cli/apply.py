@@ -184,9 +184,21 @@ def _document(
         pending=bool(file and file.action == "write") or bool(left),
         contract=file,
         streams=streams,
-        by_hand=by_hand(saved, contract, streams, commands, _later(contract, endpoint)) if contract else [],
+        by_hand=by_hand(_nearby(saved), contract, streams, commands, _later(contract, endpoint)) if contract else [],
         notes=list(_notes(saved, endpoint)) if contract else ["today's contract stays: there is nothing to do"],
     )
+
+
+def _nearby(saved: SavedPlan) -> SavedPlan:
+    """The plan with the contract's path as it would be typed here: commands that people copy are short."""
+    bound = saved.bound
+    contract = bound.contract.model_copy(update={"path": _typed(bound.contract.path)})
+    return saved.model_copy(update={"bound": bound.model_copy(update={"contract": contract})})
+
+
+def _typed(path: str) -> str:
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def _later(contract: Contract, endpoint: Endpoint | None) -> list[str] | None:
@@ -210,7 +222,7 @@ def _notes(saved: SavedPlan, endpoint: Endpoint | None) -> Iterator[str]:
 def _result(document: ApplyDocument) -> Result:
     rows: list[dict[str, Any]] = [
         *(
-            [{"what": "contract", "name": document.contract.path, "action": document.contract.action}]
+            [{"what": "contract", "name": _typed(document.contract.path), "action": document.contract.action}]
             if document.contract
             else []
         ),

@@ -123,6 +123,15 @@ def test_people_are_told_what_only_they_can_do(run: Run, saved: Path) -> None:
     assert steps["afterwards"]["commands"] == [f"keylane check {saved.with_name('today.yaml')} --data NEW_EXPORT"]
 
 
+def test_what_is_to_be_typed_names_the_contract_from_here(
+    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(saved.parent)
+    out = run("apply", saved)[1]
+    assert "keylane check today.yaml --data NEW_EXPORT" in out
+    assert str(saved.parent) not in out
+
+
 def test_a_saved_plan_is_for_its_owner_and_keeps_its_schema(saved: Path) -> None:
     """It names keys, so that it can be applied."""
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600

@@ -181,6 +181,8 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         ("keylane.testing.folders", "from keylane.systems.folders.folder import read_head"),
         ("keylane.router", "from keylane.testing.golden import hash_vectors"),
         ("keylane.documents.profile", "from keylane.profile.model import Profile"),
+        ("keylane.measure.trace", "from keylane.profile.build import LANE"),
+        ("keylane.api.verbs", "def plan():\n    from keylane.cli.plan import request_of"),
         ("keylane.keys.read", "from .encode import encode"),
     ],
     ids=[
@@ -196,6 +198,8 @@ def test_nothing_pure_knows_chance_or_a_clock(sources: dict[str, str]) -> None:
         "testing of systems",
         "of testing",
         "a shape of its maker",
+        "measure of a profile",
+        "the library on the command line",
         "relative",
     ],
 )

@@ -172,7 +172,7 @@ def _remarks(seen: IdentifiedData | None, source: str) -> Iterator[str]:
 
 
 def _result(asked: InitRequest, seen: IdentifiedData | None, contract: FirstContract, source: Any, to: str) -> Result:
-    from keylane.documents.init import InitDocument
+    from keylane.documents.identify import InitDocument
     from keylane.pipelines.identify import document_of
 
     salt = secrets.token_bytes(16)

@@ -1,4 +1,7 @@
-"""The document of `keylane identify`. Made by `pipelines.identify` from what `measure.identify` counted."""
+"""The document of `keylane identify`, made by `pipelines.identify` from what `measure.identify` counted; and of `init`.
+
+`cli.init` makes the latter: the first contract, written from what was identified.
+"""
 
 from __future__ import annotations
 
@@ -89,3 +92,22 @@ class IdentifyDocument(Document):
     unexplained_rows: Count
     notes: list[Text]
     written: PathText | None = Field(description="The contract that was written; null where none was.")
+
+
+class InitDocument(Document):
+    """The first contract of a stream: what is in it, where it is, and what comes next."""
+
+    model_config = ConfigDict(title="keylane init -o json")
+
+    schema_: Literal["keylane.init/1"] = "keylane.init/1"
+    contract: PathText = Field(description="The file that was written.")
+    stream: Text
+    key: Text
+    encoding: Text
+    lanes: AtLeastOne
+    partitioner: PartitionerName
+    partitioner_from: Literal["identified", "given", "assumed"] = Field(
+        description="What the data shows, what --partitioner says, or the default of Java's client."
+    )
+    identified: IdentifyDocument | None = Field(description="Null where the data has no lanes.")
+    next: list[Text] = Field(description="Commands to go on with.")

@@ -19,8 +19,7 @@ from keylane.documents.demo import DemoDocument
 from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DevLoadDocument, DoctorDocument
 from keylane.documents.explain import Explained, ExplainedKeys
 from keylane.documents.geo_table import GeoTableDocument
-from keylane.documents.identify import IdentifyDocument
-from keylane.documents.init import InitDocument
+from keylane.documents.identify import IdentifyDocument, InitDocument
 from keylane.documents.lesson import LessonDocument
 from keylane.documents.match import MatchDocument
 from keylane.documents.model import Document, Text, json_schema

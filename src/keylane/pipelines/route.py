@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import keylane.pipelines.with_spark  # noqa: F401
+import keylane.pipelines.with_spark  # noqa: F401  imported for its error
 from keylane.documents.route import RecordCounts, RoutedLane, RouteDocument
 from keylane.spark.context import RunContext, java_process, warn
 from keylane.spark.streaming import check_every, run_query

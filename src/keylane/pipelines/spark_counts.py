@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import keylane.pipelines.with_spark  # noqa: F401
+import keylane.pipelines.with_spark  # noqa: F401  imported for its error
 from keylane.pipelines.engine import checked, facts_of, profile_of_rows
 from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, sketched_profile
 from keylane.spark.context import RunContext, translated, warn

@@ -485,7 +485,7 @@ def _message(change: Change, *, show_keys: bool) -> str:
 def _over_time(one: Judged, name: str) -> LanesOverTime:
     loads = one.candidate.loads
     return LanesOverTime(
-        title=f"{name}: {one.candidate.title}, {one.candidate.lanes} lanes",
+        title=f"{name}: {one.candidate.title}, {numbers.count(one.candidate.lanes)} lanes",
         lanes=len(loads),
         cells=np.rint(loads).astype(np.int64).tolist(),
         totals=np.rint(loads.sum(axis=1)).astype(np.int64).tolist(),

@@ -317,8 +317,10 @@ def _plan_top(document: PlanDocument) -> Markup:
 
 
 def _tone(document: PlanDocument) -> str:
-    """Better, worse or neither: by the figures."""
+    """Better, worse or neither: by the figures; what helps only those who need more throughput is neither."""
     against = document.chosen.against_today if document.changes else None
+    if document.advice.answer == "only-for-throughput":
+        return "same"
     return {"better": "better", "worse": "worse"}.get(against or "", "same")
 
 

@@ -9,7 +9,7 @@ import yaml
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from keylane import load_contract, partitioner
-from keylane.documents.init import InitDocument
+from keylane.documents.identify import InitDocument
 from keylane.documents.model import json_schema
 
 if TYPE_CHECKING:

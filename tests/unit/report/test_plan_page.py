@@ -199,6 +199,14 @@ def test_colours_follow_the_figures(plan: PlanDocument, against: str) -> None:
     assert f'<em class="{against}">' in text
 
 
+def test_what_only_helps_for_throughput_is_neither_good_nor_bad_news(plan: PlanDocument) -> None:
+    advice = {"answer": "only-for-throughput", "leave": None, "headline": "Only if you need more: 1,024 lanes."}
+    text = plan_page(
+        changed(plan, lambda plain: (plain["chosen"].update(against_today="better"), plain.update(advice=advice)))
+    )
+    assert 'class="answer same"' in text
+
+
 def test_four_candidates_are_shown_and_the_others_on_request(plan: PlanDocument) -> None:
     text = plan_page(plan)
     assert 'value="best" checked' in text

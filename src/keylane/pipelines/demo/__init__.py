@@ -11,4 +11,4 @@ The page: `keylane.report.demo_page`.
 
 from __future__ import annotations
 
-import keylane.pipelines.with_spark  # noqa: F401
+import keylane.pipelines.with_spark  # noqa: F401  imported for its error

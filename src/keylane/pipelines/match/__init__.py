@@ -22,4 +22,4 @@ Who is near whom is decided in `keylane.matching`, which knows no Spark.
 
 from __future__ import annotations
 
-import keylane.pipelines.with_spark  # noqa: F401
+import keylane.pipelines.with_spark  # noqa: F401  imported for its error

@@ -34,7 +34,6 @@ QUESTIONS = (
     "promise",
     "geo_balance",
     "match",
-    "match_state",
     "geo_recall",
 )
 RESULTS = Path(__file__).parent / "results"

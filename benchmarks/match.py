@@ -1,22 +1,29 @@
-"""What a running `match` costs against the same job with matching left out, and against the same in Kafka Streams.
+"""What a running `match` costs, by its parts, and against the same in Kafka Streams: seconds of the processor on both.
 
-Both sides of keylane read the same two topics of one broker on this machine, 1 M pings and 20,000 requests on 60 lanes,
-from their beginning to their end, in batches: they place pings, keep every lane's drivers and their homes, let requests
-wait, fan them out, and commit. The one also looks for who is near. The peer is described in `kafka_streams.run`; its
-records for each second of one core count the processor's time, keylane's the time on the clock of all cores.
+Both read the same two topics of one broker on this machine, 1 M pings and 20,000 requests on 60 lanes, from their
+beginning to their end: they place pings, keep every lane's drivers and their homes, let requests wait, fan them out,
+look for who is near, and commit. keylane does it in batches of 250,000, then of 25,000, then over twice as many pings;
+what counts is the second run in one JVM, as the peer's does. Then 200,000 drivers are known and 1,000 pings a second
+arrive: how long a batch takes, how long a rider waits, and how soon a process that is started again answers. The
+peer is described in `kafka_streams.run`. The broker's seconds are nobody's.
 """
 
 from __future__ import annotations
 
 import shutil
+import statistics
+import subprocess
+import sys
 import tempfile
+import threading
+import time
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.kafka_streams.run import BROKER, peer
-from benchmarks.match_traffic import DRIVERS, RIDERS, ROUTED_AT, fill_topics, hashed_lanes, make_traffic
-from benchmarks.timing import Figure, best
+from benchmarks.match_traffic import DRIVERS, RIDERS, ROUTED_AT, fill_topic, hashed_lanes, make_topics, make_traffic
+from benchmarks.timing import Figure, spent
 from keylane.contract.parse import parse_contract
 
 if TYPE_CHECKING:
@@ -30,7 +37,11 @@ PINGS, REQUESTS = 1_000_000, 20_000
 LANES: Final = 60
 RADIUS: Final = 1000.0
 BATCH: Final = 250_000
+SMALL: Final = 25_000
 ROUNDS: Final = 2
+KNOWN: Final = 200_000
+A_SECOND: Final = 1000
+LIVE_SECONDS: Final = 60
 CONTRACT: Final = f"""
 apiVersion: keylane/v1
 kind: RoutingContract
@@ -42,53 +53,163 @@ spec:
   partitioner: kafka-java
   geo: {{resolution: {ROUTED_AT}}}
 """
+#: The stages of a batch, in their order.
+PARTS: Final = ("read, parse, cell", "exchange, state by driver", "exchange, state by lane, answer", "merge, write")
 
 
 def run() -> Iterator[Figure]:
-    """The ratio, records a second for each core, and the peer's."""
-    from keylane.systems.broker import running
-
-    with tempfile.TemporaryDirectory() as folder, running(heap="1g", extra=BROKER) as broker:
-        drivers, riders = make_traffic(PINGS, REQUESTS, seed=7)
-        fill_topics(broker.bootstrap, drivers, riders, hashed_lanes(LANES).of, LANES)
-        yield from _sides(broker, Path(folder))
-        yield from _peer(broker)
-
-
-def _sides(broker: Cluster, folder: Path) -> Iterator[Figure]:
+    """Ratios to the peer, costs by part, and what a live stream waits for."""
     from keylane.spark import local_session
+    from keylane.systems.broker import running
     from keylane.systems.jars import connector_settings
 
-    spark, numbers = local_session(conf=connector_settings()), count()
-    cores = spark.sparkContext.defaultParallelism
-    sides: dict[str, Any] = {
-        "match": lambda: _followed(spark, broker, folder / str(next(numbers)), matching=True),
-        "without": lambda: _followed(spark, broker, folder / str(next(numbers)), matching=False),
-    }
-    sides["match"]()  # the first compiles
-    seconds = best(ROUNDS, **sides)
-    spark.stop()
-    ratio = seconds["match"] / seconds["without"]
-    yield Figure("match --follow against matching left out", ratio, "times", at_most=2.0)
-    for side, name in (("match", "match --follow"), ("without", "matching left out")):
-        rate = (PINGS + REQUESTS) / seconds[side] / cores
-        yield Figure(f"{name}, {PINGS / 1e6:g} M pings, {LANES} lanes", rate, "records/s and core")
+    with tempfile.TemporaryDirectory() as name, running(heap="1g", extra=BROKER) as broker:
+        folder = Path(name)
+        _fill(broker, "", PINGS, REQUESTS)
+        found = peer(broker.bootstrap, DRIVERS, RIDERS, LANES, RADIUS, PINGS, REQUESTS)
+        yield Figure("the same in Kafka Streams", found.records_per_second_per_core, "records/CPU s")
+        spark = local_session(conf=connector_settings())
+        yield from _backlogs(spark, broker, folder, found.records_per_second_per_core)
+        spark.stop()
+        yield from _live(broker, folder)
 
 
-def _followed(spark: SparkSession, broker: Cluster, target: Path, *, matching: bool) -> None:
+def _fill(broker: Cluster, suffix: str, pings: int, requests: int) -> None:
+    drivers, riders = make_traffic(pings, requests, seed=7)
+    make_topics(broker.bootstrap, {f"{DRIVERS}{suffix}": LANES, f"{RIDERS}{suffix}": LANES})
+    fill_topic(broker.bootstrap, f"{DRIVERS}{suffix}", drivers, hashed_lanes(LANES).of)
+    fill_topic(broker.bootstrap, f"{RIDERS}{suffix}", riders, hashed_lanes(LANES).of)
+
+
+def _backlogs(spark: SparkSession, broker: Cluster, folder: Path, theirs: float) -> Iterator[Figure]:
+    from keylane.systems.broker.nodes import process_of
+
+    numbers, server = count(), process_of(broker, 1)
+    for _ in range(ROUNDS):
+        first = _next_stage(spark)
+        large = spent(lambda: _followed(spark, broker, folder / str(next(numbers)), BATCH), server).own
+        parts = _parts(spark, first)
+    rate = (PINGS + REQUESTS) / large
+    yield Figure(f"match --follow, 1 M pings, batches of {BATCH:,}", rate, "records/CPU s")
+    yield Figure("  against Kafka Streams", rate / theirs, "times", at_least=1.0)
+    for part, taken in parts.items():
+        yield Figure(f"  {part}", taken * 1e6 / (PINGS + REQUESTS), "us a record")
+    rest = large - sum(parts.values())
+    yield Figure("  planning, JIT, GC, Python", rest * 1e6 / (PINGS + REQUESTS), "us a record")
+    for _ in range(ROUNDS):
+        small = spent(lambda: _followed(spark, broker, folder / str(next(numbers)), SMALL), server).own
+    yield Figure(f"the same, batches of {SMALL:,}", (PINGS + REQUESTS) / small, "records/CPU s")
+    yield Figure("  against Kafka Streams", (PINGS + REQUESTS) / small / theirs, "times", at_least=0.6)
+    _fill(broker, "-2m", 2 * PINGS, 2 * REQUESTS)
+    twice = spent(lambda: _followed(spark, broker, folder / str(next(numbers)), BATCH, "-2m", 2), server).own
+    yield Figure("a record of 2 M pings against one of 1 M", twice / 2 / large, "times", at_most=1.05)
+
+
+def _followed(spark: SparkSession, broker: Cluster, target: Path, most: int, suffix: str = "", times: int = 1) -> None:
     from keylane.pipelines.match.follow import Following, follow
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.route import KafkaOptions
 
-    drivers, riders = (f"kafka://{broker.bootstrap}/{topic}" for topic in (DRIVERS, RIDERS))
-    given = Options(radius=RADIUS, kafka=KafkaOptions(value="json", max_records=BATCH))
-    how = Following(available_now=True, matching=matching)
-    found = follow(drivers, riders, str(target), given, how, contract=parse_contract(CONTRACT), spark=spark)
-    assert (found.pings, found.riders + (found.metrics.pending or 0)) == (PINGS, REQUESTS)
-    assert (found.pairs > 0) == matching
+    drivers, riders = (f"kafka://{broker.bootstrap}/{topic}{suffix}" for topic in (DRIVERS, RIDERS))
+    given = Options(radius=RADIUS, kafka=KafkaOptions(value="json", max_records=most))
+    contract = parse_contract(CONTRACT)
+    found = follow(drivers, riders, str(target), given, Following(available_now=True), contract=contract, spark=spark)
+    assert (found.pings, found.riders + (found.metrics.pending or 0)) == (times * PINGS, times * REQUESTS)
+    assert found.pairs > 0
     shutil.rmtree(target)
 
 
-def _peer(broker: Cluster) -> Iterator[Figure]:
-    found = peer(broker.bootstrap, DRIVERS, RIDERS, LANES, RADIUS, PINGS, REQUESTS)
-    yield Figure("the same in Kafka Streams", found.records_per_second_per_core, "records/s and core")
+def _next_stage(spark: SparkSession) -> int:
+    return max(_stages(spark), default=-1) + 1
+
+
+def _stages(spark: SparkSession) -> dict[int, float]:
+    """Seconds of the processor that the tasks of each stage took."""
+    context: Any = spark.sparkContext
+    java = context._jvm  # noqa: SLF001
+    none = context._gateway.new_array(java.double, 0)  # noqa: SLF001
+    lists = [java.java.util.ArrayList() for _ in range(2)]
+    found = context._jsc.sc().statusStore().stageList(lists[0], False, False, none, lists[1])  # noqa: SLF001
+    every = (found.apply(at) for at in range(found.size()))
+    return {int(one.stageId()): one.executorCpuTime() / 1e9 for one in every}
+
+
+def _parts(spark: SparkSession, first: int) -> dict[str, float]:
+    """The same by part, of all batches since a stage: each batch is one job of as many stages as there are parts."""
+    sums = dict.fromkeys(PARTS, 0.0)
+    for stage, taken in _stages(spark).items():
+        if stage >= first:
+            sums[PARTS[(stage - first) % len(PARTS)]] += taken
+    return sums
+
+
+def _live(broker: Cluster, folder: Path) -> Iterator[Figure]:
+    """A match in a process of its own, as the command starts it; it is stopped and started again."""
+    import json
+
+    make_topics(broker.bootstrap, {f"{topic}-live": LANES for topic in (DRIVERS, RIDERS)})
+    (folder / "bench.yaml").write_text(CONTRACT)
+    target, ended = folder / "live", threading.Event()
+    producer = threading.Thread(target=_produce, args=(broker, ended))
+    producer.start()
+    process = _command(broker, folder, target)
+    try:
+        _wait_for(target, at_least=1)
+        time.sleep(LIVE_SECONDS)
+        figures = [json.loads(path.read_text()) for path in sorted((target / "_metrics").glob("*.json"))]
+        warm = figures[len(figures) // 2 :]
+        yield Figure(
+            f"a batch at {A_SECOND:,} pings/s, {KNOWN:,} drivers known",
+            statistics.median(one["seconds"] for one in warm),
+            "s, median",
+            at_most=0.5,
+        )
+        waits = sorted(one["match_latency_ms"]["p99"] / 1000 for one in warm if one["match_latency_ms"])
+        yield Figure("request to answer, --late 0", waits[int(len(waits) * 0.99)], "s, p99", at_most=2.0)
+        held = [path for path in (target / "_state" / "checkpoint" / "state").rglob("*") if path.is_file()]
+        yield Figure("state in the checkpoint", sum(path.stat().st_size for path in held) / KNOWN, "bytes a driver")
+        process.kill()
+        process.wait()
+        before, began = len(list((target / "_metrics").glob("*.json"))), time.monotonic()
+        process = _command(broker, folder, target)
+        _wait_for(target, at_least=before + 1)
+        yield Figure("first answers after a kill", time.monotonic() - began, "s", at_most=15.0)
+    finally:
+        ended.set()
+        process.kill()
+        producer.join()
+
+
+def _command(broker: Cluster, folder: Path, target: Path) -> subprocess.Popen[bytes]:
+    sides = [f"kafka://{broker.bootstrap}/{topic}-live" for topic in (DRIVERS, RIDERS)]
+    command = [sys.executable, "-m", "keylane", "match", "--follow", "--drivers", sides[0], "--riders", sides[1]]
+    command += ["--contract", str(folder / "bench.yaml"), "--radius", str(RADIUS), "--late", "0", "--to", str(target)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def _wait_for(target: Path, *, at_least: int) -> None:
+    end = time.monotonic() + 300
+    while len(list((target / "_metrics").glob("*.json"))) < at_least:
+        assert time.monotonic() < end, "no batch"
+        time.sleep(0.05)
+
+
+def _produce(broker: Cluster, ended: threading.Event) -> None:
+    """All drivers once, then so many pings a second and a fiftieth as many requests, with the times of now."""
+    import pyarrow as pa
+
+    drivers, riders = make_traffic(20 * KNOWN, 1000, seed=7)
+    drivers = drivers.slice(0, KNOWN)
+    lanes = hashed_lanes(LANES).of
+
+    def now(table: pa.Table) -> pa.Table:
+        return table.set_column(1, "ts", pa.array([int(time.time() * 1000)] * len(table)))
+
+    fill_topic(broker.bootstrap, f"{DRIVERS}-live", now(drivers), lanes)
+    for second in count():
+        if ended.wait(1.0):
+            return
+        at = second * A_SECOND % (KNOWN - A_SECOND)
+        fill_topic(broker.bootstrap, f"{DRIVERS}-live", now(drivers.slice(at, A_SECOND)), lanes)
+        asked = riders.slice(second * 20 % 900, A_SECOND // 50)
+        fill_topic(broker.bootstrap, f"{RIDERS}-live", now(asked), lanes)

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     UNWRITABLE_KEY = "unwritable-key"
     MALFORMED_HEADER = "malformed-header"
     PLACE_UNSCALED = "place-unscaled"
+    TIME_AHEAD = "time-ahead"
 
 
 #: Of records that have a lane: its topic does not take them, or the route keeps them back.

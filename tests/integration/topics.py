@@ -36,6 +36,12 @@ def create_topic(cluster: Cluster, name: str, lanes: int, **config: str) -> str:
     return name
 
 
+def delete_topic(cluster: Cluster, name: str) -> None:
+    """Delete a topic and wait until it is gone."""
+    client = AdminClient({**librdkafka_settings(cluster)})
+    client.delete_topics([name], operation_timeout=SECONDS)[name].result(SECONDS)
+
+
 def read_back(cluster: Cluster, topic: str, **settings: Any) -> list[Read]:
     """Every record that is in a topic now, lane by lane in the order of their offsets."""
     own = {"group.id": "read-back", "enable.auto.commit": False, "isolation.level": "read_committed", **settings}

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F
 from tests.match.batch_traffic import geo_contract
 from tests.match.stream_traffic import BEGAN, LONDON, SECOND, World, matches, world
 
 from keylane.errors import TargetError, UsageError
-from keylane.pipelines.match import follow_batch
 from keylane.pipelines.match.follow import Following, follow
-from keylane.pipelines.match.follow_batch import KNOWN, judged, remembered, told_too_late
-from keylane.pipelines.match.follow_lanes import by_task, tombstone_rows
 from keylane.pipelines.match.follow_sources import Epochs
 from keylane.pipelines.match.options import Options
 
@@ -69,19 +66,6 @@ def test_all_pairs_are_found_over_batches_and_a_restart_and_unripe_requests_wait
     assert all(one["entries"] < made.pings.num_rows / (batches * 0.75) for one in told), "the state is not thinned out"
 
 
-@pytest.mark.faults
-def test_without_tombstones_drivers_that_left_a_lane_are_found_there(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = world(files=2)
-    made.write(tmp_path / "in")
-    monkeypatch.setattr(follow_batch, "tombstone_rows", lambda stays: tombstone_rows(stays).where("false"))
-    run(spark, tmp_path)
-    missing, extra = wrong(tmp_path, made)
-    assert missing == 0
-    assert extra > 0
-
-
 @pytest.mark.parametrize(
     "forgets",
     [
@@ -95,45 +79,15 @@ def test_a_new_lane_table_loses_no_pair_while_drivers_are_still_in_the_old(
     # Drivers that ping once in the time of a file: most have not moved to the new table when they are asked for.
     made = world(files=2, drivers=150, every=25.0, riders=120)
     made.write(tmp_path / "in", range(1))
-    run(spark, tmp_path, resolution=5)
+    run(spark, tmp_path, resolution=6)
     if forgets:
         both = Epochs.of
         monkeypatch.setattr(Epochs, "of", lambda self, last: both(self, last)[-1:])
     made.write(tmp_path / "in")
-    run(spark, tmp_path, resolution=6)
+    run(spark, tmp_path, resolution=5)
     missing, extra = wrong(tmp_path, made)
     assert extra == 0
     assert (missing > 0) == forgets
-
-
-def test_rows_of_a_lane_are_in_the_task_of_that_lane_and_every_task_has_its_share(spark: SparkSession) -> None:
-    lanes = spark.range(60).select(F.col("id").cast("int").alias("lane"))
-    for tasks in (60, 8):
-        placed = by_task(lanes, "lane", tasks).select("lane", F.spark_partition_id().alias("task")).collect()
-        assert {row["lane"]: row["task"] for row in placed} == {lane: lane % tasks for lane in range(60)}
-    plain = lanes.repartition(60, "lane").select(F.spark_partition_id().alias("task")).distinct().count()
-    assert plain < 60, "lane ids as keys would do as well, and lane keys are for nothing"
-
-
-def test_requests_are_judged_once_by_their_last_telling_and_never_after_their_answer(spark: SparkSession) -> None:
-    known = spark.createDataFrame(
-        [("waits", 50, 1, 1.0, 1.0, 7, 1, False), ("done", 20, 1, 1.0, 1.0, 7, 1, True)], KNOWN
-    )
-    told = "rider string, ts bigint, offset bigint, lat double, lng double, cell bigint"
-    new = spark.createDataFrame(
-        [
-            ("waits", 50, 9, 2.0, 2.0, 8),
-            ("done", 20, 9, 2.0, 2.0, 8),
-            ("new", 99, 3, 1.0, 1.0, 7),
-            ("old", 5, 4, 1.0, 1.0, 7),
-        ],
-        told,
-    )
-    found = judged(known, new, kept_from=10, ripe_before=60)
-    rows = {row["rider"]: (row["offset"], row["told"], row["answered"], row["ripe"]) for row in found.collect()}
-    assert rows == {"waits": (9, 2, False, True), "done": (1, 2, True, False), "new": (3, 1, False, False)}
-    assert [row["reason"] for row in told_too_late(new, 10).collect()] == ["late-request"]
-    assert {row["rider"] for row in remembered(found, 30).collect()} == {"waits", "new"}
 
 
 def small(folder: Path, side: str, number: int, rows: list[tuple[str, float, float]]) -> None:
@@ -197,15 +151,52 @@ def test_one_clock_that_is_years_ahead_does_not_end_every_answer(
     how = Following(late=10, keep=20, ahead=ahead, available_now=True, tasks=2)
     wrong_by = time.time() - BEGAN / SECOND + 10_000_000
     small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d2", wrong_by, 0), ("d1", 30, 0)])
-    small(tmp_path, "riders", 0, [("r1", 5, 10), ("r2", 28, 0)])
+    small(tmp_path, "riders", 0, [("r1", 5, 10), ("r2", 28, 0), ("r9", wrong_by, 0)])
     run(spark, tmp_path, how, radius=500.0)
     small(tmp_path, "drivers", 1, [("d1", 60, 0), ("d1", 90, 0)])
     small(tmp_path, "riders", 1, [("r3", 62, 0)])
     found = run(spark, tmp_path, how, radius=500.0)
     lost = ahead > 3600
-    assert found["dead"]["riders"] == ({"late-request": 1} if lost else {})
-    assert (found["riders"], found["pairs"]) == ((2, 2) if lost else (3, 3))
+    assert found["dead"]["riders"] == {"late-request" if lost else "time-ahead": 1}
+    assert (found["riders"], found["pairs"], found["metrics"]["pending"]) == ((2, 2, 1) if lost else (3, 3, 0))
     assert [one["ahead"] for one in metrics(tmp_path)] == ([0, 0] if lost else [1, 0])
+
+
+def test_files_are_followed_until_the_match_is_asked_to_stop_and_a_stop_repeats_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    asked, told = threading.Event(), list[Any]()
+    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d1", 60, 0)])
+    small(tmp_path, "riders", 0, [("r1", 5, 10)])
+
+    def tell(figures: Any) -> None:
+        told.append(figures)
+        if len(told) == 1:
+            small(tmp_path, "drivers", 1, [("d1", 90, 0)])
+            small(tmp_path, "riders", 1, [("r2", 62, 0)])
+        if sum(one.metrics["pairs"] for one in told) == 2:
+            asked.set()
+
+    sides = str(tmp_path / "in" / "drivers"), str(tmp_path / "in" / "riders")
+    how = Following(every="100 milliseconds", tasks=2)
+    given, contract = Options(radius=500.0), geo_contract(4)
+    document = follow(
+        *sides, str(tmp_path / "out"), given, how, contract=contract, spark=spark, stop_asked=asked, tell=tell
+    )
+    assert (document.pairs, document.pings, document.riders) == (2, 3, 2)
+    commits = (tmp_path / "out" / "_state" / "checkpoint" / "commits").glob("[0-9]*")
+    assert len(list(commits)) == len(told)
+    steps: list[tuple[str, int]] = []
+    follow(
+        *sides,
+        str(tmp_path / "out"),
+        given,
+        FEW,
+        contract=contract,
+        spark=spark,
+        probe=lambda point, batch: steps.append((point, batch)),
+    )
+    assert not steps
 
 
 def test_a_match_goes_on_with_what_it_was_begun_with_or_not_at_all(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@
     poison          records without a lane: dead letters, parked keys, or a stop
     kafka_writer    one batch into the lanes of a topic, by writers in Java
     streaming       a streaming query that stops between two batches
+    blocks          stateful steps on packed blocks, in Java; topic_blocks: a topic as a stream of them
     count_keys      records of each key by window; count_cells: of each home cell by hour
     history         rows of a history, judged bucket by bucket
     prepartitioned  a frame declared to be in lanes already

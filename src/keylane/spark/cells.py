@@ -77,6 +77,12 @@ def _archives(spark: SparkSession) -> tuple[Path, ...] | None:
     return () if GIVEN in context.listJars().mkString(" ") else None
 
 
+def h3_archives(spark: SparkSession) -> tuple[Path, ...] | None:
+    """Archives that Java code with H3 needs and the session does not have; None when this session has no H3."""
+    archives = _archives(spark)
+    return archives if _cell_of(spark, archives) is not None else None
+
+
 @lru_cache(maxsize=8)
 def _cell_of(spark: SparkSession, archives: tuple[Path, ...] | None) -> Any:
     """The function, tried on one known location; once for each session and path of the library."""

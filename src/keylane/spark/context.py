@@ -145,7 +145,7 @@ def _missing(theirs: SparkSession, own: SparkSession) -> Iterator[str]:
 # Errors of Spark, Java and the disk, translated: what failed, the root cause, and what to do.
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_CHECKPOINT: Final = re.compile(r"file:/*(/\S+/checkpoint/(?:metadata|offsets|commits|sources)\S*)")
+_CHECKPOINT: Final = re.compile(r"file:/*(/\S+/(?:checkpoint|files)/(?:metadata|offsets|commits|sources|state)\S*)")
 _BROKEN: Final = (errno.EIO, errno.EROFS)
 _FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file://)?(.+?)\. +SQLSTATE")

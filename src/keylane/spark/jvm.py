@@ -296,12 +296,15 @@ def _force(path: Path) -> None:
 # Java sources of keylane -> a jar, made once by the compiler that Spark brings along, and given to a session.
 
 
-def java_class(spark: SparkSession, folder: Path, name: str, dependencies: Sequence[Path] = ()) -> Any:
-    """The Java class of that name, out of the sources in a folder; the session's executors know it too.
+def java_class(
+    spark: SparkSession, folder: Path | tuple[Path, ...], name: str, dependencies: Sequence[Path] = ()
+) -> Any:
+    """The Java class of that name, out of the sources in a folder, or several; the session's executors know it too.
 
     `dependencies` are archives that the sources need and Spark does not have: the executors get them as well.
     """
-    loader, jar = _loaded(spark.sparkContext._gateway, folder, tuple(dependencies))  # noqa: SLF001
+    folders = folder if isinstance(folder, tuple) else (folder,)
+    loader, jar = _loaded(spark.sparkContext._gateway, folders, tuple(dependencies))  # noqa: SLF001
     context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
     known = context.listJars().mkString(" ")
     for archive in (*dependencies, jar):
@@ -311,11 +314,11 @@ def java_class(spark: SparkSession, folder: Path, name: str, dependencies: Seque
 
 
 @lru_cache(maxsize=16)
-def _loaded(gateway: Any, folder: Path, dependencies: tuple[Path, ...]) -> tuple[Any, Path]:
+def _loaded(gateway: Any, folders: tuple[Path, ...], dependencies: tuple[Path, ...]) -> tuple[Any, Path]:
     """Loader and jar, one for each JVM: Py4J looks methods up by class name, and confuses two classes of one name."""
     own = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     others = _loader_of(gateway, dependencies, own) if dependencies else own
-    jar = _jar(gateway, folder, others)
+    jar = _jar(gateway, folders, others)
     return _loader_of(gateway, [jar], others), jar
 
 
@@ -324,10 +327,14 @@ def _loader_of(gateway: Any, jars: Sequence[Path], parent: Any) -> Any:
     return net.URLClassLoader(_array(gateway, net.URL, addresses), parent)
 
 
-def _jar(gateway: Any, folder: Path, others: Any) -> Path:
+def _jar(gateway: Any, folders: Sequence[Path], others: Any) -> Path:
     import pyspark
 
-    sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.java"))}
+    sources = {
+        path.relative_to(folder).as_posix(): path.read_text("utf-8")
+        for folder in folders
+        for path in sorted(folder.rglob("*.java"))
+    }
     content = "\0".join((pyspark.__version__, *sources, *sources.values()))
     name = f"keylane-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     return compiled(_folder(), name, lambda: _classes(gateway, sources, others))

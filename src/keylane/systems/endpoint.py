@@ -328,6 +328,14 @@ class Endpoint:
         """Of messages: those of these offsets of each lane, as Spark's connector reads them."""
         self._lacks("be read by offsets")
 
+    def start_offsets(self) -> Sequence[int]:
+        """Of messages: the offset of each lane at which a new query begins, as the options say."""
+        self._lacks("be read by offsets")
+
+    def blocks(self, spark: SparkSession, loader: object, packer: str, start: Sequence[int], tasks: int) -> DataFrame:
+        """Of messages: a stream of blocks, packed where it is read (`spark.topic_blocks`)."""
+        self._lacks("be read as blocks")
+
     def message_columns(self, fields: FieldSpec) -> Fields:
         """Fields as columns of a frame of the stream's messages, and which messages cannot be read."""
         self._lacks("have fields in messages")

@@ -10,11 +10,10 @@
     document        the document that a match ends with
     batch           a match of everything that is there
     follow          `--follow`: matches as records arrive
-    follow_sources  the two sources as one stream
+    follow_sources  the two sources as streams of blocks
+    follow_plan     its stateful steps, by driver and by lane: one plan, in Java
     follow_batch    one batch of it
-    follow_lanes    its steps by driver and by lane
-    watermark       how far time has advanced in the two sources
-    follow_state    its state on disk
+    follow_state    its folder: which batches are in the target
     follow_metrics  its figures
 
 Who is near whom is decided in `keylane.matching`, which knows no Spark.

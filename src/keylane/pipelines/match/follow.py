@@ -1,9 +1,9 @@
 """`match --follow`: pairs as records arrive, the same as a match of all of them would find.
 
-    Spark's sources    decide which records make a batch, and remember it (the checkpoint)
-    stream_batch       what is done with a batch
-    match_state        what is known after it, one file for each lane
-    stream_written     what it adds to the target
+    follow_sources   records as blocks; which of them make a batch is in Spark's checkpoint
+    follow_plan      what is known of drivers and lanes, and the answers: one plan, in Java
+    follow_batch     what is done with the rows of a batch
+    follow_state     which batches are in the target
 
 A driver's ping and a rider's request meet in event time: a request is answered when the newest ping is `late` seconds
 past it. A match of all that is there, with nothing to wait for: `batch`.
@@ -13,27 +13,28 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import UsageError
 from keylane.pipelines.match.batch import Work, session_for
 from keylane.pipelines.match.document import document_of
-from keylane.pipelines.match.follow_batch import MICROS, MatchBatches, MatchRules
+from keylane.pipelines.match.follow_batch import MatchBatches
 from keylane.pipelines.match.follow_metrics import empty_counts, totals
-from keylane.pipelines.match.follow_sources import Epochs, both_sides
+from keylane.pipelines.match.follow_plan import MatchPlan, MatchRules, check_lanes
+from keylane.pipelines.match.follow_sources import Epochs, Sources, same_topics
 from keylane.pipelines.match.follow_state import MatchHead, open_state
-from keylane.pipelines.match.options import agreed, region_for
+from keylane.pipelines.match.options import MICROS, agreed
 from keylane.pipelines.match.sources import find
-from keylane.pipelines.match.watermark import Lags
 from keylane.pipelines.match.write import Written, check_target
 from keylane.placement.cell_lanes import cell_lanes
+from keylane.spark.blocks import use_slots
 from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import active_session_kept
 from keylane.spark.streaming import run_query
-from keylane.systems.checkpoint import check_checkpoint
-from keylane.systems.endpoint import open_endpoint, parse_address, path_of
+from keylane.systems.checkpoint import check_checkpoint, drop_unforced
+from keylane.systems.endpoint import parse_address, path_of
 from keylane.systems.jars import fetch_cells
 from keylane.systems.journal import no_probe
 
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 
 #: In the target, unless another folder is given.
 STATE: Final = "_state"
-#: Tasks for each core, where there are more lanes than that: a task costs some milliseconds, a lane costs none.
-TASKS_A_CORE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,7 @@ def follow(
     sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
     chosen, lanes, notes = agreed(*sides, contract, given)
     work = Work(*sides, to, chosen, cell_lanes(chosen, lanes), given, notes)
+    check_lanes(work.lanes)
     state, folder = _places(to, given, how)
     head = MatchHead(
         str(sides[0]), str(sides[1]), str(to), lanes, given.radius, given.nearest, given.expire, given.assign
@@ -111,49 +111,39 @@ def follow(
         last = held.last()
         if last.token:
             held.move(last, folder)
-        check_checkpoint(held.checkpoint, last.batch, last.query)
+        drop_unforced(held.checkpoint, last.batch, last.batch)
+        check_checkpoint(held.checkpoint, last.batch, last.query, last.offsets)
         with active_session_kept(), session_for(work, spark, say) as session:
             held.lock.note_java(java_process(session))
             fetch_cells(session, say)
-            drivers_at, riders_at = (
-                opened.enter_context(open_endpoint(side.address, given.kafka).connected()) for side in sides
-            )
-            lags = Lags(sides, (drivers_at, riders_at), given.kafka.max_records)
-            body = MatchBatches(
-                session,
-                sides,
-                (region_for(given.drivers, chosen), region_for(given.riders, chosen)),
-                given,
-                _rules(how, given, lanes, session),
-                Epochs(chosen, lanes),
-                lags,
-                held,
-                Written(folder, to, given),
-                last,
-                tell,
-                probe,
-            )
+            slots = held.settled("slots", lambda: how.tasks or session.sparkContext.defaultParallelism)
+            use_slots(session, slots)
+            epochs = Epochs(chosen, lanes).of(last)
+            plan = MatchPlan.of(session, given, _rules(how, given, slots), [one.lanes for one in epochs])
+            topics = opened.enter_context(same_topics(sides, given, held, say))
+            sources = Sources(session, sides, given, chosen, plan, held)
+            body = MatchBatches(given, epochs, held, Written(folder, to, given), last, tell, sources, topics, probe)
             ready()
-            _run(session, body, how, stop_asked)
+            _run(sources, body, RunContext(follow=not how.available_now, every=how.every, stop_asked=stop_asked), how)
     counted = body.last.counts or empty_counts(lanes)
     total = totals(counted, body.figures[-1].metrics if body.figures else {})
     return document_of(sides, to, chosen, given, total, notes=notes, seconds=time.monotonic() - began)
 
 
-def _run(session: SparkSession, body: MatchBatches, how: Following, stop_asked: threading.Event | None) -> None:
+def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) -> None:
+    named = replace(run, work="the match")
     try:
-        stream = both_sides(session, body.sides, body.given, how.max_files)
-        run = RunContext(follow=not how.available_now, every=how.every, stop_asked=stop_asked, work="the match")
-        run_query(stream, body, body.state.checkpoint, run)
+        with sources.files_followed(how.max_files, named) as check:
+            answers = sources.plan.answers(sources.blocks())
+            run_query(answers, body, body.state.checkpoint, named, lambda _: check())
     except Exception as error:
         raise translated(error, work="the match") from error
 
 
-def _rules(how: Following, given: Options, lanes: int, session: SparkSession) -> MatchRules:
-    tasks = how.tasks or min(lanes, TASKS_A_CORE * session.sparkContext.defaultParallelism)
+def _rules(how: Following, given: Options, slots: int) -> MatchRules:
     window = 1 if given.assign is None else round(given.window * MICROS)
     late, keep, ahead = (round(seconds * MICROS) for seconds in (how.late, how.keep, how.ahead))
-    return MatchRules(late, keep, tasks, how.matching, window, ahead)
+    return MatchRules(late, keep, slots, how.matching, window, ahead)
 
 
 def _checked(how: Following) -> Following:

@@ -5,29 +5,33 @@ What is alerted on, and when: docs/how-to/match-stream.md.
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.documents.match import LaneLag, MatchLatency, Offers
 from keylane.measure.balance import cv, noise_floor
 from keylane.pipelines.match.document import MatchTotals
+from keylane.pipelines.match.follow_state import BEGINNING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from keylane.pipelines.match.follow_batch import Answered, Loads, Waiting
-    from keylane.pipelines.match.watermark import Unread
+    from collections.abc import Iterable, Mapping
 
 _SUMS: Final = ("asked", "border", "copies", "tombstones", "changed")
+#: What the steps count, beside what is by lane.
+_COUNTED: Final = (
+    *_SUMS,
+    *("pings", "late", "ahead", "reported", "late_requests", "waiting", "stays", "drivers", "entries"),
+    *("pairs", "riders", "ghosts"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch wrote: pairs, riders with one, dead letters by source and reason, offers."""
+    """What a batch wrote beside its pairs: dead letters by source and reason, offers."""
 
-    pairs: int
-    riders: int
     dead: dict[str, dict[str, int]]
     offers: Offers | None
 
@@ -40,42 +44,96 @@ class Figures:
     total: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class BatchCounts:
+    """What the steps of the plan counted in a batch, of all slots together.
+
+    `read` is how many records of each source were read; `ripe` has times of requests that were answered, each with how
+    many it stands for. `oldest` is the time of the oldest ping that still counts, where that is asked for.
+    """
+
+    sums: Mapping[str, int]
+    loads: Mapping[int, int]
+    read: Mapping[str, int]
+    ripe: tuple[tuple[int, float], ...]
+    unread: Mapping[str, int] | None
+    newest: int
+    oldest: int | None
+
+    @staticmethod
+    def of(texts: Iterable[str]) -> BatchCounts:
+        """Sums of the rows that the steps wrote, as JSON."""
+        rows = [json.loads(text) for text in texts]
+        homes = [row for row in rows if row["step"] == "homes"]
+        sums = {name: sum(row.get(name, 0) for row in rows) for name in _COUNTED}
+        loads: Counter[int] = Counter()
+        for row in homes:
+            loads.update({int(lane): count for lane, count in row["loads"].items()})
+        ripe = ((ts, row["ripe_count"] / len(row["ripe"])) for row in homes for ts in row["ripe"])
+        read = {side: sum(row.get(f"{side}_read", 0) for row in homes) for side in ("drivers", "riders")}
+        unread = next((row["unread"] for row in homes if "unread" in row), None)
+        oldest = min((row["oldest"] for row in homes if "oldest" in row), default=None)
+        newest = max((row["newest"] for row in homes), default=BEGINNING)
+        return BatchCounts(sums, loads, read, tuple(sorted(ripe)), unread, newest, oldest)
+
+    @property
+    def pings(self) -> int:
+        """Good pings."""
+        return self.sums["pings"]
+
+    @property
+    def reported(self) -> int:
+        """Good requests, as often as they were reported."""
+        return self.sums["reported"]
+
+    @property
+    def late_requests(self) -> int:
+        """Those of a time that is forgotten."""
+        return self.sums["late_requests"]
+
+    def ripe_at(self, share: float) -> int | None:
+        """The time that this share of the answered requests is not after."""
+        whole, before = sum(many for _, many in self.ripe), 0.0
+        for ts, many in self.ripe:
+            before += many
+            if before >= share * whole:
+                return ts
+        return None
+
+    def lag(self, lanes: int) -> list[dict[str, int]] | None:
+        """Unread records of both sources together by lane, where they are known."""
+        if self.unread is None:
+            return None
+        return [{"lane": lane, "records": self.unread.get(str(lane), 0)} for lane in range(lanes)]
+
+
 def empty_counts(lanes: int) -> dict[str, Any]:
     """Before the first batch."""
     counts: dict[str, Any] = dict.fromkeys((*_SUMS, "pings", "late", "pairs", "riders_with_a_match", "ghosts"), 0)
     return {**counts, "pending": 0, "dead": {"drivers": {}, "riders": {}}, "lane_loads": [0] * lanes, "offers": None}
 
 
-def added(
-    before: Mapping[str, Any],
-    answered: Answered,
-    loads: Loads,
-    result: BatchResult,
-    waits: Waiting,
-    unread: Unread,
-    began: float,
-) -> Figures:
+def added(before: Mapping[str, Any], counts: BatchCounts, result: BatchResult, lanes: int, began: float) -> Figures:
     """The figures of a batch, and the counts with it."""
-    found = before or empty_counts(len(answered.lanes))
-    here = {name: sum(row[name] for row in answered.lanes) for name in _SUMS}
-    here |= {"pings": sum(loads.lanes.values()), "late": loads.late, "ghosts": answered.ghosts}
-    here |= {"pairs": result.pairs, "riders_with_a_match": result.riders}
+    found = before or empty_counts(lanes)
+    here = {name: counts.sums[name] for name in (*_SUMS, "pings", "late", "ghosts", "pairs")}
+    here["riders_with_a_match"] = counts.sums["riders"]
     total: dict[str, Any] = {name: found[name] + count for name, count in here.items()}
-    total |= {"pending": waits.requests, "dead": _summed(found["dead"], result.dead)}
+    total |= {"pending": counts.sums["waiting"], "dead": _summed(found["dead"], result.dead)}
     total["offers"] = result.offers and result.offers.as_json()
-    total["lane_loads"] = [count + loads.lanes.get(lane, 0) for lane, count in enumerate(found["lane_loads"])]
+    total["lane_loads"] = [count + counts.loads.get(lane, 0) for lane, count in enumerate(found["lane_loads"])]
     metrics = {
         "at": round(time.time(), 3),
         "seconds": round(time.time() - began, 3),
         **here,
         "dead": result.dead,
-        "ahead": loads.ahead,
-        "match_latency_ms": _latency(waits.middle, waits.oldest),
+        "ahead": counts.sums["ahead"],
+        "match_latency_ms": _latency(counts.ripe_at(0.5), counts.ripe_at(0.01)),
         "border_share": here["border"] / here["asked"] if here["asked"] else 0.0,
-        "waiting": waits.requests,
-        "lag": unread.by_lane(),
-        "entries": sum(row["entries"] for row in answered.lanes),
-        "stays": sum(row["stays"] for row in answered.blocks),
+        "waiting": counts.sums["waiting"],
+        "lag": counts.lag(lanes),
+        "entries": counts.sums["entries"],
+        "stays": counts.sums["stays"],
         "lane_cv": cv(total["lane_loads"]),
         "noise_floor": noise_floor(len(total["lane_loads"]), sum(total["lane_loads"])),
     }

@@ -1,110 +1,331 @@
-"""The two sources of a running match as one stream, and what a batch of it holds: raw frames of drivers and of riders.
+"""The two sources of a running match as streams of blocks, and the contracts that are in use at the same time.
 
-Of files the stream has names, of topics records: Spark's checkpoint decides which of them make a batch, and replays the
-same after a kill. Files are numbered as they are taken, from batch to batch, so that of two records of one time the
-later one counts however they were cut into batches.
+Topics are read by a source of their own (`spark.topic_blocks`), whose offsets say what else there was to read and what
+the clock said, so that a batch that is made again is the same batch.
+
+Files are read by Spark's readers, which are no streams. So a first query names them as they appear (its checkpoint
+remembers which), and each batch of it reads its files and leaves their records as one file of blocks, in STATE/blocks;
+the match itself reads these, in their order. Everything that could differ from run to run, as the clock, is then in
+the blocks. Files are numbered as they are taken, so that of two records of one time the later one counts however they
+were cut into batches.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import threading
+import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from keylane.contract.parse import parse_contract
-from keylane.pipelines.match.follow_state import Epoch
-from keylane.pipelines.match.records import check_columns
-from keylane.pipelines.match.sources import raw_files
-from keylane.pipelines.watermark import BEGINNING
+from keylane.pipelines.match.follow_plan import NUMBERS
+from keylane.pipelines.match.follow_state import BEGINNING, Epoch
+from keylane.pipelines.match.options import MICROS, region_for
+from keylane.pipelines.match.records import as_rows, check_columns
+from keylane.pipelines.match.sources import raw_files, raw_messages
 from keylane.placement.cell_lanes import CellLanes, cell_lanes
+from keylane.spark.context import RunContext, translated
 from keylane.spark.read_parquet import PLACE, place_of
-from keylane.spark.streaming import file_names
-from keylane.systems.endpoint import path_of
+from keylane.spark.streaming import file_names, run_query
+from keylane.systems.atomic import force_all, write_json
+from keylane.systems.checkpoint import batch_offsets, check_checkpoint, force_batch, query_id, unreadable
+from keylane.systems.endpoint import open_endpoint, path_of
 from keylane.systems.files.follow import files_of
+from keylane.systems.files.handover import check_unchanged
 from keylane.systems.files.listing import kind_of, pattern_of
+from keylane.systems.files.spark_log import SparkLog
+from keylane.systems.identity import source_made_anew
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.pipelines.match.follow_state import Happened
+    from keylane.geo.coordinates import Region
+    from keylane.pipelines.match.follow_plan import MatchPlan
+    from keylane.pipelines.match.follow_state import Happened, MatchState
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import MatchSource
+    from keylane.spark.context import Say
+    from keylane.spark.read_parquet import SourceFile
+    from keylane.systems.kafka.cluster import KafkaCluster
 
 SIDE: Final = "keylane_side"
-#: A lane that is read to its end is not waited at: there are as many waits as lanes.
-_SOON: Final = {"kafka.fetch.max.wait.ms": "20", "kafka.max.poll.records": "10000"}
 _FILE: Final = ("path", "modified", "length", "url")
-_MESSAGE: Final = ("key", "value", "topic", "partition", "offset", "timestamp")
+#: What a topic's source gives beside messages.
+_PACKED: Final = ("keylane_clock", "keylane_slot", "keylane_block")
+_BLOCKS: Final = "_1 int, _2 binary"
+#: Files of blocks are given these times, in their order: Spark takes the older ones first.
+_FIRST_TIME: Final = 1_000_000_000
+
+
+# Topics as blocks.
+
+
+def topic_rows(
+    spark: SparkSession, side: MatchSource, given: Options, region: Region, plan: MatchPlan, start: Sequence[int]
+) -> DataFrame:
+    """The blocks of a topic: those that its source has packed, and what Spark reads of the other records."""
+    is_json = given.kafka.value in {"json", None}
+    packer = plan.packer(NUMBERS[side.side], side.columns, region, json=is_json)
+    tasks = spark.sparkContext.defaultParallelism
+    read = open_endpoint(side.address, given.kafka).blocks(spark, plan.loader, packer, start, tasks)
+    raw = raw_messages(read, side, given, *_PACKED)
+    rows = as_rows(raw, side.columns, region, drivers=side.side == "drivers")
+    return plan.packed(rows, NUMBERS[side.side], topic=True)
+
+
+# Files as blocks.
 
 
 @dataclass(frozen=True, slots=True)
-class BatchSource:
-    """A source in a batch: its raw frame, None where it has no record; its records; files that were taken by then."""
+class FileBlocks:
+    """The body of the query that names files: it leaves the records of a batch's files as one file of blocks."""
 
-    frame: DataFrame | None
-    records: int = 0
-    files: int = 0
+    sides: tuple[MatchSource, ...]
+    given: Options
+    contract: Contract
+    plan: MatchPlan
+    state: MatchState
+
+    def check(self) -> None:
+        """Refuse a checkpoint of names that is not that of the newest file of blocks, and blocks that are missing.
+
+        Files would be read twice, or not at all.
+        """
+        known = {batch: self._known(batch) for batch in self._numbers()}
+        newest = max(known, default=-1)
+        found = known.get(newest, {})
+        check_checkpoint(self.state.files, newest, found.get("query", ""), found.get("offsets", ""))
+        log = SparkLog(self.state.checkpoint)
+        log.refresh()
+        for batch, one in known.items():
+            path = self._blocks(batch)
+            # The newest may not have been put there yet: its batch is given again.
+            if one["made"] and batch < newest and not path.exists() and str(path) not in log.known:
+                raise unreadable(path, "it is missing, and was not read yet")
+
+    def stream(self, spark: SparkSession, max_files: int) -> DataFrame:
+        """The names of the files of all sides."""
+        return reduce(DataFrame.unionByName, [self._names(spark, side, max_files) for side in self.sides])
+
+    def _names(self, spark: SparkSession, side: MatchSource, max_files: int) -> DataFrame:
+        path = path_of(side.address, f"the {side.side}")
+        kind = kind_of(path, self.given.kind)
+        found = file_names(spark, str(path), pattern_of(kind, self.given.kind), max_files).toDF(*_FILE)
+        return found.select(F.lit(side.side).alias(SIDE), *_FILE)
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Make the file of a batch, unless it is there."""
+        try:
+            offsets = batch_offsets(self.state.files, batch)
+            if self._blocks(batch).exists() and self._known(batch)["offsets"] == offsets:
+                return
+            force_batch(self.state.files, batch)
+            self._make(frame, batch, offsets)
+        except Exception as error:
+            raise translated(error, batch, "the match") from error
+
+    def _make(self, frame: DataFrame, batch: int, offsets: str) -> None:
+        clock = round(time.time() * MICROS)
+        before = self._known(batch - 1)["taken"] if batch else {}
+        files = {side.side: self._files(frame, side) for side in self.sides}
+        taken = {side: before.get(side, 0) + len(found) for side, found in files.items()}
+        made = []
+        for side in self.sides:
+            if files[side.side]:
+                rows = self._rows(frame, side, files[side.side], before.get(side.side, 0), clock)
+                made.append(self.plan.packed(rows, NUMBERS[side.side], topic=False))
+        waiting = self.state.blocks / f".{batch:010d}"
+        shutil.rmtree(waiting, ignore_errors=True)
+        if made:
+            reduce(DataFrame.unionAll, made).coalesce(1).write.parquet(f"file://{waiting}")
+        for found in files.values():
+            check_unchanged(found)
+        known = {"taken": taken, "made": bool(made), "query": query_id(self.state.files), "offsets": offsets}
+        write_json(self._counts(batch), known)
+        if made:
+            self._put(waiting, batch)
+
+    def _put(self, waiting: Path, batch: int) -> None:
+        """The only file of a folder becomes that of a batch, with its checksum, by which a damaged one is noticed."""
+        (part,) = waiting.glob("part-*.parquet")
+        check = part.with_name(f".{part.name}.crc")
+        force_all([path for path in (part, check) if path.exists()])
+        os.utime(part, (_FIRST_TIME + batch, _FIRST_TIME + batch))
+        final = self._blocks(batch)
+        if check.exists():
+            check.rename(final.with_name(f".{final.name}.crc"))
+        part.rename(final)
+        force_all([final.parent])
+        shutil.rmtree(waiting)
+
+    def _files(self, frame: DataFrame, side: MatchSource) -> list[SourceFile]:
+        own = frame.where(F.col(SIDE) == side.side).select(*_FILE)
+        return [file for file in files_of(own, path_of(side.address, f"the {side.side}")) if file.size]
+
+    def _rows(
+        self, frame: DataFrame, side: MatchSource, files: Sequence[SourceFile], before: int, clock: int
+    ) -> DataFrame:
+        """The records of files of a side; `before` files of it were taken until now."""
+        kind = kind_of(path_of(side.address, f"the {side.side}"), self.given.kind)
+        raw, _ = raw_files(frame.sparkSession, files, kind, side.columns, self.given.kafka)
+        check_columns(raw, side.columns, str(side))
+        numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
+        region = region_for(side.columns, self.contract)
+        rows = as_rows(raw.withColumn(PLACE, numbered), side.columns, region, drivers=side.side == "drivers")
+        return rows.select("*", F.lit(0).alias("part"), F.lit(clock).alias("clock"))
+
+    def _blocks(self, batch: int) -> Path:
+        return self.state.blocks / f"{batch:010d}.parquet"
+
+    def _counts(self, batch: int) -> Path:
+        """Files of each side that were taken by the end of a batch, and the offsets of the batch."""
+        return self.state.blocks / f"{batch:010d}.json"
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(path.stem) for path in self.state.blocks.glob("[0-9]*.json"))
+
+    def _known(self, batch: int) -> dict[str, Any]:
+        path = self._counts(batch)
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            return {name: found[name] for name in ("taken", "made", "query", "offsets")}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise unreadable(path, f"{type(error).__name__}: {error}") from error
+
+    def blocks(self, spark: SparkSession) -> DataFrame:
+        """The blocks as a stream: a batch has the records of one batch of files."""
+        options = {"maxFilesPerTrigger": "1", "pathGlobFilter": "[0-9]*.parquet", "maxFileAge": f"{2**63 - 1}ms"}
+        return spark.readStream.schema(_BLOCKS).options(**options).parquet(f"file://{self.state.blocks}")
+
+    def forget(self, batch: int) -> None:
+        """Remove what the batches before this one have taken: Spark has committed them, and gives them no more."""
+        taken = [Path(file.path) for file in SparkLog(self.state.checkpoint).of_batch(batch - 1)] if batch else []
+        kept = self._numbers()[-2:]
+        for path in taken:
+            if int(path.stem) not in kept:
+                path.unlink(missing_ok=True)
+                path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+                self._counts(int(path.stem)).unlink(missing_ok=True)
 
 
-def has_topics(*sides: MatchSource) -> bool:
-    """Whether records themselves are in the stream, which then is read more than once in a batch."""
-    return any(side.messages for side in sides)
+# Both sources.
 
 
-def both_sides(
-    spark: SparkSession, sides: tuple[MatchSource, MatchSource], given: Options, max_files: int
-) -> DataFrame:
-    """One stream of both."""
-    first, second = (_stream(spark, side, given, max_files) for side in sides)
-    return first.unionByName(second, allowMissingColumns=True)
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The two sources of a match, each a topic or files."""
+
+    spark: SparkSession
+    sides: tuple[MatchSource, MatchSource]
+    given: Options
+    contract: Contract
+    plan: MatchPlan
+    state: MatchState
+
+    def blocks(self) -> list[DataFrame]:
+        """The streams of blocks."""
+        files = self._files()
+        found = [files.blocks(self.spark)] if files is not None else []
+        return [*found, *(self._topic(side) for side in self.sides if side.messages)]
+
+    def _topic(self, side: MatchSource) -> DataFrame:
+        endpoint = open_endpoint(side.address, self.given.kafka)
+        start = self.state.settled(f"start of {side.side}", lambda: list(endpoint.start_offsets()))
+        return topic_rows(self.spark, side, self.given, region_for(side.columns, self.contract), self.plan, start)
+
+    def _files(self) -> FileBlocks | None:
+        sides = tuple(side for side in self.sides if not side.messages)
+        return FileBlocks(sides, self.given, self.contract, self.plan, self.state) if sides else None
+
+    def forget(self, batch: int) -> None:
+        """Remove what the batches before this one have taken."""
+        files = self._files()
+        if files is not None:
+            files.forget(batch)
+
+    @contextmanager
+    def files_followed(self, max_files: int, run: RunContext) -> Iterator[Callable[[], None]]:
+        """Leave blocks for the files that appear, for as long as this is open; a call that raises what ended it.
+
+        A run that does not follow leaves all of them before it begins.
+        """
+        body = self._files()
+        if body is None:
+            yield lambda: None
+            return
+        body.check()
+        ended, failed = threading.Event(), list[BaseException]()
+        own = replace(run, stop_asked=ended if run.follow else run.stop_asked)
+
+        def named() -> None:
+            try:
+                run_query(body.stream(self.spark, max_files), body, self.state.files, own)
+            except BaseException as error:  # noqa: BLE001  raised by whoever asks
+                failed.append(error)
+
+        def check() -> None:
+            if failed:
+                raise failed[0]
+
+        if not run.follow:
+            named()
+            check()
+            yield check
+            return
+        thread = threading.Thread(target=named, name="keylane files")
+        thread.start()
+        try:
+            yield check
+        finally:
+            ended.set()
+            thread.join()
+        check()
 
 
-def _stream(spark: SparkSession, side: MatchSource, given: Options, max_files: int) -> DataFrame:
-    if side.messages:
-        return _topic(spark, side, given).select(F.lit(side.side).alias(SIDE), *_MESSAGE)
-    path = path_of(side.address, f"the {side.side}")
-    kind = kind_of(path, given.kind)
-    found = file_names(spark, str(path), pattern_of(kind, given.kind), max_files).toDF(*_FILE)
-    return found.select(F.lit(side.side).alias(SIDE), *_FILE)
+@contextmanager
+def same_topics(
+    sides: tuple[MatchSource, MatchSource], given: Options, state: MatchState, say: Say
+) -> Iterator[Callable[[], None]]:
+    """A check that topics are those that the match began with: one that was made anew has other records."""
+    with ExitStack() as opened:
+        checks = []
+        for side in sides:
+            cluster = opened.enter_context(open_endpoint(side.address, given.kafka).connected())
+            if cluster is not None:
+                checks.append(_same_topic(cluster, side, state, say))
+
+        def check() -> None:
+            for one in checks:
+                one()
+
+        check()
+        yield check
 
 
-def _topic(spark: SparkSession, side: MatchSource, given: Options) -> DataFrame:
-    from keylane.systems.kafka.access import kafka_access
-    from keylane.systems.kafka.follow import starting
+def _same_topic(cluster: KafkaCluster, side: MatchSource, state: MatchState, say: Say) -> Callable[[], None]:
+    name = side.address.name
+    known = state.settled(f"id of {side.side}", lambda: cluster.topic_ids([name]).get(name, ""))
+    if not known:
+        say(f"the cluster reports no id of {side}, so that one made anew would not be noticed")
 
-    topic, said = side.address.name, given.kafka
-    options = {
-        "kafka.isolation.level": "read_committed",
-        **_SOON,
-        **kafka_access(side.address.authority, said.properties).java(),
-        **starting(said.start, topic),
-        "subscribe": topic,
-        "failOnDataLoss": "true",
-        "maxOffsetsPerTrigger": str(said.max_records),
-    }
-    return spark.readStream.format("kafka").options(**options).load()
+    def check() -> None:
+        now = cluster.topic_ids([name]).get(name) if known else ""
+        if now not in {"", known}:
+            raise source_made_anew(str(side), known, now or "")
 
-
-def taken(frame: DataFrame, side: MatchSource, given: Options, before: int) -> BatchSource:
-    """What a batch has of a source; `before` files were taken until now."""
-    own = frame.where(F.col(SIDE) == side.side)
-    if side.messages:
-        from keylane.pipelines.match.sources import raw_messages
-
-        return BatchSource(raw_messages(own, side, given), own.count())
-    path = path_of(side.address, f"the {side.side}")
-    files = [file for file in files_of(own.select(*_FILE), path) if file.size]
-    if not files:
-        return BatchSource(None, 0, before)
-    raw, records = raw_files(frame.sparkSession, files, kind_of(path, given.kind), side.columns, given.kafka)
-    check_columns(raw, side.columns, str(side))
-    numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
-    return BatchSource(raw.withColumn(PLACE, numbered), records, before + len(files))
+    return check
 
 
 # Contracts that are in use at the same time: while drivers move from an old lane table to a new one.

@@ -1,21 +1,18 @@
-"""The state of a running match on disk: one file for each lane, and a manifest that commits a batch in one step.
+"""The folder of a running match: what may not change between two runs, and which batches are in the target.
 
-    STATE/match.json              the metadata: lanes, sources, what may not change between two runs
-    STATE/batches/B.json          the manifest of batch B: watermark, counts, contracts in use, which files are true
-    STATE/lanes/L/B-TOKEN.arrow   the drivers that lane L knows after batch B
-    STATE/blocks/K/B-TOKEN.arrow  in which lanes the drivers of block K have been
-    STATE/requests/B-TOKEN/       requests that wait, and those answered of late
-    STATE/ledger/B-TOKEN.arrow    the offers that hold a driver
-    STATE/staging/B-TOKEN/        what batch B adds to the target, until it is committed
-    STATE/checkpoint/             Spark's own: which records are in which batch
-    STATE/lock                    one match at a time
+    STATE/match.json            the metadata: lanes, slots, sources, what may not change between two runs
+    STATE/batches/B.json        the manifest of batch B: its offsets, counts, contracts in use, what it adds
+    STATE/staging/B-TOKEN/      what batch B adds to the target, until it is committed
+    STATE/ledger/B-TOKEN.arrow  the offers that hold a driver after batch B
+    STATE/checkpoint/           Spark's own: which records are in which batch, and what drivers and lanes know
+    STATE/files/                of files as sources: the checkpoint that names them as they appear
+    STATE/blocks/               of files as sources: their records as blocks, until a batch has taken them
+    STATE/lock                  one match at a time
 
-Every attempt at a batch has a token of its own, and writes its own files. The manifest names the token,
-so the files of an attempt that was killed are never read, whatever it left; a batch whose manifest exists is
-committed, and is only moved. The batch before stays whole until then.
-
-Why not Spark's own state store: two operators would have to be chained, by driver and by lane, and on sixty lanes their
-120 stores are opened and committed in every batch, also in an empty one. Nor could the number of tasks change.
+Every attempt at a batch has a token of its own, and stages its own files. The manifest commits a batch in one step,
+and names the token; a batch whose manifest exists is only moved. Spark may give such a batch again: its plan is
+then run for the state alone. The manifest has the offsets of its batch, so that a checkpoint that was restored, or is
+of another query, is refused.
 """
 
 from __future__ import annotations
@@ -24,26 +21,27 @@ import json
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
 
 from keylane.errors import TargetError
-from keylane.pipelines.watermark import BEGINNING
 from keylane.systems.atomic import force_all, locked, write_json
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from keylane.systems.atomic import Lock
     from keylane.systems.journal import Probe
 
 #: Manifests are cumulative; the older ones are kept for inspection.
 KEPT_MANIFESTS: Final = 100
-PARTS: Final = ("lanes", "blocks", "requests", "ledger")
+FORMAT: Final = 2
+#: Before the first record.
+BEGINNING: Final = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +71,13 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Where a match stands after a batch. `token` names its files; counts are of all batches together.
-
-    `seen` has the ts of the newest record of each lane of each source.
-    """
+    """Where a match stands after a batch. `token` names its files; counts are of all batches together."""
 
     batch: int = -1
     token: str = ""
     query: str = ""
-    watermark: int = BEGINNING
-    kept_from: int = BEGINNING
+    offsets: str = ""
     epochs: tuple[Epoch, ...] = ()
-    files: dict[str, int] = field(default_factory=dict)
-    seen: dict[str, dict[str, int]] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     moved: tuple[str, ...] = ()
 
@@ -112,10 +104,29 @@ class MatchState:
     path: Path
     lock: Lock
 
+    def settled(self, name: str, new: Callable[[], Any]) -> Any:
+        """What was decided when the match first ran, as how many slots its state has; `new` where that is now."""
+        known = self.path / "match.json"
+        found = _read(known)
+        if name not in found:
+            found[name] = new()
+            write_json(known, found)
+        return found[name]
+
     @property
     def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
+        """Spark's checkpoint of the match."""
         return self.path / "checkpoint"
+
+    @property
+    def files(self) -> Path:
+        """Spark's checkpoint of the files that are named as they appear."""
+        return self.path / "files"
+
+    @property
+    def blocks(self) -> Path:
+        """Records of files as blocks."""
+        return self.path / "blocks"
 
     def last(self) -> Happened:
         """The last committed batch; before the first, an empty one."""
@@ -125,7 +136,12 @@ class MatchState:
     def happened(self, batch: int) -> Happened | None:
         """The manifest of a batch, when it is committed."""
         path = self.path / "batches" / f"{batch:010d}.json"
-        return Happened.from_json(_read(path)) if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            return Happened.from_json(_read(path))
+        except (KeyError, TypeError) as error:
+            raise _damaged(path, f"{type(error).__name__}: {error}") from error
 
     def begin(self, batch: int) -> tuple[str, Path]:
         """A token for a new attempt, and its staging folder."""
@@ -134,13 +150,14 @@ class MatchState:
         staging.mkdir(parents=True)
         return token, staging
 
-    def part(self, kind: str, after: Happened) -> Path:
-        """The file or folder of a kind that is not kept by lane."""
-        ending = ".arrow" if kind == "ledger" else ""
-        return self.path / kind / f"{name_of(after)}{ending}"
+    def ledger(self, after: Happened) -> Path:
+        """The file of the offers that hold a driver."""
+        return self.path / "ledger" / f"{name_of(after)}.arrow"
 
     def commit(self, done: Happened, target: Path, probe: Probe = no_probe) -> None:
         """Commit a batch, then move what it adds to the target."""
+        staging = self.path / "staging" / name_of(done)
+        force_all(sorted(one for one in staging.rglob("*") if not one.name.startswith(".")))
         probe("forced", done.batch)
         write_json(self.path / "batches" / f"{done.batch:010d}.json", done.as_json())
         probe("happened", done.batch)
@@ -164,13 +181,14 @@ class MatchState:
         self._forget(done)
 
     def _forget(self, done: Happened) -> None:
+        """What no later batch needs. Only the last committed one may forget: a batch that is given again is older."""
+        if max(self._manifests()) != done.batch:
+            return
         shutil.rmtree(self.path / "staging", ignore_errors=True)
         (self.path / "staging").mkdir(exist_ok=True)
-        true = name_of(done)
-        for kind in PARTS:
-            for found in (self.path / kind).glob("*-*" if kind in {"requests", "ledger"} else "*/*"):
-                if not found.name.startswith(true):
-                    shutil.rmtree(found) if found.is_dir() else found.unlink(missing_ok=True)
+        for found in (self.path / "ledger").glob("*.arrow"):
+            if found != self.ledger(done):
+                found.unlink(missing_ok=True)
         for batch in sorted(self._manifests())[:-KEPT_MANIFESTS]:
             (self.path / "batches" / f"{batch:010d}.json").unlink(missing_ok=True)
 
@@ -181,28 +199,23 @@ class MatchState:
 @contextmanager
 def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
     """The state of this match, created when it does not exist: locked, and of the same sources, lanes and radius."""
-    for folder in ("batches", "staging", *PARTS):
+    for folder in ("batches", "staging", "ledger", "blocks"):
         (path / folder).mkdir(parents=True, exist_ok=True)
     with locked(path / "lock") as lock:
         known = path / "match.json"
         if not known.exists():
-            write_json(known, asdict(head))
-        elif (found := _read(known)) != asdict(head):
-            other = [name for name, value in asdict(head).items() if found.get(name) != value]
+            write_json(known, {"format": FORMAT, **asdict(head)})
+        found = _read(known)
+        if found.get("format") != FORMAT:
+            hint = "end it with that keylane, or start a new match with another --to and --state"
+            what = f"{path} is the state of a match of an older keylane"
+            raise TargetError.of(what, got=f"format {found.get('format', 1)}", allowed=f"format {FORMAT}", hint=hint)
+        other = [name for name, value in asdict(head).items() if found.get(name) != value]
+        if other:
             got = "; ".join(f"{name}: {found.get(name)!r}, now {asdict(head)[name]!r}" for name in other)
             hint = "continue with the same options, or start a new match with another --to and --state"
             raise TargetError.of(f"{path} is the state of another match", got=got, hint=hint)
         yield MatchState(path, lock)
-
-
-def save(folder: str, number: int, name: str, table: pa.Table) -> None:
-    """Keep what a lane, or a block, knows. Runs where the lane's task runs; a second try writes the same again."""
-    write_table(Path(folder) / str(number) / f"{name}.arrow", table)
-
-
-def load(folder: str, number: int, name: str, schema: pa.Schema) -> pa.Table:
-    """What a lane, or a block, knew after a batch; `name` is empty before the first."""
-    return read_table(Path(folder) / str(number) / f"{name}.arrow") if name else schema.empty_table()
 
 
 def write_table(path: Path, table: pa.Table) -> None:
@@ -211,6 +224,7 @@ def write_table(path: Path, table: pa.Table) -> None:
     waiting = path.with_name(f".{uuid4().hex[:12]}")
     with pa.OSFile(str(waiting), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
+    force_all([waiting])
     waiting.replace(path)
 
 
@@ -222,10 +236,16 @@ def read_table(path: Path) -> pa.Table:
     except FileNotFoundError:
         hint = "restore the state folder, or start a new match"
         raise TargetError.of("the state is damaged: one of its files is missing", got=str(path), hint=hint) from None
+    except pa.ArrowInvalid as error:
+        raise _damaged(path, str(error)) from error
 
 
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise TargetError.of("the state is damaged", got=f"{path}: {error}") from error
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, how: str) -> TargetError:
+    return TargetError.of("the state is damaged", got=f"{path}: {how}", hint="restore it, or start a new match")

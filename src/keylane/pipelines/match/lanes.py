@@ -162,9 +162,10 @@ def ranked(pairs: DataFrame, ghosts: DataFrame | None, nearest: int | None) -> D
     return found if nearest is None else found.where(F.col("rank") <= nearest)
 
 
-def as_matches(pairs: DataFrame) -> DataFrame:
-    """Ranked pairs as they are written: a row for each driver of a rider, times as times."""
+def as_matches(pairs: DataFrame, *more: str) -> DataFrame:
+    """Ranked pairs as they are written: a row for each driver of a rider, times as times; `more` columns stay."""
     return pairs.select(
+        *more,
         F.col("rider").alias("rider_id"),
         F.timestamp_micros("rider_ts").alias("rider_ts"),
         F.col("driver").alias("driver_id"),

@@ -42,6 +42,9 @@ ORIGINAL: Final = "keylane_original"
 LANE_KEY: Final = "keylane_lane_key"
 DEAD_COLUMNS: Final = ("side", "source", "reason", "original")
 _AVAILABLE: Final = "available"
+_REASON: Final = "keylane_reason"
+#: What a topic's own source adds to a raw frame: partition, clock, and blocks that it has packed itself.
+_OF_TOPICS: Final = ("keylane_part", "keylane_clock", "keylane_slot", "keylane_block")
 
 
 def as_pings(frame: DataFrame, columns: Columns, region: Region = EARTH) -> Read:
@@ -54,6 +57,22 @@ def as_requests(frame: DataFrame, columns: Columns, region: Region = EARTH) -> R
     return _read(frame, columns, region, "rider", {})
 
 
+def as_rows(frame: DataFrame, columns: Columns, region: Region, *, drivers: bool) -> DataFrame:
+    """All records, good and bad: `id, ts, offset, lat, lng, available, reason, source, original`, in this order."""
+    extra = {_AVAILABLE: _available(frame, columns)} if drivers else {}
+    judged, made = _judged(frame, columns, region, "id", extra)
+    available = made.pop(_AVAILABLE, F.lit(None).cast("boolean"))
+    named = {
+        **made,
+        _AVAILABLE: available,
+        "reason": F.col(_REASON),
+        "source": F.col(SOURCE),
+        "original": F.col(ORIGINAL),
+    }
+    more = [name for name in (*_OF_TOPICS,) if name in frame.columns]
+    return judged.select(*(column.alias(name) for name, column in named.items()), *more)
+
+
 def check_columns(found: DataFrame, columns: Columns, where: str) -> None:
     """Refuse a source that lacks a column."""
     for name in (*columns.needed, *filter(None, (columns.available,))):
@@ -62,6 +81,14 @@ def check_columns(found: DataFrame, columns: Columns, where: str) -> None:
 
 
 def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: dict[str, Column | None]) -> Read:
+    judged, made = _judged(frame, columns, region, who, extra)
+    return _good(judged, made), _dead(judged, who)
+
+
+def _judged(
+    frame: DataFrame, columns: Columns, region: Region, who: str, extra: dict[str, Column | None]
+) -> tuple[DataFrame, dict[str, Column]]:
+    """The frame with the reason of every bad record, and the columns that good ones are made of."""
     ident, moment = _ident(frame, columns.id), micros_of(field_of(columns.time, frame.schema), columns.unit)
     written = _number(frame, columns.lat), _number(frame, columns.lng)
     lat, lng = map(region.degrees, written)
@@ -79,8 +106,7 @@ def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: d
     reason = picked([str(one) for one in PLACE_REASONS], "string", place_columns(*written, region).problem)
     for condition, word in reversed(rules):
         reason = F.when(condition, F.lit(str(word))).otherwise(reason)
-    judged = frame.select("*", reason.alias("keylane_reason"))
-    return _good(judged, made), _dead(judged, who)
+    return frame.select("*", reason.alias(_REASON)), made
 
 
 def _given(extra: dict[str, Column | None]) -> dict[str, Column]:
@@ -90,16 +116,16 @@ def _given(extra: dict[str, Column | None]) -> dict[str, Column]:
 def _good(judged: DataFrame, made: dict[str, Column]) -> DataFrame:
     lanes = {"lane": LANE, "lane_key": LANE_KEY}
     known = [F.col(column).alias(name) for name, column in lanes.items() if column in judged.columns]
-    kept = judged.where(F.col("keylane_reason").isNull())
+    kept = judged.where(F.col(_REASON).isNull())
     good = kept.select(*(column.alias(name) for name, column in made.items()), *known)
     return good.select("*", place_columns(F.col("lat"), F.col("lng")).cell.alias("cell"))
 
 
 def _dead(judged: DataFrame, who: str) -> DataFrame:
-    return judged.where(F.col("keylane_reason").isNotNull()).select(
+    return judged.where(F.col(_REASON).isNotNull()).select(
         F.lit(f"{who}s").alias("side"),
         F.col(SOURCE).alias("source"),
-        F.col("keylane_reason").alias("reason"),
+        F.col(_REASON).alias("reason"),
         F.col(ORIGINAL).alias("original"),
     )
 

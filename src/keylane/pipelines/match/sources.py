@@ -238,8 +238,8 @@ def read_topic(spark: SparkSession, found: MatchSource, given: Options) -> DataF
     return raw_messages(frame, found, given)
 
 
-def raw_messages(frame: DataFrame, found: MatchSource, given: Options) -> DataFrame:
-    """What the connector reads, of a batch or of a stream, as a raw frame. The partition stays as `keylane_part`."""
+def raw_messages(frame: DataFrame, found: MatchSource, given: Options, *more: str) -> DataFrame:
+    """Messages of a batch or of a stream as a raw frame; `more` columns stay, and the partition as `keylane_part`."""
     fields, unread = _fields(found, given)
     text = F.col("value").cast("string")
     original = F.when(F.is_valid_utf8(text), text).otherwise(F.base64("value"))
@@ -251,6 +251,7 @@ def raw_messages(frame: DataFrame, found: MatchSource, given: Options) -> DataFr
         original.alias(ORIGINAL),
         F.col("partition").alias("keylane_part"),
         F.coalesce(unread, F.lit(False)).alias(MALFORMED) if unread is not None else F.lit(False).alias(MALFORMED),
+        *more,
     )
 
 

@@ -18,23 +18,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from keylane.errors import TargetError, UsageError
 from keylane.pipelines.match.follow_metrics import BatchResult
 from keylane.pipelines.match.offers import assigned
+from keylane.pipelines.match.records import DEAD_COLUMNS
 from keylane.private import own_folder
 from keylane.spark.writable import DEAD_PREFIX
 from keylane.systems.atomic import force_all
 from keylane.systems.endpoint import open_endpoint, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-    from keylane.pipelines.match.follow_metrics import Figures
+    from keylane.pipelines.match.follow_metrics import BatchCounts, Figures
     from keylane.pipelines.match.offers import Sums
     from keylane.pipelines.match.options import Options
     from keylane.systems.endpoint import Address
@@ -132,7 +135,19 @@ def _letters(dead: DataFrame) -> DataFrame:
 
 # What a batch of a running match adds to its target: staged, and moved there once it is committed.
 
-_NO_LETTERS: Final[dict[str, dict[str, int]]] = {"drivers": {}, "riders": {}}
+_LETTERS: Final = pa.schema([(name, pa.string()) for name in DEAD_COLUMNS])
+_STAMP: Final = pa.timestamp("us", tz="UTC")
+#: Matches as they are written.
+MATCHES: Final = pa.schema(
+    [
+        ("rider_id", pa.string()),
+        ("rider_ts", _STAMP),
+        ("driver_id", pa.string()),
+        ("distance_m", pa.float64()),
+        ("driver_ts", _STAMP),
+        ("rank", pa.int32()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +158,50 @@ class Written:
     target: Address
     options: Options
 
-    def stage(self, staging: Path, batch: int, matches: DataFrame, dead: DataFrame | None, sums: Sums) -> BatchResult:
-        """Write the result of a batch to the staging folder; into a topic at once. `sums` are those of all offers."""
-        place = f"file://{staging / _matches(batch)}"
-        matches.write.parquet(place)
-        written = matches.sparkSession.read.schema(matches.schema).parquet(place)
-        count = written.agg(F.count(F.lit(1)), F.count_if(F.col("rank") == 1)).first()
-        assert count is not None
-        letters = _NO_LETTERS if dead is None else write_dead(dead, staging, self.target, self.options)
-        if any(letters.values()):
-            _into(staging / "_dead", batch)
-        offers = assigned(written, staging, self.options, sums) if self.options.assign and count[0] else None
+    def stage(
+        self,
+        spark: SparkSession,
+        staging: Path,
+        batch: int,
+        counts: BatchCounts,
+        letters: Sequence[Mapping[str, str | None]],
+        sums: Sums,
+    ) -> BatchResult:
+        """Put the rows of a batch in order, in its staging folder; into a topic at once. `sums` are of all offers."""
+        folder = staging / _matches(batch)
+        folder.parent.mkdir()
+        if (staging / "rows" / "kind=0").exists():
+            (staging / "rows" / "kind=0").rename(folder)
+        else:
+            folder.mkdir()
+            pq.write_table(MATCHES.empty_table(), folder / "part-00000.parquet")
+        written = spark.read.parquet(f"file://{folder}")
+        dead = self._dead(spark, staging, batch, letters)
+        pairs = counts.sums["pairs"]
+        offers = assigned(written, staging, self.options, sums) if self.options.assign and pairs else None
         if offers is not None:
             _into(staging / "offers", batch)
-        if not self.target.is_path:
+        if not self.target.is_path and pairs:
             open_endpoint(self.target, self.options.kafka).append(as_messages(written), self.target.name)
-        return BatchResult(count[0], count[1], letters, sums.offers if self.options.assign else None)
+        return BatchResult(dead, sums.offers if self.options.assign else None)
+
+    def _dead(
+        self, spark: SparkSession, staging: Path, batch: int, letters: Sequence[Mapping[str, str | None]]
+    ) -> dict[str, dict[str, int]]:
+        """Write dead letters, where there are any: how many of each side and reason."""
+        counts: dict[str, dict[str, int]] = {"drivers": {}, "riders": {}}
+        for letter in letters:
+            side, reason = str(letter["side"]), str(letter["reason"])
+            counts[side][reason] = counts[side].get(reason, 0) + 1
+        if letters:
+            folder = staging / "_dead" / f"batch={batch}"
+            folder.mkdir(parents=True)
+            table = pa.table({name: [letter[name] for letter in letters] for name in DEAD_COLUMNS}, schema=_LETTERS)
+            pq.write_table(table, folder / "part-00000.parquet")
+            if not self.target.is_path:
+                endpoint = open_endpoint(self.target, self.options.kafka)
+                endpoint.append(_letters(spark.read.parquet(f"file://{folder}")), endpoint.dead_stream)
+        return {side: dict(sorted(found.items())) for side, found in counts.items()}
 
     def moved(self, staging: Path, batch: int, figures: Figures) -> tuple[str, ...]:
         """Write the figures too, and return what is to be moved."""

@@ -167,6 +167,21 @@ class KafkaEndpoint(Endpoint):
 
         return read_between(spark, self.access, self.address.name, ranges)
 
+    def start_offsets(self) -> Sequence[int]:
+        """By the option `start`."""
+        from keylane.systems.kafka.follow import start_offsets
+
+        with self.connected() as cluster:
+            return start_offsets(cluster, self.address.name, self.options.start)
+
+    def blocks(self, spark: SparkSession, loader: object, packer: str, start: Sequence[int], tasks: int) -> DataFrame:
+        """By a source of our own: as committed, and records that are gone are an error."""
+        from keylane.spark.topic_blocks import topic_blocks
+
+        client = {name.removeprefix("kafka."): value for name, value in self.access.java().items()}
+        most, topic = self.options.max_records, self.address.name
+        return topic_blocks(spark, loader, topic, client, packer=packer, start=start, most=most, tasks=tasks)
+
     def message_columns(self, fields: FieldSpec) -> Fields:
         """By the format of values that the options give."""
         from keylane.systems.kafka.frames import message_columns

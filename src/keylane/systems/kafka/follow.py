@@ -159,6 +159,20 @@ def starting(text: str, topic: str) -> dict[str, str]:
     }
 
 
+def start_offsets(cluster: KafkaCluster, topic: str, text: str) -> list[int]:
+    """The same as the offset of each lane, as the cluster says now: of a time the first record of then or later."""
+    options = starting(text, topic)
+    ranges = cluster.offset_ranges(topic, cluster.lanes([topic])[topic], committed=True)
+    if "startingTimestamp" in options:
+        found = cluster.offsets_at(topic, len(ranges), int(options["startingTimestamp"]))
+        return [one.end if at < 0 else at for one, at in zip(ranges, found, strict=True)]
+    given = json.loads(options["startingOffsets"])[topic] if text.startswith("{") else {}
+    named = {-2: [one.start for one in ranges], -1: [one.end for one in ranges]}
+    usual = -1 if text == "latest" else -2
+    chosen = [given.get(str(lane), usual) for lane in range(len(ranges))]
+    return [at if at >= 0 else named[at][lane] for lane, at in enumerate(chosen)]
+
+
 def _offsets(text: str) -> dict[str, int]:
     try:
         offsets = json.loads(text)

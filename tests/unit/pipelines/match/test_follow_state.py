@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,15 @@ import pyarrow as pa
 import pytest
 
 from keylane.errors import TargetError
-from keylane.pipelines.match.follow_state import Epoch, Happened, MatchHead, load, name_of, open_state, save
+from keylane.pipelines.match.follow_state import (
+    Epoch,
+    Happened,
+    MatchHead,
+    name_of,
+    open_state,
+    read_table,
+    write_table,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,11 +30,11 @@ TABLE = pa.table({"x": [1, 2]})
 
 
 def staged(state: MatchState, batch: int) -> Happened:
-    """A batch with a file for lane 0 and one for the target."""
+    """A batch with a ledger and a folder for the target."""
     token, staging = state.begin(batch)
-    done = Happened(batch, token, "q", 5, epochs=(Epoch("e", 1, "f", "{}", 3),), moved=(f"matches/batch={batch}",))
+    done = Happened(batch, token, "q", "o", (Epoch("e", 1, "f", "{}", 3),), moved=(f"matches/batch={batch}",))
     (staging / "matches" / f"batch={batch}").mkdir(parents=True)
-    save(str(state.path / "lanes"), 0, name_of(done), TABLE)
+    write_table(state.ledger(done), TABLE)
     return done
 
 
@@ -37,7 +46,7 @@ def test_a_batch_that_has_happened_is_in_the_target_and_is_what_the_next_run_fin
     with open_state(tmp_path / "state", HEAD) as state:
         assert state.last() == state.happened(0) == done
         assert (tmp_path / "out" / "matches" / "batch=0").is_dir()
-        assert load(str(state.path / "lanes"), 0, name_of(done), TABLE.schema) == TABLE
+        assert read_table(state.ledger(done)) == TABLE
         state.move(done, tmp_path / "out")
 
 
@@ -61,7 +70,7 @@ def test_what_an_attempt_left_that_never_happened_is_not_read_and_goes_with_the_
         lost, done = staged(state, 0), staged(state, 0)
         assert state.last() == Happened()
         state.commit(done, tmp_path / "out")
-        assert {path.stem for path in (state.path / "lanes" / "0").iterdir()} == {name_of(done)}
+        assert {path.stem for path in (state.path / "ledger").iterdir()} == {name_of(done)}
         assert name_of(lost) != name_of(done)
 
 
@@ -72,6 +81,42 @@ def test_damage_and_another_match_are_refused(tmp_path: Path) -> None:
         with pytest.raises(TargetError, match="damaged"):
             state.move(done, tmp_path / "out")
         with pytest.raises(TargetError, match="missing"):
-            load(str(state.path / "lanes"), 1, name_of(done), TABLE.schema)
+            read_table(state.ledger(replace(done, batch=7)))
+        state.ledger(done).write_bytes(b"cut")
+        with pytest.raises(TargetError, match=f"damaged.*{name_of(done)}"):
+            read_table(state.ledger(done))
+        manifest = state.path / "batches" / "0000000007.json"
+        for text in ("", "{", "{}", '{"epochs": 3}'):
+            manifest.write_text(text)
+            with pytest.raises(TargetError, match="damaged"):
+                state.happened(7)
     with pytest.raises(TargetError, match="lanes: 4, now 5"), open_state(tmp_path / "state", replace(HEAD, lanes=5)):
         pass
+
+
+def test_what_was_decided_first_stays_and_the_state_of_an_older_keylane_is_refused(tmp_path: Path) -> None:
+    with open_state(tmp_path / "state", HEAD) as state:
+        assert state.settled("slots", lambda: 2) == 2
+    with open_state(tmp_path / "state", HEAD) as state:
+        assert state.settled("slots", lambda: 5) == 2
+    known = tmp_path / "state" / "match.json"
+    before = json.loads(known.read_text())
+    del before["format"]
+    known.write_text(json.dumps(before))
+    with (
+        pytest.raises(TargetError, match=r"older keylane.*format 1.*allowed: format 2"),
+        open_state(known.parent, HEAD),
+    ):
+        pass
+
+
+def test_a_batch_that_is_given_again_takes_nothing_away_from_the_last_one(tmp_path: Path) -> None:
+    with open_state(tmp_path / "state", HEAD) as state:
+        first = staged(state, 0)
+        state.commit(first, tmp_path / "out")
+        last = staged(state, 1)
+        state.commit(last, tmp_path / "out")
+        waiting = state.begin(2)[1]
+        state.move(first, tmp_path / "out")
+        assert waiting.exists()
+        assert read_table(state.ledger(last)) == TABLE

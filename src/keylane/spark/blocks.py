@@ -1,0 +1,33 @@
+"""Stateful steps on packed blocks: the settings of a query that has such steps, and where their Java is.
+
+A block is one row of Spark with thousands of packed records; a step has one group for each slot, and a log of its
+blocks in Spark's own state store. The rule of that, and what a step must keep to: `jvm/blocks/keylane/blocks`,
+beginning with BlockStep. Time goes through the steps in band, as records of the sources (SourceTimes), so that all
+slots know the same watermark in the same batch; Spark's own watermark and timers are not used. Who has such steps:
+`pipelines.match`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BLOCKS: Final = Path(__file__).parent / "jvm" / "blocks"
+_STORE: Final = "spark.sql.streaming.stateStore"
+_SETTINGS: Final = {
+    f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # To count rows takes a read for each write.
+    f"{_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
+}
+
+
+def use_slots(spark: SparkSession, slots: int) -> None:
+    """Set a session up for a query with so many slots; it keeps these settings."""
+    for name, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(slots)}.items():
+        spark.conf.set(name, value)

@@ -1,0 +1,162 @@
+package keylane.blocks;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.streaming.ListState;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.StatefulProcessor;
+import org.apache.spark.sql.streaming.TTLConfig;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.streaming.TimerValues;
+import org.apache.spark.sql.streaming.ValueState;
+import scala.Tuple2;
+
+/**
+ * A stateful step on packed blocks, one group of Spark for each slot. In Spark's store a slot has the log of the blocks
+ * that it was given since its last snapshot; what it works on are objects in memory that live from batch to batch.
+ *
+ * <p>The rule. A batch appends what it was given and a new token, and reads no more than the token before. Objects in
+ * memory are those of the store's version that Spark has loaded only if they have its token; otherwise they are dropped
+ * and made again from snapshot and log: after a kill, a failed task, or on another executor. So a batch costs what it
+ * changes and not what is known, and nothing depends on where it runs.
+ *
+ * <pre>
+ *   head   token 8 | bytes of the log 8 | bytes of its snapshot 8 | values of the log 8
+ *   log    a snapshot (S and bytes) or nothing, then for each batch B and its blocks
+ * </pre>
+ *
+ * A subclass must do the same for the same blocks, whenever and wherever: no clock, no random number, no question to
+ * anybody. What differs from run to run comes in a record of its source.
+ */
+public abstract class BlockStep extends StatefulProcessor {
+    private static final byte BATCH = 'B';
+    private static final byte SNAPSHOT = 'S';
+    /** A snapshot is made when the log is this many times as long as the last one, and longer than LEAST_LOG. */
+    private static final long LOG_TO_SNAPSHOT = 4L;
+    private static final long LEAST_LOG = 1L << 20;
+    private static final int HEAD = 32;
+
+    private static final IdleCache MEMORY = new IdleCache("keylane state in memory");
+    private static final java.util.Random TOKENS = new java.security.SecureRandom();
+
+    protected final Slots slots;
+    private final String step;
+    private transient ValueState head;
+    private transient ListState log;
+
+    protected BlockStep(Slots slots, String step) {
+        this.slots = slots;
+        this.step = step;
+    }
+
+    /** What a slot knows before its first batch. */
+    public abstract Object empty();
+
+    /** Take the blocks of a batch. `out` is null where they are taken again, to make what was known in memory. */
+    public abstract void take(Object memory, int slot, List blocks, Output out);
+
+    /** All that is known as one block. */
+    public abstract byte[] snapshot(Object memory);
+
+    /** Make what is known again, from a snapshot, in an empty memory. */
+    public abstract void restore(Object memory, byte[] snapshot);
+
+    private static final class Held {
+        final Object memory;
+        long token;
+
+        Held(Object memory) {
+            this.memory = memory;
+        }
+    }
+
+    public void init(OutputMode mode, TimeMode time) {
+        head = getHandle().getValueState("head", Encoders.BINARY(), TTLConfig.NONE());
+        log = getHandle().getListState("log", Encoders.BINARY(), TTLConfig.NONE());
+    }
+
+    public scala.collection.Iterator handleInputRows(Object key, scala.collection.Iterator rows, TimerValues timers) {
+        int slot = slots.slotOfKey(((Integer) key).intValue());
+        String place = getHandle().getQueryInfo().getQueryId() + "/" + step + "/" + slot + "/";
+        // Of this run only: the next one may have other rules.
+        String name = place + getHandle().getQueryInfo().getRunId();
+        byte[] known = (byte[]) head.get();
+        long token = known == null ? 0L : Block.getLong(known, 0);
+        Held held = (Held) MEMORY.take(name);
+        if (held == null || held.token != token) {
+            MEMORY.drop(place);
+            held = new Held(again(known, slot));
+        }
+        List blocks = new ArrayList();
+        byte[] batch = batch(rows, blocks);
+        Output out = new Output(slots);
+        take(held.memory, slot, blocks, out);
+        held.token = write(known, batch, held.memory);
+        MEMORY.giveBack(name, held);
+        return scala.jdk.javaapi.CollectionConverters.asScala(out.rows().iterator());
+    }
+
+    /** The blocks of a batch, and those of them that are state as a value of the log. */
+    private static byte[] batch(scala.collection.Iterator rows, List blocks) {
+        Block value = new Block(1 << 12);
+        value.putBytes(new byte[] {BATCH});
+        while (rows.hasNext()) {
+            byte[] block = (byte[]) ((Tuple2) rows.next())._2();
+            blocks.add(block);
+            if (!Block.isPassing(block)) {
+                value.putBytes(block);
+            }
+        }
+        return value.toBytes();
+    }
+
+    private Object again(byte[] known, int slot) {
+        Object memory = empty();
+        if (known == null) {
+            return memory;
+        }
+        long bytes = 0L;
+        long values = 0L;
+        for (scala.collection.Iterator all = log.get(); all.hasNext(); ) {
+            byte[] value = (byte[]) all.next();
+            bytes += value.length;
+            values++;
+            byte[] block = java.util.Arrays.copyOfRange(value, 1, value.length);
+            if (value[0] == SNAPSHOT) {
+                restore(memory, block);
+            } else {
+                List one = new ArrayList(1);
+                one.add(block);
+                take(memory, slot, one, null);
+            }
+        }
+        if (bytes != Block.getLong(known, 8) || values != Block.getLong(known, 24)) {
+            throw new IllegalStateException("the state of " + step + " " + slot + " is damaged: its log has " + values
+                + " values of " + bytes + " bytes, and should have " + Block.getLong(known, 24) + " of "
+                + Block.getLong(known, 8));
+        }
+        return memory;
+    }
+
+    private long write(byte[] known, byte[] batch, Object memory) {
+        long bytes = (known == null ? 0L : Block.getLong(known, 8)) + batch.length;
+        long snapshot = known == null ? 0L : Block.getLong(known, 16);
+        long values = (known == null ? 0L : Block.getLong(known, 24)) + 1L;
+        if (bytes > LOG_TO_SNAPSHOT * snapshot + LEAST_LOG) {
+            byte[] all = new Block(1 << 12).putBytes(new byte[] {SNAPSHOT}).putBytes(snapshot(memory)).toBytes();
+            log.put(new Object[] {all});
+            bytes = all.length;
+            snapshot = all.length;
+            values = 1L;
+        } else {
+            log.appendValue(batch);
+        }
+        long token = 0L;
+        while (token == 0L) {
+            token = TOKENS.nextLong();
+        }
+        head.update(new Block(HEAD).putLong(token).putLong(bytes).putLong(snapshot).putLong(values).toBytes());
+        return token;
+    }
+}

@@ -1,0 +1,104 @@
+"""`match --follow` over topics that are not as one would like them: uneven, empty, mixed with files, made anew."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer
+from tests.integration.topics import create_topic, delete_topic
+from tests.match.batch_traffic import geo_contract
+from tests.match.stream_traffic import matches, world
+
+from keylane.errors import DataError
+from keylane.pipelines.match.follow import Following, follow
+from keylane.pipelines.match.options import Columns, Options
+from keylane.pipelines.route import KafkaOptions
+from keylane.systems.broker import librdkafka_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from keylane.systems.broker import Cluster
+
+    Lane = Callable[[int], int]
+
+ONE_BY_ONE = Following(available_now=True, tasks=2)
+
+
+def produce(broker: Cluster, name: str, rows: list[dict[str, Any]], lane: Lane, *, plain: bool) -> str:
+    """Rows in lanes; times as numbers, or as text, which Spark has to read."""
+    producer = Producer({**librdkafka_settings(broker)})
+    for number, row in enumerate(rows):
+        at = row["ts"]
+        value = {**row, "ts": round(at.timestamp() * 1e6) if plain else at.isoformat()}
+        producer.produce(name, json.dumps(value).encode(), partition=lane(number))
+    assert producer.flush(60) == 0
+    return f"kafka://{broker.bootstrap}/{name}"
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    return list(table.drop(["file"]).to_pylist())
+
+
+def run(spark: SparkSession, sides: tuple[str, str], target: Path, most: int = 1_000_000, **more: Any) -> Any:
+    columns = Columns(unit="us")
+    kafka = KafkaOptions(value="json", max_records=most)
+    given = Options(**{"radius": 3000.0, "drivers": columns, "riders": columns, "kafka": kafka, **more})
+    return follow(*sides, str(target), given, ONE_BY_ONE, contract=geo_contract(4), spark=spark)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "read by spark"])
+def test_a_backlog_that_is_read_unevenly_is_answered_as_if_in_the_order_of_time(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path, plain: bool
+) -> None:
+    made = world(files=2)
+    # Nearly all pings in one lane, and requests told twice.
+    drivers = produce(broker, topic(4), rows_of(made.pings), lambda n: 0 if n % 10 else n // 10 % 4, plain=plain)
+    asked = rows_of(made.requests)
+    riders = produce(broker, topic(4), [*asked, *asked[:40]], lambda n: n % 4, plain=plain)
+    document = run(spark, (drivers, riders), tmp_path / "out", most=150)
+    assert matches(tmp_path / "out") == made.expected(3000.0, made.watermark)
+    assert (document.pings, document.dead.as_json()) == (made.pings.num_rows, {"drivers": {}, "riders": {}})
+
+
+@pytest.mark.faults
+def test_drivers_of_a_topic_meet_riders_of_files_and_an_empty_topic_is_waited_at(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    made = world(files=2)
+    _, files = made.write(tmp_path / "in")
+    name = topic(4)
+    sides = f"kafka://{broker.bootstrap}/{name}", str(files)
+    assert run(spark, sides, tmp_path / "out").pairs == 0
+    produce(broker, name, rows_of(made.pings), lambda n: n % 4, plain=True)
+    run(spark, sides, tmp_path / "out")
+    assert matches(tmp_path / "out") == made.expected(3000.0, made.watermark)
+
+
+@pytest.mark.faults
+def test_bad_records_are_dead_letters_and_a_topic_that_was_made_anew_is_refused(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    made = world(files=1)
+    names = topic(4), topic(4)
+    drivers = produce(broker, names[0], rows_of(made.pings), lambda n: n % 4, plain=True)
+    riders = produce(broker, names[1], rows_of(made.requests), lambda n: n % 4, plain=True)
+    producer = Producer({**librdkafka_settings(broker)})
+    for value in (b"{", b'{"id":"x","ts":1,"lat":0,"lng":0}', b'{"id":"","ts":1,"lat":1,"lng":1}', None):
+        producer.produce(names[0], value, partition=1)
+    assert producer.flush(60) == 0
+    document = run(spark, (drivers, riders), tmp_path / "out")
+    assert sum(document.dead.as_json()["drivers"].values()) == 4
+    assert document.dead.as_json()["drivers"]["place-zero"] == 1
+    delete_topic(broker, names[0])
+    create_topic(broker, names[0], 4)
+    produce(broker, names[0], rows_of(made.pings), lambda n: n % 4, plain=True)
+    with pytest.raises(DataError, match="made anew"):
+        run(spark, (drivers, riders), tmp_path / "out")

@@ -1,0 +1,375 @@
+"""The Java classes of a running match, one at a time: what each must do, and a twin that must fail."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.match.batch_traffic import geo_contract
+from tests.match.steps import (
+    AVAILABLE,
+    COUNTS,
+    DEAD,
+    LANES,
+    LEFT,
+    PAIR,
+    PROGRESS,
+    REQUEST,
+    SAME,
+    TIME,
+    UNAVAILABLE,
+    Record,
+    Steps,
+    placed,
+    progress,
+    time_record,
+    unpacked,
+)
+
+from keylane.contract.parse import parse_contract
+from keylane.errors import UsageError
+from keylane.geo.bits import ancestor, curve_end, curve_start
+from keylane.geo.cells import cells_of
+from keylane.matching.cover import covers
+from keylane.matching.sphere import haversine
+from keylane.pipelines.match.follow_plan import check_lanes
+from keylane.placement.cell_lanes import cell_lanes
+from keylane.placement.lane_keys import lane_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: In lanes 1 and 3 of four by cells of resolution 5, so in one slot of two; and one that is not.
+LONDON = (51.5074, -0.1278)
+
+
+@pytest.fixture(scope="module")
+def steps(spark: SparkSession) -> Steps:
+    return Steps(spark)
+
+
+def north(metres: float) -> tuple[float, float]:
+    return LONDON[0] + metres / 111_195, LONDON[1]
+
+
+def of_kind(records: list[Record], *kinds: int) -> list[Record]:
+    return [one for one in records if one.kind in kinds]
+
+
+def counts(sent: dict[int, list[Record]]) -> dict[str, Any]:
+    (found,) = of_kind(sent[0], COUNTS)
+    return dict(json.loads(found.text))
+
+
+def pairs(sent: dict[int, list[Record]]) -> set[tuple[str, int, str, int]]:
+    """Rider, its time, driver, its time."""
+    found = set()
+    for records in sent.values():
+        for one in of_kind(records, PAIR):
+            rider_ts, _, driver_ts, _, _, length = struct.unpack_from("<qqqqdi", one.fields)
+            rest = one.fields[44:]
+            found.add((rest[:length].decode(), rider_ts, rest[length:].decode(), driver_ts))
+    return found
+
+
+def test_the_keys_of_slots_are_those_of_lanes(steps: Steps) -> None:
+    for count in (1, 2, 7, 60):
+        slots = steps.new("blocks.Slots", count)
+        assert [slots.key(slot) for slot in range(count)] == list(lane_keys(count))
+        assert [slots.slotOfKey(slots.key(slot)) for slot in range(count)] == list(range(count))
+    assert slots.slotOfKey(-5) == -1
+
+
+def test_a_table_finds_what_it_holds_and_drops_what_is_gone(steps: Steps) -> None:
+    slot = steps.step("match.Homes")
+    records = [placed(AVAILABLE, f"d{number}", 100, number, *north(0)) for number in range(500)]
+    sent = slot.take([*records, *records, time_record(0, 0, 100)])
+    assert counts(sent)["drivers"] == counts(sent)["stays"] == 500
+    assert counts(sent)["pings"] == 1000
+
+
+@pytest.mark.parametrize("partitioner", ["kafka-java", "librdkafka-consistent-random", "sarama-hash", "spark-hash"])
+def test_lanes_of_cells_are_those_of_the_contract(spark: SparkSession, partitioner: str) -> None:
+    rng = np.random.default_rng(3)
+    lat, lng = rng.uniform(-89, 89, 200), rng.uniform(-180, 180, 200)
+    base = geo_contract(12, 4).model_dump(mode="json", by_alias=True, exclude_none=True)
+    base["spec"]["partitioner"] = partitioner
+    cells = cells_of(lat, lng)
+    hashed = cell_lanes(parse_contract(json.dumps(base)), 12)
+    leaves = np.sort(ancestor(cells[:5], 6))
+    table = replace(hashed, starts=curve_start(leaves), ends=curve_end(leaves), leaf_lane=np.arange(5, dtype=np.int32))
+    for lanes in (hashed, table):
+        java = Steps(spark, tables=(lanes,)).plan.rules.current()
+        assert [java.lane(int(cell)) for cell in cells] == lanes.of(cells).tolist()
+
+
+def test_a_partitioner_that_java_does_not_have_is_refused() -> None:
+    base = geo_contract(12, 4).model_dump(mode="json", by_alias=True, exclude_none=True)
+    base["spec"]["partitioner"] = "kafkajs-1"
+    with pytest.raises(UsageError, match="kafkajs-1"):
+        check_lanes(cell_lanes(parse_contract(json.dumps(base)), 12))
+
+
+@pytest.mark.parametrize("radius", [50.0, 3000.0, 20_000.0])
+def test_a_request_goes_to_the_lanes_of_its_cover(spark: SparkSession, radius: float) -> None:
+    rng = np.random.default_rng(5)
+    # London, the antimeridian, the surroundings of a pentagon, a pole.
+    towns = [LONDON, (-16.85, 179.99), (39.10, 122.30), (89.99, 10.0)]
+    spots = [(lat + rng.normal(0, 0.05), lng + rng.normal(0, 0.05)) for lat, lng in towns for _ in range(4)]
+    spots = [(min(lat, 90.0), (lng + 180) % 360 - 180) for lat, lng in spots]
+    tables = [cell_lanes(geo_contract(60, resolution), 60) for resolution in (6, 5)]
+    slot = Steps(spark, slots=1, tables=tables, options={"radius": radius}).step("match.Homes")
+    asked = [placed(REQUEST, f"r{n}", 50, n, *spot, lane=0) for n, spot in enumerate(spots)]
+    sent = slot.take([*asked, time_record(0, 0, 100)])
+    lat, lng = np.array(spots).T
+    cells = cells_of(lat, lng)
+    row, lane, _ = covers(lat, lng, cells, radius, [one.of for one in tables], 6)
+    old = set(zip(range(len(spots)), tables[0].of(cells).tolist(), strict=True))
+    wanted = set(zip(row.tolist(), lane.tolist(), strict=True)) | old
+    assert counts(sent)["copies"] == len(wanted)
+
+
+def test_the_distance_is_the_haversine(steps: Steps) -> None:
+    rng = np.random.default_rng(1)
+    sphere = steps.java.loadClass("keylane.match.Sphere")
+    gateway = steps.gateway
+    kinds = gateway.new_array(gateway.jvm.java.lang.Class, 4)
+    for at in range(4):
+        kinds[at] = gateway.jvm.java.lang.Double.TYPE
+    method = sphere.getMethod("metres", kinds)
+    for places in rng.uniform(-89, 89, (20, 4)).tolist():
+        given = gateway.new_array(gateway.jvm.java.lang.Object, 4)
+        for at, value in enumerate(places):
+            given[at] = value
+        assert method.invoke(None, given) == pytest.approx(float(haversine(*places)), rel=1e-12)
+
+
+def stand(steps: Steps, *batches: list[Record]) -> tuple[int, int]:
+    """The watermark and from when lanes remember, after some batches."""
+    slot = steps.step("match.Homes")
+    for batch in batches:
+        sent = slot.take(batch)
+    assert slot.again().take([])[0][0] == of_kind(sent[0], PROGRESS)[0], "a snapshot makes something else"
+    found = counts(sent)
+    return found["watermark"], found["kept_from"]
+
+
+def test_the_watermark_is_behind_the_newest_ping_and_lanes_remember_for_requests(steps: Steps) -> None:
+    drivers, riders = partial(time_record, 0), partial(time_record, 1)
+    assert stand(steps, [drivers(0, 500), riders(0, 480)]) == (490, 470)
+    assert stand(steps, [drivers(0, 500), riders(0, 480)], [drivers(0, 300)]) == (490, 470)
+    assert stand(steps, [drivers(0, 500), riders(0, 450, 3)]) == (490, 440), "unread requests are remembered for"
+    assert stand(steps, [drivers(0, 500), riders(0, 450, 0)]) == (490, 480)
+    assert stand(steps, [drivers(0, 500), riders(0, 10, 3)]) == (490, 390), "but not for ever"
+    assert stand(steps, [drivers(0, 500)])[1] == 390, "files do not tell what is still to come"
+
+
+def test_a_partition_with_unread_records_holds_time_and_one_that_is_read_to_its_end_does_not(steps: Steps) -> None:
+    both = [time_record(0, 0, 500, 0), time_record(0, 1, 300, 7)]
+    assert stand(steps, both)[0] == 290
+    assert stand(steps, [time_record(0, 0, 500, 7), time_record(0, 1, 300, 0)])[0] == 490
+    assert stand(steps, both, [time_record(0, 1, 310, 0)])[0] == 490
+    assert stand(steps, [*both, time_record(0, 1, 320, SAME)])[0] == 310, "a second record of a partition adds to it"
+
+
+@pytest.mark.parametrize(("window", "kept"), [(1, 480), (50, 450), (5, 480)])
+def test_lanes_remember_for_requests_that_wait_for_the_end_of_their_window(
+    spark: SparkSession, window: int, kept: int
+) -> None:
+    steps = Steps(spark, rules={"window": window})
+    assert stand(steps, [time_record(0, 0, 500), time_record(1, 0, 495)])[1] == kept
+
+
+def test_a_request_is_answered_once_by_its_last_report_and_never_after_its_answer(steps: Steps) -> None:
+    slot = steps.step("match.Homes")
+    first = [placed(REQUEST, "waits", 50, 1, *north(0)), placed(REQUEST, "done", 20, 1, *north(0))]
+    sent = slot.take([*first, time_record(0, 0, 40), time_record(1, 0, 50)])
+    released = [one.who for records in sent.values() for one in of_kind(records, REQUEST)]
+    assert released[:1] == ["done"]
+    slot = slot.again()
+    second = [
+        placed(REQUEST, "waits", 50, 9, *north(500)),
+        placed(REQUEST, "done", 20, 9, *north(500)),
+        placed(REQUEST, "new", 99, 3, *north(0)),
+        placed(REQUEST, "old", 5, 4, *north(0)),
+    ]
+    sent = slot.take([*second, time_record(0, 0, 70), time_record(1, 0, 99)])
+    last = {one for records in sent.values() for one in of_kind(records, REQUEST)}
+    assert {one.who for one in last} == {"waits"}
+    assert {struct.unpack_from("<iqqd", one.fields)[3] for one in last} == {north(500)[0]}
+    (letter,) = [json.loads(one.text) for one in of_kind(sent[0], DEAD)]
+    assert (letter["side"], letter["reason"]) == ("riders", "late-request")
+    assert json.loads(letter["original"])["rider"] == "old"
+    found = counts(sent)
+    assert (found["waiting"], found["reported"], found["late_requests"], found["asked"]) == (1, 4, 1, 1)
+
+
+def two_slots() -> list[tuple[float, float]]:
+    """Two locations near each other, in lanes of two slots."""
+    spots = [north(metres) for metres in range(0, 400_000, 500)]
+    lanes = LANES.of(cells_of(*np.array(spots).T)) % 2
+    at = int(np.flatnonzero(np.diff(lanes))[0])
+    return spots[at : at + 2]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "twin: tombstones are lost"])
+def test_a_driver_that_went_to_another_slot_is_no_longer_found_in_the_first(steps: Steps, told: bool) -> None:
+    here, there = two_slots()
+    homes, slot = steps.step("match.Homes"), int(LANES.of(cells_of(*zip(here, strict=True)))[0]) % 2
+    lanes = steps.step("match.Lanes", slot)
+    moved = [placed(AVAILABLE, "d", 10, 0, *here), placed(AVAILABLE, "d", 20, 1, *there)]
+    # The later ping comes first: the tombstone is for the past.
+    sent = homes.take([moved[1]]), homes.take([moved[0], time_record(0, 0, 100)])
+    assert [one.ts for batch in sent for one in of_kind(batch[slot], LEFT)] == [20]
+    for batch in sent:
+        lanes.take([one for one in batch[slot] if told or one.kind != LEFT])
+    asked = [placed(REQUEST, "r", ts, ts, *here, lane=slot) for ts in (15, 25)]
+    found = pairs(lanes.take([*asked, progress(90, 0)]))
+    assert found == {("r", 15, "d", 10)} | (set() if told else {("r", 25, "d", 10)})
+
+
+def test_a_lane_answers_as_of_the_moment_of_a_request_whenever_it_comes(spark: SparkSession) -> None:
+    steps = Steps(spark, slots=1, options={"radius": 1000.0, "expire": 30 / 1e6})
+    lanes = steps.step("match.Lanes")
+    pings = [
+        placed(AVAILABLE, "near", 10, 0, *north(100)),
+        placed(AVAILABLE, "near", 40, 1, *north(5000)),
+        placed(UNAVAILABLE, "busy", 30, 2, *north(0)),
+        placed(AVAILABLE, "busy", 10, 3, *north(0)),
+        placed(AVAILABLE, "edge", 10, 4, *north(1001)),
+    ]
+    assert not pairs(lanes.take([*pings, progress(50, 0)]))
+    lanes = lanes.again()
+    asked = {ts: placed(REQUEST, "r", ts, 9, *LONDON) for ts in (9, 10, 29, 35, 40, 41)}
+    found = pairs(lanes.take(asked.values()))
+    near = {("r", ts, "near", 10) for ts in (10, 29, 35, 40) if ts < 40}
+    assert found == near | {("r", 10, "busy", 10), ("r", 29, "busy", 10)}
+
+
+def test_the_poles_and_the_antimeridian_are_searched_all_around(spark: SparkSession) -> None:
+    rng = np.random.default_rng(2)
+    steps = Steps(spark, slots=1, options={"radius": 3000.0})
+    for lat, lng in [(89.99, 0.0), (-90.0, 10.0), (0.0, 180.0), (65.0, -179.99)]:
+        lats = np.clip(lat + rng.normal(0, 0.03, 60), -90, 90)
+        lngs = (lng + rng.normal(0, 40 if abs(lat) > 80 else 0.03, 60) + 180) % 360 - 180
+        drivers = [
+            placed(AVAILABLE, f"d{n}", 1, n, a, b, lane=0) for n, (a, b) in enumerate(zip(lats, lngs, strict=True))
+        ]
+        found = pairs(steps.step("match.Lanes").take([*drivers, placed(REQUEST, "r", 5, 0, lat, lng, lane=0)]))
+        metres = haversine(lats, lngs, lat, lng)
+        assert {one[2] for one in found} == {f"d{n}" for n in np.flatnonzero(metres <= 3000)}
+        assert found
+
+
+def test_what_no_request_can_see_is_forgotten_and_a_late_ping_that_would_change_an_answer_is_counted(
+    spark: SparkSession,
+) -> None:
+    steps = Steps(spark, slots=1, options={"radius": 1000.0})
+    lanes = steps.step("match.Lanes")
+    first = [placed(AVAILABLE, "d", ts, ts, *north(9000)) for ts in (10, 20, 30)]
+    sent = lanes.take([*first, placed(REQUEST, "r", 25, 0, *LONDON), progress(28, 22)])
+    assert counts(sent) == {"step": "lanes", "entries": 2, "changed": 0}
+    lanes = lanes.again()
+    late = [placed(AVAILABLE, "d", 24, 24, *LONDON), placed(AVAILABLE, "e", 24, 25, *north(2000))]
+    assert counts(lanes.take([*late, progress(29, 22)]))["changed"] == 1
+    assert counts(lanes.take([progress(50, 40)]))["entries"] == 4, "drivers that do not ping are looked at later"
+
+
+def pair(rider: str, ts: int, driver: str, driver_ts: int, metres: float, offset: int = 0) -> Record:
+    head = struct.pack("<qqqqdi", ts, 0, driver_ts, offset, metres, len(rider))
+    return Record(PAIR, head + rider.encode() + driver.encode())
+
+
+@pytest.mark.parametrize("nearest", [None, 2])
+def test_the_pairs_of_a_request_are_put_in_order_each_driver_once(spark: SparkSession, nearest: int | None) -> None:
+    steps = Steps(spark, options={"radius": 1000.0, "nearest": nearest})
+    found = [
+        pair("r", 5, "far", 1, 900.0),
+        pair("r", 5, "b", 1, 100.0),
+        pair("r", 5, "moved", 1, 50.0),
+        pair("r", 5, "moved", 3, 500.0),
+        pair("r", 5, "a", 1, 100.0),
+        pair("r", 6, "a", 1, 100.0),
+    ]
+    rows = steps.gateway.jvm.java.util.ArrayList()
+    for records in (found[:3], found[3:], [Record(DEAD, b"{}")]):
+        block = bytearray(b"".join(one.packed for one in records))
+        rows.add(steps.gateway.jvm.scala.Tuple2(0, block))
+    given = steps.new("match.Merge", steps.plan.rules).call(rows.iterator())
+    out = []
+    while given.hasNext():
+        row = given.next()
+        out.append([row.get(at) for at in range(row.length())])
+    ranked = [(row[2], row[6], row[3]) for row in out if row[0] == 0]
+    whole = [(5, 1, "a"), (5, 2, "b"), (5, 3, "moved"), (5, 4, "far"), (6, 1, "a")]
+    assert sorted(ranked) == [one for one in whole if nearest is None or one[1] <= nearest]
+    assert [row[1] for row in out if row[0] == 2] == ["{}"]
+    (counted,) = [json.loads(row[1]) for row in out if row[0] == 1]
+    assert counted == {"step": "merge", "pairs": len(ranked), "riders": 2, "ghosts": 1}
+
+
+def test_what_a_task_left_is_taken_once_and_dropped_by_its_name(steps: Steps) -> None:
+    cache = steps.new("blocks.IdleCache", "test")
+    cache.giveBack("q/homes/0", "one")
+    cache.giveBack("q/lanes/0", "two")
+    assert (cache.take("q/homes/0"), cache.take("q/homes/0"), cache.size()) == ("one", None, 1)
+    cache.drop("q/homes")
+    assert cache.size() == 1
+    cache.drop("q/")
+    assert cache.size() == 0
+    cache.interrupt()
+
+
+PLAIN = {"id": "d1", "ts": 1700000000000, "lat": 51.5, "lng": -0.12, "available": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (json.dumps(PLAIN), True),
+        (json.dumps({**PLAIN, "more": None, "x": "y", "n": -1.5}), True),
+        (' {"lat":-51.5 ,"id":"d1","ts":1,"lng":0}\n', True),
+        (json.dumps({**PLAIN, "id": 'd"1'}), False),
+        (json.dumps({**PLAIN, "id": "é"}, ensure_ascii=False), False),
+        (json.dumps({**PLAIN, "id": 7}), False),
+        (json.dumps({**PLAIN, "id": ""}), False),
+        (json.dumps({**PLAIN, "ts": "2026-01-01T00:00Z"}), False),
+        (json.dumps({**PLAIN, "ts": 1.5}), False),
+        (json.dumps({**PLAIN, "lat": 91.0}), False),
+        (json.dumps({**PLAIN, "lat": 0.0, "lng": 0.0}), False),
+        (json.dumps({**PLAIN, "lat": 1e-7}), False),
+        (json.dumps({**PLAIN, "lat": 51.12345678901234}), False),
+        (json.dumps({**PLAIN, "available": None}), False),
+        (json.dumps({**PLAIN, "available": "yes"}), False),
+        (json.dumps({**PLAIN, "more": {"a": 1}}), False),
+        (json.dumps({key: value for key, value in PLAIN.items() if key != "lat"}), False),
+        (json.dumps(PLAIN)[:-1], False),
+        (json.dumps(PLAIN) + "x", False),
+        (json.dumps(PLAIN)[:-1] + ',"id":"d2"}', False),
+        (json.dumps(PLAIN)[:-1] + ',"x":tru}', False),
+        (json.dumps(PLAIN)[:-1] + ',"x":01}', False),
+        (json.dumps(PLAIN)[:-1] + ",}", False),
+        ("", False),
+        ("null", False),
+    ],
+)
+def test_a_record_is_packed_where_it_is_read_only_if_it_is_plain(steps: Steps, text: str, plain: bool) -> None:
+    names = {"names": ["id", "ts", "lat", "lng", "available"], "tick": 1000, "region": [-90.0, -180.0, 90.0, 180.0]}
+    packer = steps.plan.plan.packer(steps.plan.rules, 0, names).packer(2 * 10**15)
+    assert packer.pack(3, 7, None, bytearray(text.encode())) == plain
+    packer.end(3, 5)
+    blocks = [bytes(row._2()) for row in packer.rows()]
+    records = [one for block in blocks for one in unpacked(block)]
+    assert len(of_kind(records, AVAILABLE)) == plain
+    if plain:
+        (ping,) = of_kind(records, AVAILABLE)
+        value = json.loads(text)
+        _, ts, offset, lat, lng = struct.unpack_from("<iqqdd", ping.fields)
+        assert (ping.who, ts, lat, lng) == (value["id"], value["ts"] * 1000, value["lat"], value["lng"])
+        assert offset == 7 << 17 | 3
+    assert [struct.unpack("<iiqqqq", one.fields)[3:5] for one in of_kind(records, TIME)] == [(5, int(plain))] * 2

@@ -1,0 +1,183 @@
+"""What a running match refuses: a checkpoint that is older, restored or damaged; sources that are other ones."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.match.batch_traffic import geo_contract
+from tests.match.stream_traffic import matches, world
+
+from keylane.errors import KeylaneError, TargetError
+from keylane.pipelines.match.follow import Following, follow
+from keylane.pipelines.match.follow_sources import FileBlocks
+from keylane.pipelines.match.follow_state import Happened, MatchHead, MatchState, open_state
+from keylane.pipelines.match.options import Options
+from keylane.systems.checkpoint import batch_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+FEW = Following(max_files=1, available_now=True, tasks=2)
+LOG = '{"logOffset":%d}'
+
+
+def logged(path: str, batch: int) -> str:
+    """A file as Spark's source logs it."""
+    found = {"path": f"file://{path}", "timestamp": batch, "batchId": batch}
+    return "v1\n" + json.dumps(found, separators=(",", ":"))
+
+
+@pytest.fixture
+def committed(tmp_path: Path) -> Path:
+    """The folder of a match whose batches 0 and 1 are committed, with all that is compared before Spark begins."""
+    made = world(files=1, drivers=2, riders=2)
+    sides, target = made.write(tmp_path / "in"), tmp_path / "out"
+    head = MatchHead(str(sides[0]), str(sides[1]), str(target), 4, 3000.0, None, None, None)
+    checkpoint = target / "_state" / "checkpoint"
+    for folder in ("offsets", "commits", "sources/0"):
+        (checkpoint / folder).mkdir(parents=True)
+    (checkpoint / "metadata").write_text('{"id":"q"}')
+    for batch in range(2):
+        (checkpoint / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{LOG % batch}")
+        (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
+        named = json.dumps(
+            {"path": f"file:///blocks/{batch}", "timestamp": batch, "batchId": batch}, separators=(",", ":")
+        )
+        (checkpoint / "sources" / "0" / str(batch)).write_text(f"v1\n{named}")
+    with open_state(target / "_state", head) as state:
+        for batch in range(2):
+            state.commit(Happened(batch, "t", "q", batch_offsets(checkpoint, batch)), target)
+    return tmp_path
+
+
+def again(folder: Path, **more: Any) -> Any:
+    sides = str(folder / "in" / "drivers"), str(folder / "in" / "riders")
+    given = Options(radius=3000.0)
+    return follow(*sides, str(folder / "out"), given, FEW, contract=geo_contract(4), **more)
+
+
+class BegunError(Exception):
+    """Spark would begin."""
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begun(*_: object) -> None:
+        raise BegunError
+
+    monkeypatch.setattr("keylane.pipelines.match.follow.session_for", begun)
+
+
+def restored(checkpoint: Path) -> None:
+    for log in ("offsets", "commits", "sources/0"):
+        (checkpoint / log / "1").unlink()
+
+
+def other_records(checkpoint: Path) -> None:
+    (checkpoint / "sources" / "0" / "1").write_text('v1\n{"path":"file:///blocks/7","timestamp":1,"batchId":1}')
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda _: None, None),
+        (restored, "older than the target"),
+        (other_records, "older than the target"),
+        (lambda at: (at / "metadata").write_text('{"id":"other"}'), "not the one they were written with"),
+        (lambda at: (at / "metadata").unlink(), "not the one they were written with"),
+        (lambda at: (at / "offsets" / "1").write_text(""), r"damaged: .*offsets/1"),
+        (lambda at: (at / "offsets" / "3").write_text(f"v1\n{{}}\n{LOG % 3}"), "does not belong to this target"),
+        (lambda at: (at / "commits" / "2").write_text("v1\n{}"), "the target is older"),
+    ],
+    ids=["twin: as it was", "restored", "other records", "another query", "no query", "cut", "ahead", "target older"],
+)
+@pytest.mark.usefixtures("no_spark")
+def test_a_checkpoint_that_is_not_that_of_the_last_batch_is_refused_before_spark_begins(
+    committed: Path, change: Callable[[Path], Any], said: str | None
+) -> None:
+    change(committed / "out" / "_state" / "checkpoint")
+    with pytest.raises(BegunError if said is None else TargetError, match=said):
+        again(committed)
+
+
+DAMAGES: dict[str, Callable[[Path], Any]] = {
+    "gone": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "flipped": lambda path: path.write_bytes(_flipped(path.read_bytes())),
+}
+
+
+def _flipped(content: bytes) -> bytes:
+    at = len(content) // 2
+    return content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :] if content else b"x"
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_every_damaged_file_of_the_state_is_named_or_does_no_harm(
+    spark: SparkSession, tmp_path: Path, damage: str
+) -> None:
+    made = world(files=3, drivers=20, riders=30)
+    made.write(tmp_path / "in", range(2))
+    again(tmp_path, spark=spark)
+    made.write(tmp_path / "in")
+    kept = tmp_path / "kept"
+    shutil.copytree(tmp_path / "out", kept)
+    state = tmp_path / "out" / "_state"
+    files = sorted(path.relative_to(state) for path in state.rglob("*") if path.is_file() and path.name != "lock")
+    random.Random(damage).shuffle(files)
+    expected, silent = made.expected(3000.0, made.watermark), []
+    for name in files:
+        shutil.rmtree(tmp_path / "out")
+        shutil.copytree(kept, tmp_path / "out")
+        DAMAGES[damage](state / name)
+        try:
+            again(tmp_path, spark=spark)
+        except KeylaneError:
+            continue
+        if matches(tmp_path / "out") != expected:
+            silent.append(str(name))
+    assert not silent
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda _: None, None),
+        (lambda at: (at / "blocks" / "0000000001.parquet").unlink(), r"blocks/0000000001.parquet.*not read yet"),
+        (lambda at: (at / "blocks" / "0000000002.json").write_text("{"), r"damaged.*0000000002.json"),
+        (lambda at: (at / "files" / "offsets" / "2").unlink(), "older than the target"),
+    ],
+    ids=["twin: as it was", "blocks are gone", "damaged", "names restored"],
+)
+def test_blocks_of_files_that_are_not_what_was_read_are_refused(
+    committed: Path, change: Callable[[Path], Any], said: str | None
+) -> None:
+    nothing: Any = None
+    at = committed / "out" / "_state"
+    for folder in ("offsets", "commits", "sources/0"):
+        (at / "files" / folder).mkdir(parents=True)
+    (at / "files" / "metadata").write_text('{"id":"f"}')
+    for batch in range(3):
+        (at / "files" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{LOG % batch}")
+        (at / "files" / "sources" / "0" / str(batch)).write_text(logged(f"/in/{batch}", batch))
+        offsets = batch_offsets(at / "files", batch)
+        known = {"taken": {}, "made": True, "query": "f", "offsets": offsets}
+        (at / "blocks" / f"{batch:010d}.json").write_text(json.dumps(known))
+        (at / "blocks" / f"{batch:010d}.parquet").touch()
+    change(at)
+    body = FileBlocks((), nothing, nothing, nothing, MatchState(at, nothing))
+    if said is None:
+        body.check()
+        return
+    with pytest.raises(TargetError, match=said):
+        body.check()

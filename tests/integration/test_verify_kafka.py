@@ -13,6 +13,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -31,6 +32,7 @@ from keylane.systems.kafka import cluster
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.reader import TopicReader
 from keylane.systems.kafka.state import BatchPlan, RouteHead, open_state
+from keylane.systems.kafka.values import TopicFields
 from keylane.testing.history import RULES
 
 if TYPE_CHECKING:
@@ -461,6 +463,28 @@ def test_a_dead_letter_whose_value_could_not_be_read_is_not_judged(topics: Topic
     undeserved = (("__keylane.errors.reason", b"null-key"),)
     topics.write([replace(found, **dead, more=undeserved, source=f"{topics.source}/0/2")])
     assert topics.verify(agreed, said=as_json).verdict.counts["misrouted"] == 1
+
+
+@pytest.mark.parametrize("blind", [False, True], ids=["", "twin"])
+def test_a_value_that_cannot_be_read_has_no_lane(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch, *, blind: bool
+) -> None:
+    """As a null key it would be placed by position, and be certified there; the route sets it aside."""
+    by_position = {"fields: [key], on_null: reject": "fields: [merchant], on_null: sticky"}
+    agreed = contract(topics.target, LANES, **by_position)
+    router = Router(agreed)
+    rows = [(0, b"k", b'{"merchant": "m-%d"}' % n) for n in range(5)] + [(0, b"k", b'{"merchant": ')]
+    fields = [{"merchant": f"m-{n}"} for n in range(5)] + [{"merchant": None}]
+    lanes = [router.lane(record, position=at) or 0 for at, record in enumerate(fields)]
+    filled = topics.fill(rows)
+    topics.write(
+        replace(one, lane=lane, fingerprint=agreed.fingerprint) for one, lane in zip(filled, lanes, strict=True)
+    )
+    if blind:
+        read = TopicFields.read
+        monkeypatch.setattr(TopicFields, "read", lambda *given: (read(*given)[0], np.zeros(len(given[1]), bool)))
+    found = topics.verify(agreed, said={"value": "json"})
+    assert (found.outcome, found.verdict.counts["misrouted"]) == (("certified", 0) if blind else ("broken", 1))
 
 
 def state_of(topics: Topics, folder: Path, out: int, dead: int, planned: int = 0) -> str:

@@ -201,41 +201,41 @@ spec:
 
 
 @pytest.fixture
-def checked(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Any]:
+def check_values(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Any]:
     """`check` of a new topic with these values, each in the lane of its field `m`, against a contract of that field."""
     file = tmp_path / "contract.yaml"
     file.write_text(BY_VALUE, "utf-8")
 
-    def checked(*values: bytes) -> Any:
+    def check_values(*values: bytes) -> Any:
         name = topic(2, "values")
         rows = [((partitioner("kafka-java").lane(value[6:7], 2) or 0), b"k", value) for value in values]
         send(broker, name, rows)
         data = f"kafka://{broker.bootstrap}/{name}"
         return keylane("check", str(file), "--data", data, "--value", "json", "-o", "json")
 
-    return checked
+    return check_values
 
 
-def test_values_that_cannot_be_read_are_no_null_keys(checked: Callable[..., Any]) -> None:
+def test_values_that_cannot_be_read_are_no_null_keys(check_values: Callable[..., Any]) -> None:
     """As null keys, which go anywhere, they would all be in their lanes: a topic of garbage would keep its contract."""
-    ended = checked(b"\x00\x00\x00\x00\x07avro", b'{"m":', b"\xff")
+    ended = check_values(b"\x00\x00\x00\x00\x07avro", b'{"m":', b"\xff")
     assert ended.code == 1
     assert "no record of kafka://" in ended.err
     assert "3 record(s) have a value that cannot be read" in ended.err
 
 
-def test_some_values_that_cannot_be_read_are_counted_beside_the_others(checked: Callable[..., Any]) -> None:
-    ended = checked(b'{"m":"a"}', b'{"m":', b'{"m":"b"}', b'{"m":null}')
+def test_some_values_that_cannot_be_read_are_counted_beside_the_others(check_values: Callable[..., Any]) -> None:
+    ended = check_values(b'{"m":"a"}', b'{"m":', b'{"m":"b"}', b'{"m":null}')
     found = json.loads(ended.out)
     assert (ended.code, found["data"]["rows"], found["data"]["misplaced"]) == (0, 3, 0), ended.err
     assert any("1 record(s) have a value that cannot be read" in one["message"] for one in found["findings"])
 
 
 def test_twin_without_the_marks_of_the_reader_garbage_keeps_its_contract(
-    checked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    check_values: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keylane.systems.kafka.values.json_columns", blind)
-    assert checked(b"\x00\x00\x00\x00\x07avro", b'{"m":', b"\xff").code == 0
+    assert check_values(b"\x00\x00\x00\x00\x07avro", b'{"m":', b"\xff").code == 0
 
 
 def blind(values: Any, *more: Any) -> Any:
@@ -243,6 +243,6 @@ def blind(values: Any, *more: Any) -> Any:
     return fields, marks, unread & False
 
 
-def test_a_topic_without_records_keeps_no_contract(checked: Callable[..., Any]) -> None:
-    ended = checked()
+def test_a_topic_without_records_keeps_no_contract(check_values: Callable[..., Any]) -> None:
+    ended = check_values()
     assert (ended.code, "no rows" in ended.out) == (4, True), ended.err

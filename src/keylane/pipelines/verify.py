@@ -519,7 +519,8 @@ def _promise(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBatch) ->
         apart = pc.binary_join_element_wise(lane, known.column("fingerprint"), "\0").cast(pa.binary())
         scope = pc.if_else(other, apart, scope)
     keyed = _same(sent is None or plan.target_keys, pa.bool_(), known)
-    return {"key": decided.keys.base, "keyed": keyed, "scope": scope, **_expected(decided, other)}
+    unread = known.column("confirmed").fill_null(False).to_numpy(zero_copy_only=False)
+    return {"key": decided.keys.base, "keyed": keyed, "scope": scope, **_expected(decided, other, unread)}
 
 
 def _lanes_of_dead(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -574,14 +575,14 @@ def _sent_keys(router: Router, known: pa.RecordBatch, fields: pa.RecordBatch) ->
     return sent_keys(known.column("key"), np.zeros(len(known), bool), spec, router.contract.spec.geo)
 
 
-def _expected(decided: Decided, other: pa.Array) -> dict[str, pa.Array]:
+def _expected(decided: Decided, other: pa.Array, unread: NDArray[np.bool_]) -> dict[str, pa.Array]:
     """Where the contract puts each record: lane -1 for nowhere, null where its key does not decide it.
 
-    Under another contract there is no stream either.
+    Under another contract there is no stream either. A record that cannot be read (`unread`) has no lane.
     """
-    lane = np.where(decided.reason >= 0, -1, decided.lane)
+    lane = np.where((decided.reason >= 0) | unread, -1, decided.lane)
     by_other = other.to_numpy(zero_copy_only=False)
-    by_position = decided.reason == REASON_CODES[Reason.NO_POSITION]
+    by_position = (decided.reason == REASON_CODES[Reason.NO_POSITION]) & ~unread
     streams = pa.array(decided.streams, pa.string()).take(pa.array(decided.stream))
     placed = pa.array(((lane >= 0) | by_position) & ~by_other)
     return {

@@ -276,7 +276,7 @@ class ReadTarget:
             if self.reader.contents:
                 with SPENT.measured():
                     given |= self._contents(chunk, columns, dead=part.dead)
-            yield columns.batch(given, self.fields)
+            yield columns.batch(given, self.fields, in_lanes=self.from_messages and not part.dead)
 
     def _contents(self, chunk: RecordChunk, columns: _ChunkColumns, *, dead: bool) -> dict[str, pa.Array]:
         headers = list(map(of_letter, chunk.own)) if dead else chunk.own
@@ -314,11 +314,14 @@ class _ChunkColumns:
         """Of messages as they are."""
         return message_digest(self.keys, self.values, headers)
 
-    def batch(self, given: dict[str, pa.Array], fields: TopicFields) -> pa.RecordBatch:
-        """Positions, the key's bytes among them, and the fields behind them."""
-        known = position_columns(len(self.chunk), key=self.keys, **given)
+    def batch(self, given: dict[str, pa.Array], fields: TopicFields, *, in_lanes: bool = False) -> pa.RecordBatch:
+        """Positions, the key's bytes among them, and the fields behind them; in lanes, which are unreadable."""
         times = pa.array(self.chunk.times, pa.timestamp("ms", "UTC")) if fields.spec.of_time else None
-        columns = fields.marked(self.keys, self.values, times)
+        columns, unread = fields.read(self.keys, self.values, times)
+        if in_lanes and unread.any():
+            # It should be a dead letter: it has no fields, which is not the same as fields that are null.
+            given["confirmed"] = pa.array(unread)
+        known = position_columns(len(self.chunk), key=self.keys, **given)
         return pa.RecordBatch.from_arrays([*known, *columns.values()], names=[*POSITIONS.names, *columns])
 
 

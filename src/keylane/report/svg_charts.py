@@ -464,13 +464,14 @@ class Row:
 
 
 def strategies(document: PlanDocument, width: int = 820) -> Markup:
-    """Every candidate: its order scope and strategy from top to bottom, max/mean from left to right."""
+    """Every candidate: its order scope and strategy from top to bottom, the fullest lane from left to right."""
     found = document.candidates
     narrow = width <= NARROW
     rows, heads, bottom = _laid_out(found, document.chosen.strategy, narrow=narrow)
     box = Box(12 if narrow else 150, 18, width - 18, bottom)
-    x = Scale(1, max(1.1, *(one.max_over_mean for one in found)) * 1.04, box.left, box.right, log=True)
-    label = f"{count(len(found))} candidates: max/mean against what is kept in order. The table below says the same."
+    today = [document.today.fullest_share] if document.today else []
+    x = Scale(0, max([*today, *(one.fullest_share for one in found)]) * 1.04, box.left, box.right)
+    label = f"{count(len(found))} candidates: the fullest lane against what is kept in order. The table says the same."
     return drawing(
         label,
         width,
@@ -507,39 +508,53 @@ def _laid_out(
 
 
 def _best(candidates: list[CandidateRow], name: str) -> float:
-    return min(one.max_over_mean for one in candidates if one.strategy == name)
+    return min(one.fullest_share for one in candidates if one.strategy == name)
 
 
 def _grid(box: Box, x: Scale) -> list[Markup]:
-    values = steps(1, x.high, 9 if box.right - box.left > 400 else 5)
+    values = _even_steps(x.high, 9 if box.right - box.left > 400 else 5)
     labelled = spaced([x.at(value) for value in values], 30)
     lines = []
     for value, said in zip(values, labelled, strict=True):
         at = f"{x.at(value):g}"
         lines.append(tag("line", x1=at, x2=at, y1=f"{box.top:g}", y2=f"{box.bottom:g}", class_="grid"))
         if said:
-            lines.append(text(f"{value:g}×", x.at(value), box.bottom + 17, anchor="middle"))
-    return [*lines, text("fullest lane over the mean, out of sample", box.right, box.bottom + 36, anchor="end")]
+            lines.append(text(share(value), x.at(value), box.bottom + 17, anchor="middle"))
+    words = "the fullest lane's share of later records: the less, the more lanes' work is done"
+    return [*lines, text(words, box.right, box.bottom + 36, anchor="end")]
+
+
+def _even_steps(high: float, most: int) -> list[float]:
+    """Round shares from 0 on: as fine as `most` of them allow.
+
+    >>> _even_steps(0.27, 9)
+    [0.0, 0.05, 0.1, 0.15, 0.2, 0.25]
+    """
+    power = 10.0 ** floor(log10(high) - 1)
+    width = next(one * power for one in (1, 2, 5, 10, 20, 50, 100) if high / (one * power) < most)
+    return [round(number * width, 9) for number in range(floor(high / width + 1e-9) + 1)]
 
 
 def _limits(document: PlanDocument, box: Box, x: Scale) -> Markup | None:
     """The fullest lane that was asked for, as a line: what is left of it keeps the constraint."""
-    limit = document.constraints.max_over_mean
-    if limit is None or limit > x.high:
+    limit, lanes = document.constraints.max_over_mean, {one.lanes for one in document.candidates}
+    # Over the mean it is one line for one lane count only.
+    if limit is None or len(lanes) > 1 or limit / min(lanes) > x.high:
         return None
-    at = f"{x.at(limit):g}"
+    asked = limit / min(lanes)
+    at = f"{x.at(asked):g}"
     line = tag("line", x1=at, x2=at, y1=f"{box.top:g}", y2=f"{box.bottom:g}", class_="limit")
-    return join(line, text(f"asked: {limit:g}×", x.at(limit), box.top - 6, kind="said", anchor="middle"))
+    return join(line, text(f"asked: {share(asked)}", x.at(asked), box.top - 6, kind="said", anchor="middle"))
 
 
 def _row(row: Row, box: Box, x: Scale, sizes: dict[int, float], *, narrow: bool) -> Markup:
     refused = not any(one.allowed for one in row.candidates)
     name = (0, row.y - (32 if row.chosen else 14), "start") if narrow else (box.left - 14, row.y + 4, "end")
-    ends = [x.at(one.max_over_mean) for one in row.candidates]
+    ends = [x.at(one.fullest_share) for one in row.candidates]
     line = tag("line", x1=f"{min(ends):g}", x2=f"{max(ends):g}", y1=f"{row.y:g}", y2=f"{row.y:g}", class_="span")
     ordered = sorted(row.candidates, key=lambda one: -one.lanes)
     drawn = [one for one in ordered if one.strategy != TODAY]
-    dots = [_dot(one, x.at(one.max_over_mean), row.y, sizes[one.lanes]) for one in drawn]
+    dots = [_dot(one, x.at(one.fullest_share), row.y, sizes[one.lanes]) for one in drawn]
     label = text(row.name, name[0], name[1], kind="said name refused" if refused else "said name", anchor=name[2])
     return tag("g", label, line, *dots)
 
@@ -553,7 +568,8 @@ def candidate_says(one: CandidateRow) -> str:
     """A candidate in a few lines: what it is, how full, what it moves, and why it is refused."""
     lines = [
         f"{one.strategy}, {count(one.lanes)} lanes",
-        f"fullest lane {times(one.max_over_mean)} out of sample, {times(one.fitted)} on all records",
+        f"fullest lane {share(one.fullest_share)} of later records, {times(one.max_over_mean)} the mean",
+        f"the lanes do the work of {one.work:.1f}",
     ]
     if one.moved_traffic is not None:
         lines.append(f"moves {percent(one.moved_traffic)} of the traffic")
@@ -574,8 +590,8 @@ def _today(document: PlanDocument, rows: list[Row], x: Scale) -> Markup | None:
     row = next((row for row in rows if today and row.name == today.strategy), None)
     if row is None or today is None:
         return None
-    at, y = x.at(today.max_over_mean), row.y
-    says = f"today, {count(today.lanes)} lanes\nfullest lane {times(today.max_over_mean)} out of sample"
+    at, y = x.at(today.fullest_share), row.y
+    says = f"today, {count(today.lanes)} lanes\nfullest lane {share(today.fullest_share)} of later records"
     diamond = tag("path", d=f"M{at:g} {y - 9:g}l9 9l-9 9l-9 -9Z")
     return mark(says, diamond, kind="today")
 
@@ -585,9 +601,9 @@ def _chosen(document: PlanDocument, rows: list[Row], x: Scale, sizes: dict[int, 
     row = next((row for row in rows if row.name == chosen.strategy), None)
     if row is None:
         return None
-    at, radius = x.at(chosen.max_over_mean), sizes.get(chosen.lanes, 6) + 3.5
+    at, radius = x.at(chosen.fullest_share), sizes.get(chosen.lanes, 6) + 3.5
     ring = tag("circle", cx=f"{at:g}", cy=f"{row.y:g}", r=f"{radius:g}", class_="ring")
-    words = f"chosen: {count(chosen.lanes)} lanes, {times(chosen.max_over_mean)}"
+    words = f"chosen: {count(chosen.lanes)} lanes, {share(chosen.fullest_share)}"
     left = at > (x.start + x.end) / 2
     place = (at + radius, "end") if left else (at - radius, "start")
     label = text(words, place[0], row.y - radius - 5, kind="said strong", anchor=place[1])

@@ -12,6 +12,7 @@ from tests.unit.report.plan_documents import plan_document
 
 from keylane.documents.profile import KeyRank, ProfileWindows
 from keylane.errors import DataError, UsageError
+from keylane.numbers import share
 from keylane.report import svg_charts
 from keylane.report.charts import Chart, heat_map, key_ranks, lane_loads, strategies
 from keylane.report.heatmap import waits_for
@@ -118,13 +119,13 @@ def test_every_candidate_has_one_mark_and_says_why_it_is_refused(plan: PlanDocum
     assert sum(bool(refused) for refused, _ in marks) == sum(not one.allowed for one in others)
     assert all(("refused: " in says) == bool(refused) for refused, says in marks)
     assert drawn.count('class="mark today"') == 1
-    assert f"chosen: 12 lanes, {plan.chosen.max_over_mean:.2f}×" in drawn
+    assert f"chosen: 12 lanes, {share(plan.chosen.fullest_share)}" in drawn
 
 
 def test_a_more_even_candidate_is_further_left_and_more_lanes_are_larger(plan: PlanDocument) -> None:
     drawn = dots(plan)
     found = re.findall(
-        r"<title>([a-z0-9-]+), (\d+) lanes\nfullest lane ([\d.]+)×.*?"
+        r"<title>([a-z0-9-]+), (\d+) lanes\nfullest lane ([\d.]+)% of .*?"
         r'</title><circle cx="([\d.]+)" cy="[\d.]+" r="([\d.]+)"',
         drawn,
         re.DOTALL,

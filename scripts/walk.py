@@ -121,7 +121,7 @@ class Trace:
 def module_name(file: str, package: str) -> str:
     """`/src/keylane/cli/main.py` -> `cli.main`; the `__init__` of a package has the package's name."""
     name = file.removeprefix(package).removesuffix(".py").strip("/").replace("/", ".")
-    return name.removesuffix(".__init__")
+    return "keylane" if name == "__init__" else name.removesuffix(".__init__")
 
 
 def trace(package: str, out: Path, arguments: list[str]) -> int:

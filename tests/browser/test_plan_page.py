@@ -150,7 +150,7 @@ def test_so_does_every_other_page(browser: Browser, pages: Pages, name: str, row
         ("function shade(share, colours, power) {", "function shade() { undefined.stop;", "TypeError"),
         ("\n  drawAll();", '\n  drawAll(); fetch("http://127.0.0.1:9/who");', "asks for http://127.0.0.1:9/who"),
         ("\n  drawAll();", '\n  drawAll(); console.error("planted");', "planted"),
-        (".scroll { overflow-x: auto;", ".scroll { overflow-x: visible;", " wide on 360"),
+        (".scroll { overflow-x: auto;", ".scroll { overflow-x: visible; width: 900px;", " wide on 360"),
         ("\n  drawAll();", "\n  drawAll(); ", None),
     ],
     ids=["draws nothing", "draws one row", "script error", "asks the network", "logs", "sticks out", "no fault"],

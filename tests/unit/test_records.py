@@ -28,6 +28,7 @@ def test_reasons_are_the_closed_list_that_dead_letters_carry() -> None:
         "unwritable-key",
         "malformed-header",
         "place-unscaled",
+        "time-ahead",
     ]
 
 

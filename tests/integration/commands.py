@@ -27,7 +27,7 @@ class Ended:
     @property
     def document(self) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(self.out)
-        schema = document["schema"].removeprefix("keylane.").removesuffix("/1")
+        schema = document["schema"].removeprefix("keylane.").partition("/")[0]
         Draft202012Validator(json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8"))).validate(document)
         return document
 

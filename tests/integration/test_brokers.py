@@ -84,7 +84,7 @@ def brokers(cluster: Cluster, *options: str, folder: Path) -> tuple[int, Any, st
         done = keylane_here(*command(cluster, *options, "-o", "json")[3:])
     document = json.loads(done.out) if done.out else {}
     if document:
-        schema = document["schema"].removeprefix("keylane.").removesuffix("/1")
+        schema = document["schema"].removeprefix("keylane.").partition("/")[0]
         Draft202012Validator(json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8"))).validate(document)
     return done.code, document, done.err
 

@@ -51,7 +51,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Admin:
 
 def valid(text: str) -> Any:
     document = json.loads(text)
-    name = document["schema"].removeprefix("keylane.").removesuffix("/1")
+    name = document["schema"].removeprefix("keylane.").partition("/")[0]
     schema = json.loads(files("keylane").joinpath("schemas", f"{name}.json").read_text("utf-8"))
     Draft202012Validator(schema).validate(document)
     return document

@@ -136,10 +136,14 @@ def _stages(spark: SparkSession) -> dict[int, float]:
 
 def _parts(spark: SparkSession, first: int) -> dict[str, float]:
     """The same by part, of all batches since a stage: each batch is one job of as many stages as there are parts."""
-    sums = dict.fromkeys(PARTS, 0.0)
-    for stage, taken in _stages(spark).items():
-        if stage >= first:
-            sums[PARTS[(stage - first) % len(PARTS)]] += taken
+    context: Any = spark.sparkContext
+    jobs = context._jsc.sc().statusStore().jobsList(context._jvm.java.util.ArrayList())  # noqa: SLF001
+    stages, sums = _stages(spark), dict.fromkeys(PARTS, 0.0)
+    for job in (jobs.apply(at) for at in range(jobs.size())):
+        own = sorted(int(job.stageIds().apply(at)) for at in range(job.stageIds().size()))
+        if len(own) == len(PARTS) and own[0] >= first:
+            for part, stage in zip(PARTS, own, strict=True):
+                sums[part] += stages.get(stage, 0.0)
     return sums
 
 

@@ -76,7 +76,7 @@ from keylane.systems.jars import connector_settings
 asked = json.loads(sys.argv[1])
 source, target = (parse_address(asked[name]) for name in ("source", "target"))
 spark = local_session("local[2]", {**connector_settings(), **quick_conf()})
-servers = {"kafka.bootstrap.servers": source.place}
+servers = {"kafka.bootstrap.servers": source.authority}
 start = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "20000"}
 frame = spark.readStream.format("kafka").options(**servers, **start, subscribe=source.name).load()
 rows = frame.select("key", "value", lane(contract(asked["stream"], asked["lanes"])).alias("partition"))

@@ -141,5 +141,6 @@ def test_the_next_route_waits_for_the_java_of_a_killed_one(tmp_path: Path) -> No
     # The Python process alone: Spark's Java lives on for some seconds, on the same checkpoint.
     process.send_signal(signal.SIGKILL)
     process.wait()
+    process.stdout.close()
     run_to_the_end(source, target, max_files=1)
     assert faults(target, source) == []

@@ -52,7 +52,7 @@ def run() -> Iterator[Figure]:
 
 
 def _made(broker: Cluster, topic: str, lanes: int) -> str:
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.create_topics([NewTopic(topic, lanes)], operation_timeout=60)[topic].result(60)

@@ -126,10 +126,10 @@ def _next_stage(spark: SparkSession) -> int:
 def _stages(spark: SparkSession) -> dict[int, float]:
     """Seconds of the processor that the tasks of each stage took."""
     context: Any = spark.sparkContext
-    java = context._jvm  # noqa: SLF001
-    none = context._gateway.new_array(java.double, 0)  # noqa: SLF001
+    java = context._jvm
+    none = context._gateway.new_array(java.double, 0)
     lists = [java.java.util.ArrayList() for _ in range(2)]
-    found = context._jsc.sc().statusStore().stageList(lists[0], False, False, none, lists[1])  # noqa: SLF001
+    found = context._jsc.sc().statusStore().stageList(lists[0], False, False, none, lists[1])
     every = (found.apply(at) for at in range(found.size()))
     return {int(one.stageId()): one.executorCpuTime() / 1e9 for one in every}
 
@@ -137,7 +137,7 @@ def _stages(spark: SparkSession) -> dict[int, float]:
 def _parts(spark: SparkSession, first: int) -> dict[str, float]:
     """The same by part, of all batches since a stage: each batch is one job of as many stages as there are parts."""
     context: Any = spark.sparkContext
-    jobs = context._jsc.sc().statusStore().jobsList(context._jvm.java.util.ArrayList())  # noqa: SLF001
+    jobs = context._jsc.sc().statusStore().jobsList(context._jvm.java.util.ArrayList())
     stages, sums = _stages(spark), dict.fromkeys(PARTS, 0.0)
     for job in (jobs.apply(at) for at in range(jobs.size())):
         own = sorted(int(job.stageIds().apply(at)) for at in range(job.stageIds().size()))

@@ -103,7 +103,7 @@ def fill_topic(bootstrap: str, topic: str, table: pa.Table, lane_of: Lanes) -> N
 
 def make_topics(bootstrap: str, lanes: dict[str, int]) -> None:
     """Topics with so many lanes each that keep what they get; when this is done the broker lists them all."""
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     client = AdminClient({"bootstrap.servers": bootstrap})
     # The event times are long ago, and retention goes by them.

@@ -164,7 +164,7 @@ def _sent(broker: Cluster, name: str, times: int) -> tuple[str, str]:
             _produced(producer, source, VALUE, key, part, None, None, TIME)
             _produced(producer, target, VALUE, key, lane, None, None, TIME, headers)
     producer.flush()
-    return tuple(f"kafka://{broker.bootstrap}/{topic}" for topic in (source, target))  # type: ignore[return-value]
+    return f"kafka://{broker.bootstrap}/{source}", f"kafka://{broker.bootstrap}/{target}"
 
 
 def _produced(producer: Any, *message: Any) -> None:

@@ -164,7 +164,7 @@ def run(package: Path, walk: Walk, words: dict[str, str], folder: Path) -> dict[
     arguments = [words.get(argument, argument) for argument in walk.arguments]
     command = [sys.executable, __file__, "--trace", str(out), "--src", str(package), "--", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)  # noqa: S603  ours
     if done.returncode not in walk.exit_codes:
         sys.exit(f"walk {walk.name!r} ended with {done.returncode}: {' '.join(arguments)}\n{done.stdout}{done.stderr}")
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
@@ -204,7 +204,7 @@ def broker(package: Path, *, wanted: bool) -> Iterator[dict[str, str]]:
     sys.path.insert(0, str(package.parent))
     os.environ["PYTHONPATH"] = str(package.parent)  # the broker starts a Python of its own, which ends with this one
     from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     from keylane.systems.broker import running
 
@@ -235,10 +235,10 @@ def main() -> None:
         sys.exit(trace(f"{package}/", options.trace, options.arguments))
     found = walked(package, set(filter(None, options.only.split(","))))
     if options.json:
-        print(json.dumps(found, indent=2))  # noqa: T201
+        print(json.dumps(found, indent=2))
         return
     for name, walk in found.items():
-        print(f"{name:26}{len(walk['passed']):4} passed{len(walk['at_run_time']):4} at run time")  # noqa: T201
+        print(f"{name:26}{len(walk['passed']):4} passed{len(walk['at_run_time']):4} at run time")
 
 
 if __name__ == "__main__":

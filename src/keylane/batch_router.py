@@ -194,7 +194,8 @@ def _lanes_one_by_one(router: Router, given: Sequence[Any], positions: Any) -> p
 def _numbered(given: Sequence[Any], positions: Any) -> Iterator[tuple[Any, ...]]:
     if positions is None:
         return zip(given, strict=True)
-    return zip(given, _positions(positions, len(given)).tolist(), strict=True)  # type: ignore[union-attr]
+    numbered: Any = _positions(positions, len(given))
+    return zip(given, numbered.tolist(), strict=True)
 
 
 def _column(given: Any) -> Any:

@@ -7,7 +7,7 @@ name warns with DeprecationWarning, which names the new one. Nothing in keylane 
 from __future__ import annotations
 
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -42,8 +42,8 @@ class Moved:
         old = name.removeprefix("keylane.")
         if old == name or old not in PACKAGES | MOVED.keys():
             return None
-        # A class whose methods are static is a loader as good as an object; the stubs know objects only.
-        return ModuleSpec(name, Moved, is_package=old in PACKAGES)  # type: ignore[arg-type]
+        loader: Any = Moved  # A class whose methods are static is as good as an object; the stubs know objects only.
+        return ModuleSpec(name, loader, is_package=old in PACKAGES)
 
     @staticmethod
     def create_module(_spec: ModuleSpec) -> ModuleType | None:

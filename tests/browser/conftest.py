@@ -116,7 +116,7 @@ class Browser:
         return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
 
     def _log(self, name: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]
+        entries: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]  # selenium's has no types
         return entries
 
     def _cdp(self, command: str, **parameters: Any) -> None:

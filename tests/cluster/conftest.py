@@ -100,13 +100,15 @@ def installed(base: Path) -> Path:
     build = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(base), str(ROOT)]
     subprocess.run([*pip, *build], check=True, env=plain_environment())
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(base / "venv")], check=True)
+    import pyspark
+
     python = base / "venv" / "bin" / "python"
     (wheel,) = base.glob("keylane-*.whl")
     install = ["--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*pip, *install], check=True, env=plain_environment())
     (own,) = (base / "venv" / "lib").glob("python*/site-packages")
     # A line adds the folder and none of its .pth files: keylane itself is not to be had from there.
-    (own / "borrowed.pth").write_text(f"{Path(find_spec('pyspark').origin).parents[1]}\n")  # type: ignore[union-attr, arg-type]
+    (own / "borrowed.pth").write_text(f"{Path(pyspark.__file__).parents[1]}\n")
     return python
 
 

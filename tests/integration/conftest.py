@@ -33,7 +33,7 @@ if find_spec("pyspark") is None or find_spec("confluent_kafka") is None:
 with warnings.catch_warnings():
     # kafka-python reads its schemas by a deprecated name of importlib's, which warns as importlib: once, here.
     warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka  # noqa: F401
+    import kafka  # noqa: F401  only whether it is installed
 
 
 #: The modules that come before all others, in this order: those on the secured cluster.

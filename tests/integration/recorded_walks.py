@@ -77,7 +77,7 @@ def walked(title: str, folder: Path) -> Iterator[Walk]:
     walk = Walk(title, folder)
     yield walk
     assert walk.commands <= MOST_COMMANDS, f"{walk.commands} commands are more than a first hour takes"
-    print("\n".join([*walk.shown, walk.summary]))  # noqa: T201
+    print("\n".join([*walk.shown, walk.summary]))
     if kept := os.environ.get(RECORD):
         text = "\n".join([*walk.shown, walk.summary])
         (Path(kept) / f"{title.replace(' ', '-')}.txt").write_text(f"{text}\n", "utf-8")

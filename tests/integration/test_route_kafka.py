@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.integration.route_records import BASE, contract, faults, numbered, read_committed, send
 
 from keylane import Router

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.integration.cut_path import HOST, far_path
 from tests.integration.killable_routes import Routes, SparkRoutes, kill_group, wait_until, workers_of
 from tests.integration.route_records import contract, read_committed
@@ -153,7 +153,7 @@ def report(capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
         size = {"records": records, "keys": KEYS, "lanes": LANES, "source_partitions": PARTITIONS}
         line = {"row": row, "seed": SEED, "size": size, "faults": list(faults), **more}
         with capsys.disabled():
-            print("\n" + json.dumps({**line, "verdict": {"ok": found.ok, **found.counts}}))  # noqa: T201
+            print("\n" + json.dumps({**line, "verdict": {"ok": found.ok, **found.counts}}))
 
     return report
 
@@ -265,10 +265,10 @@ def test_the_driver_is_killed_twenty_times(cluster: Cluster, tmp_path: Path) -> 
             before = routes.spark_logs()
             process = routes.start(**({"point": rng.choice(POINTS)} if number % 2 else {}))
             if number % 2:
-                wait_until(lambda: process.poll() is not None or not live.thread.is_alive())  # noqa: B023
+                wait_until(lambda: process.poll() is not None or not live.thread.is_alive())  # noqa: B023  ends in this round
                 at_a_step += process.poll() == -signal.SIGKILL
             else:
-                wait_until(lambda: routes.spark_logs() != before or not live.thread.is_alive())  # noqa: B023
+                wait_until(lambda: routes.spark_logs() != before or not live.thread.is_alive())  # noqa: B023  ends in this round
                 time.sleep(rng.uniform(0, 2))
             kill_group(process)
     assert at_a_step > 7, "most of them have to meet records on their way"
@@ -346,7 +346,7 @@ def test_thirty_stops_and_starts(cluster: Cluster, tmp_path: Path) -> None:
         for _ in range(30):
             process = routes.start()
             taken = routes.taken()
-            wait_until(lambda: routes.taken() > taken or not live.thread.is_alive(), 120)  # noqa: B023
+            wait_until(lambda: routes.taken() > taken or not live.thread.is_alive(), 120)  # noqa: B023  so here
             moving += live.thread.is_alive()
             time.sleep(rng.uniform(0, 1))
             end(process)
@@ -362,7 +362,7 @@ def test_twin_spark_s_own_sink_repeats_what_it_has_written(cluster: Cluster, tmp
             before = routes.spark_logs()[1]
             process = routes.start()
             # A batch of this process has ended, and another has begun.
-            wait_until(lambda: routes.spark_logs()[1] != before and _is_working(routes))  # noqa: B023
+            wait_until(lambda: routes.spark_logs()[1] != before and _is_working(routes))  # noqa: B023  ends in this round
             time.sleep(rng.uniform(0, 0.4))
             kill_group(process)
     found = verdict(cluster, "twin")

@@ -36,9 +36,9 @@ class TopicWorld(World):
 
     def route(self, probe: Callable[[str, int], None]) -> None:
         options = Options(max_files=2, kafka=KafkaOptions(state=str(self.state), **self.kafka))
-        run = {"options": options, "spark": self.spark, "say": lambda _: None, "probe": probe}
         target = f"kafka://{self.broker.bootstrap}/{self.topic}"
-        route(self.contract, str(self.source), target, **run)  # type: ignore[arg-type]
+        source = str(self.source)
+        route(self.contract, source, target, options=options, spark=self.spark, say=lambda _: None, probe=probe)
 
     def records(self) -> list[list[tuple[str, int]]]:
         lanes: list[list[tuple[str, int]]] = [[] for _ in range(LANES)]

@@ -178,7 +178,7 @@ def test_a_limit_that_is_lowered_under_way_is_named_with_the_record(limited: Lim
 def test_a_limit_that_is_raised_between_two_tries_changes_nothing(limited: Limited) -> None:
     sent_hostile(limited)
 
-    class Stopped(Exception):  # noqa: N818
+    class Stopped(Exception):  # noqa: N818  an end, no error
         pass
 
     def stop(step: str, _batch: int) -> None:

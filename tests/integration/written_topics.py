@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.integration.route_records import BASE, contract, send
 from tests.integration.topics import create_topic
 

@@ -98,7 +98,7 @@ def test_a_stop_cuts_no_batch_and_the_next_run_repeats_none(spark: SparkSession,
     begun: list[tuple[str, int]] = []
     for batches in (1, 2):
         follower = Follower(spark, source, target, max_files=1)
-        wait_for(lambda one=follower, most=batches: len(one.done) >= most)  # type: ignore[misc]
+        wait_for(lambda one=follower, most=batches: len(one.done) >= most)  # type: ignore[misc]  # mypy infers no defaults
         follower.stop()
         begun += follower.steps
     rest = route(

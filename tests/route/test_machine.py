@@ -28,8 +28,8 @@ class FolderWorld(World):
 
     def route(self, probe: Callable[[str, int], None]) -> None:
         options = Options(max_files=2)
-        run = {"options": options, "spark": self.spark, "say": lambda _: None, "probe": probe}
-        route(self.contract, str(self.source), str(self.state), **run)  # type: ignore[arg-type]
+        ends = str(self.source), str(self.state)
+        route(self.contract, *ends, options=options, spark=self.spark, say=lambda _: None, probe=probe)
 
     def records(self) -> list[list[tuple[str, int]]]:
         return [self._lane(lane) for lane in range(LANES)]

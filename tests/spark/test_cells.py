@@ -129,8 +129,9 @@ def test_a_second_session_of_the_process_finds_cells_in_java_too(spark: SparkSes
 
 def test_the_native_library_leaves_no_file_behind(spark: SparkSession) -> None:
     assert cell_backend(spark) == "java"
-    folder = Path(str(spark.sparkContext._jvm.java.lang.System.getProperty("java.io.tmpdir")))  # type: ignore[union-attr]
-    process = Path(f"/proc/{spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()}/maps")  # type: ignore[union-attr]
+    java: Any = spark.sparkContext._jvm
+    folder = Path(str(java.java.lang.System.getProperty("java.io.tmpdir")))
+    process = Path(f"/proc/{java.java.lang.ProcessHandle.current().pid()}/maps")
     assert "libh3-java" in process.read_text()
     assert [path for path in folder.glob("libh3-java*") if path.name in process.read_text() and path.exists()] == []
 
@@ -144,10 +145,10 @@ def test_the_native_library_leaves_no_file_behind(spark: SparkSession) -> None:
     ],
 )
 def test_any_kind_of_number_will_do(spark: SparkSession, kind: str, rows: list[Any]) -> None:
-    wide = [tuple(None if value is None else float(value) for value in pair) for pair in rows]
+    wide: list[Any] = [tuple(None if value is None else float(value) for value in pair) for pair in rows]
     place = place_columns(F.col("lat"), F.col("lng"))
     found = columns(framed(spark, rows, kind), place.problem, place.cell)
-    assert found == [*zip(*expected(wide, EARTH), strict=True)]  # type: ignore[arg-type]
+    assert found == [*zip(*expected(wide, EARTH), strict=True)]
 
 
 def test_without_the_library_cells_are_found_in_the_workers(

@@ -47,4 +47,4 @@ def test_a_finding_reads_as_one_line(finding: Finding, text: str) -> None:
 def test_a_placement_does_not_change() -> None:
     placement = Placement("t", 3, b"key")
     with pytest.raises(FrozenInstanceError):
-        placement.lane = 4  # type: ignore[misc]
+        placement.lane = 4  # type: ignore[misc]  # frozen: what is tested

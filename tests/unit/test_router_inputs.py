@@ -82,7 +82,7 @@ def test_a_contract_is_taken_as_text_as_path_and_as_itself(tmp_path: Path) -> No
 
 def test_what_is_no_contract_is_refused_by_errors_that_python_knows() -> None:
     with pytest.raises(ArgumentError, match="got 3; allowed: a Contract, the path of its file, or its text"):
-        Router(3)  # type: ignore[arg-type]
+        Router(3)  # type: ignore[arg-type]  # what is tested
     with pytest.raises(UnreadableError, match=r"no such file or directory: nowhere\.yaml"):
         Router("nowhere.yaml")
     assert issubclass(ArgumentError, TypeError)

@@ -71,7 +71,7 @@ def explain(
     from keylane.keys.encode import encode
 
     try:
-        asked = key if key is None or isinstance(key, bytes) else encode(key, encoding)  # type: ignore[arg-type]
+        asked = key if key is None or isinstance(key, bytes) else encode(key, encoding)  # type: ignore[arg-type]  # checked where it is used
     except UnplacedError as error:
         raise UsageError(str(error)) from None
     return by_client(asked, lanes, encoding, like or "kafka-java", typed=_shown(key))
@@ -100,7 +100,7 @@ def identify(
     report = Reporter("identify", progress)
     if isinstance(source, str | os.PathLike):
         asked = {"key": key, "lane": lane, "lanes": lanes, "time": time, "time_unit": time_unit}
-        seen = pipeline.identify(os.fspath(source), **asked, options=options, watch=report.watch)  # type: ignore[arg-type]
+        seen = pipeline.identify(os.fspath(source), **asked, options=options, watch=report.watch)  # type: ignore[arg-type]  # checked where it is used
     else:
         seen = pipeline.of_batches(report.watch(iter(source)), lanes)
     return pipeline.document_of(seen, None if show_keys else secrets.token_bytes(16))
@@ -161,7 +161,7 @@ def verify(
     report = Reporter("verify", progress)
     known = {"lanes": lanes, "topics": options, "spark": spark, "watch": report.watch}
     with report.on_spark():
-        return document_of(run(os.fspath(source), os.fspath(target), _maybe(contract), **known, **more))  # type: ignore[arg-type]
+        return document_of(run(os.fspath(source), os.fspath(target), _maybe(contract), **known, **more))  # type: ignore[arg-type]  # checked where it is used
 
 
 def route(
@@ -191,7 +191,7 @@ def route(
     told = {} if progress is None else {"say": report.say, "tell": lambda done: report.more(done.counts.in_)}
     ends = os.fspath(source), os.fspath(target)
     with report.on_spark():
-        found = run(loaded, *ends, follow=follow, options=given, spark=spark, stop_asked=stop, **told)  # type: ignore[arg-type]
+        found = run(loaded, *ends, follow=follow, options=given, spark=spark, stop_asked=stop, **told)  # type: ignore[arg-type]  # checked where it is used
     return document_of(found, loaded, report.seconds())
 
 

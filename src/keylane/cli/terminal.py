@@ -223,29 +223,36 @@ class GuardedStream(io.TextIOBase):
         self.muted = False
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]  # noqa: D102  the stream's own
+    def encoding(self) -> str:  # type: ignore[override]  # typeshed has an attribute
+        """The stream's own."""
         return self.unguarded.encoding
 
     @property
-    def errors(self) -> str | None:  # type: ignore[override]  # noqa: D102
+    def errors(self) -> str | None:  # type: ignore[override]  # typeshed has an attribute
+        """The stream's own."""
         return self.unguarded.errors
 
-    def write(self, text: str) -> int:  # noqa: D102
+    def write(self, text: str) -> int:
+        """Print without control characters; nothing once the stream is muted."""
         if not self.muted:
             line.step_aside()
             self.unguarded.write(visible(text, keep=_LAYOUT))
         return len(text)
 
-    def flush(self) -> None:  # noqa: D102
+    def flush(self) -> None:
+        """The stream's own."""
         self.unguarded.flush()
 
-    def isatty(self) -> bool:  # noqa: D102
+    def isatty(self) -> bool:
+        """The stream's own."""
         return self.unguarded.isatty()
 
-    def fileno(self) -> int:  # noqa: D102
+    def fileno(self) -> int:
+        """The stream's own."""
         return self.unguarded.fileno()
 
-    def writable(self) -> bool:  # noqa: D102
+    def writable(self) -> bool:
+        """Always."""
         return True
 
 

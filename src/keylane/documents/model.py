@@ -111,17 +111,17 @@ class _Schema(GenerateJsonSchema):
         """Bounds of a number that is kept as it was given come by pydantic's names."""
         return {_BOUNDS.get(name, name): value for name, value in super().generate_inner(schema).items()}
 
-    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:  # noqa: ARG002
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:  # noqa: ARG002  as in pydantic
         """Fields and their rules stay in the order of the model. Titles of parts are their names: they go."""
         for part in value.get("$defs", {}).values():
             part.pop("title", None)
         return value
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  as in pydantic
         """Never: it would repeat the name."""
         return False
 
-    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002
+    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002  as in pydantic
         """All that is always printed, what has a default too."""
         return field.get("serialization_exclude_if") is None
 

@@ -53,7 +53,7 @@ def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed:
     from keylane.placement.partitioners import partitioner
 
     lane_count(lanes)
-    rows = [_row(partitioner(name, encoding), key, lanes, encoding) for name in PARTITIONERS]  # type: ignore[arg-type]
+    rows = [_row(partitioner(name, encoding), key, lanes, encoding) for name in PARTITIONERS]  # type: ignore[arg-type]  # checked where it is used
     groups = _groups(rows)
     return ExplainedByClient(
         key=typed,

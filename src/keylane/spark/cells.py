@@ -73,7 +73,7 @@ def _archives(spark: SparkSession) -> tuple[Path, ...] | None:
     kept = folder / "jars" / H3_JAR if folder else None
     if kept and kept.exists():
         return (kept,)
-    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
+    context: Any = spark.sparkContext._jsc.sc()
     return () if GIVEN in context.listJars().mkString(" ") else None
 
 
@@ -117,7 +117,7 @@ def _leaf_lane(spark: SparkSession) -> Any:
 def _column(function: Any, *arguments: Column) -> Column:
     from pyspark.sql.classic.column import Column as ClassicColumn
 
-    return ClassicColumn(function.column(*(cast("ClassicColumn", argument)._jc for argument in arguments)))  # noqa: SLF001
+    return ClassicColumn(function.column(*(cast("ClassicColumn", argument)._jc for argument in arguments)))
 
 
 CellBackend: TypeAlias = Literal["java", "arrow"]

@@ -111,7 +111,8 @@ def session_beside(
 
 def java_process(spark: SparkSession) -> int:
     """The process id of Spark's JVM."""
-    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
+    java: Any = spark.sparkContext._jvm
+    return int(java.java.lang.ProcessHandle.current().pid())
 
 
 def _set(own: SparkSession, conf: Mapping[str, str]) -> None:

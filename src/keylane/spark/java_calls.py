@@ -9,7 +9,6 @@ arrow     no call: the key goes to a Python worker, and `hashes` hashes it there
 What is called: Apache Commons Codec and Guava, which are jars of Spark itself. No jar of keylane's own exists.
 """
 
-# ruff: noqa: SLF001 - private members of Spark are this module's business, and no other's
 from __future__ import annotations
 
 from functools import lru_cache

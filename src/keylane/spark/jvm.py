@@ -304,8 +304,8 @@ def java_class(
     `dependencies` are archives that the sources need and Spark does not have: the executors get them as well.
     """
     folders = folder if isinstance(folder, tuple) else (folder,)
-    loader, jar = _loaded(spark.sparkContext._gateway, folders, tuple(dependencies))  # noqa: SLF001
-    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001
+    loader, jar = _loaded(spark.sparkContext._gateway, folders, tuple(dependencies))
+    context: Any = spark.sparkContext._jsc.sc()
     known = context.listJars().mkString(" ")
     for archive in (*dependencies, jar):
         if archive.name not in known:

@@ -139,8 +139,8 @@ class BatchWritten(NamedTuple):
 
 def write(rows: DataFrame, division: Division) -> BatchWritten:
     """The job, by slot. Several writers may write to one."""
-    spark, frame = rows.sparkSession, cast("ClassicFrame", rows)._jdf  # noqa: SLF001
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001
+    spark, frame = rows.sparkSession, cast("ClassicFrame", rows)._jdf
+    java: Any = spark.sparkContext._jvm
     writer = java_class(spark, SOURCES, "keylane.LaneWriter").newInstance().of(division.settings())
     form = java.org.apache.spark.sql.Encoders.row(java.org.apache.spark.sql.types.StructType.fromDDL(WRITTEN))
     job = frame.mapPartitions(writer, form)

@@ -8,7 +8,6 @@ Only the tried versions of Spark, in the driver's own process, can be given this
 rows without the claim: the same results, after an exchange.
 """
 
-# ruff: noqa: SLF001 - private members of Spark are this module's business
 from __future__ import annotations
 
 from functools import reduce

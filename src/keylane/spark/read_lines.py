@@ -266,8 +266,9 @@ def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
     reader: Any = spark.read.options(mode="DROPMALFORMED", **_IN_COLUMNS)
     value = F.col("value")
     lines: Any = spark.read.text(addresses).where(_has_few_names(value) & ~_has_empty_name(value))
-    strings = getattr(lines._jdf, "as")(spark._jvm.org.apache.spark.sql.Encoders.STRING())  # type: ignore[union-attr]  # noqa: SLF001
-    inferred = json.loads(reader._jreader.json(strings).schema().json())  # noqa: SLF001
+    java: Any = spark._jvm
+    strings = getattr(lines._jdf, "as")(java.org.apache.spark.sql.Encoders.STRING())
+    inferred = json.loads(reader._jreader.json(strings).schema().json())
     single = _single_names(StructType.fromJson(inferred))
     assert isinstance(single, StructType)
     return single

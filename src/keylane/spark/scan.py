@@ -273,7 +273,7 @@ def url_of(spark: SparkSession, path: str) -> str:
     """A path as Spark's metadata spells it."""
     if _PLAIN.fullmatch(path):
         return f"file:{path}"
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001
+    java: Any = spark.sparkContext._jvm
     return str(java.org.apache.hadoop.fs.Path("file", None, path).toUri().toString())
 
 

@@ -104,10 +104,10 @@ def _new_session(master: str | None, conf: Mapping[str, str], app: str) -> Spark
     folders = _folders(target, conf)
     settings = _settings(target, dict(conf), [folder.path for folder in folders])
     builder = SparkSession.builder.appName(app)
-    if SparkContext._gateway is None:  # noqa: SLF001  no Java of an earlier session of this process
+    if SparkContext._gateway is None:  # no Java of an earlier session of this process
         _launch(SparkConf().setAppName(app).setAll(list(settings.items())), folders)
     else:
-        _removed_by_java(SparkContext._gateway, folders)  # noqa: SLF001
+        _removed_by_java(SparkContext._gateway, folders)
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -116,14 +116,15 @@ def _new_session(master: str | None, conf: Mapping[str, str], app: str) -> Spark
 def existing_session() -> SparkSession | None:
     """The session that this process has, also when another thread made it; its settings stay as they are."""
     active = SparkSession.getActiveSession()
-    if active is not None or SparkContext._active_spark_context is None:  # noqa: SLF001
+    if active is not None or SparkContext._active_spark_context is None:
         return active
     return SparkSession.builder.getOrCreate()
 
 
 def file_name_encoding(spark: SparkSession) -> str:
     """How Spark's Java reads file names, by the locale that it was started under: other names it does not even see."""
-    return str(spark.sparkContext._jvm.java.lang.System.getProperty("sun.jnu.encoding"))  # type: ignore[union-attr]  # noqa: SLF001
+    java: Any = spark.sparkContext._jvm
+    return str(java.java.lang.System.getProperty("sun.jnu.encoding"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +146,13 @@ def work_now() -> SparkWork | None:
 
     Asked at any moment: PySpark sets the context before it has the Java side of it, and takes that away first.
     """
-    context = SparkContext._active_spark_context  # noqa: SLF001
+    context = SparkContext._active_spark_context
     if _starting.is_set():
         return SparkWork(starting=True)
     if context is None or getattr(context, "_jsc", None) is None:
         return None
     try:
-        stages = context._jsc.sc().statusStore().activeStages()  # noqa: SLF001
+        stages = context._jsc.sc().statusStore().activeStages()
         found = [stages.apply(i) for i in range(stages.size())]
         return SparkWork(
             stages=tuple(one.stageId() for one in found),
@@ -166,11 +167,11 @@ def work_now() -> SparkWork | None:
 @contextmanager
 def active_session_kept() -> Iterator[None]:
     """Leave the session that is active in Python as it was: PySpark activates each one that makes a frame."""
-    before = SparkSession._activeSession  # noqa: SLF001
+    before = SparkSession._activeSession
     try:
         yield
     finally:
-        SparkSession._activeSession = before  # noqa: SLF001
+        SparkSession._activeSession = before
 
 
 def missing_in(spark: SparkSession) -> list[str]:
@@ -249,7 +250,7 @@ def _folders(target: str, conf: Mapping[str, str]) -> list[OwnFolder]:
 
     Only a driver of this process gets them on a cluster: what executors have is up to the cluster.
     """
-    if _kept and SparkContext._gateway is not None:  # noqa: SLF001
+    if _kept and SparkContext._gateway is not None:
         return _kept
     chosen = os.environ.get(LOCAL_DIRS) or conf.get(LOCAL_DIR) if _is_one_process(target) else None
     parents = [Path(name.strip()) for name in chosen.split(",") if name.strip()] if chosen else []
@@ -268,7 +269,7 @@ def _removed_by_java(gateway: Any, folders: Sequence[OwnFolder]) -> None:
 
 def _remove_if_java_is_gone(process: int) -> None:
     # A child that was forked has this handler too, and neither Java nor the folders are its own.
-    java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001
+    java = getattr(SparkContext._gateway, "proc", None)
     if os.getpid() == process and java is not None and java.poll() is not None:
         for folder in _kept:
             folder.remove()

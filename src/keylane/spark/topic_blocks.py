@@ -25,7 +25,7 @@ _FORMAT: Final = "keylane.topics.TopicSource"
 
 def topic_sources(spark: SparkSession) -> tuple[Path, ...]:
     """The folder of the source, for a session whose Java has Kafka's client."""
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001
+    java: Any = spark.sparkContext._jvm
     loader = java.java.lang.Thread.currentThread().getContextClassLoader()
     try:
         loader.loadClass("org.apache.kafka.clients.consumer.KafkaConsumer")
@@ -51,7 +51,7 @@ def topic_blocks(
     """
     options = {f"kafka.{name}": value for name, value in client.items()}
     options |= {"topic": topic, "start": ",".join(map(str, start)), "max": str(most), "tasks": str(tasks)}
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001
+    java: Any = spark.sparkContext._jvm
     # A format is looked for by the loader of the thread that names it.
     thread = java.java.lang.Thread.currentThread()
     before = thread.getContextClassLoader()

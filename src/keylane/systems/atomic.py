@@ -166,7 +166,8 @@ def _from_proc(pid: int) -> str | None:
 
 def _from_ps(pid: int) -> str | None:
     """For systems without /proc, such as macOS."""
-    done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  the system's ps
     state, _, start = done.stdout.strip().partition(" ")
     return start.strip() or None if not state.startswith("Z") else None
 

@@ -174,7 +174,7 @@ def log_numbers(log: Path) -> list[int]:
 
 
 def _numbered_after(log: Path, number: int) -> list[Path]:
-    return [file for file in log.glob("[0-9]*") if int(re.match(r"\d+", file.name)[0]) > number]  # type: ignore[index]
+    return [file for file in log.glob("[0-9]*") if int(re.split(r"\D", file.name)[0]) > number]
 
 
 def _cut(files: list[Path], *, whole: bool = True) -> list[Path]:

@@ -94,7 +94,7 @@ def test_explain_gives_the_document_that_its_command_prints(capsys: pytest.Captu
     assert explain(b"TT0124", lanes=15) == explain("TT0124", lanes=15)
     by_contract: Any = explain("TT0124", contract=TEXT)
     assert by_contract.contract.lane == 10
-    assert explain({"merchant": "TT0124"}, contract=parse_contract(TEXT)).contract == by_contract.contract  # type: ignore[union-attr]
+    assert explain({"merchant": "TT0124"}, contract=parse_contract(TEXT)).contract == by_contract.contract  # type: ignore[union-attr]  # placed
 
 
 def test_a_contract_is_checked_as_text_as_path_and_as_itself(data: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_profile_is_kept_and_planned_from(data: Path) -> None:
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [
-        (lambda: check(3), ArgumentError, "not a contract: got 3"),  # type: ignore[arg-type]
+        (lambda: check(3), ArgumentError, "not a contract: got 3"),  # type: ignore[arg-type]  # what is tested
         (lambda: check(TEXT, "a.parquet"), UsageError, "cannot be compared"),
         (lambda: check(TEXT, TEXT, data="a.parquet"), UsageError, "data goes with one contract"),
         (lambda: explain("a"), UsageError, "the lane count is never guessed"),

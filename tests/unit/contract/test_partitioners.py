@@ -152,7 +152,7 @@ def test_a_family_is_who_places_every_key_equally(family: str, names: set[str]) 
 
 def test_facts_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
-        FACTS["kafka-java"].fold = "absolute"  # type: ignore[misc]
+        FACTS["kafka-java"].fold = "absolute"  # type: ignore[misc]  # frozen: what is tested
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_known_one() -> None:

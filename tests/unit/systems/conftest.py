@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 with warnings.catch_warnings():
     # kafka-python reads its schemas by a deprecated name of importlib's, which warns as importlib: once, here.
     warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka  # noqa: F401
+    import kafka  # noqa: F401  only whether it is installed
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ def test_a_new_route_and_a_system_without_ids_have_nothing_to_compare() -> None:
     ("now", "refused"), [({"raw": "a"}, False), ({"raw": ""}, False), ({"raw": "b"}, True), ({}, True)]
 )
 def test_a_source_is_compared_before_each_batch(now: Mapping[str, str], refused: bool) -> None:
-    source = SameTopic(Cluster(**now), ADDRESS, "a", 1.0)  # type: ignore[arg-type]
+    source = SameTopic(Cluster(**now), ADDRESS, "a", 1.0)  # type: ignore[arg-type]  # a stand-in
     if not refused:
         source.check()
         return

@@ -9,7 +9,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -116,8 +116,9 @@ COMMANDS = {
 def test_an_ability_that_a_system_lacks_is_one_error(command: list[str], contract_file: Path, run: Run) -> None:
     register(System("bare", "bare://here/name", re.compile(r"(here)/(.*)"), "keylane.systems.endpoint:Endpoint"))
     try:
+        bare: Any = open_endpoint("bare://here/x")
         with pytest.raises(UnsupportedError):
-            open_endpoint("bare://here/x").as_source(open_endpoint("bare://here/x"), None)  # type: ignore[arg-type]
+            bare.as_source(bare, None)
         code, out, err = run(*(word.format("bare://here/x", contract=contract_file) for word in command))
     finally:
         unregister("bare")

@@ -110,13 +110,13 @@ class MatchPlan:
 
     def packed(self, rows: DataFrame, source: int, *, topic: bool) -> DataFrame:
         """Rows of a source as blocks."""
-        frame = self.plan.packed(cast("ClassicFrame", rows)._jdf, self.rules, source, topic)  # noqa: SLF001
+        frame = self.plan.packed(cast("ClassicFrame", rows)._jdf, self.rules, source, topic)  # noqa: SLF001  Java's
         return ClassicFrame(frame, rows.sparkSession)
 
     def answers(self, blocks: Sequence[DataFrame]) -> DataFrame:
         """Blocks of both sources -> rows of three kinds: matches, counts and dead letters."""
         every = cast("ClassicFrame", reduce(DataFrame.union, blocks))
-        return ClassicFrame(self.plan.answers(every._jdf, self.rules), every.sparkSession)  # noqa: SLF001
+        return ClassicFrame(self.plan.answers(every._jdf, self.rules), every.sparkSession)  # noqa: SLF001  Java's
 
 
 def _settings(given: Options, rules: MatchRules, tables: Sequence[CellLanes]) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def running(
 def _watched(folder: Path) -> Iterator[None]:
     """A second process that stops the cluster when this one is gone: its pipe is closed then."""
     command = [sys.executable, "-m", "keylane.systems.broker", str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # noqa: S603
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # noqa: S603  Python, by our own arguments
         yield
 
 

@@ -86,7 +86,7 @@ def _written(value: Any) -> str:
 
 def _make(cluster: Cluster, topic: str, partitions: int) -> None:
     from confluent_kafka import KafkaException
-    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import NewTopic
 
     from keylane.systems.broker.cluster import admin_client
 

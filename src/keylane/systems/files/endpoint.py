@@ -37,7 +37,7 @@ class FilesEndpoint(Endpoint):
     @property
     def path(self) -> Path:
         """Where it is: absolute, and not through links, so that names stay as given."""
-        return Path(os.path.abspath(self.address.name))  # noqa: PTH100
+        return Path(os.path.abspath(self.address.name))  # noqa: PTH100  Path.resolve would follow links
 
     def describe(self, fields: FieldSpec) -> Description:
         """The files as one data set, with the columns of their folders."""

@@ -145,7 +145,7 @@ class KafkaCluster:
     def create(self, topic: str, lanes: int) -> None:
         """Create a topic with the cluster's default settings; an existing one is left as it is."""
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+        from confluent_kafka.admin import NewTopic
 
         try:
             self.admin.create_topics([NewTopic(topic, lanes)])[topic].result(ANSWER_SECONDS)
@@ -191,7 +191,7 @@ class KafkaCluster:
 
     def _offsets(self, topic: str, lanes: int, at: str | int, *, committed: bool) -> list[int]:
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+        from confluent_kafka.admin import OffsetSpec
 
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else getattr(OffsetSpec, at)()
@@ -325,7 +325,7 @@ class KafkaCluster:
 
         With `must_answer`, a cluster that cannot be asked now is an error: silence is not the refusal of a right.
         """
-        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+        from confluent_kafka.admin import ConfigResource, ResourceType
 
         asked = self.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
         try:
@@ -340,7 +340,7 @@ class KafkaCluster:
 
     def offsets_kept_seconds(self) -> float | None:
         """How long the cluster keeps the offsets of an empty group; None when it does not report it."""
-        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+        from confluent_kafka.admin import ConfigResource, ResourceType
 
         broker = str(next(iter(self._ask().brokers)))
         asked = self.admin.describe_configs([ConfigResource(ResourceType.BROKER, broker)])

@@ -128,7 +128,7 @@ class KafkaEndpoint(Endpoint):
 
         return follow_topic(spark, contract, self.access, self.address, origin.id or "", self.options)
 
-    def outlook(self, contract: Contract, lanes: int | None, stream: str | None) -> Outlook:  # noqa: ARG002
+    def outlook(self, contract: Contract, lanes: int | None, stream: str | None) -> Outlook:  # noqa: ARG002  a topic's are its own
         """The topic, those of tiers, and that of the dead letters."""
         from keylane.systems.kafka.topics import agreed_lanes
 

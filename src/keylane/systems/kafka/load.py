@@ -249,9 +249,9 @@ def _sample(measured: MeasuredGroup, access: KafkaAccess, _group: str) -> None:
 def _asker(access: KafkaAccess, measured: MeasuredGroup) -> Callable[[], NDArray[np.int64]]:
     """A function that asks the broker for the end offset of each lane."""
     from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, OffsetSpec
 
-    admin, latest = AdminClient(access.librdkafka()), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    admin, latest = AdminClient(access.librdkafka()), OffsetSpec.latest()  # type: ignore[no-untyped-call]  # has no types
     lanes = {TopicPartition(measured.topic, lane): latest for lane in range(measured.lanes)}
 
     def ask() -> NDArray[np.int64]:

@@ -36,7 +36,7 @@ def kafka_session(run: RunContext, options: StreamOptions, access: KafkaAccess) 
     if text is None:
         yield session
         return
-    java: Any = session.sparkContext._jvm  # noqa: SLF001
+    java: Any = session.sparkContext._jvm  # noqa: SLF001  PySpark has no public way to Java
     logins = java.javax.security.auth.login.Configuration
     logins.setConfiguration(_read_login(java, text))
     try:

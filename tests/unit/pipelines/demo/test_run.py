@@ -43,14 +43,14 @@ def test_a_full_disk_is_said_with_the_folder(monkeypatch: pytest.MonkeyPatch, tm
         pytest.raises(TargetError, match=f"No space left on device: got {str(tmp_path)!r}"),
         run.told(tmp_path),
     ):
-        run.run_demo(FailingSpark(), tmp_path, 1, SMALL, say)  # type: ignore[arg-type]
+        run.run_demo(FailingSpark(), tmp_path, 1, SMALL, say)  # type: ignore[arg-type]  # no session at all
     assert said == []
 
 
 def test_a_failure_of_spark_is_one_line(tmp_path: Path) -> None:
     said, say = steps()
     with pytest.raises(SparkError, match=r"got 'Job aborted'$"), run.told(tmp_path):
-        run.run_demo(FailingSpark(), tmp_path, 1, SMALL, say)  # type: ignore[arg-type]
+        run.run_demo(FailingSpark(), tmp_path, 1, SMALL, say)  # type: ignore[arg-type]  # no session at all
     assert len(said) == 3
 
 

@@ -134,7 +134,7 @@ def test_flush_without_a_bound_says_what_still_waits(away: Away, monkeypatch: py
 
 def test_nobody_waits_for_a_record_that_the_client_never_had(away: Away) -> None:
     with pytest.raises(TypeError):
-        away.producer.send({"k": "a"}, 5)  # type: ignore[arg-type]
+        away.producer.send({"k": "a"}, 5)  # type: ignore[arg-type]  # what is tested
     away.producer.flush(10)
     assert away.producer._waiting() == 0
 

@@ -34,7 +34,7 @@ class Service:
         self.records: list[tuple[str, str, bytes]] = []
         self.requests: list[int] = []
 
-    def put_records(self, *, StreamName: str, Records: Sequence[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+    def put_records(self, *, StreamName: str, Records: Sequence[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803  boto3's
         self.requests.append(len(Records))
         taken = [self.rng.random() >= self.refuse and not self.deaf for _ in Records]
         order = [i for i, ok in enumerate(taken) if ok]

@@ -274,7 +274,7 @@ def plan(
     *,
     contract: GivenContract | None = None,
     lanes: int | tuple[int, int] | None = None,
-    keep_order: str = "per-key",
+    keep_order: str | None = None,
     max_over_mean: float | None = None,
     sub_key: str | None = None,
     today_lanes: int | None = None,
@@ -289,8 +289,9 @@ def plan(
     """Which strategy and how many lanes; what a change would gain, move and break, before it is made.
 
     The source is a profile that was kept, or whatever `profile` reads, by the same arguments (`key`, `place`, ...).
-    `contract` is today's, `lanes` a count or the lowest and the highest; with `radius`, in metres, locations are
-    matched and copies count. `more` may hold what the stream must carry:
+    `contract` is today's, `lanes` a count or the lowest and the highest, `keep_order` the least order that readers
+    need: per-key, or what today's contract keeps, where none is given. With `radius`, in metres, locations are matched
+    and copies count. `more` may hold what the stream must carry:
     `growth`, `headroom`, `lane_mb_s`, `lane_records_s`, `reader_mb_s`, `reader_records_s`, `readers`, `service`,
     `brokers`. The contract of the plan is `contract` of the document.
     """

@@ -42,9 +42,7 @@ plan_options: Final = grouped(
     click.option(
         "--keep-order",
         type=click.Choice(["per-key", "per-key-and-window", "per-sub-key", "none"]),
-        default="per-key",
-        show_default=True,
-        help="The least order that readers need.",
+        help="The least order that readers need; default: per-key, or what today's contract keeps.",
     ),
     click.option(
         "--max-over-mean", type=click.FloatRange(min=1), help="The fullest lane that is allowed, over the mean."

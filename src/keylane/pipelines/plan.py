@@ -53,12 +53,12 @@ class PlanRequest:
 
     `today` is today's contract, `lanes` the lowest and the highest count to compare, `joined_with` contracts of
     streams that are joined with this one, `demands` what the stream must carry, by the names in `DEMANDS`. `radius` is
-    the metres that locations are matched within.
+    the metres that locations are matched within. Without `keep_order` a new contract keeps order per key.
     """
 
     today: Contract | None = None
     lanes: tuple[int, int] | None = None
-    keep_order: Any = "per-key"
+    keep_order: Any = None
     max_over_mean: float | None = None
     sub_key: str | None = None
     today_lanes: int | None = None

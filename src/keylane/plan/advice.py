@@ -15,6 +15,7 @@ from keylane import numbers
 
 if TYPE_CHECKING:
     from keylane.plan.candidates import Candidate, FoldScore
+    from keylane.plan.choose import Judged
     from keylane.plan.planner import Plan
     from keylane.profile.model import Windows
 
@@ -64,7 +65,8 @@ def advice(plan: Plan) -> Advice:
             reason,
         )
     answer = _answer(plan, today, chosen)
-    return Advice(answer, f"{OPENING[answer]}: {_from_to(today, chosen)}.")
+    opening = OPENING.get(answer) or _needed(stands, plan.choice.chosen)
+    return Advice(answer, f"{opening}: {_from_to(today, chosen)}.")
 
 
 LEAVE: Final[dict[LeaveReason, str]] = {
@@ -84,7 +86,6 @@ def _why_stay(plan: Plan, today: Candidate) -> LeaveReason:
 
 OPENING: Final[dict[Answer, str]] = {
     "worth-it": "Worth it",
-    "needed": "Needed for the throughput that was asked for",
     "only-for-throughput": "Only if you need more throughput",
     "no-better": "Not worth it: no better than today",
     "worse-than-today": "Worse than today",
@@ -93,13 +94,19 @@ OPENING: Final[dict[Answer, str]] = {
 
 def _answer(plan: Plan, today: Candidate, chosen: Candidate) -> Answer:
     against = plan.choice.chosen.against_today
+    if plan.choice.met and plan.standing is not None and plan.standing.misses:
+        return "needed"
     if against == "worse":
         return "worse-than-today"
-    if plan.question.binding and plan.choice.met and plan.standing is not None and plan.standing.falls_short:
-        return "needed"
     if against == "same":
         return "no-better"
     return "only-for-throughput" if chosen.lanes > today.lanes else "worth-it"
+
+
+def _needed(stands: Judged, chosen: Judged) -> str:
+    """Which of what was asked for today's contract does not keep; a loss is called one all the same."""
+    worse = ", and worse than today" if chosen.against_today == "worse" else ""
+    return f"Needed for the {stands.misses} that was asked for{worse}"
 
 
 def _from_to(today: Candidate, chosen: Candidate) -> str:

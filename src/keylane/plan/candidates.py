@@ -136,6 +136,8 @@ class Candidate:
     by_place: CellLanes | None = None
     #: Where records are matched within a radius: what lanes have to do under each cut of the time, copies included.
     works: tuple[LaneWork, ...] = ()
+    #: Lanes that today's contract has in tiers: as many are there already.
+    tier_today: int = 0
 
     @property
     def max_over_mean(self) -> float:
@@ -168,14 +170,21 @@ class Candidate:
 
     @property
     def compared(self) -> tuple[float, ...]:
-        """The shares that candidates are compared by: as if the lanes of a tier were the stream's, and none were more.
+        """The shares that candidates are compared by: as if the lanes of a new tier were none more than there are.
 
         A tier brings lanes of its own, which any other strategy could have had too: that they are more is no gain.
-        Copies count where records are matched.
+        Those that today's contract has in tiers are there, so it is compared by its shares as they are, and no contract
+        with a larger share is ever taken for it. Copies count where records are matched.
         """
         if self.works:
             return tuple(work.fullest / self.lanes for work in self.works)
-        return tuple(fold.scored / self.lanes for fold in self.folds) or (self.score.max_over_mean / self.lanes,)
+        found = [(fold.scored, fold.share) for fold in self.folds] or [(self.score.max_over_mean, self.fitted_share)]
+        return tuple(over / (self.lanes + self._there(over, share)) for over, share in found)
+
+    def _there(self, over: float, share: float) -> int:
+        """Of the lanes of a tier under a cut, those that today has: max/mean over the share is the count of all."""
+        tier = round(over / share) - self.lanes if share else 0
+        return min(tier, self.tier_today)
 
     @property
     def deciding(self) -> float:

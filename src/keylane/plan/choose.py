@@ -3,9 +3,12 @@
 What a stream can carry is lanes / (max/mean), in lanes: the fullest lane is the first that cannot follow. In other
 words it is one over the share of all records in the fullest lane, which compares across lane counts. The rule:
 
-1. Where nothing is hot, today's contract. Otherwise today's lane count, while it is enough; of a range that was
-   asked for, the smallest count that carries four fifths of what the best one does.
-2. At that count the candidates in the order of what they ask for: today's contract first, then what asks least of
+1. Today's contract is always a candidate, whatever its strategy and whatever order it keeps: readers live with it. It
+   stays where nothing is hot, and against all that does not clearly beat it, or lost to it under any cut of the time.
+   Only what was asked for can rule it out: a figure that it misses, an order that it does not keep, other lane counts.
+2. Today's lane count, while it is enough; of a range that was asked for, the smallest count that carries four fifths
+   of what the best one does.
+3. At that count the candidates in the order of what they ask for: today's contract first, then what asks least of
    readers, moves least, adds the fewest lanes, names the fewest keys. One that asks for more is taken only where it
    clearly beats the one before.
 
@@ -42,20 +45,28 @@ CLEARLY: Final = 0.05
 MOST_COUNTS: Final = 8
 #: How a candidate compares with today's contract.
 AgainstToday: TypeAlias = Literal["better", "same", "worse"]
+#: What was asked for and is missed.
+Misses: TypeAlias = Literal["order", "throughput", "balance"]
 
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
     """What the user holds the answer to; `demand` is what its lanes must carry, `least_lanes` what that needs.
 
+    `keep_order` is None where no order was asked for: then a new contract keeps it per key, and today's what it keeps.
     `keep_lanes` is the lane count to stay at while it is enough; None where a range was asked for.
     """
 
-    keep_order: OrderScope = "per-key"
+    keep_order: OrderScope | None = None
     max_over_mean: float | None = None
     least_lanes: int = 1
     demand: Demand | None = None
     keep_lanes: int | None = None
+
+    @property
+    def order(self) -> OrderScope:
+        """What a new contract has to keep in order."""
+        return self.keep_order or "per-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +79,15 @@ class Judged:
     readers_merge: bool
     moved: MovedShares | None
     because: str | None
-    #: Whether all that stands against it is a figure.
-    falls_short: bool = False
+    #: Which of what was asked for it misses, where it could be written.
+    misses: Misses | None = None
     #: None where there is no contract of today.
     against_today: AgainstToday | None = None
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether all that stands against it is a figure."""
+        return self.misses in ("throughput", "balance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +126,11 @@ def judge(
     scope: OrderScope = weakest(given) if given else "none"
     widths = [one.lanes_per_key for one in given if one.lanes_per_key is not None]
     merge = any(one.readers_merge for one in given)
-    refused = unable(candidate.strategy, stream.profile, means) or ruled_out or _refused(candidate, scope, constraints)
-    short = None if refused else _short(candidate, constraints)
-    return Judged(candidate, scope, max(widths, default=None), merge, moved, refused or short, falls_short=bool(short))
+    misses, because = _missed(candidate, scope, constraints)
+    unwritable = None if candidate.strategy == "today" else unable(candidate.strategy, stream.profile, means)
+    if refused := unwritable or ruled_out or (None if misses == "order" else _refused(candidate)):
+        misses, because = None, refused
+    return Judged(candidate, scope, max(widths, default=None), merge, moved, because, misses)
 
 
 def _possible(candidate: Candidate, stream: ProfiledStream, means: Means) -> tuple[Contract | None, str | None]:
@@ -127,10 +145,8 @@ def _possible(candidate: Candidate, stream: ProfiledStream, means: Means) -> tup
         return None, f"today's contract rules it out: {because}"
 
 
-def _refused(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> str | None:
+def _refused(candidate: Candidate) -> str | None:
     """What no figure can make good."""
-    if not keeps_order(scope, wanted.keep_order):
-        return f"keeps order {scope}, wanted {wanted.keep_order}"
     if candidate.strategy in NAMING and not candidate.listed:
         return "no key is heavy enough to be named: it is the hash"
     if candidate.strategy.startswith("hash-"):
@@ -138,15 +154,21 @@ def _refused(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> st
     return None
 
 
-def _short(candidate: Candidate, wanted: Constraints) -> str | None:
-    """Where a candidate falls short of a figure that was asked for."""
+def _missed(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> tuple[Misses | None, str | None]:
+    """What of all that was asked for a candidate misses, and in words.
+
+    Readers live with the order that today's contract keeps: it misses one only where one was asked for.
+    """
+    order = wanted.keep_order if candidate.strategy == "today" else wanted.order
+    if order is not None and not keeps_order(scope, order):
+        return "order", f"keeps order {scope}, wanted {order}"
     if candidate.lanes < wanted.least_lanes:
-        return f"the throughput needs {wanted.least_lanes} lanes"
+        return "throughput", f"the throughput needs {wanted.least_lanes} lanes"
     if wanted.demand is not None and not carried(wanted.demand, candidate.all_lanes, candidate.max_over_mean):
-        return "its fullest lane, or the count of its lanes, is not enough for the required throughput"
+        return "throughput", "its fullest lane, or the count of its lanes, is not enough for the required throughput"
     if wanted.max_over_mean is not None and candidate.max_over_mean > wanted.max_over_mean:
-        return f"max/mean {candidate.max_over_mean:.2f}, wanted at most {wanted.max_over_mean:g}"
-    return None
+        return "balance", f"max/mean {candidate.max_over_mean:.2f}, wanted at most {wanted.max_over_mean:g}"
+    return None, None
 
 
 def clearly_beats(one: Candidate, other: Candidate) -> bool:
@@ -162,10 +184,19 @@ def compared(one: Candidate, today: Candidate) -> AgainstToday:
     return "worse" if clearly_beats(today, one) else "same"
 
 
+def improves(one: Candidate, today: Candidate) -> bool:
+    """Whether a candidate is worth a change: it clearly beats today's contract, and lost to it under no cut.
+
+    A cut under which it lost shows records on which the change would not have held.
+    """
+    pairs = zip(one.compared, today.compared, strict=True)
+    return clearly_beats(one, today) and all(own <= other for own, other in pairs)
+
+
 def choose(judged: Sequence[Judged], wanted: Constraints, stands: Judged | None = None, *, hot: bool = True) -> Choice:
     """Take one; where none keeps every constraint, the best of those that fall short of a figure only.
 
-    `stands` is today's contract, where it may stay; it does when no lane of it is `hot`.
+    `stands` is today's contract, where its lane count is among those asked for; it stays when no lane of it is `hot`.
     """
     everything = [*judged, *([stands] if stands else [])]
     allowed = [one for one in everything if one.because is None]
@@ -174,15 +205,13 @@ def choose(judged: Sequence[Judged], wanted: Constraints, stands: Judged | None 
     pool = allowed or [one for one in everything if one.falls_short]
     if not pool:
         got = "; ".join(sorted({one.because or "" for one in judged}))
-        raise UsageError.of(f"no strategy keeps order {wanted.keep_order} here", got=got, hint="--keep-order none")
-    stays = next((one for one in pool if one is stands), None)
-    if stays is not None:
-        pool = [one for one in pool if not clearly_beats(stays.candidate, one.candidate)]
+        raise UsageError.of(f"no strategy keeps order {wanted.order} here", got=got, hint="--keep-order none")
+    if stands is not None and any(one is stands for one in pool):
+        pool = [one for one in pool if one is stands or improves(one.candidate, stands.candidate)]
+    elif stands is not None:
+        pool = [one for one in pool if not clearly_beats(stands.candidate, one.candidate)] or pool
     lanes = _count(pool, wanted)
-    chosen = _worth_the_effort([one for one in pool if one.candidate.lanes == lanes])
-    if stays is not None and not clearly_beats(chosen.candidate, stays.candidate):
-        chosen = stays
-    return Choice(chosen, met=bool(allowed))
+    return Choice(_worth_the_effort([one for one in pool if one.candidate.lanes == lanes]), met=bool(allowed))
 
 
 def _count(pool: Sequence[Judged], wanted: Constraints) -> int:

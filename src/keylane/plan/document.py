@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from keylane.documents.plan import StrategyName
     from keylane.documents.profile import Edge, ProfileDocument
     from keylane.plan.candidates import Candidate
-    from keylane.plan.choose import Judged
+    from keylane.plan.choose import Constraints, Judged
     from keylane.plan.cost import Cost
     from keylane.plan.hashed_keys import Places
     from keylane.plan.planner import Plan
@@ -61,6 +61,8 @@ def verdict(plan: Plan) -> str:
     unmet = "" if plan.choice.met else " No candidate keeps every constraint; this is the best of the rest."
     if not plan.changes:
         return f"Keep the current contract on {numbers.count(chosen.lanes)} lanes.{unmet}"
+    if advice(plan).answer in ("no-better", "worse-than-today"):
+        return f"Of what was asked for, the best is {_named(chosen)}.{unmet}"
     return f"Use {_named(chosen)}.{unmet}"
 
 
@@ -74,7 +76,7 @@ def why(plan: Plan) -> list[str]:
     chosen, wanted = plan.choice.chosen, plan.question.constraints
     candidate, least = chosen.candidate, floor(plan.stream.records, chosen.candidate.lanes)
     out = [
-        _order(chosen.order_scope, wanted.keep_order),
+        _order(chosen.order_scope, wanted, stays=not plan.changes),
         f"Fullest lane: {_over(candidate)}; no placement of whole keys goes below {least.max_over_mean:.2f}x overall.",
         *_against_hash(plan, candidate),
     ]
@@ -89,11 +91,11 @@ def why(plan: Plan) -> list[str]:
     return out
 
 
-def _order(kept: str, wanted: str) -> str:
-    said = kept.replace("-", " ")
-    return (
-        f"Order: {said}, as requested." if kept == wanted else f"Order: {said}; requested: {wanted.replace('-', ' ')}."
-    )
+def _order(kept: str, wanted: Constraints, *, stays: bool) -> str:
+    said, asked = kept.replace("-", " "), wanted.order.replace("-", " ")
+    if stays and wanted.keep_order is None:
+        return f"Order: {said}, as today."
+    return f"Order: {said}, as requested." if kept == wanted.order else f"Order: {said}; requested: {asked}."
 
 
 def _over(candidate: Candidate) -> str:
@@ -291,7 +293,7 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
     return PlanDocument(
         profile=overview,
         constraints=PlanConstraints(
-            keep_order=asked.keep_order, max_over_mean=asked.max_over_mean, lanes=list(plan.question.counts)
+            keep_order=asked.order, max_over_mean=asked.max_over_mean, lanes=list(plan.question.counts)
         ),
         today=_today(plan),
         chosen=ChosenRow(**dict(_row(chosen)), met=plan.choice.met, why=why(plan)),

@@ -100,7 +100,8 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     today = _today(stream, question)
     if question.radius is not None and stream.places is None:
         raise UsageError.of("a radius is of locations", got=f"--radius {question.radius:g}", hint="--place LAT,LNG")
-    found = list(_candidates(stream, means, question))
+    tiers = today.fitted.tier_lanes if today else 0
+    found = [replace(one, tier_today=tiers) for one in _candidates(stream, means, question)]
     sizing = _sizing(question, found, stream)
     wanted = _wanted(question, sizing)
     judged = [judge(one, stream, means, wanted, today) for one in found]
@@ -108,12 +109,17 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     if stands is not None:
         judged = [replace(one, against_today=compared(one.candidate, stands.candidate)) for one in judged]
     heat = heat_under(stream, today, question.seed) if today else None
-    stays = stands if stands is not None and stands.candidate.lanes in question.counts else None
+    stays = stands if stands is not None and _in_range(stands.candidate.lanes, question.counts) else None
     hot = _is_hot(stands.candidate, heat, wanted) or _is_dear(stands.candidate, found) if stands else None
     choice = choose(judged, wanted, stays, hot=hot is not False)
     contract, text = _contract(choice, stream, means)
     priced = _cost(stream, today, contract, choice, question.others)
     return Plan(question, stream, tuple(judged), choice, contract, text, today, stands, priced, sizing, heat, hot)
+
+
+def _in_range(lanes: int, counts: Sequence[int]) -> bool:
+    """Whether today's count is one of those asked for: of a range only some counts are compared, and it is another."""
+    return min(counts) <= lanes <= max(counts)
 
 
 def _is_hot(today: Candidate, heat: Hot | None, wanted: Constraints) -> bool:
@@ -170,7 +176,7 @@ def _stands(
         stands = geo_standing(stream, stream.places, today.by_place, radius)
     else:
         stands = standing(stream, today.contract, today.lanes, today.fitted)
-    return judge(stands, stream, means, wanted, today)
+    return judge(replace(stands, tier_today=today.fitted.tier_lanes), stream, means, wanted, today)
 
 
 def _sizing(question: Question, found: Sequence[Candidate], stream: ProfiledStream) -> Sizing | None:

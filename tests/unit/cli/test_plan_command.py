@@ -271,7 +271,11 @@ def contract_of(path: Path, **spec: Any) -> Path:
 def test_whatever_today_is_it_moves_nothing_itself_and_a_change_is_counted_once(
     run: Run, stored: Path, tmp_path: Path, spec: dict[str, Any]
 ) -> None:
-    code, found = answer(run, stored, "--lanes", 8, "--contract", contract_of(tmp_path / "now.yaml", **spec))
+    today = contract_of(tmp_path / "now.yaml", **spec)
+    code, found = answer(run, stored, "--lanes", 8, "--contract", today)
+    assert code == (3 if found["changes"] else 0)
+    assert found["chosen"]["fullest_share"] <= found["today"]["fullest_share"]
+    code, found = answer(run, stored, "--lanes", 16, "--contract", today)
     assert code == 3
     assert (found["today"]["moved_keys"], found["today"]["moved_traffic"]) == (0, 0)
     for name in ("moved_keys", "moved_traffic"):

@@ -25,6 +25,7 @@ from keylane.profile.model import Windows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from keylane.contract.answers import OrderScope
     from keylane.contract.model import Contract
     from keylane.plan.planner import Plan
     from keylane.profile.model import Profile
@@ -125,6 +126,45 @@ def test_lanes_that_are_needed_are_called_needed_and_todays_count_stays_where_it
     enough, more = asked(8), asked(20)
     assert (enough.changes, advice(enough).answer) == (False, "leave-it")
     assert (more.choice.chosen.candidate.lanes, advice(more).answer) == (24, "needed")
+
+
+def test_an_order_that_was_asked_for_rules_today_out_and_a_loss_is_called_one(skewed: Profile) -> None:
+    """Readers live with a spread key, until somebody wants its order back."""
+    heavy = [f"key-{rank:05}" for rank in range(20)]
+    spread = today_of(12, hot_keys=[{"keys": heavy, "spread": {"over": 12, "by": "order"}}])
+    orders: tuple[OrderScope | None, ...] = (None, "per-key")
+    free, asked = (planned(skewed, 12, today=spread, constraints=Constraints(one)) for one in orders)
+    assert (free.changes, advice(free).answer) == (False, "leave-it")
+    assert asked.standing is not None
+    assert (asked.standing.misses, advice(asked).answer) == ("order", "needed")
+    assert asked.choice.chosen.against_today == "worse"
+    assert advice(asked).headline.startswith("Needed for the order that was asked for, and worse than today: 12 lanes")
+
+
+def test_a_balance_that_was_asked_for_is_a_need(skewed: Profile) -> None:
+    plan = planned(skewed, 12, today=today_of(12), constraints=Constraints(max_over_mean=1.8))
+    assert plan.standing is not None
+    assert (plan.standing.misses, plan.choice.met, advice(plan).answer) == ("balance", True, "needed")
+
+
+def test_lanes_that_today_has_in_a_tier_are_not_held_against_it(skewed: Profile) -> None:
+    """By lanes of the stream alone a tier of today looks worse than the hash that it is better than."""
+    tier = today_of(12, hot_keys=[{"keys": ["key-00000"], "tier": {"stream": "t.hot", "lanes": 12}}])
+    plan = planned(skewed, 12, today=tier)
+    assert plan.standing is not None
+    before = plan.standing.candidate
+    assert before.compared == before.shares
+    hashed = next(one.candidate for one in plan.judged if one.candidate.strategy == "hash")
+    assert before.fullest_share < hashed.fullest_share < before.max_over_mean / 12
+    assert plan.choice.chosen.candidate.fullest_share <= before.fullest_share
+
+
+def test_a_change_that_lost_to_today_under_a_cut_is_not_made() -> None:
+    today = judged(candidate("today", 0.20, 0.20, 0.20))
+    lucky, steady = judged(candidate("pin", 0.10, 0.21, 0.15)), judged(candidate("table", 0.16, 0.18, 0.16))
+    assert clearly_beats(lucky.candidate, today.candidate)
+    assert choose([lucky], Constraints(), today).chosen is today
+    assert choose([lucky, steady], Constraints(), today).chosen is steady
 
 
 def test_a_change_that_would_not_hold_is_not_made(fleeting: Profile) -> None:

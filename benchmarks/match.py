@@ -10,6 +10,7 @@ peer is described in `kafka_streams.run`. The broker's seconds are nobody's.
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
 import subprocess
@@ -21,10 +22,13 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from benchmarks.kafka_streams.run import BROKER, peer
 from benchmarks.match_traffic import DRIVERS, RIDERS, ROUTED_AT, fill_topic, hashed_lanes, make_topics, make_traffic
 from benchmarks.timing import Figure, spent
 from keylane.contract.parse import parse_contract
+from keylane.geo.cells import cells_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +37,8 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker import Cluster
 
-PINGS, REQUESTS = 1_000_000, 20_000
+PINGS: Final = 1_000_000
+REQUESTS: Final = 20_000
 LANES: Final = 60
 RADIUS: Final = 1000.0
 BATCH: Final = 250_000
@@ -42,6 +47,8 @@ ROUNDS: Final = 2
 KNOWN: Final = 200_000
 A_SECOND: Final = 1000
 LIVE_SECONDS: Final = 60
+#: How often in a second the live records of a fraction of it are sent.
+TICKS: Final = 20
 CONTRACT: Final = f"""
 apiVersion: keylane/v1
 kind: RoutingContract
@@ -148,9 +155,7 @@ def _parts(spark: SparkSession, first: int) -> dict[str, float]:
 
 
 def _live(broker: Cluster, folder: Path) -> Iterator[Figure]:
-    """A match in a process of its own, as the command starts it; it is stopped and started again."""
-    import json
-
+    """A match in a process of its own, as the command starts it; it is killed and started again."""
     make_topics(broker.bootstrap, {f"{topic}-live": LANES for topic in (DRIVERS, RIDERS)})
     (folder / "bench.yaml").write_text(CONTRACT)
     target, ended = folder / "live", threading.Event()
@@ -160,20 +165,20 @@ def _live(broker: Cluster, folder: Path) -> Iterator[Figure]:
     try:
         _wait_for(target, at_least=1)
         time.sleep(LIVE_SECONDS)
-        figures = [json.loads(path.read_text()) for path in sorted((target / "_metrics").glob("*.json"))]
-        warm = figures[len(figures) // 2 :]
         yield Figure(
             f"a batch at {A_SECOND:,} pings/s, {KNOWN:,} drivers known",
-            statistics.median(one["seconds"] for one in warm),
+            statistics.median(_batches(target)),
             "s, median",
             at_most=0.5,
         )
+        figures = [json.loads(path.read_text()) for path in sorted((target / "_metrics").glob("*.json"))]
+        warm = figures[len(figures) // 2 :]
         waits = sorted(one["match_latency_ms"]["p99"] / 1000 for one in warm if one["match_latency_ms"])
         yield Figure("request to answer, --late 0", waits[int(len(waits) * 0.99)], "s, p99", at_most=2.0)
-        held = [path for path in (target / "_state" / "checkpoint" / "state").rglob("*") if path.is_file()]
-        yield Figure("state in the checkpoint", sum(path.stat().st_size for path in held) / KNOWN, "bytes a driver")
         process.kill()
         process.wait()
+        held = [path for path in (target / "_state" / "checkpoint" / "state").rglob("*") if path.is_file()]
+        yield Figure("state in the checkpoint", sum(path.stat().st_size for path in held) / KNOWN, "bytes a driver")
         before, began = len(list((target / "_metrics").glob("*.json"))), time.monotonic()
         process = _command(broker, folder, target)
         _wait_for(target, at_least=before + 1)
@@ -182,6 +187,16 @@ def _live(broker: Cluster, folder: Path) -> Iterator[Figure]:
         ended.set()
         process.kill()
         producer.join()
+
+
+def _batches(target: Path) -> list[float]:
+    """Seconds of the later half of the batches, from when Spark cut each until it was in Spark's log of commits."""
+    log = target / "_state" / "checkpoint"
+    numbers = sorted(int(path.name) for path in (log / "commits").glob("[0-9]*"))
+    begun = (json.loads((log / "offsets" / str(number)).read_text().splitlines()[1]) for number in numbers)
+    ended = ((log / "commits" / str(number)).stat().st_mtime for number in numbers)
+    every = [end - begin["batchTimestampMs"] / 1000 for begin, end in zip(begun, ended, strict=True)]
+    return every[len(every) // 2 :]
 
 
 def _command(broker: Cluster, folder: Path, target: Path) -> subprocess.Popen[bytes]:
@@ -200,20 +215,26 @@ def _wait_for(target: Path, *, at_least: int) -> None:
 
 def _produce(broker: Cluster, ended: threading.Event) -> None:
     """All drivers once, then so many pings a second and a fiftieth as many requests, with the times of now."""
-    import pyarrow as pa
+    from confluent_kafka import Producer
 
     drivers, riders = make_traffic(20 * KNOWN, 1000, seed=7)
     drivers = drivers.slice(0, KNOWN)
-    lanes = hashed_lanes(LANES).of
+    stamped = drivers.set_column(1, "ts", pa.array([int(time.time() * 1000)] * KNOWN))
+    fill_topic(broker.bootstrap, f"{DRIVERS}-live", stamped, hashed_lanes(LANES).of)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    sides = [(f"{topic}-live", *_records(table)) for topic, table in ((DRIVERS, drivers), (RIDERS, riders))]
+    for number in count():
+        if ended.wait(1 / TICKS):
+            break
+        now = int(time.time() * 1000)
+        for (topic, values, lanes), many in zip(sides, (A_SECOND // TICKS, A_SECOND // TICKS // 50), strict=True):
+            for at in range(number * many, (number + 1) * many):
+                value = values[at % len(values)] | {"ts": now}
+                producer.produce(topic, json.dumps(value).encode(), partition=lanes[at % len(values)])
+        producer.poll(0)
+    assert producer.flush(60) == 0
 
-    def now(table: pa.Table) -> pa.Table:
-        return table.set_column(1, "ts", pa.array([int(time.time() * 1000)] * len(table)))
 
-    fill_topic(broker.bootstrap, f"{DRIVERS}-live", now(drivers), lanes)
-    for second in count():
-        if ended.wait(1.0):
-            return
-        at = second * A_SECOND % (KNOWN - A_SECOND)
-        fill_topic(broker.bootstrap, f"{DRIVERS}-live", now(drivers.slice(at, A_SECOND)), lanes)
-        asked = riders.slice(second * 20 % 900, A_SECOND // 50)
-        fill_topic(broker.bootstrap, f"{RIDERS}-live", now(asked), lanes)
+def _records(table: pa.Table) -> tuple[list[dict[str, Any]], list[int]]:
+    """Records, and the lane of each."""
+    return table.to_pylist(), hashed_lanes(LANES).of(cells_of(table["lat"], table["lng"])).tolist()

@@ -360,7 +360,7 @@ PLAIN = {"id": "d1", "ts": 1700000000000, "lat": 51.5, "lng": -0.12, "available"
 )
 def test_a_record_is_packed_where_it_is_read_only_if_it_is_plain(steps: Steps, text: str, plain: bool) -> None:
     names = {"names": ["id", "ts", "lat", "lng", "available"], "tick": 1000, "region": [-90.0, -180.0, 90.0, 180.0]}
-    packer = steps.plan.plan.packer(steps.plan.rules, 0, names).packer(2 * 10**15)
+    packer = steps.plan.plan.packer(steps.plan.rules, 0, names, None).packer(2 * 10**15)
     assert packer.pack(3, 7, None, bytearray(text.encode())) == plain
     packer.end(3, 5)
     blocks = [bytes(row._2()) for row in packer.rows()]

@@ -9,10 +9,13 @@ slots know the same watermark in the same batch; Spark's own watermark and timer
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 BLOCKS: Final = Path(__file__).parent / "jvm" / "blocks"
@@ -24,6 +27,7 @@ _SETTINGS: Final = {
     f"{_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
+    "spark.sql.streaming.checkpointFileManagerClass": "keylane.blocks.CheckpointFiles",
 }
 
 
@@ -31,3 +35,16 @@ def use_slots(spark: SparkSession, slots: int) -> None:
     """Set a session up for a query with so many slots; it keeps these settings."""
     for name, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(slots)}.items():
         spark.conf.set(name, value)
+
+
+@contextmanager
+def loading_by(spark: SparkSession, loader: Any) -> Iterator[None]:
+    """Have Spark look classes up by this loader, where it knows them by name only; and queries that start meanwhile."""
+    java: Any = spark.sparkContext._jvm
+    thread = java.java.lang.Thread.currentThread()
+    before = thread.getContextClassLoader()
+    thread.setContextClassLoader(loader)
+    try:
+        yield
+    finally:
+        thread.setContextClassLoader(before)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError
 
+from keylane.spark.blocks import loading_by
 from keylane.spark.cells import SOURCES
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 TOPICS: Final = SOURCES / "topics"
 _FORMAT: Final = "keylane.topics.TopicSource"
+#: The clock of a batch, in microseconds.
+CLOCK: Final = "keylane_clock"
+#: What the source has of a message, beside blocks; defined in `TopicSource.java`.
+MESSAGE: Final = (
+    f"key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, {CLOCK} bigint"
+)
 
 
 def topic_sources(spark: SparkSession) -> tuple[Path, ...]:
@@ -51,12 +58,5 @@ def topic_blocks(
     """
     options = {f"kafka.{name}": value for name, value in client.items()}
     options |= {"topic": topic, "start": ",".join(map(str, start)), "max": str(most), "tasks": str(tasks)}
-    java: Any = spark.sparkContext._jvm
-    # A format is looked for by the loader of the thread that names it.
-    thread = java.java.lang.Thread.currentThread()
-    before = thread.getContextClassLoader()
-    thread.setContextClassLoader(loader)
-    try:
+    with loading_by(spark, loader):
         return spark.readStream.format(_FORMAT).options(**options, packer=packer).load()
-    finally:
-        thread.setContextClassLoader(before)

@@ -47,7 +47,7 @@ from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.jars import fetch_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -299,12 +299,17 @@ def _with_own_table(work: Work, spark: SparkSession, say: Say) -> Work:
     return replace(work, contract=own, lanes=cell_lanes(own, count), notes=notes)
 
 
-def session_for(work: Work, spark: SparkSession | None, say: Say) -> AbstractContextManager[SparkSession]:
-    """A session with what the records need, and with the connector of the three that have messages."""
+def session_for(
+    work: Work, spark: SparkSession | None, say: Say, conf: Mapping[str, str] | None = None
+) -> AbstractContextManager[SparkSession]:
+    """A session with what the records need, and with the connector of the three that have messages.
+
+    `conf` are the settings of the options, unless others are given.
+    """
     given, addresses = work.given, (work.drivers.address, work.riders.address, work.target)
     endpoints = [open_endpoint(address, given.kafka) for address in addresses]
     chosen = next((endpoint for endpoint in endpoints if endpoint.messages), endpoints[0])
-    return chosen.session(RunContext(spark, given.master, given.conf, say=say))
+    return chosen.session(RunContext(spark, given.master, given.conf if conf is None else conf, say=say))
 
 
 def sides_of(spark: SparkSession, work: Work) -> Sides:

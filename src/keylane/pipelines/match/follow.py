@@ -29,9 +29,9 @@ from keylane.pipelines.match.options import MICROS, agreed
 from keylane.pipelines.match.sources import find
 from keylane.pipelines.match.write import Written, check_target
 from keylane.placement.cell_lanes import cell_lanes
-from keylane.spark.blocks import use_slots
+from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.context import RunContext, java_process, translated, warn
-from keylane.spark.session import active_session_kept
+from keylane.spark.session import OPTIONS, QUICK_COMPILER, active_session_kept, existing_session, is_submitted
 from keylane.spark.streaming import run_query
 from keylane.systems.checkpoint import check_checkpoint, drop_unforced
 from keylane.systems.endpoint import parse_address, path_of
@@ -40,7 +40,7 @@ from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -113,7 +113,7 @@ def follow(
             held.move(last, folder)
         drop_unforced(held.checkpoint, last.batch, last.batch)
         check_checkpoint(held.checkpoint, last.batch, last.query, last.offsets)
-        with active_session_kept(), session_for(work, spark, say) as session:
+        with active_session_kept(), session_for(work, spark, say, _conf(given, spark)) as session:
             held.lock.note_java(java_process(session))
             fetch_cells(session, say)
             slots = held.settled("slots", lambda: how.tasks or session.sparkContext.defaultParallelism)
@@ -135,9 +135,20 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
     try:
         with sources.files_followed(how.max_files, named) as check:
             answers = sources.plan.answers(sources.blocks())
-            run_query(answers, body, body.state.checkpoint, named, lambda _: check())
+            with loading_by(sources.spark, sources.plan.loader):
+                run_query(answers, body, body.state.checkpoint, named, lambda _: check())
     except Exception as error:
         raise translated(error, work="the match") from error
+
+
+def _conf(given: Options, spark: SparkSession | None) -> Mapping[str, str]:
+    """The settings of the session: one that is started for this match compiles quickly, unless options say otherwise.
+
+    What Java's second compiler costs in the first minutes, its code does not bring back in batches of a second.
+    """
+    if spark is not None or existing_session() is not None or is_submitted():
+        return given.conf
+    return {**given.conf, OPTIONS: f"{QUICK_COMPILER} {given.conf.get(OPTIONS, '')}".strip()}
 
 
 def _rules(how: Following, given: Options, slots: int) -> MatchRules:

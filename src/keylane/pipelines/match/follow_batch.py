@@ -1,6 +1,6 @@
-"""A batch of a running match: the plan run once, its rows staged, counted and committed in one step.
+"""A batch of a running match: the plan run once, its rows counted, staged and committed in one step.
 
-    plan      -> rows of three kinds, staged: matches, counts, dead letters
+    plan      -> rows of three kinds: matches, counts, dead letters
     offers    -> of the matches, where drivers are assigned
     commit    -> the batch is committed in one step, and only then is it in the target
 
@@ -15,12 +15,12 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from keylane.errors import CountError, TargetError
 from keylane.matching.assign import empty_ledger
 from keylane.pipelines.match.follow_metrics import BatchCounts, added
-from keylane.pipelines.match.follow_plan import COUNTS, DEAD
+from keylane.pipelines.match.follow_plan import COUNTS, DEAD, MATCH
 from keylane.pipelines.match.follow_sources import after_batch
 from keylane.pipelines.match.follow_state import read_table, write_table
 from keylane.pipelines.match.lanes import as_matches
@@ -31,8 +31,8 @@ from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from keylane.pipelines.match.follow_metrics import BatchResult, Figures
@@ -79,12 +79,14 @@ class MatchBatches:
         force_batch(self.state.checkpoint, batch)
         token, staging = self.state.begin(batch)
         done = replace(self.last, batch=batch, token=token, query=query_id(self.state.checkpoint), offsets=offsets)
-        as_matches(frame, "kind").write.partitionBy("kind").parquet(f"file://{staging / 'rows'}")
-        counts = BatchCounts.of(_texts(staging / "rows", COUNTS))
+        # On the driver: a file of Spark's for each kind and slot would cost more than all else in a small batch.
+        rows = as_matches(frame, "kind").toArrow()
+        counts = BatchCounts.of(_texts(rows, COUNTS))
         self.probe("answered", batch)
         sums = self._offers()
-        letters = [json.loads(text) for text in _texts(staging / "rows", DEAD)]
-        result = self.written.stage(frame.sparkSession, staging, batch, counts, letters, sums)
+        letters = [json.loads(text) for text in _texts(rows, DEAD)]
+        matches = _of_kind(rows, MATCH).drop_columns("kind")
+        result = self.written.stage(frame.sparkSession, staging, batch, matches, letters, sums)
         _check_counts(counts, result)
         if self.given.assign is not None:
             write_table(self.state.ledger(done), sums.ledger)
@@ -109,10 +111,13 @@ class MatchBatches:
         return Sums(said["granted"], said["refused"], metres, ledger)
 
 
-def _texts(rows: Path, kind: int) -> list[str]:
+def _of_kind(rows: pa.Table, kind: int) -> pa.Table:
+    return rows.filter(pc.equal(rows.column("kind"), kind))
+
+
+def _texts(rows: pa.Table, kind: int) -> list[str]:
     """The texts of the rows of a kind: counts or dead letters."""
-    files = sorted((rows / f"kind={kind}").glob("*.parquet"))
-    return [text for file in files for text in pq.ParquetFile(file).read(["rider_id"])["rider_id"].to_pylist()]
+    return [str(text) for text in _of_kind(rows, kind).column("rider_id").to_pylist()]
 
 
 def _check_offsets(happened: Happened, offsets: str) -> None:

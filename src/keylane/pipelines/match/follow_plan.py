@@ -98,15 +98,19 @@ class MatchPlan:
         plan = loaded.newInstance()
         return MatchPlan(plan, plan.rules(_settings(given, rules, tables)), loaded.getClassLoader())
 
-    def packer(self, source: int, columns: Columns, region: Region, *, json: bool) -> str:
-        """How a topic's source packs records that are plain JSON; nothing of it where values are something else."""
+    def columns(self, rows: DataFrame) -> Any:
+        """Columns over messages that a topic's source works out by itself; None where that takes a plan."""
+        return self.plan.columns(cast("ClassicFrame", rows)._jdf)  # noqa: SLF001  Java's
+
+    def packer(self, source: int, columns: Columns, region: Region, others: Any, *, json: bool) -> str:
+        """How a topic's source packs records: plain JSON, where values are JSON, and by the columns `others`."""
         names = [columns.id, columns.time, columns.lat, columns.lng]
         if source == NUMBERS["drivers"]:
             names.append(columns.available or "available")
         plain = json and region.scale == 1 and len(set(names)) == len(names) and all(map(_PLAIN.fullmatch, names))
         bounds = [region.south, region.west, region.north, region.east]
         given = {"names": names, "tick": _TICKS[columns.unit], "region": bounds} if plain else None
-        return str(self.plan.packer(self.rules, source, given).asText())
+        return str(self.plan.packer(self.rules, source, given, others).asText())
 
     def packed(self, rows: DataFrame, source: int, *, topic: bool) -> DataFrame:
         """Rows of a source as blocks."""

@@ -33,9 +33,11 @@ from keylane.pipelines.match.options import MICROS, region_for
 from keylane.pipelines.match.records import as_rows, check_columns
 from keylane.pipelines.match.sources import raw_files, raw_messages
 from keylane.placement.cell_lanes import CellLanes, cell_lanes
+from keylane.spark.blocks import loading_by
 from keylane.spark.context import RunContext, translated
 from keylane.spark.read_parquet import PLACE, place_of
 from keylane.spark.streaming import file_names, run_query
+from keylane.spark.topic_blocks import CLOCK, MESSAGE
 from keylane.systems.atomic import force_all, write_json
 from keylane.systems.checkpoint import batch_offsets, check_checkpoint, force_batch, query_id, unreadable
 from keylane.systems.endpoint import open_endpoint, path_of
@@ -62,8 +64,8 @@ if TYPE_CHECKING:
 
 SIDE: Final = "keylane_side"
 _FILE: Final = ("path", "modified", "length", "url")
-#: What a topic's source gives beside messages.
-_PACKED: Final = ("keylane_clock", "keylane_slot", "keylane_block")
+#: What a topic's source gives beside messages: blocks.
+_PACKED: Final = ("keylane_slot", "keylane_block")
 _BLOCKS: Final = "_1 int, _2 binary"
 #: Files of blocks are given these times, in their order: Spark takes the older ones first.
 _FIRST_TIME: Final = 1_000_000_000
@@ -75,14 +77,22 @@ _FIRST_TIME: Final = 1_000_000_000
 def topic_rows(
     spark: SparkSession, side: MatchSource, given: Options, region: Region, plan: MatchPlan, start: Sequence[int]
 ) -> DataFrame:
-    """The blocks of a topic: those that its source has packed, and what Spark reads of the other records."""
-    is_json = given.kafka.value in {"json", None}
-    packer = plan.packer(NUMBERS[side.side], side.columns, region, json=is_json)
+    """The blocks of a topic, packed by its source.
+
+    What of a record takes columns of Spark is worked out where the record is read, and is in no plan. Values that are
+    decoded in Python need one: their rows are packed after it.
+    """
+    number, drivers = NUMBERS[side.side], side.side == "drivers"
+    messages = spark.createDataFrame(spark.sparkContext.emptyRDD(), MESSAGE)
+    read = as_rows(raw_messages(messages, side, given, CLOCK), side.columns, region, drivers=drivers)
+    columns = plan.columns(read)
+    packer = plan.packer(number, side.columns, region, columns, json=given.kafka.value in {"json", None})
     tasks = spark.sparkContext.defaultParallelism
-    read = open_endpoint(side.address, given.kafka).blocks(spark, plan.loader, packer, start, tasks)
-    raw = raw_messages(read, side, given, *_PACKED)
-    rows = as_rows(raw, side.columns, region, drivers=side.side == "drivers")
-    return plan.packed(rows, NUMBERS[side.side], topic=True)
+    found = open_endpoint(side.address, given.kafka).blocks(spark, plan.loader, packer, start, tasks)
+    if columns is not None:
+        return found.select(*_PACKED)
+    raw = raw_messages(found, side, given, CLOCK, *_PACKED)
+    return plan.packed(as_rows(raw, side.columns, region, drivers=drivers), number, topic=True)
 
 
 # Files as blocks.
@@ -271,7 +281,8 @@ class Sources:
 
         def named() -> None:
             try:
-                run_query(body.stream(self.spark, max_files), body, self.state.files, own)
+                with loading_by(self.spark, self.plan.loader):
+                    run_query(body.stream(self.spark, max_files), body, self.state.files, own)
             except BaseException as error:  # noqa: BLE001  raised by whoever asks
                 failed.append(error)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from keylane.pipelines.match.follow_metrics import BatchCounts, Figures
+    from keylane.pipelines.match.follow_metrics import Figures
     from keylane.pipelines.match.offers import Sums
     from keylane.pipelines.match.options import Options
     from keylane.systems.endpoint import Address
@@ -163,25 +163,21 @@ class Written:
         spark: SparkSession,
         staging: Path,
         batch: int,
-        counts: BatchCounts,
+        matches: pa.Table,
         letters: Sequence[Mapping[str, str | None]],
         sums: Sums,
     ) -> BatchResult:
         """Put the rows of a batch in order, in its staging folder; into a topic at once. `sums` are of all offers."""
         folder = staging / _matches(batch)
-        folder.parent.mkdir()
-        if (staging / "rows" / "kind=0").exists():
-            (staging / "rows" / "kind=0").rename(folder)
-        else:
-            folder.mkdir()
-            pq.write_table(MATCHES.empty_table(), folder / "part-00000.parquet")
-        written = spark.read.parquet(f"file://{folder}")
+        folder.mkdir(parents=True)
+        pq.write_table(matches.cast(MATCHES), folder / "part-00000.parquet")
         dead = self._dead(spark, staging, batch, letters)
-        pairs = counts.sums["pairs"]
-        offers = assigned(written, staging, self.options, sums) if self.options.assign and pairs else None
-        if offers is not None:
+        # Frames are made only where something is done with them: each costs jobs of its own.
+        if self.options.assign and len(matches):
+            assigned(spark.read.parquet(f"file://{folder}"), staging, self.options, sums)
             _into(staging / "offers", batch)
-        if not self.target.is_path and pairs:
+        if not self.target.is_path and len(matches):
+            written = spark.read.parquet(f"file://{folder}")
             open_endpoint(self.target, self.options.kafka).append(as_messages(written), self.target.name)
         return BatchResult(dead, sums.offers if self.options.assign else None)
 

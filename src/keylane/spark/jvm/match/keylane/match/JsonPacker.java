@@ -8,31 +8,38 @@ import java.util.List;
 import java.util.Map;
 import keylane.blocks.RecordPacker;
 import keylane.blocks.SourceTimes;
+import keylane.blocks.SparkColumns;
+import org.apache.spark.sql.catalyst.InternalRow;
 
-/** Packs the records of a topic of drivers or riders that are plain JSON. */
+/** Packs the records of a topic of drivers or riders: plain JSON by itself, all else by columns of Spark. */
 public final class JsonPacker implements RecordPacker {
     /** An offset and its partition as one number, in the order of offsets; as in keylane.pipelines.match.sources. */
     private static final int LANE_BITS = 17;
 
     private final Pack pack;
     private final PlainJson json;
+    private final SparkColumns columns;
     private final long clock;
+    private SparkColumns.Compiled compiled;
 
-    private JsonPacker(Rules rules, int source, PlainJson json, long clock) {
+    private JsonPacker(Rules rules, int source, PlainJson json, SparkColumns columns, long clock) {
         this.pack = new Pack(rules, source, SourceTimes.SAME);
         this.json = json;
+        this.columns = columns;
         this.clock = clock;
     }
 
-    /** Makes them. `json` is null where values are not read here at all. */
+    /** Makes them. `json` is null where no value is plain; `columns` where it takes a plan to read the others. */
     public static final class Maker implements RecordPacker.Maker {
         private final Rules rules;
         private final int source;
         private final PlainJson json;
+        private final SparkColumns columns;
 
-        public Maker(Rules rules, int source, Map names) {
+        public Maker(Rules rules, int source, Map names, SparkColumns columns) {
             this.rules = rules;
             this.source = source;
+            this.columns = columns;
             this.json = names == null ? null : plain(names);
         }
 
@@ -51,7 +58,7 @@ public final class JsonPacker implements RecordPacker {
         }
 
         public RecordPacker packer(long clock) {
-            return new JsonPacker(rules, source, json, clock);
+            return new JsonPacker(rules, source, json, columns, clock);
         }
 
         /** As an option of a source. */
@@ -73,11 +80,26 @@ public final class JsonPacker implements RecordPacker {
             partition, value, json.idAt, json.idLength, json.ts, place, json.lat, json.lng, json.available, clock);
     }
 
+    public boolean packRow(InternalRow row) {
+        if (columns == null) {
+            return false;
+        }
+        if (compiled == null) {
+            compiled = columns.take();
+        }
+        PackRows.put(compiled.of(row), pack);
+        return true;
+    }
+
     public void end(int partition, long unread) {
         pack.end(partition, unread);
     }
 
     public List rows() {
+        if (compiled != null) {
+            columns.giveBack(compiled);
+            compiled = null;
+        }
         return pack.rows();
     }
 }

@@ -6,6 +6,7 @@ import java.util.List;
 import keylane.blocks.SourceTimes;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
 import scala.Tuple2;
 
 /**
@@ -46,16 +47,36 @@ public final class PackRows implements MapPartitionsFunction {
                 packed.add(new Tuple2(Integer.valueOf(row.getInt(SLOT)), row.get(BLOCK)));
                 continue;
             }
-            pack.from(row.getInt(PARTITION));
-            if (row.isNullAt(REASON)) {
-                boolean available = row.isNullAt(AVAILABLE) || row.getBoolean(AVAILABLE);
-                pack.good(row.getString(ID), row.getLong(TS), row.getLong(OFFSET), row.getDouble(LAT), row.getDouble(LNG),
-                    available, row.getLong(CLOCK), row.getString(SOURCE), row.getString(ORIGINAL));
-            } else {
-                pack.dead(row.getString(SOURCE), row.getString(REASON), row.getString(ORIGINAL));
-            }
+            put(row, pack);
         }
         packed.addAll(pack.rows());
         return packed.iterator();
+    }
+
+    private static void put(Row row, Pack pack) {
+        pack.from(row.getInt(PARTITION));
+        if (row.isNullAt(REASON)) {
+            boolean available = row.isNullAt(AVAILABLE) || row.getBoolean(AVAILABLE);
+            pack.good(row.getString(ID), row.getLong(TS), row.getLong(OFFSET), row.getDouble(LAT), row.getDouble(LNG),
+                available, row.getLong(CLOCK), row.getString(SOURCE), row.getString(ORIGINAL));
+        } else {
+            pack.dead(row.getString(SOURCE), row.getString(REASON), row.getString(ORIGINAL));
+        }
+    }
+
+    /** The same of a row as Spark has it inside. */
+    static void put(InternalRow row, Pack pack) {
+        pack.from(row.getInt(PARTITION));
+        if (row.isNullAt(REASON)) {
+            boolean available = row.isNullAt(AVAILABLE) || row.getBoolean(AVAILABLE);
+            pack.good(text(row, ID), row.getLong(TS), row.getLong(OFFSET), row.getDouble(LAT), row.getDouble(LNG),
+                available, row.getLong(CLOCK), text(row, SOURCE), text(row, ORIGINAL));
+        } else {
+            pack.dead(text(row, SOURCE), text(row, REASON), text(row, ORIGINAL));
+        }
+    }
+
+    private static String text(InternalRow row, int column) {
+        return row.isNullAt(column) ? null : row.getUTF8String(column).toString();
     }
 }

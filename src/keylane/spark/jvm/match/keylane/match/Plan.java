@@ -1,6 +1,8 @@
 package keylane.match;
 
+import java.io.IOException;
 import java.util.Map;
+import keylane.blocks.SparkColumns;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoder;
@@ -22,9 +24,14 @@ public final class Plan {
         return rows.mapPartitions(new PackRows(rules, source, fromTopic), block());
     }
 
-    /** How the source of a topic packs plain records; `names` is null where it packs none. */
-    public JsonPacker.Maker packer(Rules rules, int source, Map names) {
-        return new JsonPacker.Maker(rules, source, names);
+    /** Columns that a source can work out itself; null where that takes a plan. */
+    public SparkColumns columns(Dataset rows) throws IOException {
+        return SparkColumns.of(rows);
+    }
+
+    /** How the source of a topic packs records; `names` is null where none are plain, `columns` where others stay rows. */
+    public JsonPacker.Maker packer(Rules rules, int source, Map names, SparkColumns columns) {
+        return new JsonPacker.Maker(rules, source, names, columns);
     }
 
     /** Blocks of both sources -> rows of Merge. */

@@ -14,6 +14,7 @@ import keylane.blocks.RecordPacker;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -149,7 +150,10 @@ final class TopicReader implements PartitionReader {
             byte[] key = (byte[]) record.key();
             byte[] value = (byte[]) record.value();
             if (!packer.pack(range.partition, record.offset(), key, value)) {
-                rows.add(row(record, key, value));
+                InternalRow read = row(record, key, value);
+                if (!packer.packRow(read)) {
+                    rows.add(read);
+                }
             }
             if (record.offset() == range.to - 1L) {
                 if (at + 1 < count) {
@@ -162,7 +166,7 @@ final class TopicReader implements PartitionReader {
         return false;
     }
 
-    private Object row(ConsumerRecord record, byte[] key, byte[] value) {
+    private InternalRow row(ConsumerRecord record, byte[] key, byte[] value) {
         return new GenericInternalRow(new Object[] {key, value, topic, Integer.valueOf(record.partition()),
             Long.valueOf(record.offset()), Long.valueOf(record.timestamp() * 1000L), Long.valueOf(task.clock), null, null});
     }

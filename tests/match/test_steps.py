@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from pyspark.sql import functions as F
 from tests.match.batch_traffic import geo_contract
 from tests.match.steps import (
     AVAILABLE,
@@ -40,9 +41,12 @@ from keylane.matching.sphere import haversine
 from keylane.pipelines.match.follow_plan import check_lanes
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.placement.lane_keys import lane_keys
+from keylane.spark.topic_blocks import CLOCK, MESSAGE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
 
 #: In lanes 1 and 3 of four by cells of resolution 5, so in one slot of two; and one that is not.
 LONDON = (51.5074, -0.1278)
@@ -373,3 +377,65 @@ def test_a_record_is_packed_where_it_is_read_only_if_it_is_plain(steps: Steps, t
         assert (ping.who, ts, lat, lng) == (value["id"], value["ts"] * 1000, value["lat"], value["lng"])
         assert offset == 7 << 17 | 3
     assert [struct.unpack("<iiqqqq", one.fields)[3:5] for one in of_kind(records, TIME)] == [(5, int(plain))] * 2
+
+
+def message(steps: Steps, value: str, offset: int = 7) -> DataFrame:
+    # A row of an RDD, as a source has them: of a list Spark would work everything out at once.
+    row = (None, value.encode(), "t", 3, offset, None, 10**15)
+    return steps.spark.createDataFrame(steps.spark.sparkContext.parallelize([row], 1), MESSAGE)
+
+
+def judged(frame: DataFrame) -> DataFrame:
+    """Messages as `records.as_rows` has them: texts that begin with an `x` are bad."""
+    text = frame.select(F.col("value").cast("string").alias("text"), "*")
+    reason = F.when(F.col("text").startswith("x"), F.lit("empty-key"))
+    made = {"id": F.upper("text"), "ts": F.col("offset") * 10, "offset": F.col("offset")}
+    made |= {"lat": F.lit(51.5), "lng": F.lit(-0.12), "available": F.lit(None).cast("boolean"), "reason": reason}
+    made |= {"source": F.col("topic"), "original": F.col("text"), "part": F.col("partition"), "clock": F.col(CLOCK)}
+    return text.select(*(column.alias(name) for name, column in made.items()))
+
+
+def test_a_record_that_is_not_plain_is_read_by_columns_of_spark_where_it_is_read(steps: Steps) -> None:
+    given = [message(steps, value, offset) for value, offset in (("one", 7), ("x", 8), ("two", 9))]
+    columns = steps.plan.columns(judged(given[0]))
+    packer = steps.plan.plan.packer(steps.plan.rules, 0, None, columns).packer(2 * 10**15)
+    without = steps.plan.plan.packer(steps.plan.rules, 0, None, None).packer(2 * 10**15)
+    for frame in given:
+        row = frame._jdf.queryExecution().toRdd().first()
+        assert not packer.pack(3, 7, None, bytearray(b"one")), "no value is plain without names of fields"
+        assert packer.packRow(row)
+        assert not without.packRow(row)
+    records = [one for block in packer.rows() for one in unpacked(bytes(block._2()))]
+    assert sorted((one.who, one.ts) for one in of_kind(records, AVAILABLE)) == [("ONE", 70), ("TWO", 90)]
+    (letter,) = (json.loads(one.text) for one in of_kind(records, DEAD))
+    assert letter == {"side": "drivers", "source": "t", "reason": "empty-key", "original": "x"}
+    assert [struct.unpack("<iiqqqq", one.fields)[4] for one in of_kind(records, TIME)] == [3, 3]
+
+
+def test_columns_that_need_more_than_their_row_stay_in_the_plan(steps: Steps) -> None:
+    rows = judged(message(steps, "one"))
+    in_python = F.udf(lambda text: text, "string")
+    assert steps.plan.columns(rows) is not None
+    assert steps.plan.columns(rows.withColumn("id", in_python("id"))) is None
+    assert steps.plan.columns(rows.where(F.col("id") > "a")) is None
+
+
+def test_a_checkpoint_is_written_without_a_process_for_each_file(steps: Steps, tmp_path: Path) -> None:
+    java = steps.gateway.jvm
+    path, conf = java.org.apache.hadoop.fs.Path(f"file://{tmp_path}/sub/1"), java.org.apache.hadoop.conf.Configuration()
+    folder = path.getParent()
+    own = steps.new("blocks.CheckpointFiles", folder, conf)
+    own.mkdirs(folder)
+    out = own.createAtomic(path, False)
+    out.write(bytearray(b"whole"))
+    out.close()
+    assert (tmp_path / "sub" / "1").read_bytes() == b"whole"
+    modes = {one.name: oct(one.stat().st_mode & 0o777) for one in (tmp_path / "sub").iterdir()}
+    # Another file system than Hadoop's own, with the same files: data, checksum, and who may read them.
+    spark = java.org.apache.spark.sql.execution.streaming.checkpointing
+    theirs = spark.FileSystemBasedCheckpointFileManager(folder, conf)
+    assert own.fs().getClass().getName() != theirs.fs().getClass().getName()
+    again = theirs.createAtomic(java.org.apache.hadoop.fs.Path(folder, "2"), False)
+    again.close()
+    assert modes == {name: oct((tmp_path / "sub" / name.replace("1", "2")).stat().st_mode & 0o777) for name in modes}
+    assert modes.keys() == {"1", ".1.crc"}

@@ -133,7 +133,7 @@ def chosen_engine(endpoint: Endpoint, options: Options, spark: SparkSession | No
     records = endpoint.estimated_records()
     if options.engine == "local":
         if records is None:
-            what = "only files are counted without Spark"
+            what = "such a source is not counted without Spark"
             raise UsageError.of(what, got=str(endpoint.address), hint="--engine spark, or leave --engine out")
         return "local"
     return "local" if records is not None and records <= MOST_RECORDS else "spark"

@@ -108,7 +108,7 @@ def _locally(asked: ProfileRequest, watch: Watch, say: Say | None) -> Profile:
         keyed = partial(home_cell_keys, place=asked.place, text=not scan.typed, region=asked.region)
         scan = replace(scan, facts={**scan.facts, **asked.place_facts})
     metadata = ProfileMetadata(asked.source, asked.key, scan.windows, 1, scan.size)
-    rows = count_keys(scan, asked.key, keyed=keyed, sized=asked.request.size is not None)
+    rows = count_keys(scan, asked.key, keyed=keyed)
     if say is not None and found.unread():
         say(found.unread())
     outlier = partial(outlying, scan, asked.place, asked.region)

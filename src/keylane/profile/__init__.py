@@ -2,6 +2,7 @@
 
     model       the profile and its windows
     scan        what is asked of a source, and the source that is counted in this process
+    read_rows   rows as they are read for it, and the windows between their times
     count       batches of Arrow -> one row for each key; cells: the same for locations. On Spark: `spark.count_keys`
     writers     who wrote the records of a profile that has lanes
     build       rows of counts, or sketches, -> a profile, its order and its fingerprint

@@ -78,8 +78,8 @@ class ScannedBatch:
 class LocalScan:
     """A source that is ready to be counted in this process; the fields are those of `spark.scan.Scan`.
 
-    `malformed`: whether records may be unreadable; `unread` names the first such line, once all were read. `batches`
-    reads the source once more each time it is called.
+    `malformed`: whether records may be unreadable; `unread` names the first such line, once all were read. `sized`:
+    whether batches have the size of each record. `batches` reads the source once more each time it is called.
     """
 
     batches: Callable[[], Iterator[ScannedBatch]]
@@ -91,6 +91,7 @@ class LocalScan:
     untimed: bool = False
     typed: bool = True
     malformed: bool = False
+    sized: bool = False
     unread: Callable[[], str] = str
     facts: dict[str, Any] = field(default_factory=dict)
     names: Callable[[], list[str]] = list
@@ -101,12 +102,11 @@ def count_keys(
     key: Key,
     *,
     keyed: Callable[[ScannedBatch], Mapping[str, Any]] | None = None,
-    sized: bool = False,
     most_keys: int = MOST_KEYS,
     most_bytes: int = MOST_BYTES,
 ) -> pa.Table:
     """One row for each key, as `profile.build.profile_of` takes them; `keyed` makes the key out of a batch."""
-    kept = {SIZE: sized, MALFORMED: scan.malformed, UNTIMED: scan.untimed}
+    kept = {SIZE: scan.sized, MALFORMED: scan.malformed, UNTIMED: scan.untimed}
     measured = [name for name, wanted in kept.items() if wanted]
     counter = KeyCounter(key, scan.windows, measured, scan.lanes is not None, most_keys, most_bytes)
     for batch in scan.batches():

@@ -106,6 +106,11 @@ class Skipped:
         """In words; nothing where nothing was skipped."""
         return f"{count(self.lines)} {self.what} and were skipped, the first is {self.first}" if self.lines else ""
 
+    @property
+    def counted(self) -> str:
+        """The same where they were counted as malformed records."""
+        return f"{count(self.lines)} {self.what}, the first is {self.first}" if self.lines else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Description:

@@ -9,7 +9,6 @@ Positions run over the files in the order of their names, and over their lines o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,15 +26,12 @@ from keylane.keys.times import (
     is_text,
     micros_of,
     micros_of_whole,
-    no_unit,
-    sizes_of,
     tick_of,
     unit_between,
-    unit_of,
 )
-from keylane.numbers import count
 from keylane.profile.count import refuse_misfits
 from keylane.profile.model import position_windows, time_windows, windows_for
+from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, times_read
 from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
 from keylane.systems.files.footers import ends_of, read_footers
 from keylane.systems.files.lines import LineReader, csv_names, is_blank, json_names, line_blocks, unknown_column
@@ -44,12 +40,11 @@ from keylane.systems.folders.folder import read_head
 from keylane.systems.streams import Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from keylane.profile.model import Windows
     from keylane.profile.scan import ScanRequest
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.files.footers import Footer
@@ -57,8 +52,6 @@ if TYPE_CHECKING:
 
 #: Rows of one batch of Parquet.
 _ROWS: Final = 1 << 18
-#: Bytes of columns that are kept between finding the first and last time and counting, instead of a second read.
-_KEPT: Final = 1 << 28
 #: Lines by whose length all are estimated.
 _LINES: Final = 10_000
 #: How much larger a compressed file is when decompressed, for an estimate.
@@ -123,42 +116,6 @@ def _listed(path: Path, options: StreamOptions) -> tuple[str, list[DataFile]]:
     return kind, sized_files(path, None if options.kind else kind)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows of one file: columns, the number of each in the file, which file, and which cannot be read."""
-
-    columns: dict[str, Any]
-    row: NDArray[np.int64]
-    file: int
-    malformed: NDArray[np.bool_] | None = None
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-
-@dataclass
-class _Source:
-    """Rows of all files, as often as they are asked for; small sources are kept in memory after the first read."""
-
-    read: Callable[[], Iterator[_Rows]]
-    types: dict[str, pa.DataType]
-    keep: bool = False
-    _kept: list[_Rows] | None = None
-
-    def rows(self) -> Iterator[_Rows]:
-        if self._kept is not None:
-            yield from self._kept
-            return
-        kept, size = list[_Rows](), 0
-        for one in self.read():
-            size += one.row.nbytes + sum(column.nbytes for column in one.columns.values())
-            if self.keep and size <= _KEPT:
-                kept.append(one)
-            yield one
-        if self.keep and size <= _KEPT:
-            self._kept = kept
-
-
 def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> LocalScan:
     """A file or folder of Parquet, JSON lines or CSV; of the given kind, or by the files' endings."""
     check_scan(path, options, wanted.columns)
@@ -173,7 +130,7 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
         lines = [(footer.rows, footer.rows) for footer in footers] or [_line_count(file.path, kind) for file in files]
         starts = np.cumsum([0, *(rows for rows, _ in lines)])
         records = sum(records for _, records in lines)
-        times = _Times(position_windows(int(starts[-1]), windows_for(wanted.windows, records)))
+        times = Times(position_windows(int(starts[-1]), windows_for(wanted.windows, records)))
     else:
         times, records = _timed(source, wanted, footers)
         facts |= {"unit": times.unit} if times.unit else {}
@@ -192,16 +149,15 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
         untimed=times.untimed,
         typed=kind == "parquet",
         malformed=kind != "parquet",
-        unread=lambda: (
-            f"{count(skipped.lines)} line(s) are no records, the first is {skipped.first}" if skipped.lines else ""
-        ),
+        sized=wanted.size is not None,
+        unread=lambda: skipped.counted,
         facts=facts,
         names=partial(json_names, [file.path for file in files]) if kind == "json" else list,
     )
 
 
 def _batches(
-    source: _Source,
+    source: RowSource,
     wanted: ScanRequest,
     unit: str | None,
     starts: NDArray[np.int64],
@@ -213,23 +169,19 @@ def _batches(
 ) -> Iterator[ScannedBatch]:
     for rows in source.rows():
         if rows.malformed is not None and rows.malformed.any():
-            skipped.add(int(rows.malformed.sum()), files[rows.file].path, int(rows.row[rows.malformed][0]) + 1)
-        at, missing = rows.row + starts[rows.file], None
+            skipped.add(int(rows.malformed.sum()), files[rows.part].path, int(rows.row[rows.malformed][0]) + 1)
+        at, missing = rows.row + starts[rows.part], None
         if wanted.time is not None:
             at, missing = micros_of(rows.columns[wanted.time], unit)
-        lane = None if lanes is None else np.full(len(rows), lanes[rows.file], np.int64)
+        lane = None if lanes is None else np.full(len(rows), lanes[rows.part], np.int64)
         yield ScannedBatch(
             {name: rows.columns[name] for name in wanted.key.fields},
-            at if missing is None else np.where(missing, _FIRST, at),
+            at if missing is None else np.where(missing, BEFORE_ALL, at),
             missing if untimed else None,
             None if wanted.size is None else sizes_in(rows.columns[wanted.size], wanted.size),
             lane_numbers(rows, wanted.lane) if wanted.lane else lane,
             rows.malformed,
         )
-
-
-#: Before every window: a record without a time is in the first.
-_FIRST: Final = -(2**62)
 
 
 def sizes_in(column: Any, name: str) -> NDArray[np.int64]:
@@ -251,7 +203,7 @@ def sizes_in(column: Any, name: str) -> NDArray[np.int64]:
     return length.fill_null(0).to_numpy(zero_copy_only=False)
 
 
-def lane_numbers(rows: _Rows, name: str) -> NDArray[np.int64]:
+def lane_numbers(rows: ReadRows, name: str) -> NDArray[np.int64]:
     """The lanes of a column; every record has one."""
     array = plain(rows.columns[name])
     if is_text(array.type):
@@ -267,16 +219,7 @@ def lane_numbers(rows: _Rows, name: str) -> NDArray[np.int64]:
     return np.where(read, numbers, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    """The windows, the unit of integers, and whether a record may have no time."""
-
-    windows: Windows
-    unit: str | None = None
-    untimed: bool = False
-
-
-def _timed(source: _Source, wanted: ScanRequest, footers: Sequence[Footer]) -> tuple[_Times, int]:
+def _timed(source: RowSource, wanted: ScanRequest, footers: Sequence[Footer]) -> tuple[Times, int]:
     """Windows between the first and the last time: from footers that have them, otherwise from all records."""
     name = str(wanted.time)
     kind = source.types[name]
@@ -288,43 +231,16 @@ def _timed(source: _Source, wanted: ScanRequest, footers: Sequence[Footer]) -> t
             records = sum(footer.rows for footer in footers)
             first, last = (micros_of_whole(end, unit) if unit else end for end in (ends.first, ends.last))
             windows = time_windows(first, last, windows_for(wanted.windows, records), tick_of(kind))
-            return _Times(windows, unit, ends.nulls > 0), records
-    return _looked_at(source, wanted, kind)
-
-
-def _looked_at(source: _Source, wanted: ScanRequest, kind: pa.DataType) -> tuple[_Times, int]:
-    source.keep = True
-    name, unit, records = str(wanted.time), wanted.unit, 0
-    if unit is None and (is_text(kind) or pa.types.is_integer(kind)):
-        sizes = sum((sizes_of(_readable(rows, name)) for rows in source.rows()), np.zeros(4, np.int64))
-        unit = unit_of(sizes.tolist())
-        if unit is None and pa.types.is_integer(kind):
-            raise no_unit(name)
-    ends, nothing = list[int](), 0
-    for rows in source.rows():
-        at, missing = micros_of(rows.columns[name], unit)
-        records, nothing = records + len(rows), nothing + int(missing.sum())
-        ends += [int(at[~missing].min()), int(at[~missing].max())] if not missing.all() else []
-    if not ends and records:
-        hint = "2026-11-15T08:30:00Z is how text has to be"
-        raise DataError.of(f"no record has a time in {name!r}", got=str(kind), hint=hint)
-    windows = time_windows(
-        min(ends, default=0), max(ends, default=0), windows_for(wanted.windows, records), tick_of(kind)
-    )
-    return _Times(windows, unit, nothing > 0), records
-
-
-def _readable(rows: _Rows, name: str) -> Any:
-    column = plain(rows.columns[name])
-    return column if rows.malformed is None else column.filter(pa.array(~rows.malformed))
+            return Times(windows, unit, ends.nulls > 0), records
+    return times_read(source, wanted, kind)
 
 
 # Parquet: rows of a few columns.
 
 
-def _parquet(files: Sequence[DataFile], footers: Sequence[Footer], wanted: ScanRequest) -> _Source:
+def _parquet(files: Sequence[DataFile], footers: Sequence[Footer], wanted: ScanRequest) -> RowSource:
     types = _common_types(files, footers, wanted.columns)
-    return _Source(partial(_parquet_rows, files, footers, types), types)
+    return RowSource(partial(_parquet_rows, files, footers, types), types)
 
 
 def _common_types(
@@ -353,7 +269,7 @@ def _wider(known: pa.DataType, kind: pa.DataType, name: str, where: str) -> pa.D
 
 def _parquet_rows(
     files: Sequence[DataFile], footers: Sequence[Footer], types: dict[str, pa.DataType]
-) -> Iterator[_Rows]:
+) -> Iterator[ReadRows]:
     import pyarrow.parquet as pq
 
     for n, (file, footer) in enumerate(zip(files, footers, strict=True)):
@@ -369,7 +285,7 @@ def _parquet_rows(
                     for name, kind in types.items()
                     if name not in columns
                 }
-                yield _Rows({name: columns[name] for name in types}, np.arange(at, at + len(batch)), n)
+                yield ReadRows({name: columns[name] for name in types}, np.arange(at, at + len(batch)), n)
                 at += len(batch)
         except (pa.ArrowException, OSError) as error:
             raise DataError.of(f"{file.path} cannot be read", got=str(error).splitlines()[0]) from error
@@ -384,21 +300,21 @@ def _of_nothing(rows: int) -> Iterator[pa.RecordBatch]:
 # Lines: JSON and CSV.
 
 
-def _of_lines(kind: str, files: Sequence[DataFile], wanted: ScanRequest, options: StreamOptions) -> _Source:
+def _of_lines(kind: str, files: Sequence[DataFile], wanted: ScanRequest, options: StreamOptions) -> RowSource:
     spec = FieldSpec.of_scan(wanted.key, wanted.columns, wanted.written, [wanted.lane] if wanted.lane else ())
     reader = LineReader(kind, spec.kind, options.delimiter, options.csv_null)
     types = {name: ARROW[spec.kind(name)] for name in wanted.columns}
-    return _Source(partial(_line_rows, files, reader, types), types)
+    return RowSource(partial(_line_rows, files, reader, types), types)
 
 
-def _line_rows(files: Sequence[DataFile], reader: LineReader, types: dict[str, pa.DataType]) -> Iterator[_Rows]:
+def _line_rows(files: Sequence[DataFile], reader: LineReader, types: dict[str, pa.DataType]) -> Iterator[ReadRows]:
     in_paths = {name for file in files for name in file.values if name in types}
     inside = [name for name in types if name not in in_paths]
     for n, file in enumerate(files):
         for some in reader.read(file.path, inside):
             columns = dict(some.columns)
             columns |= {name: pa.repeat(pa.scalar(file.values.get(name), pa.string()), len(some)) for name in in_paths}
-            yield _Rows({name: columns[name] for name in types}, some.row, n, some.malformed)
+            yield ReadRows({name: columns[name] for name in types}, some.row, n, some.malformed)
 
 
 def _line_count(path: str, kind: str) -> tuple[int, int]:

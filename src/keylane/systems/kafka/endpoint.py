@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
-    from keylane.profile.scan import ScanRequest
+    from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
     from keylane.spark.scan import Scan
@@ -153,9 +153,20 @@ class KafkaEndpoint(Endpoint):
 
         return scan_topic(run, self.address, self.options, wanted)
 
+    def scan_local(self, wanted: ScanRequest) -> LocalScan:
+        """The topic as committed, through librdkafka."""
+        from keylane.systems.kafka.local_scan import scan_local
+
+        return scan_local(self.access, self.address.name, self.options, wanted)
+
+    def estimated_records(self) -> int | None:
+        """Offsets, some of which may be marks of transactions, or gaps."""
+        ranges, _ = self.ranges()
+        return sum(end - start for start, end in ranges)
+
     def ranges(self) -> tuple[Sequence[tuple[int, int]], str]:
         """As committed."""
-        from keylane.systems.kafka.frames import in_window, ranges_of
+        from keylane.systems.kafka.ranges import in_window, ranges_of
 
         topic, window = self.address.name, self.options.window
         there = ranges_of(self.access, topic, None, lambda _: None)

@@ -64,14 +64,16 @@ SILENT_SECONDS: Final = 60.0
 class RecordChunk:
     """Columns of consecutive records; those from `values` on only where requested.
 
-    `sources` is the source header of each record, `writers` the index of its writer among the reader's,
-    `reasons` why it is a dead letter. `stamps` are times that producers gave, and `own` are the headers of a record,
-    without those that its last route wrote. `cut` are dead letters of which something was left out.
+    `lengths` are those of the values, `sources` is the source header of each record, `writers` the index of its writer
+    among the reader's, `reasons` why it is a dead letter. `stamps` are times that producers gave, and `own` are the
+    headers of a record, without those that its last route wrote. `cut` are dead letters of which something was left
+    out.
     """
 
     offsets: list[int] = field(default_factory=list)
     keys: list[bytes | None] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     sources: list[bytes | None] = field(default_factory=list)
     writers: list[int] = field(default_factory=list)
@@ -94,16 +96,17 @@ class TopicReader:
     times: bool = False
     headers: bool = False
     contents: bool = False
+    lengths: bool = False
     writers: dict[Writer, int] = field(default_factory=dict)
     _consumer: Any = None
     _listener: Listener = field(default_factory=Listener)
     _tail: list[tuple[str, bytes]] = field(default_factory=list)
     _writer: int = -1
 
-    def __getstate__(self) -> tuple[KafkaAccess, bool, bool, bool, bool]:
-        return self.access, self.values, self.times, self.headers, self.contents
+    def __getstate__(self) -> tuple[KafkaAccess, bool, bool, bool, bool, bool]:
+        return self.access, self.values, self.times, self.headers, self.contents, self.lengths
 
-    def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool, bool]) -> None:
+    def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool, bool, bool]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
 
     @property
@@ -189,6 +192,8 @@ class TopicReader:
             values = list(map(message.value, messages))
             chunk.weight += sum(len(value) for value in values if value is not None)
             chunk.values += values
+        if self.lengths:
+            chunk.lengths += map(len, messages)
         if self.times or self.contents:
             stamps = list(map(message.timestamp, messages))
             chunk.times += [at for _, at in stamps]

@@ -452,7 +452,7 @@ class TopicFields:
             *fields, unread = read_fields(self.schema, values).flatten()
             return fields, [values.is_null()] * len(fields), unread.to_numpy(zero_copy_only=False)
         if self.form == "utf8":
-            text = _text(values)
+            text = text_of(values)
             return [text], [], nulls_of(text) & ~nulls_of(values)
         return json_columns(values, self.spec.of_value, self.spec.kind)
 
@@ -502,7 +502,8 @@ def _number(keys: pa.Array, width: int) -> pa.Array:
     return pa.array(np.frombuffer(joined, f">i{width}").astype(np.int64), mask=~fits.to_numpy(zero_copy_only=False))
 
 
-def _text(values: pa.Array) -> pa.Array:
+def text_of(values: pa.Array) -> pa.Array:
+    """Bytes as text; null where they are not UTF-8."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

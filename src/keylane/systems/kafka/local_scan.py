@@ -1,0 +1,162 @@
+"""A topic that is counted in this process, without Spark: what `profile`, `plan` and `geo table` read of small topics.
+
+The offsets and the fields are those that Spark is given (`ranges`), windows are cut by the same records at both ends of
+each lane, and a value that cannot be read here cannot be read there (`values`): the answer is the same, to the last
+count. Files as the same: `files.local_scan`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from keylane.contract.fields import TIME
+from keylane.keys.arrow_bytes import nulls_of
+from keylane.keys.json_columns import ARROW
+from keylane.keys.read import names_in_json
+from keylane.keys.times import micros_of
+from keylane.profile.count import refuse_misfits
+from keylane.profile.model import time_windows, windows_for
+from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, times_read
+from keylane.profile.scan import LocalScan, ScannedBatch
+from keylane.systems.kafka.ranges import scanned_ranges, scanned_spec
+from keylane.systems.kafka.reader import TopicReader
+from keylane.systems.kafka.values import fields_for, text_of
+from keylane.systems.streams import Skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from keylane.profile.scan import ScanRequest
+    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.kafka.ranges import Ranges, ScannedRanges
+    from keylane.systems.kafka.reader import RecordChunk
+    from keylane.systems.kafka.values import TopicFields
+
+#: The record's own time, in microseconds, and its size: columns beside its fields.
+_STAMP: Final = "keylane_stamp"
+_SIZE: Final = "keylane_bytes"
+#: The time of a record is in milliseconds.
+_MILLISECOND: Final = 1000
+#: Values whose fields an error names.
+_SAMPLE: Final = 100
+
+
+@dataclass(slots=True)
+class _Topic:
+    """Reads offsets of each lane as rows: the fields, the record's own time and its size."""
+
+    topic: str
+    reader: TopicReader
+    fields: TopicFields
+
+    def rows(self, ranges: Ranges) -> Iterator[ReadRows]:
+        for lane, (start, end) in enumerate(ranges):
+            for chunk in self.reader.chunks(self.topic, lane, start, end):
+                yield self._rows(chunk, lane)
+
+    def _rows(self, chunk: RecordChunk, lane: int) -> ReadRows:
+        spec, keys = self.fields.spec, pa.array(chunk.keys, pa.binary())
+        values = pa.array(chunk.values, pa.binary()) if spec.of_value else None
+        columns, unread = self.fields.read(keys, values, None)
+        if spec.key in spec.names:
+            if spec.key_encoding == "utf8":
+                columns[spec.key] = text_of(keys)
+            unread = unread | (nulls_of(columns[spec.key]) & ~nulls_of(keys))
+        lengths = np.array(chunk.lengths, np.int64) + np.array([len(key or b"") for key in chunk.keys], np.int64)
+        own = {_STAMP: pa.array(np.array(chunk.times, np.int64) * _MILLISECOND), _SIZE: pa.array(lengths)}
+        kept = {name: columns[name] for name in spec.names}
+        return ReadRows({**kept, **own}, np.array(chunk.offsets, np.int64), lane, unread)
+
+    def own_ends(self, found: ScannedRanges) -> tuple[int, int] | None:
+        """The first and last of the records' own times at both ends of each lane; None where no record is there."""
+        looked = replace(self, fields=replace(self.fields, spec=replace(self.fields.spec, names=())))
+        stamps = [rows.columns[_STAMP] for ranges in (found.heads, found.tails) for rows in looked.rows(ranges)]
+        ends = [(int(times.min()), int(times.max())) for times in map(np.asarray, stamps)]
+        return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+
+    def names(self, ranges: Ranges) -> list[str]:
+        """The fields of the first values that are JSON objects."""
+        with_values = replace(self.reader, values=True)
+        chunks = (
+            chunk
+            for lane, (start, end) in enumerate(ranges)
+            for chunk in with_values.chunks(self.topic, lane, start, min(end, start + _SAMPLE))
+        )
+        found = [value for chunk in chunks for value in chunk.values if value is not None]
+        return names_in_json(found[:_SAMPLE])
+
+
+def scan_local(access: KafkaAccess, topic: str, options: StreamOptions, wanted: ScanRequest) -> LocalScan:
+    """All that is there when it begins, or the window of it that the options ask for."""
+    fields = fields_for(scanned_spec(wanted, options), options)
+    found = scanned_ranges(access, topic, options.window, wanted, lambda _: None)
+    reader = TopicReader(access, values=bool(fields.spec.of_value), times=True, lengths=True)
+    read = _Topic(topic, reader, fields)
+    types = {name: ARROW[fields.spec.kind(name)] for name in fields.spec.names}
+    if fields.spec.key in types and fields.spec.key_encoding != "utf8":
+        types[fields.spec.key] = pa.int64() if fields.spec.key_width else pa.binary()
+    if not wanted.written:
+        refuse_misfits({name: types[name] for name in wanted.key.fields}, wanted.key)
+    source = RowSource(partial(read.rows, found.ranges), types)
+    bound = sum(end - start for start, end in found.ranges)
+    times = _times(read, source, found, wanted, bound)
+    facts: dict[str, Any] = {"time": wanted.time or TIME, "bytes": "key and value", "seconds": wanted.seconds}
+    facts |= {"unit": times.unit} if times.unit else {}
+    facts |= {"unit_by_size": True} if times.unit and not wanted.unit else {}
+    facts["offsets"] = [list(one) for one in found.ranges]
+    skipped = Skipped(what="record(s) cannot be read")
+    return LocalScan(
+        partial(_batches, source, topic, wanted, times, skipped),
+        times.windows,
+        bound,
+        exact=False,
+        lanes=len(found.ranges),
+        untimed=times.untimed,
+        typed=False,
+        malformed=bool(fields.spec.of_value) or fields.spec.key in fields.spec.names,
+        sized=True,
+        unread=lambda: skipped.counted,
+        facts={**facts, **found.facts},
+        names=partial(read.names, found.ranges),
+    )
+
+
+def _times(read: _Topic, source: RowSource, found: ScannedRanges, wanted: ScanRequest, bound: int) -> Times:
+    """Windows by a field of the value, or by the records' own times.
+
+    By their own, a look at both ends of each lane is enough: times need not rise along a lane, so some may lie outside,
+    and those are counted in the first or last window.
+    """
+    if wanted.time not in {None, TIME}:
+        return times_read(source, wanted, source.types[str(wanted.time)], bound)[0]
+    ends = read.own_ends(found)
+    if ends is None:
+        by_stamp = replace(wanted, time=_STAMP, unit="us")
+        return replace(times_read(source, by_stamp, pa.int64(), bound)[0], unit=None)
+    return Times(time_windows(*ends, windows_for(wanted.windows, bound), _MILLISECOND))
+
+
+def _batches(
+    source: RowSource, topic: str, wanted: ScanRequest, times: Times, skipped: Skipped
+) -> Iterator[ScannedBatch]:
+    for rows in source.rows():
+        assert rows.malformed is not None
+        if rows.malformed.any():
+            skipped.add_values(int(rows.malformed.sum()), f"{topic}/{rows.part}/{rows.row[rows.malformed][0]}")
+        at, missing = np.asarray(rows.columns[_STAMP]), None
+        if wanted.time not in {None, TIME}:
+            at, missing = micros_of(rows.columns[str(wanted.time)], times.unit)
+        yield ScannedBatch(
+            {name: rows.columns[name] for name in wanted.key.fields},
+            at if missing is None else np.where(missing, BEFORE_ALL, at),
+            missing if times.untimed else None,
+            np.asarray(rows.columns[_SIZE]),
+            np.full(len(rows), rows.part, np.int64),
+            rows.malformed,
+        )

@@ -1,7 +1,8 @@
 """How long a profile of 400,000 rows of Parquet takes as a whole process, against Arrow's group-by of the same file.
 
-Both sides are processes of their own, one after the other, several times: the best of each counts. Processor time is
-what is compared: the clock shows other users of the machine too, and is printed beside it.
+And one of a topic with the same records, against a loop over librdkafka that counts its keys. Both sides are
+processes of their own, one after the other, several times: the best of each counts. Processor time is what is
+compared: the clock shows other users of the machine too, and is printed beside it.
 """
 
 from __future__ import annotations
@@ -31,12 +32,27 @@ import pyarrow.parquet as pq
 rows = pq.read_table(sys.argv[1], columns=["merchant"])
 print(len(rows.group_by("merchant").aggregate([([], "count_all")])))
 """
+COUNT_KEYS = """
+import sys
+from collections import Counter
+from confluent_kafka import Consumer, TopicPartition
+brokers, topic, records = sys.argv[1], sys.argv[2], int(sys.argv[3])
+reader = Consumer({"bootstrap.servers": brokers, "group.id": "bare", "auto.offset.reset": "earliest"})
+lanes = reader.list_topics(topic).topics[topic].partitions
+reader.assign([TopicPartition(topic, lane, 0) for lane in lanes])
+keys = Counter()
+while keys.total() < records:
+    keys.update(message.key() for message in reader.consume(10_000, 0.1))
+print(len(keys))
+"""
+LANES = 12
 
 
 def run() -> Iterator[Figure]:
-    """Processor seconds of both, their ratio, and the clock."""
+    """Processor seconds of both, their ratio, and the clock; of the file, then of the topic."""
     with TemporaryDirectory() as folder:
         file = _written(Path(folder))
+        yield from _of_topic(file)
         arrow = [sys.executable, "-c", GROUP_BY, file]
         profile = [KEYLANE, "profile", file, "--key", "merchant", "--time", "paid_at", "-o", "json"]
         rounds = [(_spent(arrow), _spent(profile)) for _ in range(ROUNDS)]
@@ -48,6 +64,35 @@ def run() -> Iterator[Figure]:
     yield Figure("profile, whole process: clock", min(one.clock for _, one in rounds), "s")
     yield Figure("profile against the group-by, processors", ours.processors / base.processors, "times", at_most=3)
     yield Figure("profile on Spark, whole process: clock", forced.clock, "s")
+
+
+def _of_topic(file: str) -> Iterator[Figure]:
+    from keylane.systems.broker import running
+
+    with running(heap="1g") as broker:
+        _filled(broker.bootstrap, file)
+        bare = [sys.executable, "-c", COUNT_KEYS, broker.bootstrap, "payments", str(ROWS)]
+        profile = [KEYLANE, "profile", f"kafka://{broker.bootstrap}/payments", "-o", "json"]
+        rounds = [(_spent(bare), _spent(profile)) for _ in range(ROUNDS)]
+    base, ours = (min((one[side] for one in rounds), key=lambda spent: spent.processors) for side in (0, 1))
+    yield Figure("a loop over librdkafka, whole process: processors", base.processors, "s")
+    yield Figure("profile of a topic, whole process: processors", ours.processors, "s")
+    yield Figure("profile of a topic, whole process: clock", min(one.clock for _, one in rounds), "s")
+    yield Figure("profile of a topic against the loop, processors", ours.processors / base.processors, "times")
+
+
+def _filled(brokers: str, file: str) -> None:
+    """A topic with the rows of the file: the merchant is the key, the amount the value."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    client = AdminClient({"bootstrap.servers": brokers})
+    client.create_topics([NewTopic("payments", LANES)], operation_timeout=60)["payments"].result(60)
+    producer = Producer({"bootstrap.servers": brokers, "queue.buffering.max.messages": 1_000_000})
+    rows = pq.read_table(file)
+    for key, amount in zip(rows["merchant"].to_pylist(), rows["amount"].to_pylist(), strict=True):
+        producer.produce("payments", b"%f" % amount, key=key)
+    producer.flush()
 
 
 def _written(folder: Path) -> str:

@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from keylane.profile.model import Profile
     from keylane.systems.broker import Cluster
 
-KEYS = [b"acme", b"ACME", b" acme", b"", None, b"\xff\xfe", bytes(7) + b"\x05", b"\x00\x00\x00\x07", "caf\u00e9".encode()]
+KEYS = [
+    b"acme",
+    b"ACME",
+    b" acme",
+    b"",
+    None,
+    b"\xff\xfe",
+    bytes(7) + b"\x05",
+    b"\x00\x00\x00\x07",
+    "caf\u00e9".encode(),
+]
 #: Values that are read as no record, as one without the field, or as another type than most.
 ODD = [
     b"no json",
@@ -80,7 +90,9 @@ CASES = {
     "its own keys as bytes": Case(encoding="raw"),
     "its own keys as numbers": Case(encoding="int64be"),
     "a field, by a time of the value": Case(("shop",), options=Options(time="at", kafka=JSON)),
-    "two fields, by its own time": Case(("shop", "n"), ("utf8", "int64be"), options=Options(time="timestamp", kafka=JSON)),
+    "two fields, by its own time": Case(
+        ("shop", "n"), ("utf8", "int64be"), options=Options(time="timestamp", kafka=JSON)
+    ),
     "places": Case((), place=("lat", "lng"), options=Options(kafka=JSON)),
     "some lanes": Case(options=Options(kafka=StreamOptions(window=ReadingWindow(partitions=(0, 2), most=200)))),
 }

@@ -49,15 +49,16 @@ class Reporter:
         self._tell(text)
 
     def watch(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Batches that pass."""
+        """Batches that pass; those that know how many records there are give the share that has passed."""
+        total = getattr(batches, "total", None)
         for batch in batches:
-            self.more(len(batch))
+            self.more(len(batch), total)
             yield batch
 
-    def more(self, records: int) -> None:
-        """So many records more are done."""
+    def more(self, records: int, total: int | None = None) -> None:
+        """So many records more are done, of so many in all, or at most."""
         self._records += records
-        self._tell(f"{count(self._records)} records")
+        self._tell(f"{count(self._records)} records", share=min(1.0, self._records / total) if total else None)
 
     @contextmanager
     def on_spark(self) -> Iterator[None]:

@@ -90,7 +90,7 @@ engine_option: Final = click.option(
     type=click.Choice(["auto", "local", "spark"]),
     default="auto",
     show_default=True,
-    help="Count in this process, or on Spark; auto: files of up to about 20 million records in this process.",
+    help="Count in this process, or on Spark; auto: up to about 20 million records in this process.",
 )
 master_option: Final = click.option("--master", help="A Spark master; default: this machine's cores.")
 

@@ -62,8 +62,8 @@ def working(what: str) -> None:
 
 
 def counted(batches: Iterable[Any], what: str, total: int | None = None) -> Iterator[Any]:
-    """Pass batches through and show how many rows have gone by, of `total` where that is known."""
-    rows = 0
+    """Pass batches through and show how many rows have gone by, of `total` where that is known, or they know it."""
+    rows, total = 0, total or getattr(batches, "total", None)
     terminal.line.begin(lambda seconds: rows_line(what, rows, seconds, total))
     try:
         for batch in batches:

@@ -5,7 +5,7 @@
     profile_of_rows           counted rows -> a profile, whichever engine has counted them
 
 Small sources are counted here: Spark takes longer to start than this takes to answer. Both give the same document.
-Topics, sketches, and whatever asks for a cluster or for settings of Spark run on Spark (`spark_counts`).
+Sketches, and whatever asks for a cluster or for settings of Spark run on Spark (`spark_counts`).
 """
 
 from __future__ import annotations
@@ -147,6 +147,8 @@ def _why_spark(options: Options, spark: SparkSession | None) -> str:
         "--for": options.seconds is not None,
         "--master": options.master is not None,
         "--conf": bool(options.conf),
+        "--spark-jars": options.kafka.jars is not None,
+        "--spark-packages": options.kafka.packages is not None,
     }
     return next((name for name, given in asked.items() if given), "")
 

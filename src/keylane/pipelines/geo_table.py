@@ -23,6 +23,7 @@ from keylane.plan.geo_document import geo_document, text_of
 from keylane.plan.lane_tables import Counted, Wish, chosen
 from keylane.profile.cells import HOURS, count_places, outlying
 from keylane.profile.count import TooManyKeysError
+from keylane.profile.scan import watched
 from keylane.systems.endpoint import open_endpoint
 
 if TYPE_CHECKING:
@@ -139,9 +140,10 @@ def _places(
     """The locations by home cell, counted by whichever engine is chosen."""
     if chosen_engine(endpoint, options, spark) == "local":
         scan = endpoint.scan_local(wanted)
-        watched = replace(scan, batches=lambda: watch(scan.batches()))
         try:
-            counts = count_places(watched, wanted.key.fields, timed=scan.windows.kind == "time", region=region)
+            counts = count_places(
+                watched(scan, watch), wanted.key.fields, timed=scan.windows.kind == "time", region=region
+            )
         except TooManyKeysError as error:
             switched(error, options, say)
         else:

@@ -27,7 +27,7 @@ from keylane.profile.build import ProfileMetadata
 from keylane.profile.cells import home_cell_keys, outlying
 from keylane.profile.count import TooManyKeysError
 from keylane.profile.document import overview
-from keylane.profile.scan import count_keys
+from keylane.profile.scan import count_keys, watched
 from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.profiles import is_profile, kept_salt, staged, write_profile
 
@@ -102,7 +102,7 @@ def profile(
 
 def _locally(asked: ProfileRequest, watch: Watch, say: Say | None) -> Profile:
     found = asked.endpoint.scan_local(asked.request)
-    scan = replace(found, batches=lambda: watch(found.batches()))
+    scan = watched(found, watch)
     keyed = None
     if asked.place:
         keyed = partial(home_cell_keys, place=asked.place, text=not scan.typed, region=asked.region)

@@ -1,4 +1,4 @@
-"""Sources that are counted on Spark: what `profile` and `geo table` do with those that are large, or are topics.
+"""Sources that are counted on Spark: what `profile` and `geo table` do with those that are large.
 
     profile_on_spark   every key by window, or sketches of them
     places_on_spark    records of each home cell by hour

@@ -2,6 +2,7 @@
 
     ScanRequest   the key, a time, a length: what is read of each record
     LocalScan     the answer: batches of keys with their times or positions, windows, and what is known unread
+    watched       a LocalScan whose batches are seen as they go by, with how many records there are
     count_keys    a LocalScan -> the rows of a profile
 
 The same on Spark: `spark.scan` and `spark.count_keys`. Who scans: `systems.endpoint.Endpoint`.
@@ -9,14 +10,15 @@ The same on Spark: `spark.scan` and `spark.count_keys`. Who scans: `systems.endp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.profile.build import MALFORMED, SIZE, UNTIMED
 from keylane.profile.count import MOST_BYTES, MOST_KEYS, CountedBatch, KeyCounter, window_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     import pyarrow as pa
@@ -95,6 +97,21 @@ class LocalScan:
     unread: Callable[[], str] = str
     facts: dict[str, Any] = field(default_factory=dict)
     names: Callable[[], list[str]] = list
+
+
+class ExpectedBatches(Iterator[ScannedBatch]):
+    """Batches, and how many records there are in all of them, or at most; for progress, which shows the time left."""
+
+    def __init__(self, batches: Iterator[ScannedBatch], total: int | None) -> None:
+        self._batches, self.total = batches, total
+
+    def __next__(self) -> ScannedBatch:
+        return next(self._batches)
+
+
+def watched(scan: LocalScan, watch: Callable[[Iterator[ScannedBatch]], Iterator[ScannedBatch]]) -> LocalScan:
+    """The same source, whose batches `watch` passes on."""
+    return replace(scan, batches=lambda: watch(ExpectedBatches(scan.batches(), scan.records)))
 
 
 def count_keys(

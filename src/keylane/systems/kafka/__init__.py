@@ -5,7 +5,7 @@
     cluster    topics, partitions, offsets: what a cluster answers
     topics     the topics of a route and their lane counts; limits: what they take of a record
     reader     records of a topic without Spark; values: their fields; headers: what keylane writes beside them
-    frames     a topic as a Spark frame
+    ranges     which offsets and fields a count reads; frames: on Spark; local_scan: in this process
     session    a Spark session that can log in to a cluster
     follow     a topic as the source of a route; target: as its target
     stream     a topic as `verify` reads it; data: as `identify` and `check` do

@@ -22,6 +22,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("hashing",),
     ("placement",),
     ("router", "batch_router"),
+    ("keyspace",),
     ("matching",),
     ("history",),
     ("documents",),
@@ -51,6 +52,7 @@ LIBRARIES: dict[str, set[str]] = {
     "placement": ARRAYS,
     "batch_router": ARRAYS,
     "geo": {"h3", "numpy"},
+    "keyspace": ARRAYS,
     "matching": ARRAYS | {"scipy"},
     "profile": ARRAYS,
     "measure": ARRAYS,
@@ -71,6 +73,7 @@ PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router",
     "brokers",
     "documents",
     "history",
+    "keyspace",
 }
 CHANCE = {"random", "secrets", "time"}
 CLOCKS = {"now", "utcnow", "today"}

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COMMANDS: Final = (
-    *("explain", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "route", "compact"),
-    *("verify", "match", "demo", "doctor", "dev", "completion", "help"),
+    *("explain", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "shards", "route"),
+    *("compact", "verify", "match", "demo", "doctor", "dev", "completion", "help"),
 )
 #: The commands within commands that take what is configured; a shell reads what `dev kafka env` prints, as it is.
 INNER: Final[dict[str, dict[str, Any]]] = {
     "geo": {"table": {}},
+    "shards": {"keys": {"add": {}, "list": {}, "remove": {}, "import": {}, "redistribute": {}}},
     "demo": {"lesson": {}},
     "dev": {"jars": {}, "kafka": {"up": {}, "down": {}, "status": {}, "load": {}}},
 }

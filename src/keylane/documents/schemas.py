@@ -26,6 +26,13 @@ from keylane.documents.model import Document, Text, json_schema
 from keylane.documents.plan import PlanDocument
 from keylane.documents.profile import ProfileDocument
 from keylane.documents.route import CompactDocument, DryRunDocument, RouteDocument
+from keylane.documents.shards import (
+    ShardKeyDocument,
+    ShardKeyRemovedDocument,
+    ShardKeysDocument,
+    ShardKeysImportDocument,
+    ShardKeysMovedDocument,
+)
 from keylane.documents.verify import VerifyDocument
 
 
@@ -76,6 +83,11 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "route": RouteDocument,
     "route-dry-run": DryRunDocument,
     "saved-plan": SavedPlan,
+    "shards-key": ShardKeyDocument,
+    "shards-key-removed": ShardKeyRemovedDocument,
+    "shards-keys": ShardKeysDocument,
+    "shards-keys-import": ShardKeysImportDocument,
+    "shards-keys-moved": ShardKeysMovedDocument,
     "verify": VerifyDocument,
 }
 

@@ -1,0 +1,385 @@
+"""The registry of hash keys that were handed out: account -> explicit hash key, in one SQLite file.
+
+Every change is one transaction that takes the write lock before it reads (`BEGIN IMMEDIATE`), so that two writers never
+see the same free key; a unique index on the key is the second guard. A writer that is killed leaves the file as it was
+before its transaction. The file needs a file system with locks that work: a local one.
+
+    accounts   account, hash key (16 bytes, big-endian, so that the index is in order), weight in thousandths, origin
+    sums       weights of the upper nodes of the tree, so that the next key needs no scan
+    cursors    where the other sequences go on
+
+Which key is next: `keyspace.key_tree`. Who sends it: the producer, as the explicit hash key of each record.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+
+from keylane.errors import TargetError, UnknownNameError, UsageError, did_you_mean
+from keylane.keyspace.key_tree import KeyTree, cursor_after_removal, handed_out_anew, next_free, nodes_above, walk
+from keylane.keyspace.sequences import SEQUENCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence as SequenceOf
+    from pathlib import Path
+
+    from keylane.keyspace.key_tree import Step
+    from keylane.keyspace.sequences import Sequence
+
+#: "klhk": how SQLite's file says whose it is.
+APPLICATION: Final = 0x6B6C686B
+VERSION: Final = 1
+#: Seconds that a writer waits for others.
+PATIENCE: Final = 60.0
+#: Weights are kept as whole thousandths, so that sums are exact however accounts come and go.
+UNIT: Final = 1_000
+MOST_WEIGHT: Final = 1_000_000_000
+Origin: TypeAlias = Literal["tree", "left-right", "halves", "golden", "imported"]
+
+_TABLES: Final = (
+    """CREATE TABLE accounts (number INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE, hash_key BLOB NOT NULL UNIQUE,
+    weight INTEGER NOT NULL, origin TEXT NOT NULL)""",
+    "CREATE TABLE sums (node INTEGER PRIMARY KEY, weight INTEGER NOT NULL)",
+    "CREATE TABLE cursors (sequence TEXT PRIMARY KEY, next INTEGER NOT NULL)",
+    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """An account and its key; the weight in thousandths."""
+
+    account: str
+    key: int
+    weight: int
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class AddedKey:
+    """What `add` did: the entry, whether it is new, the weight it had before, and the steps to a key of the tree."""
+
+    entry: HandedOut
+    is_new: bool
+    former_weight: int | None
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedAccount:
+    """An account to import; without a key it gets one. `line` is where it stands in its file."""
+
+    line: int
+    account: str
+    key: int | None
+    weight: int | None
+
+    @property
+    def kept_weight(self) -> int:
+        """Its weight, 1 where none is given."""
+        return self.weight or UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class MovedKey:
+    """An account that `redistribute` gives another key."""
+
+    account: str
+    former: int
+    key: int
+
+
+def thousandths(weight: float) -> int:
+    """A weight as it is kept; UsageError outside 0.001 to a billion.
+
+    >>> thousandths(1), thousandths(0.25)
+    (1000, 250)
+    """
+    kept = round(weight * UNIT) if weight == weight and abs(weight) <= MOST_WEIGHT else 0  # noqa: PLR0124  NaN
+    if kept < 1:
+        raise UsageError.of("not a weight", got=weight, allowed=f"{1 / UNIT} to {MOST_WEIGHT}")
+    return kept
+
+
+class HashKeyRegistry:
+    """An open registry. `open_registry` opens one."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._sql = connection
+
+    def add(self, account: str, weight: int | None = None, sequence: Sequence | None = None) -> AddedKey:
+        """The key of an account: the one it has, or the next. A weight that is given replaces the one it had."""
+        _check_account(account)
+        with self._changing():
+            known = self._find(account)
+            if known is not None:
+                return self._weighed(known, weight)
+            chosen = sequence or self.sequence or "tree"
+            self._sql.execute("INSERT OR IGNORE INTO settings VALUES ('sequence', ?)", (chosen,))
+            steps: list[Step] = []
+            if chosen == "tree":
+                key, steps = walk(self)
+            else:
+                key, number = next_free(chosen, self, self._cursor(chosen))
+                self._sql.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?)", (chosen, number + 1))
+            entry = HandedOut(account, key, weight or UNIT, chosen)
+            self._insert([entry])
+            return AddedKey(entry, True, None, tuple(steps))
+
+    def remove(self, account: str) -> HandedOut:
+        """Free the key of an account."""
+        with self._changing():
+            entry = self._find(account)
+            if entry is None:
+                names = (name for (name,) in self._sql.execute("SELECT account FROM accounts LIMIT 10000"))
+                hint = did_you_mean(account, names) or "keys list shows those that have one"
+                raise UnknownNameError.of("the account has no hash key", got=account, hint=hint)
+            self._sql.execute("DELETE FROM accounts WHERE account = ?", (account,))
+            self._count([(entry.key, -entry.weight)])
+            for sequence in SEQUENCES[1:]:
+                begin = cursor_after_removal(sequence, self._cursor(sequence), entry.key)
+                self._sql.execute("UPDATE cursors SET next = ? WHERE sequence = ?", (begin, sequence))
+            return entry
+
+    def bring_in(self, rows: SequenceOf[ImportedAccount]) -> tuple[list[HandedOut], int]:
+        """Take over accounts, with the keys they have or with new ones; all of them, or none and an error.
+
+        A weight that is given for a known account replaces the one it had.
+
+        Returns the entries that are new, and how many rows were known as they are.
+        """
+        with self._changing():
+            known = {entry.account: entry for entry in self.entries()}
+            owners = {entry.key: entry.account for entry in known.values()}
+            fresh, problems = _sorted_out(rows, known, owners)
+            if problems:
+                shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" if problems[5:] else "")
+                raise UsageError.of(f"nothing was imported: {shown}")
+            for row in rows:
+                if row.account in known:
+                    self._weighed(known[row.account], row.weight)
+            tree = KeyTree({entry.key: entry.weight for entry in known.values()})
+            for row in fresh:
+                if row.key is not None:
+                    tree.add(row.key, row.kept_weight)
+            # Heaviest first: the order in which the tree is most even.
+            made = {row.account: tree.take(row.kept_weight) for row in sorted(fresh, key=_by_weight) if row.key is None}
+            new = [
+                HandedOut(row.account, made.get(row.account, row.key or 0), row.kept_weight, _origin(row))
+                for row in fresh
+            ]
+            self._insert(new)
+            return new, len(rows) - len(fresh)
+
+    def redistribute(self, sequence: Sequence | None = None, *, dry_run: bool = False) -> list[MovedKey]:
+        """Hand out all keys anew, heaviest account first, and return those that change; a dry run changes nothing."""
+        with self._changing(keep=not dry_run):
+            old = self.entries()
+            chosen = sequence or self.sequence or "tree"
+            given = handed_out_anew(((one.account, one.key, one.weight) for one in old), chosen)
+            moved = [MovedKey(one.account, one.key, given[one.account]) for one in old if given[one.account] != one.key]
+            if moved and not dry_run:
+                self._sql.execute("DELETE FROM accounts")
+                self._sql.execute("DELETE FROM sums")
+                self._sql.execute("DELETE FROM cursors")
+                self._insert([HandedOut(one.account, given[one.account], one.weight, chosen) for one in old])
+                self._sql.execute("INSERT OR REPLACE INTO settings VALUES ('sequence', ?)", (chosen,))
+            return moved
+
+    def size(self) -> int:
+        """How many accounts have a key."""
+        return int(self._sql.execute("SELECT count(*) FROM accounts").fetchone()[0])
+
+    def entries(self) -> list[HandedOut]:
+        """Every account, in the order they came."""
+        found = self._sql.execute("SELECT account, hash_key, weight, origin FROM accounts ORDER BY number")
+        return [_entry(row) for row in found]
+
+    @property
+    def sequence(self) -> Sequence | None:
+        """The sequence that the registry was begun with; None when nothing was handed out yet."""
+        found = self._sql.execute("SELECT value FROM settings WHERE name = 'sequence'").fetchone()
+        return cast("Sequence", found[0]) if found else None
+
+    # What the walk asks: `key_tree.Weights`.
+
+    def weight_of(self, key: int) -> int:
+        """The weight of a key; 0 when it is not in use."""
+        found = self._sql.execute("SELECT weight FROM accounts WHERE hash_key = ?", (_blob(key),)).fetchone()
+        return int(found[0]) if found else 0
+
+    def node(self, number: int) -> int:
+        """The weight at and below a node of the upper levels."""
+        found = self._sql.execute("SELECT weight FROM sums WHERE node = ?", (number,)).fetchone()
+        return int(found[0]) if found else 0
+
+    def between(self, low: int, high: int) -> tuple[int, int]:
+        """Weight and number of the keys from `low` up to `high`."""
+        asked = "SELECT coalesce(sum(weight), 0), count(*) FROM accounts WHERE hash_key BETWEEN ? AND ?"
+        weight, number = self._sql.execute(asked, (_blob(low), _blob(high - 1))).fetchone() if high > low else (0, 0)
+        return int(weight), int(number)
+
+    def _find(self, account: str) -> HandedOut | None:
+        asked = "SELECT account, hash_key, weight, origin FROM accounts WHERE account = ?"
+        found = self._sql.execute(asked, (account,)).fetchone()
+        return _entry(found) if found else None
+
+    def _weighed(self, known: HandedOut, weight: int | None) -> AddedKey:
+        if weight is None or weight == known.weight:
+            return AddedKey(known, False, None, ())
+        self._sql.execute("UPDATE accounts SET weight = ? WHERE account = ?", (weight, known.account))
+        self._count([(known.key, weight - known.weight)])
+        return AddedKey(HandedOut(known.account, known.key, weight, known.origin), False, known.weight, ())
+
+    def _cursor(self, sequence: Sequence) -> int:
+        found = self._sql.execute("SELECT next FROM cursors WHERE sequence = ?", (sequence,)).fetchone()
+        return int(found[0]) if found else 1
+
+    def _insert(self, entries: Iterable[HandedOut]) -> None:
+        rows = [(one.account, _blob(one.key), one.weight, one.origin) for one in entries]
+        self._sql.executemany("INSERT INTO accounts (account, hash_key, weight, origin) VALUES (?, ?, ?, ?)", rows)
+        self._count((int.from_bytes(key, "big"), weight) for _, key, weight, _ in rows)
+
+    def _count(self, changes: Iterable[tuple[int, int]]) -> None:
+        sums: Counter[int] = Counter()
+        for key, weight in changes:
+            for node in nodes_above(key):
+                sums[node] += weight
+        added = "INSERT INTO sums VALUES (?, ?) ON CONFLICT (node) DO UPDATE SET weight = weight + excluded.weight"
+        self._sql.executemany(added, sums.items())
+
+    @contextmanager
+    def _changing(self, *, keep: bool = True) -> Iterator[None]:
+        """One transaction, with the write lock from its beginning."""
+        try:
+            self._sql.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._sql.execute("COMMIT" if keep else "ROLLBACK")
+            except BaseException:
+                if self._sql.in_transaction:
+                    self._sql.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise _unusable(self.path, error) from error
+
+
+@contextmanager
+def open_registry(path: Path, *, create: bool = False) -> Iterator[HashKeyRegistry]:
+    """Open a registry; with `create` a new one where there is no file."""
+    if not create and not path.exists():
+        raise UsageError.of("there is no registry", got=str(path), hint="keylane shards keys add makes one")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError.of("not a place for a registry", got=str(path), allowed="a file in a folder that is there")
+    mode = "rwc" if create else "rw"
+    try:
+        found = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None
+        )
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from error
+    with closing(found) as connection:
+        try:
+            _prepare(path, connection)
+        except sqlite3.Error as error:
+            raise _unusable(path, error) from error
+        yield HashKeyRegistry(path, connection)
+
+
+def _prepare(path: Path, connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file; refuse a file that is something else."""
+    connection.execute("PRAGMA synchronous = FULL")
+    if _is_of(connection, APPLICATION):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another writer may have made them while this one waited.
+        if not _is_of(connection, APPLICATION):
+            _refuse_foreign(path, connection)
+            for statement in _TABLES:
+                connection.execute(statement)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _refuse_foreign(path: Path, connection: sqlite3.Connection) -> None:
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables or not _is_of(connection, 0):
+        raise UsageError.of("not a registry of hash keys", got=str(path), hint="another --registry FILE")
+
+
+def _is_of(connection: sqlite3.Connection, application: int) -> bool:
+    owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if owner == APPLICATION and version != VERSION:
+        raise UsageError.of("a registry of another version of keylane", got=version, allowed=str(VERSION))
+    return bool(owner == application)
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> TargetError | UsageError:
+    if "not a database" in str(error):
+        return UsageError.of("not a registry of hash keys", got=str(path), hint="another --registry FILE")
+    hint = "another writer holds it: try again" if "locked" in str(error) else ""
+    return TargetError.of(f"the registry cannot be used: {error}", got=str(path), hint=hint)
+
+
+def _sorted_out(
+    rows: SequenceOf[ImportedAccount], known: dict[str, HandedOut], owners: dict[int, str]
+) -> tuple[list[ImportedAccount], list[str]]:
+    """The rows that are new, and what is wrong with the others."""
+    fresh: list[ImportedAccount] = []
+    problems: list[str] = []
+    seen: dict[str, ImportedAccount] = {}
+    owners = dict(owners)
+    for row in rows:
+        _check_account(row.account)
+        before, had = seen.get(row.account), known.get(row.account)
+        key = before.key if before else had.key if had else None
+        if before or had:
+            if row.key is not None and row.key != key:
+                where = f"line {before.line}" if before else "the registry"
+                problems.append(f"line {row.line}: {row.account!r} has another key in {where}; re-keying needs a fence")
+            continue
+        if row.key is not None and row.key in owners:
+            problems.append(f"line {row.line}: the key of {row.account!r} belongs to {owners[row.key]!r}")
+            continue
+        seen[row.account] = row
+        fresh.append(row)
+        if row.key is not None:
+            owners[row.key] = row.account
+    return fresh, problems
+
+
+def _check_account(account: str) -> None:
+    try:
+        account.encode()
+    except UnicodeEncodeError:
+        raise UsageError.of("an account is text", got=account) from None
+    if not account or "\0" in account:
+        raise UsageError.of("not an account", got=account, allowed="text that is not empty")
+
+
+def _by_weight(row: ImportedAccount) -> int:
+    return -row.kept_weight
+
+
+def _origin(row: ImportedAccount) -> Origin:
+    return "tree" if row.key is None else "imported"
+
+
+def _blob(key: int) -> bytes:
+    return key.to_bytes(16, "big")
+
+
+def _entry(row: tuple[str, bytes, int, str]) -> HandedOut:
+    return HandedOut(row[0], int.from_bytes(row[1], "big"), row[2], cast("Origin", row[3]))

@@ -451,6 +451,7 @@ ORDER: Final = (
         "placement",
         "router",
         "batch_router",
+        "keyspace",
         "matching",
     ),
     *("history", "documents", "profile", "measure", "plan", "brokers", "testing", "spark", "systems", "pipelines"),

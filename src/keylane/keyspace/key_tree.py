@@ -257,24 +257,23 @@ def handed_out_anew(
     """
     ordered = sorted(accounts, key=lambda one: -one[2])
     tree = KeyTree(bits=bits)
-    by_weight: dict[int, list[int]] = {}
+    by_weight: dict[int, list[tuple[str, int, int]]] = {}
     number = 0
-    for _, _, weight in ordered:
+    for account, had, weight in ordered:
         if sequence == "tree":
             key = tree.take(weight)
         else:
             key, number = next_free(sequence, tree, number + 1, bits)
             tree.add(key, weight)
-        by_weight.setdefault(weight, []).append(key)
+        by_weight.setdefault(weight, []).append((account, had, key))
     given: dict[str, int] = {}
-    for weight, keys in by_weight.items():
-        free = dict.fromkeys(keys)
-        mine = [(account, key) for account, key, own in ordered if own == weight]
-        kept = {account: key for account, key in mine if key in free}
+    for same in by_weight.values():
+        free = dict.fromkeys(key for _, _, key in same)
+        kept = {account: had for account, had, _ in same if had in free}
         for key in kept.values():
             del free[key]
         rest = iter(free)
-        given |= kept | {account: next(rest) for account, _ in mine if account not in kept}
+        given |= kept | {account: next(rest) for account, _, _ in same if account not in kept}
     return given
 
 

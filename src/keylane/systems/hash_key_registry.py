@@ -172,10 +172,8 @@ class HashKeyRegistry:
                     tree.add(row.key, row.kept_weight)
             # Heaviest first: the order in which the tree is most even.
             made = {row.account: tree.take(row.kept_weight) for row in sorted(fresh, key=_by_weight) if row.key is None}
-            new = [
-                HandedOut(row.account, made.get(row.account, row.key or 0), row.kept_weight, _origin(row))
-                for row in fresh
-            ]
+            keys = {row.account: made.get(row.account, row.key or 0) for row in fresh}
+            new = [HandedOut(row.account, keys[row.account], row.kept_weight, _origin(row)) for row in fresh]
             self._insert(new)
             return new, len(rows) - len(fresh)
 

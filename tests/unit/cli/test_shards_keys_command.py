@@ -1,0 +1,170 @@
+"""`keylane shards keys`: the forms that other tools lean on, the drawing, warnings and refusals."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from keylane.cli.shards_keys import drawn, rows_of
+from keylane.errors import UsageError
+from keylane.keyspace.sequences import nth_key
+from keylane.systems.hash_key_registry import UNIT, HandedOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def keys(run: Run, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """A command on one registry that must end well: its JSON."""
+
+    def keys(*arguments: object) -> dict[str, Any]:
+        code, out, err = run("shards", "keys", *arguments, "--registry", tmp_path / "k.sqlite", "-o", "json")
+        assert code == 0, err
+        document: dict[str, Any] = json.loads(out)
+        return document
+
+    return keys
+
+
+def test_an_account_gets_the_next_key_as_decimal_text_and_keeps_it(keys: Callable[..., dict[str, Any]]) -> None:
+    first = keys("add", "acme")
+    assert (first["account"], first["hash_key"], first["new"]) == ("acme", str(2**127), True)
+    assert keys("add", "acme")["hash_key"] == first["hash_key"]
+    assert [keys("add", name)["hash_key"] for name in "bc"] == [str(2**126), str(3 * 2**126)]
+
+
+@pytest.mark.parametrize("sequence", ["tree", "left-right", "halves", "golden"])
+def test_every_sequence(keys: Callable[..., dict[str, Any]], sequence: Any) -> None:
+    found = [keys("add", f"a{n}", "--sequence", sequence)["hash_key"] for n in range(9)]
+    assert found == [str(nth_key(sequence, n)) for n in range(1, 10)]
+
+
+def test_list_and_remove(keys: Callable[..., dict[str, Any]], run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        keys("add", name, "--weight", "2.5")
+    listed = keys("list")
+    assert [(one["account"], one["weight"]) for one in listed["keys"]] == [("a", 2.5), ("b", 2.5)]
+    assert (listed["sequence"], listed["total_weight"]) == ("tree", 5)
+    assert keys("remove", "a")["hash_key"] == str(2**127)
+    assert [one["account"] for one in keys("list")["keys"]] == ["b"]
+    code, out, err = run("shards", "keys", "remove", "a", "--registry", tmp_path / "k.sqlite")
+    assert (code, out, "'a'" in err) == (2, "", True)
+
+
+def test_weights_steer_and_may_change(keys: Callable[..., dict[str, Any]]) -> None:
+    keys("add", "heavy", "--weight", "100")
+    assert all(int(keys("add", f"a{n}")["hash_key"]) < 2**127 for n in range(5))
+    again = keys("add", "heavy", "--weight", "3")
+    assert (again["former_weight"], again["weight"], again["hash_key"]) == (100, 3, str(2**127))
+
+
+def test_import_with_keys_and_without(keys: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"account,hash_key,weight\na,{2**127},1\nb,,5\nc,{2**128 - 1},\n")
+    done = keys("import", file)
+    assert (done["imported"], done["handed_out"], done["known"], done["warnings"]) == (3, 1, 0, [])
+    assert [one["weight"] for one in keys("list")["keys"]] == [1, 5, 1]
+    assert keys("import", file)["known"] == 3
+
+
+def test_plain_numbers_as_hash_keys_are_warned_of(run: Run, keys: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("account,hash_key\na,0\nb,1\nc,2\n")
+    code, out, err = run("shards", "keys", "import", file, "--registry", tmp_path / "k.sqlite", "-o", "json")
+    assert (code, len(json.loads(out)["warnings"]), "first shard" in err) == (0, 1, True)
+    assert len(keys("list")["warnings"]) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "name\na\n",
+        "account,hash_key\na,007\n",
+        f"account,hash_key\na,{2**128}\n",
+        "account,hash_key\n,5\n",
+        "account,weight\na,-1\n",
+        "account,weight\na,x\n",
+        "account,hash_key\na,5\nb,5\n",
+        "account,hash_key\na,5\na,6\n",
+    ],
+)
+def test_a_bad_list_imports_nothing(run: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    registry = tmp_path / "k.sqlite"
+    code, out, err = run("shards", "keys", "import", tmp_path / "a.csv", "--registry", registry)
+    assert (code, out, "error" in err) == (2, "", True)
+    if registry.exists():
+        assert json.loads(run("shards", "keys", "list", "--registry", registry, "-o", "json")[1])["keys"] == []
+
+
+def test_redistribution_counts_what_moves_and_names_the_fence(
+    run: Run, keys: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("account,hash_key\n" + "".join(f"a{n},{n + 2**100}\n" for n in range(8)))
+    keys("import", file)
+    before = keys("list")["keys"]
+    planned = keys("redistribute", "--dry-run")
+    assert (planned["moved"], planned["accounts"], planned["dry_run"], len(planned["moves"])) == (8, 8, True, 8)
+    assert (planned["heaviest_eighth_before"], planned["heaviest_eighth_after"]) == (1.0, 0.125)
+    assert keys("list")["keys"] == before
+    code, _, err = run("shards", "keys", "redistribute", "--registry", tmp_path / "k.sqlite", "-o", "json")
+    assert (code, "fence" in err) == (0, True)
+    assert {one["account"]: one["hash_key"] for one in keys("list")["keys"]} == {
+        one["account"]: one["hash_key"] for one in planned["moves"]
+    }
+    again = keys("redistribute", "--dry-run")
+    assert (again["moved"], again["warnings"]) == (0, [])
+
+
+def test_explain_gives_the_steps_and_draws_them(run: Run, keys: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    for name in "abc":
+        keys("add", name)
+    steps = keys("add", "d", "--explain")["steps"]
+    assert [(one["middle"], one["left"], one["right"], one["went"]) for one in steps] == [
+        (str(2**127), 1, 2, "left"),
+        (str(2**126), 0, 1, "left"),
+    ]
+    _, out, _ = run("shards", "keys", "add", "e", "--explain", "--registry", tmp_path / "k.sqlite")
+    assert "3 * 2**126 is in use" in out
+    assert "5 * 2**125 is free" in out
+
+
+def test_the_drawing_has_a_mark_for_every_key_of_the_upper_levels() -> None:
+    entries = [HandedOut(f"a{n}", nth_key("tree", n), UNIT, "tree") for n in range(1, 5)]
+    lines = drawn(entries, nth_key("tree", 4))
+    assert [line.count("o") for line in lines[1:6]] == [1, 2, 0, 0, 0]
+    assert [line.count(".") for line in lines[1:6]] == [0, 0, 3, 8, 16]
+    assert lines[1].index("o") == 32
+    assert (lines[3].index("*"), lines[6].index("*")) == (8, 8)
+    assert [line.split("|")[1:-1] for line in lines[-3:-1]] == [
+        ["2".ljust(31), "2".ljust(31)],
+        ["1".ljust(15), "1".ljust(15), "1".ljust(15), "1".ljust(15)],
+    ]
+
+
+def test_a_registry_is_needed_and_must_be_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("account,hash_key\n" * 100)
+    assert run("shards", "keys", "add", "a")[0] == 2
+    assert run("shards", "keys", "list", "--registry", tmp_path / "none")[0] == 2
+    assert run("shards", "keys", "add", "a", "--registry", tmp_path / "text")[0] == 2
+    assert run("shards", "keys", "add", "a", "--registry", tmp_path / "k", "--weight", "0")[0] == 2
+    assert run("shards", "keys", "import", tmp_path / "none.csv", "--registry", tmp_path / "k")[0] == 1
+
+
+def test_a_list_may_quote_its_accounts_and_begin_with_a_mark(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    with file.open("w", newline="", encoding="utf-8-sig") as out:
+        csv.writer(out).writerows([["account", "hash_key"], ['a "b", c', "7"], ["d\ne", ""]])
+    assert [(row.account, row.key) for row in rows_of(file)] == [('a "b", c', 7), ("d\ne", None)]
+    file.write_bytes(b"account\n\xff\n")
+    with pytest.raises(UsageError):
+        rows_of(file)

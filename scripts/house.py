@@ -321,7 +321,7 @@ def crumbs(tree: Mapping[str, Module], edges: Iterable[Import]) -> tuple[str, ..
 
 
 def long_functions(tree: Mapping[str, Module]) -> tuple[str, ...]:
-    """Functions of more than 60 lines, their docstrings left out."""
+    """Functions with bodies of more than 60 lines, docstrings left out."""
     return tuple(
         f"{module.name}:{function.lineno}  {function.name}, {length} lines"
         for module in tree.values()
@@ -331,11 +331,11 @@ def long_functions(tree: Mapping[str, Module]) -> tuple[str, ...]:
 
 
 def function_length(function: Function) -> int:
-    """Lines of a function without its docstring."""
+    """Lines of a function's body without its docstring."""
     first = function.body[0]
     is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     docstring = (first.end_lineno or first.lineno) - first.lineno + 1 if is_docstring else 0
-    return (function.end_lineno or function.lineno) - function.lineno + 1 - docstring
+    return (function.end_lineno or first.lineno) - first.lineno + 1 - docstring
 
 
 def private_functions(module: Module) -> Iterator[tuple[Function, int]]:

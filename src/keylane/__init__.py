@@ -46,7 +46,7 @@ from keylane.moved import Moved
 
 if TYPE_CHECKING:
     from keylane.api.progress import Progress
-    from keylane.api.verbs import check, explain, identify, match, plan, profile, route, verify
+    from keylane.api.verbs import check, dry_run, explain, identify, init, match, plan, profile, route, verify
     from keylane.contract.answers import Answers, answers
     from keylane.contract.evolve import Change, Evolution, evolve
     from keylane.contract.model import Contract
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from keylane.placement.partitioners import partitioner
     from keylane.records import Finding, Placement, Reason
     from keylane.router import Router
+    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.read_range import ReadRange
 
 __version__ = "0.1.0"
 
@@ -67,14 +69,18 @@ __all__ = [
     "KeylaneError",
     "Placement",
     "Progress",
+    "ReadRange",
     "Reason",
     "Router",
+    "StreamOptions",
     "__version__",
     "answers",
     "check",
+    "dry_run",
     "evolve",
     "explain",
     "identify",
+    "init",
     "load_contract",
     "match",
     "parse_contract",
@@ -94,13 +100,17 @@ _HOME = {
     "KeylaneError": "errors",
     "Placement": "records",
     "Progress": "api.progress",
+    "ReadRange": "systems.read_range",
     "Reason": "records",
     "Router": "router",
+    "StreamOptions": "systems.endpoint",
     "answers": "contract.answers",
     "evolve": "contract.evolve",
     "check": "api.verbs",
+    "dry_run": "api.verbs",
     "explain": "api.verbs",
     "identify": "api.verbs",
+    "init": "api.verbs",
     "match": "api.verbs",
     "route": "api.verbs",
     "verify": "api.verbs",

@@ -21,10 +21,10 @@ SHORT = {"keylane.moved"}
 
 
 def functions(source: str) -> Iterator[tuple[str, int]]:
-    """Every function, and its lines without its docstring."""
+    """Every function, and the lines of its body without its docstring: a signature of many options is a list."""
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
-            yield node.name, node.end_lineno - node.lineno + 1 - _docstring_lines(node)
+            yield node.name, node.end_lineno - node.body[0].lineno + 1 - _docstring_lines(node)
 
 
 def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -69,8 +69,8 @@ def test_functions_are_short(sources: dict[str, str]) -> None:
 
 def test_a_long_function_is_reported() -> None:
     body = "    pass\n" * MOST_FUNCTION_LINES
-    assert long_functions({"m": f"def f():\n{body}"}) == {"m.f": MOST_FUNCTION_LINES + 1}
-    assert long_functions({"m": f'def f():\n    """One.\n\n    Two.\n    """\n{body[9:]}'}) == {}
+    assert long_functions({"m": f"def f():\n{body}    pass\n"}) == {"m.f": MOST_FUNCTION_LINES + 1}
+    assert long_functions({"m": f'def f(\n    a: int,\n):\n    """One.\n\n    Two.\n    """\n{body}'}) == {}
 
 
 def test_modules_are_short(sources: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from tests.integration.timed_records import BEGAN, send
 from keylane.pipelines.geo_table import TableWish, geo_table
 from keylane.pipelines.profile import Options
 from keylane.pipelines.route import KafkaOptions
-from keylane.systems.windows import ReadingWindow
+from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_a_topic_gives_the_table_of_the_same_places_in_a_file(
     ).document
     assert there.dead == {"malformed-key": 1, "place-zero": 1}
     assert {**there.as_json(), "source": "", "dead": {}} == {**here.as_json(), "source": ""}
-    windowed = KafkaOptions(value="json", window=ReadingWindow(since=BEGAN + 300 * 7500))
+    windowed = KafkaOptions(value="json", read_range=ReadRange(since=BEGAN + 300 * 7500))
     later = geo_table(
         f"kafka://{broker.bootstrap}/{name}", wish=wish, options=Options(kafka=windowed), spark=spark
     ).document

@@ -20,7 +20,7 @@ from keylane.pipelines.route import KafkaOptions
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.headers import dead_topic
-from keylane.systems.windows import ReadingWindow
+from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ def test_a_window_bounds_what_is_read_of_both_topics_and_is_stated(
     broker: Cluster, topics: tuple[str, str, Any, Any], tmp_path: Path
 ) -> None:
     drivers, riders = (f"kafka://{broker.bootstrap}/{name}" for name in topics[:2])
-    given = Options(RADIUS, kafka=KafkaOptions(value="json", window=ReadingWindow(most=40)))
+    given = Options(RADIUS, kafka=KafkaOptions(value="json", read_range=ReadRange(most=40)))
     work = agreed_work(drivers, riders, str(tmp_path / "out"), given, geo_contract(LANES))
     for side in (work.drivers, work.riders):
         assert 0 < sum(end - start for start, end in side.ranges) <= 40

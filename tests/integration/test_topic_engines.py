@@ -17,7 +17,7 @@ from keylane.pipelines.profile import Options, profile
 from keylane.profile.document import overview
 from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.kafka import local_scan
-from keylane.systems.windows import ReadingWindow
+from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +94,7 @@ CASES = {
         ("shop", "n"), ("utf8", "int64be"), options=Options(time="timestamp", kafka=JSON)
     ),
     "places": Case((), place=("lat", "lng"), options=Options(kafka=JSON)),
-    "some lanes": Case(options=Options(kafka=StreamOptions(window=ReadingWindow(partitions=(0, 2), most=200)))),
+    "some lanes": Case(options=Options(kafka=StreamOptions(read_range=ReadRange(partitions=(0, 2), most=200)))),
 }
 #: What runs every time.
 FEW = ("its own keys as text", "a field, by a time of the value", "places")

@@ -131,7 +131,7 @@ def test_profile_and_plan_read_the_part_that_they_are_asked_about(
     assert "partitions 0–2" in stated
     nothing = keylane(verb, address, "--contract", contract, "--last", "10m")
     assert (nothing.code, nothing.out) == (1, "")
-    assert "the window that was asked for is empty" in nothing.err
+    assert "the range that was asked for is empty" in nothing.err
 
 
 def test_a_short_address_is_that_of_the_configured_brokers(

@@ -1,4 +1,4 @@
-"""The verbs as functions: `profile`, `plan`, `check`, `verify`, `route`, `match`, `identify`, `explain` of `keylane`.
+"""The verbs as functions: `keylane.profile`, `plan`, `check`, `verify`, `route` and the others.
 
     verbs     each verb: arguments as callers have them -> the document that the command prints
     progress  how far a verb is, in one shape for all

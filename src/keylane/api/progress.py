@@ -44,9 +44,9 @@ class Reporter:
         self._lock = threading.Lock()
         self._raised: BaseException | None = None
 
-    def say(self, text: str) -> None:
+    def step(self, text: str) -> None:
         """A step, or something to know."""
-        self._tell(text)
+        self._report(text)
 
     def watch(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Batches that pass; those that know how many records there are give the share that has passed."""
@@ -57,8 +57,12 @@ class Reporter:
 
     def more(self, records: int, total: int | None = None) -> None:
         """So many records more are done, of so many in all, or at most."""
-        self._records += records
-        self._tell(f"{count(self._records)} records", share=min(1.0, self._records / total) if total else None)
+        self.reached(self._records + records, total)
+
+    def reached(self, records: int, total: int | None = None) -> None:
+        """So many records are done."""
+        self._records = records
+        self._report(f"{count(records)} records", share=min(1.0, records / total) if total else None)
 
     @contextmanager
     def on_spark(self) -> Iterator[None]:
@@ -88,14 +92,14 @@ class Reporter:
             work = ask() if ask else None
             try:
                 if work is not None and work.starting:
-                    self._tell("starting Spark")
+                    self._report("starting Spark")
                 elif work is not None and work.tasks:
                     text = f"{count(work.done)} of {count(work.tasks)} tasks"
-                    self._tell(text, work.records, work.done / work.tasks)
+                    self._report(text, work.records, work.done / work.tasks)
             except BaseException as error:  # noqa: BLE001  raised by the caller's thread, at the end
                 self._raised = error
 
-    def _tell(self, text: str, records: int | None = None, share: float | None = None) -> None:
+    def _report(self, text: str, records: int | None = None, share: float | None = None) -> None:
         if self._callback is not None:
             with self._lock:
                 known = self._records if records is None else records

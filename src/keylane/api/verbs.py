@@ -1,54 +1,80 @@
 """Each verb as a function that returns the document its command prints with `-o json`.
 
 Sources are addresses or paths, contracts are `Contract`s, paths or text; errors are keylane's. `options` is what else
-may be set about a stream (`keylane.systems.endpoint.StreamOptions`), `progress` is called with `Progress`. Nothing
-heavy is imported before a verb is called.
+may be set about a stream (`StreamOptions`), `progress` is called with `Progress`. Every other argument is an option of
+the command under its own name, and tests/unit/api compares the two. Nothing heavy is imported before a verb is called.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import fields, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, get_args
 
 from keylane.api.progress import Reporter
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from keylane.api.progress import OnProgress
+    from keylane.contract.answers import OrderScope
     from keylane.contract.given import GivenContract
     from keylane.contract.model import Contract
+    from keylane.contract.names import Encoding
     from keylane.documents.check import CheckedFindings
     from keylane.documents.explain import Explained
-    from keylane.documents.identify import IdentifyDocument
+    from keylane.documents.identify import IdentifyDocument, InitDocument
     from keylane.documents.match import MatchDocument
     from keylane.documents.plan import PlanDocument
     from keylane.documents.profile import ProfileDocument
-    from keylane.documents.route import RouteDocument
+    from keylane.documents.route import DryRunDocument, RouteDocument
     from keylane.documents.verify import VerifyDocument
-    from keylane.pipelines.match.options import Columns
+    from keylane.history.verdict import Mode
+    from keylane.keys.times import Unit
+    from keylane.pipelines.engine import Engine, Options
+    from keylane.pipelines.match.options import Assignment, Columns
     from keylane.profile.model import Profile
-    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.endpoint import FileFormat, StreamOptions
 
     #: A path, or the address of a stream.
     Source: TypeAlias = str | os.PathLike[str]
 
-_SPARK: Final = ("kind", "master", "conf")
+__all__ = ["check", "dry_run", "explain", "identify", "init", "match", "plan", "profile", "route", "verify"]
 
-__all__ = ["check", "explain", "identify", "match", "plan", "profile", "route", "verify"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
+def _verb(function: Callable[P, T]) -> Callable[P, T]:
+    """Refuse an argument that the verb does not have with those that it has: an `ArgumentError`, and so a TypeError."""
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @wraps(function)
+    def called(*given: P.args, **named: P.kwargs) -> T:
+        for name in named:
+            if name not in known:
+                from keylane.errors import ArgumentError, did_you_mean
+
+                what, hint = f"{function.__name__} has no such argument", did_you_mean(name, known)
+                raise ArgumentError.of(what, got=name, allowed=", ".join(known), hint=hint)
+        return function(*given, **named)
+
+    return called
+
+
+@_verb
 def explain(
     key: Any,
     *,
     lanes: int | None = None,
     contract: GivenContract | None = None,
-    encoding: str = "utf8",
+    encoding: Encoding = "utf8",
     position: int | None = None,
     like: str | None = None,
 ) -> Explained:
@@ -57,9 +83,12 @@ def explain(
     With a contract `key` is a record, or the value of the key's only field. Without one it is a value that `encoding`
     turns into bytes, bytes, or None, and `lanes` is needed: the lane count is never guessed.
     """
+    from keylane.contract.names import ENCODINGS, PARTITIONERS
     from keylane.errors import UnplacedError, UsageError
     from keylane.pipelines.explain import by_client, explained_by
 
+    _check_choice("encoding", encoding, ENCODINGS)
+    _check_choice("like", like, PARTITIONERS)
     if contract is not None:
         from keylane.router import Router
 
@@ -71,12 +100,13 @@ def explain(
     from keylane.keys.encode import encode
 
     try:
-        asked = key if key is None or isinstance(key, bytes) else encode(key, encoding)  # type: ignore[arg-type]  # checked where it is used
+        asked = key if key is None or isinstance(key, bytes) else encode(key, encoding)
     except UnplacedError as error:
         raise UsageError(str(error)) from None
     return by_client(asked, lanes, encoding, like or "kafka-java", typed=_shown(key))
 
 
+@_verb
 def identify(
     source: Source | Iterable[pa.RecordBatch],
     lanes: int | None = None,
@@ -84,7 +114,7 @@ def identify(
     key: str | None = None,
     lane: str | None = None,
     time: str | None = None,
-    time_unit: str | None = None,
+    time_unit: Unit | None = None,
     show_keys: bool = False,
     options: StreamOptions | None = None,
     progress: OnProgress | None = None,
@@ -93,77 +123,136 @@ def identify(
 
     The source may also be Arrow batches whose first column is the key and whose second is the lane; they are read once.
     """
-    import secrets
-
+    from keylane.keys.times import UNITS
     from keylane.pipelines import identify as pipeline
 
+    _check_choice("time_unit", time_unit, UNITS)
     report = Reporter("identify", progress)
     if isinstance(source, str | os.PathLike):
-        asked = {"key": key, "lane": lane, "lanes": lanes, "time": time, "time_unit": time_unit}
-        seen = pipeline.identify(os.fspath(source), **asked, options=options, watch=report.watch)  # type: ignore[arg-type]  # checked where it is used
+        seen = pipeline.identify(
+            os.fspath(source),
+            key=key,
+            lane=lane,
+            lanes=lanes,
+            time=time,
+            time_unit=time_unit,
+            options=options,
+            watch=report.watch,
+        )
     else:
         seen = pipeline.of_batches(report.watch(iter(source)), lanes)
-    return pipeline.document_of(seen, None if show_keys else secrets.token_bytes(16))
+    return pipeline.document_of(seen, _salt(show_keys=show_keys))
 
 
+@_verb
+def init(
+    data: Source,
+    key: str | None = None,
+    *,
+    lane: str | None = None,
+    lanes: int | None = None,
+    partitioner: str | None = None,
+    time: str | None = None,
+    out: Source | None = None,
+    options: StreamOptions | None = None,
+    progress: OnProgress | None = None,
+) -> InitDocument:
+    """Write the first contract of a stream, from what its data shows, to `out`, by default NAME.yaml here.
+
+    Of files, `key` names the column of the key; files without a column of lanes take `lanes`, for the stream that they
+    are going to be. A file that exists is never replaced. `next` of the document are commands to go on with.
+    """
+    from keylane.pipelines.init import InitRequest
+    from keylane.pipelines.init import init as run
+
+    asked = InitRequest(os.fspath(data), key, lane, lanes, time)
+    to, watch = None if out is None else os.fspath(out), Reporter("init", progress).watch
+    salt = _salt(show_keys=False)
+    return run(asked, partitioner=partitioner, out=to, salt=salt, options=options, watch=watch).document
+
+
+@_verb
 def check(
     *given: GivenContract,
     data: Source | None = None,
     key: str | None = None,
     lane: str | None = None,
     lanes: int | None = None,
+    show_keys: bool = False,
     options: StreamOptions | None = None,
     progress: OnProgress | None = None,
 ) -> CheckedFindings:
     """Whether a stream keeps its contract: one contract, alone or with `data`.
 
     Two or more contracts, or two or more data sets with `key`: whether they are co-partitioned. A path is that of a
-    contract where it ends in .yaml or .yml. `ok` says whether all is well; nothing is raised for what is found.
+    contract where it ends in .yaml or .yml. `ok` says whether all is well; nothing is raised for what is found. Keys
+    of examples are cut and hashed unless `show_keys`.
     """
     from keylane.errors import UsageError
     from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
 
-    watch = Reporter("check", progress).watch
+    watch, salt = Reporter("check", progress).watch, _salt(show_keys=show_keys)
     contracts = [one for one in given if _is_contract(one)]
     if not given or (contracts and len(contracts) < len(given)):
         raise UsageError.of("contracts and data sets cannot be compared with each other", hint="data=...")
     if not contracts:
         streams = [os.fspath(one) for one in given]  # type: ignore[arg-type]  # what is no contract is a path
-        return compare_streams(streams, key=key, lane=lane, lanes=lanes, options=options, watch=watch)
+        return compare_streams(streams, key=key, lane=lane, lanes=lanes, options=options, watch=watch, salt=salt)
     if len(contracts) == 1:
         where = None if data is None else os.fspath(data)
-        return check_contract(contracts[0], where, lane=lane, lanes=lanes, options=options, watch=watch)
+        return check_contract(contracts[0], where, lane=lane, lanes=lanes, options=options, watch=watch, salt=salt)
     if data is not None:
         raise UsageError.of("data goes with one contract", got=f"{len(contracts)} contracts")
     return compare_contracts(contracts)
 
 
+@_verb
 def verify(
     source: Source,
     target: Source,
     contract: GivenContract | None = None,
     *,
+    mode: Mode = "exactly-once",
+    engine: Engine = "auto",
+    keep: int = 10,
+    values: bool = True,
     lanes: int | None = None,
     options: StreamOptions | None = None,
     spark: SparkSession | None = None,
     progress: OnProgress | None = None,
-    **more: Any,
 ) -> VerifyDocument:
     """Whether every record of a source is in a target once, in order and in its lane: a certificate, or what is wrong.
 
-    `more` may hold `mode`, `engine`, `keep` and `values`, as the options of the command. `ok` is true only where
-    everything was proven.
+    `keep` is how many violations of each rule are listed; without `values` contents are not compared, and so nothing
+    is certified. `ok` is true only where everything was proven.
     """
+    from keylane.history.verdict import Mode
     from keylane.pipelines.certificate import document_of
+    from keylane.pipelines.engine import Engine
     from keylane.pipelines.verify import verify as run
 
-    _only(more, "mode", "engine", "keep", "values")
+    _check_choice("mode", mode, get_args(Mode))
+    _check_choice("engine", engine, get_args(Engine))
     report = Reporter("verify", progress)
-    known = {"lanes": lanes, "topics": options, "spark": spark, "watch": report.watch}
     with report.on_spark():
-        return document_of(run(os.fspath(source), os.fspath(target), _maybe(contract), **known, **more))  # type: ignore[arg-type]  # checked where it is used
+        return document_of(
+            run(
+                os.fspath(source),
+                os.fspath(target),
+                _maybe(contract),
+                mode=mode,
+                engine=engine,
+                keep=keep,
+                values=values,
+                lanes=lanes,
+                topics=options,
+                spark=spark,
+                watch=report.watch,
+            )
+        )
 
 
+@_verb
 def route(
     contract: GivenContract,
     source: Source,
@@ -171,30 +260,78 @@ def route(
     *,
     follow: bool = False,
     stop: threading.Event | None = None,
+    lanes: int | None = None,
+    stream: str | None = None,
+    kind: FileFormat | None = None,
+    schema: str | None = None,
+    max_files: int = 1000,
+    every: str = "1 second",
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     options: StreamOptions | None = None,
     spark: SparkSession | None = None,
     progress: OnProgress | None = None,
-    **more: Any,
 ) -> RouteDocument:
     """Put every record of a source in its lane under a target, exactly once; run again, it goes on where it ended.
 
-    With `follow` it goes on until `stop` is set, and ends between two batches. `more` may hold `lanes`, `stream`,
-    `kind`, `schema`, `max_files`, `every`, `master` and `conf`, as the options of the command.
+    With `follow` it goes on until `stop` is set, and ends between two batches. `kind` is the format of files,
+    `schema` gives types to columns of JSON lines and CSV. What it would do, with nothing written: `dry_run`.
     """
     from keylane.contract.given import contract_from
     from keylane.pipelines.route import Options, document_of
     from keylane.pipelines.route import route as run
+    from keylane.spark.context import warn
+    from keylane.systems.endpoint import FileFormat, StreamOptions
 
-    _only(more, "lanes", "stream", "kind", "schema", "max_files", "every", "master", "conf")
+    _check_choice("kind", kind, get_args(FileFormat))
     loaded, report = contract_from(contract), Reporter("route", progress)
-    given = Options(**more) if options is None else Options(kafka=options, **more)
-    told = {} if progress is None else {"say": report.say, "tell": lambda done: report.more(done.counts.in_)}
-    ends = os.fspath(source), os.fspath(target)
+    given = Options(
+        lanes, stream, kind, schema, max_files, every, master, dict(conf or {}), kafka=options or StreamOptions()
+    )
     with report.on_spark():
-        found = run(loaded, *ends, follow=follow, options=given, spark=spark, stop_asked=stop, **told)  # type: ignore[arg-type]  # checked where it is used
+        found = run(
+            loaded,
+            os.fspath(source),
+            os.fspath(target),
+            follow=follow,
+            options=given,
+            spark=spark,
+            stop_asked=stop,
+            tell=lambda done: report.more(done.counts.in_),
+            say=warn if progress is None else report.step,
+        )
     return document_of(found, loaded, report.seconds())
 
 
+@_verb
+def dry_run(
+    contract: GivenContract,
+    source: Source,
+    target: Source,
+    *,
+    lanes: int | None = None,
+    stream: str | None = None,
+    kind: FileFormat | None = None,
+    schema: str | None = None,
+    options: StreamOptions | None = None,
+    progress: OnProgress | None = None,
+) -> DryRunDocument:
+    """What `route` would read, decide, create and write. Nothing is written, and Spark is not started.
+
+    Lanes are decided for a sample, which the document states.
+    """
+    from keylane.contract.given import contract_from
+    from keylane.pipelines.dry_run import dry_run as run
+    from keylane.systems.endpoint import FileFormat, StreamOptions
+
+    _check_choice("kind", kind, get_args(FileFormat))
+    streams = replace(options or StreamOptions(), kind=kind, schema=schema)
+    loaded, watch = contract_from(contract), Reporter("dry_run", progress).watch
+    ends = os.fspath(source), os.fspath(target)
+    return run(loaded, *ends, options=streams, lanes=lanes, stream=stream, watch=watch)
+
+
+@_verb
 def match(
     drivers: Source,
     riders: Source,
@@ -204,103 +341,204 @@ def match(
     contract: GivenContract | None = None,
     driver_columns: Columns | Mapping[str, Any] | None = None,
     rider_columns: Columns | Mapping[str, Any] | None = None,
+    nearest: int | None = None,
+    expire: float | None = None,
+    lanes: int | None = None,
+    assign: Assignment | None = None,
+    window: float = 5.0,
+    offer_for: float = 15.0,
+    verify: bool = False,
+    co_partitioned: bool = False,
+    kind: FileFormat | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    follow: bool = False,
+    stop: threading.Event | None = None,
+    late: float | None = None,
+    keep: float | None = None,
+    ahead: float | None = None,
+    state: Source | None = None,
+    every: str | None = None,
+    max_files: int | None = None,
     options: StreamOptions | None = None,
     spark: SparkSession | None = None,
     progress: OnProgress | None = None,
-    **more: Any,
 ) -> MatchDocument:
     """Every available driver within `radius` metres of each rider, at the rider's own moment; pairs go to `target`.
 
-    Columns are called `id`, `time` (ts), `lat`, `lng`, `available`, and `unit` is that of integer times. `more` may
-    hold `nearest`, `expire`, `lanes`, `assign`, `window`, `offer_for`, `verify`, `co_partitioned`, `kind`, `master`
-    and `conf`.
+    Columns are called `id`, `time` (ts), `lat`, `lng`, `available`; `unit` is that of integer times, and `scale` how
+    many of a location's numbers make a degree. `co_partitioned` requires that both sources are in lanes already.
+
+    With `follow` it goes on until `stop` is set, and ends between two batches; only then `late`, `keep`, `ahead`,
+    `state`, `every` and `max_files` may be given, as in the command.
     """
-    from keylane.pipelines.match.batch import match as run
-    from keylane.pipelines.match.options import Columns, Options
+    from keylane.pipelines.match.options import Assignment, Columns, Options, check_following
+    from keylane.spark.context import warn
+    from keylane.systems.endpoint import FileFormat, StreamOptions
 
-    _only(more, "nearest", "expire", "lanes", "assign", "window", "offer_for", "verify", "co_partitioned", *_SPARK)
-    sides = [one if isinstance(one, Columns) else Columns(**(one or {})) for one in (driver_columns, rider_columns)]
-    given = Options(radius, drivers=sides[0], riders=sides[1], **more)
-    if options is not None:
-        given = replace(given, kafka=replace(options, value=options.value or "json"))
+    _check_choice("assign", assign, get_args(Assignment))
+    _check_choice("kind", kind, get_args(FileFormat))
+    asked = {"late": late, "keep": keep, "ahead": ahead, "state": state and os.fspath(state)}
+    known = check_following({**asked, "every": every, "max_files": max_files}, follow=follow)
+    streams = options or StreamOptions()
+    given = Options(
+        radius,
+        nearest,
+        expire,
+        drivers=_columns(Columns, driver_columns),
+        riders=_columns(Columns, rider_columns),
+        kind=kind,
+        lanes=lanes,
+        verify=verify,
+        co_partitioned=co_partitioned,
+        assign=assign,
+        window=window,
+        offer_for=offer_for,
+        master=master,
+        conf=dict(conf or {}),
+        kafka=replace(streams, value=streams.value or "json"),
+    ).checked(follow=follow)
     report = Reporter("match", progress)
-    told: dict[str, Any] = {} if progress is None else {"say": report.say}
-    where = (os.fspath(drivers), os.fspath(riders), os.fspath(target))
+    ends = (os.fspath(drivers), os.fspath(riders), os.fspath(target))
+    loaded, say = _maybe(contract), warn if progress is None else report.step
     with report.on_spark():
-        return run(*where, given, contract=_maybe(contract), spark=spark, **told).document
+        if not follow:
+            from keylane.pipelines.match.batch import match as run
+
+            return run(*ends, given, contract=loaded, spark=spark, say=say).document
+        from keylane.pipelines.match.follow import Following
+        from keylane.pipelines.match.follow import follow as run_following
+
+        return run_following(
+            *ends,
+            given,
+            Following(**known),
+            contract=loaded,
+            spark=spark,
+            stop_asked=stop,
+            tell=lambda figures: report.reached(figures.total["pings"] + figures.total["asked"]),
+            say=say,
+        )
 
 
-#: How a source is read and counted: `profile` and `plan` take them all.
-READING: Final = (
-    *("time", "unit", "size", "lane", "windows", "seconds", "scale"),
-    *("approximate", "engine", *_SPARK),
-)
-
-
+@_verb
 def profile(
     source: Source,
     key: str | Sequence[str] = (),
     *,
     place: Sequence[str] = (),
-    encoding: str | Sequence[str] = "utf8",
+    encoding: Encoding | Sequence[Encoding] = "utf8",
     contract: GivenContract | None = None,
+    time: str | None = None,
+    time_unit: Unit | None = None,
+    size: str | None = None,
+    lane: str | None = None,
+    windows: int | None = None,
+    seconds: float | None = None,
+    scale: float | None = None,
+    approximate: bool = False,
+    engine: Engine = "auto",
+    kind: FileFormat | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     out: Source | None = None,
     force: bool = False,
     show_keys: bool = False,
     options: StreamOptions | None = None,
     spark: SparkSession | None = None,
     progress: OnProgress | None = None,
-    **more: Any,
 ) -> ProfileDocument:
     """Who is heavy in a stream, since when, and why a lane is hot; or of a profile that was kept with `out`.
 
-    The key is named by `key`, by `place` (latitude and longitude) or by the contract. `more` may hold `time`, `unit`,
-    `size`, `lane`, `windows`, `seconds`, `scale`, `approximate`, `engine`, `kind`, `master` and `conf`, as in the
-    command.
-    Keys are personal data: they are cut and hashed unless `show_keys`.
+    The key is named by `key`, by `place` (latitude and longitude) or by the contract. Windows are cut by the column
+    `time`; `size` is the column with the size of a record, `lane` that of its lane, and `seconds` is how long a topic
+    is listened to. Keys are personal data: they are cut and hashed unless `show_keys`.
     """
+    from keylane.pipelines.engine import Options
     from keylane.pipelines.profile import document_of, kept_in
 
     loaded, where = _maybe(contract), os.fspath(source)
     kept = None if out is None else os.fspath(out)
-    asked = {"key": key, "place": place, "encoding": encoding, "contract": loaded, **more}
+    given = _counting(
+        Options(
+            *(time, time_unit, size, lane, windows, seconds, scale, approximate, engine),
+            *(kind, master, dict(conf or {})),
+        ),
+        options,
+    )
     report = Reporter("profile", progress)
-    made = _profiled(where, asked, options, spark, report, kept, force=force)
+    made = _profiled(where, key, place, encoding, loaded, given, spark, report, kept, force=force)
     return document_of(made, loaded, show_keys=show_keys, out=kept or kept_in(where))
 
 
+@_verb
 def plan(
     source: Source,
+    key: str | Sequence[str] = (),
     *,
     contract: GivenContract | None = None,
     lanes: int | tuple[int, int] | None = None,
-    keep_order: str | None = None,
+    keep_order: OrderScope | None = None,
     max_over_mean: float | None = None,
     sub_key: str | None = None,
     today_lanes: int | None = None,
     joined_with: Sequence[GivenContract] = (),
     radius: float | None = None,
+    growth: float | None = None,
+    headroom: float | None = None,
+    lane_mb_s: float | None = None,
+    lane_records_s: float | None = None,
+    reader_mb_s: float | None = None,
+    reader_records_s: float | None = None,
+    readers: int | None = None,
+    service: str | None = None,
+    brokers: int | None = None,
+    place: Sequence[str] = (),
+    encoding: Encoding | Sequence[Encoding] = "utf8",
+    time: str | None = None,
+    time_unit: Unit | None = None,
+    size: str | None = None,
+    lane: str | None = None,
+    windows: int | None = None,
+    seconds: float | None = None,
+    scale: float | None = None,
+    approximate: bool = False,
+    engine: Engine = "auto",
+    kind: FileFormat | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     show_keys: bool = False,
     options: StreamOptions | None = None,
     spark: SparkSession | None = None,
     progress: OnProgress | None = None,
-    **more: Any,
 ) -> PlanDocument:
     """Which strategy and how many lanes; what a change would gain, move and break, before it is made.
 
-    The source is a profile that was kept, or whatever `profile` reads, by the same arguments (`key`, `place`, ...).
+    The source is a profile that was kept, or whatever `profile` reads, by the same arguments (`key` to `conf`).
     `contract` is today's, `lanes` a count or the lowest and the highest, `keep_order` the least order that readers
     need: per-key, or what today's contract keeps, where none is given. With `radius`, in metres, locations are matched
-    and copies count. `more` may hold what the stream must carry:
-    `growth`, `headroom`, `lane_mb_s`, `lane_records_s`, `reader_mb_s`, `reader_records_s`, `readers`, `service`,
-    `brokers`. The contract of the plan is `contract` of the document.
+    and copies count. What the stream must carry: `growth` to `brokers`. The contract of the plan is `contract` of the
+    document.
     """
+    from keylane.contract.answers import OrderScope
     from keylane.contract.given import contract_from
-    from keylane.pipelines.plan import DEMANDS, PlanRequest, document_of, question_of
+    from keylane.pipelines.engine import Options
+    from keylane.pipelines.plan import PlanRequest, document_of, question_of
     from keylane.pipelines.profile import kept_in
     from keylane.plan.planner import make_plan
 
-    demands = {name: more.pop(name) for name in DEMANDS if name in more}
+    _check_choice("keep_order", keep_order, get_args(OrderScope))
+    demands = {
+        "growth": growth,
+        "headroom": headroom,
+        "lane_mb_s": lane_mb_s,
+        "lane_records_s": lane_records_s,
+        "reader_mb_s": reader_mb_s,
+        "reader_records_s": reader_records_s,
+        "readers": readers,
+        "service": service,
+        "brokers": brokers,
+    }
     where, loaded = os.fspath(source), _maybe(contract)
     asked = PlanRequest(
         loaded,
@@ -313,17 +551,39 @@ def plan(
         {name: value for name, value in demands.items() if value is not None},
         radius,
     )
+    given = _counting(
+        Options(
+            *(time, time_unit, size, lane, windows, seconds, scale, approximate, engine),
+            *(kind, master, dict(conf or {})),
+        ),
+        options,
+    )
     report = Reporter("plan", progress)
-    made = _profiled(where, {**more, "contract": loaded}, options, spark, report)
-    report.say("comparing strategies")
+    made = _profiled(where, key, place, encoding, loaded, given, spark, report)
+    report.step("comparing strategies")
     found = make_plan(made, question_of(made, asked))
     return document_of(made, found, show_keys=show_keys, stored=kept_in(where))
 
 
+def _counting(given: Options, options: StreamOptions | None) -> Options:
+    """How a source is counted, with the options of its stream; a choice that does not exist is refused."""
+    from keylane.keys.times import UNITS
+    from keylane.pipelines.engine import Engine
+    from keylane.systems.endpoint import FileFormat
+
+    _check_choice("time_unit", given.unit, UNITS)
+    _check_choice("engine", given.engine, get_args(Engine))
+    _check_choice("kind", given.kind, get_args(FileFormat))
+    return given if options is None else replace(given, kafka=options)
+
+
 def _profiled(
     source: str,
-    asked: dict[str, Any],
-    options: StreamOptions | None,
+    key: str | Sequence[str],
+    place: Sequence[str],
+    encoding: Encoding | Sequence[Encoding],
+    contract: Contract | None,
+    given: Options,
     spark: SparkSession | None,
     report: Reporter,
     out: str | None = None,
@@ -333,21 +593,28 @@ def _profiled(
     """A profile that was kept, or a new one."""
     from pathlib import Path
 
+    from keylane.contract.names import ENCODINGS
     from keylane.errors import UsageError
-    from keylane.pipelines.profile import Options, kept_in
+    from keylane.pipelines.engine import Options
+    from keylane.pipelines.profile import kept_in
     from keylane.pipelines.profile import profile as run
     from keylane.systems.profiles import read_profile
 
-    _only(asked, "key", "place", "encoding", "contract", *READING)
+    for one in (encoding,) if isinstance(encoding, str) else encoding:
+        _check_choice("encoding", one, ENCODINGS)
     if kept_in(source):
-        given = [name for name, value in asked.items() if name != "contract" and value and value != "utf8"]
-        if given or out:
-            got = ", ".join([*given, *(["out"] if out else [])])
-            raise UsageError.of("the source is a profile, and counted already", got=got, hint="leave it out")
+        usual = Options()
+        named = {"key": key, "place": place, "encoding": encoding != "utf8", "out": out}
+        called = {"unit": "time_unit", "kafka": "options"}
+        of_options = {
+            called.get(one.name, one.name): getattr(given, one.name) != getattr(usual, one.name)
+            for one in fields(Options)
+        }
+        got = [name for name, is_given in {**named, **of_options}.items() if is_given]
+        if got:
+            hint = "leave it out"
+            raise UsageError.of("the source is a profile, and counted already", got=", ".join(got), hint=hint)
         return read_profile(Path(source))
-    key, encoding = asked.pop("key", ()), asked.pop("encoding", "utf8")
-    place, contract = asked.pop("place", ()), asked.pop("contract", None)
-    given_options = Options(**asked) if options is None else Options(kafka=options, **asked)
     with report.on_spark():
         return run(
             source,
@@ -355,13 +622,28 @@ def _profiled(
             place=tuple(place),
             encoding=encoding,
             contract=contract,
-            options=given_options,
+            options=given,
             out=out,
             replace_profile=force,
             spark=spark,
-            say=report.say,
+            say=report.step,
             watch=report.watch,
         )
+
+
+def _columns(kind: type[Columns], given: Columns | Mapping[str, Any] | None) -> Columns:
+    """The columns of one side of a match; a name that is none is refused with those that are."""
+    if isinstance(given, kind):
+        return given
+    from keylane.errors import ArgumentError, did_you_mean
+
+    named = dict(given or {})  # type: ignore[arg-type]  # a mapping, where it is no Columns
+    known = tuple(kind.__dataclass_fields__)
+    for name in named:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ArgumentError.of("no such column of a match", got=name, allowed=", ".join(known), hint=hint)
+    return kind(**named)
 
 
 def _maybe(contract: GivenContract | None) -> Contract | None:
@@ -378,15 +660,20 @@ def _is_contract(given: Any) -> bool:
     return os.fspath(given).endswith((".yaml", ".yml")) and "://" not in os.fspath(given)
 
 
-def _only(given: Mapping[str, Any], *known: str) -> None:
-    """Refuse what no option is called, with the nearest that is."""
-    from keylane.errors import ArgumentError, did_you_mean
+def _check_choice(name: str, given: object, allowed: Sequence[str]) -> None:
+    """Refuse a value that is none of the choices of an argument; None, where it is a default, chooses nothing."""
+    if given is not None and given not in allowed:
+        from keylane.errors import ArgumentError, did_you_mean
 
-    for name in given:
-        if name not in known:
-            raise ArgumentError.of(
-                "no such argument", got=name, allowed=", ".join(known), hint=did_you_mean(name, known)
-            )
+        hint = did_you_mean(given, allowed) if isinstance(given, str) else ""
+        raise ArgumentError.of(f"{name} has no such choice", got=given, allowed=", ".join(allowed), hint=hint)
+
+
+def _salt(*, show_keys: bool) -> bytes | None:
+    """What goes into the hashes of keys; None where they are shown whole."""
+    import secrets
+
+    return None if show_keys else secrets.token_bytes(16)
 
 
 def _shown(key: Any) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keylane import numbers
-from keylane.cli.options import reading_from, reading_options, window_from, window_options
+from keylane.cli.options import range_from, range_options, reading_from, reading_options
 from keylane.cli.output import Result, Section, as_json, output_option
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ MISPLACED = "Rows that are not where the contract puts their key:"
 @click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: `lane` where the data has it.")
 @click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
-@window_options
+@range_options
 @reading_options
 @output_option
 def check(
@@ -67,8 +67,8 @@ def check(
     from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
     from keylane.systems.endpoint import parse_address
 
-    window = window_from(options, time.time())
-    reading = replace(reading_from(options), window=window)
+    read_range = range_from(options, time.time())
+    reading = replace(reading_from(options), read_range=read_range)
     salt = None if show_keys else secrets.token_bytes(16)
     contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and parse_address(path).is_path]
     if contracts and len(contracts) < len(paths):

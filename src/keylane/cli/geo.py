@@ -14,10 +14,10 @@ from keylane.cli.options import (
     grouped,
     profiling_from,
     profiling_options,
+    range_from,
+    range_options,
     scale_option,
     settings_from,
-    window_from,
-    window_options,
 )
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -83,7 +83,7 @@ _options: Final = grouped(
     click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
     click.option("--force", is_flag=True, help="Replace what is there."),
     counting_options,
-    window_options,
+    range_options,
     profiling_options,
     output_option,
 )
@@ -135,7 +135,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
         raise click.UsageError("--most-moved is for --sticky: a new table moves everything")
     if (options["name"] or options["streams"]) and (old or base):
         raise click.UsageError("--name and --stream are for a new contract; leave them out")
-    kafka = replace(profiling_from(options), window=window_from(options, time.time()))
+    kafka = replace(profiling_from(options), read_range=range_from(options, time.time()))
     from keylane.pipelines.geo_table import TableWish, geo_table
     from keylane.pipelines.profile import Options
 

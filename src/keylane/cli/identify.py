@@ -10,14 +10,13 @@ import secrets
 import shlex
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from keylane import numbers
-from keylane.cli.options import read_alike, reading_from, reading_options, window_from, window_options
-from keylane.cli.output import Result, Section, check_free, output_option, write
+from keylane.cli.options import range_from, range_options, read_alike, reading_from, reading_options
+from keylane.cli.output import Result, Section, check_free, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +42,7 @@ NOT_PROVEN = 4
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
 @click.option("--write", "contract", type=click.Path(), metavar="FILE", help="Write the contract that was found.")
 @click.option("--force", is_flag=True, help="Replace the file of --write.")
-@window_options
+@range_options
 @reading_options
 @output_option
 def identify(
@@ -65,10 +64,11 @@ def identify(
     from keylane.cli.progress import counted
     from keylane.pipelines.identify import identify as run
     from keylane.pipelines.identify import remarks
+    from keylane.pipelines.init import write_first
 
     check_free(contract, force=force)
     asked = {name: options.pop(name) for name in ("key", "lane", "lanes", "time", "time_unit")}
-    reading = replace(reading_from(options), window=window_from(options, time.time()))
+    reading = replace(reading_from(options), read_range=range_from(options, time.time()))
     seen = run(data, **asked, options=reading, watch=lambda rows: counted(rows, "identify"))
     shown = None if show_keys else secrets.token_bytes(16)
     result = as_result(seen, shown, contract if seen.contract else None)
@@ -82,16 +82,6 @@ def identify(
     again = f"keylane check {shlex.quote(contract)} --data {shlex.quote(data)}{lane}{read_alike()}"
     result.lines.extend([f"wrote {contract}", f"check it: {again}"])
     return result, output
-
-
-def write_first(path: str, text: str) -> None:
-    """A first contract, and beside it the schema that its first line names; one that is there is left as it is."""
-    from keylane.contract.first import SCHEMA_FILE, schema_text
-
-    schema = Path(path).absolute().with_name(SCHEMA_FILE)
-    if not schema.exists():
-        write(str(schema), schema_text())
-    write(path, text)
 
 
 def as_result(seen: IdentifiedData, salt: bytes | None, written: str | None = None) -> Result:

@@ -1,44 +1,23 @@
-"""`keylane init`: the first contract of a stream, from what its data shows. How writers are found: `identify`."""
+"""`keylane init`: the first contract of a stream, from what its data shows. How it is made: `pipelines.init`."""
 
 from __future__ import annotations
 
 import secrets
-import shlex
 import time
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from keylane import numbers
-from keylane.cli.identify import identify_lines, write_first
-from keylane.cli.options import read_alike, reading_from, reading_options, window_from, window_options
+from keylane.cli.identify import identify_lines
+from keylane.cli.options import range_from, range_options, read_alike, reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import PARTITIONERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from keylane.contract.first import FirstContract
     from keylane.pipelines.identify import IdentifiedData
-    from keylane.systems.endpoint import StreamOptions
-
-
-@dataclass(frozen=True, slots=True)
-class InitRequest:
-    """What is looked at: the data, and which of its columns hold what."""
-
-    data: str
-    key: str | None
-    lane: str | None
-    lanes: int | None
-    time: str | None
-
-
-#: Columns of files that hold the lane, where none is named.
-LANE_COLUMNS = ("lane", "partition")
-USUAL = "kafka-java"
+    from keylane.pipelines.init import Initialised
 
 
 @click.command(short_help="Write the first contract of a stream, from what its data shows.")
@@ -54,7 +33,7 @@ USUAL = "kafka-java"
 )
 @click.option("--time", "-t", metavar="COLUMN", help="The column of times, for since when a second writer is there.")
 @click.option("--out", type=click.Path(), metavar="FILE", help="The contract; default: NAME.yaml here.")
-@window_options
+@range_options
 @reading_options
 @output_option
 def init(data: str, partitioner: str | None, out: str | None, output: str, **options: Any) -> tuple[Result, str]:
@@ -70,126 +49,31 @@ def init(data: str, partitioner: str | None, out: str | None, output: str, **opt
 
     Exit codes: 0 written; 1 the data cannot be read; 2 usage, or the file exists; 4 the data does not show who wrote.
     """
-    from keylane.contract.first import stream_name
-    from keylane.systems.endpoint import parse_address
-
-    to = out or f"{stream_name(parse_address(data).name)}.yaml"
-    _check_new(to)
-    window = window_from(options, time.time())
-    asked = InitRequest(data, **{name: options.pop(name) for name in ("key", "lane", "lanes", "time")})
-    reading = replace(reading_from(options), window=window)
-    asked, has_lanes = _looked_at(asked, reading)
-    seen = _identified(asked, reading) if has_lanes else None
-    contract, source = _contract(asked, seen, partitioner)
-    _check_new(to)
-    write_first(to, contract.text(_remarks(seen, source)))
-    return _result(asked, seen, contract, source, to), output
-
-
-def _identified(asked: InitRequest, reading: StreamOptions) -> IdentifiedData:
     from keylane.cli.progress import counted
-    from keylane.pipelines.identify import identify
+    from keylane.pipelines.init import InitRequest
+    from keylane.pipelines.init import init as run
 
-    return identify(
-        asked.data,
-        key=asked.key,
-        lane=asked.lane,
-        lanes=asked.lanes,
-        time=asked.time,
-        options=reading,
-        watch=lambda rows: counted(rows, "init"),
-    )
-
-
-def _check_new(path: str) -> None:
-    if Path(path).exists():
-        raise click.UsageError(f"{path} is there already; hint: --out FILE, or remove it first")
-    if not Path(path).absolute().parent.is_dir():
-        raise click.UsageError(f"there is no folder for {path}")
-
-
-def _looked_at(asked: InitRequest, reading: StreamOptions) -> tuple[InitRequest, bool]:
-    """The column of lanes by its usual names, and whether there are lanes: otherwise the stream is still to be."""
-    from keylane.contract.fields import FieldSpec
-    from keylane.systems.endpoint import open_endpoint
-
-    endpoint = open_endpoint(asked.data, reading)
-    if endpoint.messages:
-        return asked, True
-    there = endpoint.describe(FieldSpec((asked.key,) if asked.key else ()))
-    columns = there.columns
-    if asked.key is None or asked.key not in columns:
-        if there.misread is not None:
-            raise there.misread
-        wrong = "Missing option '--key' / '-k'" if asked.key is None else f"no such column: got {asked.key!r}"
-        raise click.UsageError(f"{wrong}: one of the columns {', '.join(columns)}.")
-    lane = asked.lane or next((name for name in LANE_COLUMNS if name in columns and name != asked.key), None)
-    if lane is None and asked.lanes is None:
-        raise click.UsageError(
-            "the data has no column of lanes; hint: --lanes N for the stream to be, or --lane COLUMN"
-        )
-    return replace(asked, lane=lane), lane is not None
-
-
-def _contract(
-    asked: InitRequest, seen: IdentifiedData | None, given: str | None
-) -> tuple[FirstContract, Literal["identified", "given", "assumed"]]:
-    from keylane.contract.first import FirstContract, stream_name
-    from keylane.errors import NotShownError
-    from keylane.systems.endpoint import parse_address
-
-    found = seen.contract if seen else None
-    if found is not None:
-        return (
-            (found, "identified")
-            if given in (None, found.partitioner)
-            else (replace(found, partitioner=given), "given")
-        )
-    if seen is not None and given is None:
-        why = "; ".join(seen.found.notes) or "no partitioner explains the lanes"
-        raise NotShownError.of(
-            f"{asked.data} does not show who wrote it",
-            got=why,
-            hint="--partitioner NAME writes a contract without proof",
-        )
-    name = stream_name(parse_address(asked.data).name)
-    lanes = asked.lanes or (seen.found.lanes if seen else 1)
-    key = asked.key or (seen.key if seen else "key")
-    return FirstContract(name, lanes, key, "utf8", given or USUAL), "given" if given else "assumed"
-
-
-def _remarks(seen: IdentifiedData | None, source: str) -> Iterator[str]:
-    from keylane.pipelines.identify import remarks
-
-    if seen is not None and seen.contract is not None:
-        yield from remarks(seen)
-    elif seen is not None:
-        yield "The data does not show who wrote it; its lane count is the least that it can be."
-    if source == "given":
-        yield "The partitioner is the one that was asked for."
-    if source == "assumed":
-        yield "The data has no lanes: the partitioner is the default of Java's client, and the key is written as text."
-
-
-def _result(asked: InitRequest, seen: IdentifiedData | None, contract: FirstContract, source: Any, to: str) -> Result:
-    from keylane.documents.identify import InitDocument
-    from keylane.pipelines.identify import document_of
-
+    read_range = range_from(options, time.time())
+    asked = InitRequest(data, **{name: options.pop(name) for name in ("key", "lane", "lanes", "time")})
     salt = secrets.token_bytes(16)
-    document = InitDocument(
-        contract=to,
-        stream=contract.stream,
-        key=contract.key,
-        encoding=contract.encoding,
-        lanes=contract.lanes,
-        partitioner=contract.partitioner,
-        partitioner_from=source,
-        identified=document_of(seen, salt, to) if seen else None,
-        next=list(_next(asked, to)),
+    made = run(
+        asked,
+        partitioner=partitioner,
+        out=out,
+        salt=salt,
+        options=replace(reading_from(options), read_range=read_range),
+        watch=lambda rows: counted(rows, "init"),
+        again=read_alike(),
     )
+    return as_result(made, salt), output
+
+
+def as_result(made: Initialised, salt: bytes) -> Result:
+    """What was written, and why; then what the data showed, and the commands that come next."""
+    document, seen = made.document, made.seen
     row = {**document.as_json(), "lanes (partitions)": document.lanes}
     table = Section(("partitioner", "lanes (partitions)", "key", "encoding"), [row])
-    answer = [f"wrote {to}: {contract.partitioner}, {_why(source, seen)}"]
+    answer = [f"wrote {document.contract}: {document.partitioner}, {_why(document.partitioner_from, seen)}"]
     lines = [*(identify_lines(seen, salt) if seen else []), "next:", *(f"  {one}" for one in document.next)]
     return Result(document, [table], lines, answer=answer)
 
@@ -199,12 +83,3 @@ def _why(source: str, seen: IdentifiedData | None) -> str:
         share = seen.found.writers[seen.found.leading].share
         return f"found in {numbers.share(share)} of {numbers.count(seen.found.keyed_rows)} records with a key"
     return "as asked for" if source == "given" else "assumed: the data has no lanes"
-
-
-def _next(asked: InitRequest, to: str) -> Iterator[str]:
-    data, file = shlex.quote(asked.data), shlex.quote(to)
-    lane = f" --lane {shlex.quote(asked.lane)}" if asked.lane and asked.lane != "lane" else ""
-    timed, alike = f" --time {shlex.quote(asked.time)}" if asked.time else "", read_alike()
-    yield f"keylane check {file} --data {data}{lane}{alike}"
-    yield f"keylane profile {data} --contract {file}{lane}{timed}{alike} --report profile.html"
-    yield f"keylane plan {data} --contract {file}{timed}{alike} --out plan.json --report plan.html"

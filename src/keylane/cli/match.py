@@ -12,11 +12,11 @@ from keylane.cli.options import (
     grouped,
     profiling_from,
     profiling_options,
+    range_from,
+    range_options,
     scale_option,
     settings_from,
     spark_options,
-    window_from,
-    window_options,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -109,7 +109,7 @@ match_options: Final = grouped(
     click.option("--every", metavar="TIME", help="How often --follow checks for new records; default: 1 second."),
     click.option("--max-files", type=click.IntRange(min=1), help="Files in one batch of --follow; default: 1000."),
     click.option("--create", is_flag=True, help="Create missing topics of DST."),
-    window_options,
+    range_options,
     profiling_options,
 )
 _FOLLOWING: Final = ("late", "keep", "ahead", "state", "every", "max_files")
@@ -130,17 +130,15 @@ def sources_from(options: Arguments) -> tuple[str, str]:
 
 
 def following_from(options: Arguments) -> Following | None:
-    """What is said of following, where it is to be followed; None for a batch, of which nothing of it may be said."""
-    said = {name: options.pop(name) for name in _FOLLOWING}
-    known = {name: value for name, value in said.items() if value is not None}
-    if options["follow"]:
-        from keylane.pipelines.match.follow import Following
+    """How it follows its sources, where it does; None for a batch, for which none of these options may be given."""
+    from keylane.pipelines.match.options import check_following
 
-        return Following(**known)
-    if known:
-        name = next(iter(known)).replace("_", "-")
-        raise click.UsageError(f"--{name} is of a match that goes on; hint: --follow, or leave it out")
-    return None
+    known = check_following({name: options.pop(name) for name in _FOLLOWING}, follow=options["follow"])
+    if not options["follow"]:
+        return None
+    from keylane.pipelines.match.follow import Following
+
+    return Following(**known)
 
 
 def options_from(options: Arguments, *, verify: bool, picture: bool) -> Options:
@@ -149,10 +147,8 @@ def options_from(options: Arguments, *, verify: bool, picture: bool) -> Options:
 
     from keylane.pipelines.match.options import Options
 
-    kafka, window = profiling_from(options), window_from(options, time.time())
-    if window is not None and options["follow"]:
-        raise click.UsageError("a window is of a batch: a match that goes on takes all that arrives; leave it out")
-    kafka = replace(kafka, value=kafka.value or "json", create=options["create"], window=window)
+    kafka, read_range = profiling_from(options), range_from(options, time.time())
+    kafka = replace(kafka, value=kafka.value or "json", create=options["create"], read_range=read_range)
     return Options(
         drivers=_columns(options, "driver"),
         riders=_columns(options, "rider"),
@@ -162,7 +158,7 @@ def options_from(options: Arguments, *, verify: bool, picture: bool) -> Options:
         conf=settings_from(options["settings"]),
         kafka=kafka,
         **{name: options[name] for name in _PASSED_ON},
-    ).checked()
+    ).checked(follow=options["follow"])
 
 
 def _columns(options: Arguments, side: str) -> Columns:
@@ -204,8 +200,6 @@ def match(
     """
     check_free(report, force=force)
     drivers, riders = sources_from(options)
-    if options["follow"] and verify:
-        raise click.UsageError("--verify is of a batch: match what was followed once more, without --follow")
     following = following_from(options)
     given = options_from(options, verify=verify, picture=report is not None)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keylane.systems.endpoint import StreamOptions
-    from keylane.systems.windows import ReadingWindow
+    from keylane.systems.read_range import ReadRange
 
 #: What click parsed of a command line, by the name of the parameter.
 Arguments: TypeAlias = dict[str, Any]
@@ -208,7 +208,7 @@ kafka_options: Final = grouped(
     _connector,
 )
 #: Which part of a topic is read.
-window_options: Final = grouped(
+range_options: Final = grouped(
     click.option("--last", metavar="TIME", callback=length_of_time, help="Of a topic: its last 10m, 6h, 2d."),
     click.option(
         "--since", metavar="TIME", help="Of a topic: from this time on, as 2026-11-16T08:00 (UTC), or 2h ago."
@@ -291,12 +291,12 @@ def _as_typed(name: str, value: Any) -> str:
     return "tab" if value == "\t" else str(value)
 
 
-def window_from(arguments: Arguments, now: float, most: int | None = None) -> ReadingWindow | None:
+def range_from(arguments: Arguments, now: float, most: int | None = None) -> ReadRange | None:
     """Take the part of a topic that is read out of a command's options; None where nothing was asked for.
 
     `now` is in seconds since 1970, and `most` the number of records where none is given.
     """
-    from keylane.systems.windows import ReadingWindow
+    from keylane.systems.read_range import ReadRange
 
     last, since, until, given, listed = (
         arguments.pop(name) for name in ("last", "since", "until", "most", "partitions")
@@ -304,8 +304,8 @@ def window_from(arguments: Arguments, now: float, most: int | None = None) -> Re
     if last is not None and since is not None:
         raise click.UsageError("--last and --since both say where to begin; hint: leave one out")
     begin = moment_of(since, now, "--since") if last is None else int((now - last) * 1000)
-    window = ReadingWindow(begin, moment_of(until, now, "--until"), given or most, partitions_of(listed))
-    return None if window == ReadingWindow() else window
+    wanted = ReadRange(begin, moment_of(until, now, "--until"), given or most, partitions_of(listed))
+    return None if wanted == ReadRange() else wanted
 
 
 def moment_of(text: str | None, now: float, option: str) -> int | None:

@@ -16,10 +16,10 @@ from keylane.cli.options import (
     length_of_time,
     profiling_from,
     profiling_options,
+    range_from,
+    range_options,
     scale_option,
     settings_from,
-    window_from,
-    window_options,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -61,7 +61,7 @@ profile_options: Final = grouped(
     click.option("--for", "seconds", metavar="TIME", callback=length_of_time, help="Listen to a topic: 10m."),
     click.option("--approximate", is_flag=True, help="Count by sketches, for more keys than fit in memory."),
     counting_options,
-    window_options,
+    range_options,
     profiling_options,
 )
 _PASSED_ON: Final = (
@@ -103,7 +103,7 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
         )
     if options["place"] and options["encodings"]:
         raise click.UsageError("--encoding beside --place: the key is a cell of eight bytes; leave it out")
-    kafka = replace(profiling_from(dict(options)), window=window_from(dict(options), time.time()))
+    kafka = replace(profiling_from(dict(options)), read_range=range_from(dict(options), time.time()))
     from keylane.pipelines.profile import Options
     from keylane.pipelines.profile import profile as run
 

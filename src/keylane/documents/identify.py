@@ -1,6 +1,6 @@
 """The document of `keylane identify`, made by `pipelines.identify` from what `measure.identify` counted; and of `init`.
 
-`cli.init` makes the latter: the first contract, written from what was identified.
+`pipelines.init` makes the latter: the first contract, written from what was identified.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@
     explain    where a key goes, under every client
     check      data checked against a contract; several contracts or data sets compared
     identify   who wrote a stream
+    init       its first contract, from what the data shows
     route      every record of a source in its lane
     dry_run    what a route would read, decide, create and write
     verify     a target compared with its source; certificate: its document

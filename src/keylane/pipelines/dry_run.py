@@ -16,12 +16,13 @@ from keylane.documents.route import DryRunDocument, RoutedLane
 from keylane.numbers import count
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint
-from keylane.systems.windows import ReadingWindow
+from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.contract.model import Contract
+    from keylane.pipelines.engine import Watch
     from keylane.systems.endpoint import StreamOptions
 
 #: Records that are decided.
@@ -37,22 +38,23 @@ def dry_run(
     lanes: int | None = None,
     stream: str | None = None,
     most: int = SAMPLE,
+    watch: Watch = iter,
 ) -> DryRunDocument:
-    """Look at source and target, and decide the lanes of a sample."""
+    """Look at source and target, and decide the lanes of a sample; `watch` sees its batches go by."""
     start, end = open_endpoint(source, options), open_endpoint(target, options)
     end.check_apart(start)
     start.check_source(contract, end)
     plan = end.outlook(contract, lanes, stream)
     router = Router(contract, lanes=plan.lanes if contract.spec.lanes == "live" else lanes, stream=stream)
     if start.messages:
-        start = open_endpoint(source, replace(options, window=ReadingWindow(most=most)))
+        start = open_endpoint(source, replace(options, read_range=ReadRange(most=most)))
     fields = FieldSpec.of(contract)
     fields = fields.keyed_by(contract.spec.key) if start.messages and options.value is None else fields
     described = start.describe(fields)
     dead: dict[str, int] = {}
     read = 0
     counts: dict[str, NDArray[np.int64]] = {}
-    for batch in described.batches(fields_of(contract)):
+    for batch in watch(described.batches(fields_of(contract))):
         some = batch.slice(0, most - read)
         decided = decide(router, some, np.arange(read, read + len(some)))
         read += len(some)

@@ -21,7 +21,7 @@ from keylane.measure.trace import encoding_of, trace, ways_to_agree
 from keylane.pipelines.check import columns_of
 from keylane.profile.document import masked, shown
 from keylane.systems.endpoint import StreamOptions, open_endpoint
-from keylane.systems.windows import ReadingWindow
+from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -68,8 +68,8 @@ def identify(
     options = options or StreamOptions()
     endpoint = open_endpoint(source, options)
     if endpoint.messages:
-        window = options.window or ReadingWindow()
-        endpoint = open_endpoint(source, replace(options, window=replace(window, most=window.most or ENOUGH)))
+        wanted = options.read_range or ReadRange()
+        endpoint = open_endpoint(source, replace(options, read_range=replace(wanted, most=wanted.most or ENOUGH)))
     stream = endpoint.describe(FieldSpec((key,) if key else ()))
     columns = columns_of(stream, key=key, lane=lane)
     looked, batches = KeysAsText(), watch(stream.batches(columns))

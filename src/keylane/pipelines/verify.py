@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.history.verdict import Mode, Rule, Verdict
     from keylane.keys.read import BatchKeys
+    from keylane.pipelines.engine import Engine
     from keylane.systems.endpoint import Endpoint
     from keylane.systems.folders.folder import Counts
     from keylane.systems.streams import Part, Read, Stream
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     #: A part and the function that makes rows of it.
     Task = tuple[Callable[["VerifyPlan", Part], Iterator[pa.RecordBatch]], Part]
 
-Engine: TypeAlias = Literal["auto", "local", "spark"]
 #: From this many records on, `auto` is Spark where it is installed: about half a minute of one core.
 MANY: Final = 10_000_000
 

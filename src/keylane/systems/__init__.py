@@ -1,24 +1,25 @@
 """Where streams are: one package for each system, behind one endpoint. The only package that imports SDKs.
 
-    endpoint  address -> endpoint: the interface of every system, and the registry by address scheme
-    flow      what passes between the source and the target of a route
-    identity  whether a stream is still the one that a route began with
-    streams   a stream as `verify` reads it, part by part
-    windows   which part of a topic is read: by time, by partition, so many records
-    texts     records that are written as text, as the typed columns that `verify` compares
-    files     files and folders of Parquet, JSON lines and CSV
-    folders   a stream as a folder of lanes: the target of `route`
-    kafka     clusters, topics, producers
-    kinesis   a contract in boto3
-    journal   the state of a long-running pipeline on disk: metadata, lock, plans, commits, recovery
+    endpoint    address -> endpoint: the interface of every system, and the registry by address scheme
+    flow        what passes between the source and the target of a route
+    identity    whether a stream is still the one that a route began with
+    streams     a stream as `verify` reads it, part by part
+    read_range  which part of a topic is read: by time, by partition, so many records
+    texts       records that are written as text, as the typed columns that `verify` compares
+    files       files and folders of Parquet, JSON lines and CSV
+    folders     a stream as a folder of lanes: the target of `route`
+    kafka       clusters, topics, producers
+    kinesis     a contract in boto3
+    journal     the state of a long-running pipeline on disk: metadata, lock, plans, commits, recovery
     checkpoint  what Spark has written down of a query, forced and compared
-    profiles  a profile on disk
+    profiles    a profile on disk
     hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
-    atomic    atomic writes, locks, and which process a pid is
-    broker    a real Kafka on this machine, for development and tests
-    jars      pinned Java archives, and how they are fetched
-    config    what keylane.toml and KEYLANE_* configure, each value with its source
-    doctor    which of all this is installed, and what is missing
+    atomic      hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
+    atomic writes, locks, and which process a pid is
+    broker      a real Kafka on this machine, for development and tests
+    jars        pinned Java archives, and how they are fetched
+    config      what keylane.toml and KEYLANE_* configure, each value with its source
+    doctor      which of all this is installed, and what is missing
 
 A system names its extra when a library is missing.
 """

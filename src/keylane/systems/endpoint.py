@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from keylane.spark.scan import Scan
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.cluster import KafkaCluster
+    from keylane.systems.read_range import ReadRange
     from keylane.systems.streams import Description, MessageFields, Stream
-    from keylane.systems.windows import ReadingWindow
 
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
 OnPoison: TypeAlias = Literal["dlq", "stop", "dlq-and-park-key"]
 OnGrowth: TypeAlias = Literal["stop", "keep"]
+#: The formats of files.
+FileFormat: TypeAlias = Literal["parquet", "json", "csv"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 #: An address without whom to contact: that is configured.
@@ -80,7 +82,7 @@ class StreamOptions:
     where it is not given. `value` is the format of values, where the contract needs a field of them, `value_schema`
     the file of its schema, and `message` the name in it. `jars` and `packages` say where Spark's connector is.
 
-    Of streams that are verified: whether `values` are read, to be compared. `window` is the part of a topic that is
+    Of streams that are verified: whether `values` are read, to be compared. `read_range` is the part of a topic that is
     read, for commands that can answer from a part; None for all of it.
     """
 
@@ -107,7 +109,7 @@ class StreamOptions:
     csv_null: tuple[str, ...] = ()
     delimiter: str = ","
     values: bool = True
-    window: ReadingWindow | None = None
+    read_range: ReadRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +322,7 @@ class Endpoint:
     def ranges(self) -> tuple[Sequence[tuple[int, int]], str]:
         """Of messages: the offsets of each lane that are read, from one up to another; and what is left out.
 
-        All that there are now, or those in the window of the options.
+        All that there are now, or those in the range of the options.
         """
         self._lacks("be read by offsets")
 

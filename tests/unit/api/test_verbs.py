@@ -30,7 +30,7 @@ kind: RoutingContract
 metadata: {name: payments}
 spec: {streams: [tx], lanes: 15, key: {fields: [merchant]}, partitioner: kafka-java}
 """
-VERBS = ("check", "explain", "identify", "match", "plan", "profile", "route", "verify")
+VERBS = ("check", "dry_run", "explain", "identify", "init", "match", "plan", "profile", "route", "verify")
 KEYS = [f"m{number * number % 997}" for number in range(3_000)]
 
 
@@ -59,12 +59,16 @@ SAME: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "check": (lambda: check("payments.yaml"), ["check", "payments.yaml"]),
     "check data": (
-        lambda: check("payments.yaml", data="a.parquet"),
+        lambda: check("payments.yaml", data="a.parquet", show_keys=True),
         ["check", "payments.yaml", "--data", "a.parquet", "--show-keys"],
     ),
     "check several": (
         lambda: check("a.parquet", "a.parquet", key="merchant"),
         ["check", "a.parquet", "a.parquet", "-k", "merchant"],
+    ),
+    "dry run": (
+        lambda: keylane.dry_run("payments.yaml", "a.parquet", "lanes"),
+        ["route", "payments.yaml", "--from", "a.parquet", "--to", "lanes", "--dry-run"],
     ),
     "profile": (
         lambda: profile("a.parquet", "merchant", lane="lane", show_keys=True),
@@ -132,10 +136,10 @@ def test_a_profile_is_kept_and_planned_from(data: Path) -> None:
         (lambda: explain("a"), UsageError, "the lane count is never guessed"),
         (lambda: explain(object(), lanes=3), UsageError, "got object <object"),
         (lambda: identify("nowhere.parquet"), KeylaneError, "nowhere"),
-        (lambda: profile("a.parquet", "merchant", tme="at"), ArgumentError, "did you mean 'time'"),
-        (lambda: keylane.route(TEXT, "a", "b", lane=3), ArgumentError, "did you mean 'lanes'"),
-        (lambda: keylane.verify("a", "b", vales=False), ArgumentError, "did you mean 'values'"),
-        (lambda: keylane.match("a", "b", "c", 1.0, near=3), ArgumentError, "no such argument: got 'near'"),
+        (lambda: profile("a.parquet", "merchant", tme="at"), ArgumentError, "did you mean 'time'"),  # type: ignore[call-arg]  # what is tested
+        (lambda: keylane.route(TEXT, "a", "b", lane=3), ArgumentError, "did you mean 'lanes'"),  # type: ignore[call-arg]  # what is tested
+        (lambda: keylane.verify("a", "b", vales=False), ArgumentError, "did you mean 'values'"),  # type: ignore[call-arg]  # what is tested
+        (lambda: keylane.match("a", "b", "c", 1.0, near=3), ArgumentError, "match has no such argument: got 'near'"),  # type: ignore[call-arg]  # what is tested
     ],
 )
 def test_what_is_wrong_is_an_error_of_keylane(
@@ -146,9 +150,59 @@ def test_what_is_wrong_is_an_error_of_keylane(
         ask()
 
 
+def test_the_first_contract_is_written_and_its_data_is_identified(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = keylane.init("a.parquet", "merchant", out="first.yaml")
+    command = printed(capsys, "init", "a.parquet", "--key", "merchant", "--out", "second.yaml")
+    assert json.loads(json.dumps(made.as_json()).replace("first.yaml", "second.yaml")) == command
+    assert made.partitioner_from == "identified"
+    assert check("first.yaml", data=data).ok
+    with pytest.raises(UsageError, match="is there already"):
+        keylane.init("a.parquet", "merchant", out="first.yaml")
+    with pytest.raises(LookupError, match="did you mean 'kafka-java'"):
+        keylane.init("a.parquet", "merchant", out="third.yaml", partitioner="kafka-jav")
+
+
+def test_a_dry_run_writes_nothing(data: Path) -> None:
+    before = sorted(data.parent.iterdir())
+    planned = keylane.dry_run(TEXT, data, "lanes")
+    assert sum(one.records for one in planned.lanes) == planned.sampled == len(KEYS)
+    assert sorted(data.parent.iterdir()) == before
+
+
+def test_keys_of_examples_are_masked_unless_they_are_asked_for(data: Path) -> None:
+    wrong = TEXT.replace("kafka-java", "librdkafka-consistent")
+    masked, whole = (check(wrong, data=data, show_keys=shown).as_json()["data"]["examples"] for shown in (False, True))
+    assert {one["key"] for one in whole} <= set(KEYS)
+    assert not {one["key"] for one in masked} & set(KEYS)
+
+
+FOLLOWING = ("late", "keep", "ahead", "state", "every", "max_files")
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_an_option_of_following_is_refused_for_a_batch(name: str) -> None:
+    value: Any = {"state": "s", "every": "1 second"}.get(name, 3)
+    with pytest.raises(UsageError, match="follows its sources"):
+        keylane.match("a", "b", "c", 1.0, **{name: value})
+
+
+def test_a_match_that_follows_is_not_verified_and_reads_all() -> None:
+    with pytest.raises(UsageError, match="--verify is of a batch"):
+        keylane.match("a", "b", "c", 1.0, follow=True, verify=True)
+    part = keylane.StreamOptions(read_range=keylane.ReadRange(most=3))
+    with pytest.raises(UsageError, match="reads all that arrives"):
+        keylane.match("a", "b", "c", 1.0, follow=True, options=part)
+    with pytest.raises(ArgumentError, match="no such column of a match: got 'tme'"):
+        keylane.match("a", "b", "c", 1.0, driver_columns={"tme": "at"})
+
+
 VERBS_ON_DATA: dict[str, Callable[[Callable[[Progress], None]], object]] = {
     "identify": lambda tell: identify("a.parquet", key="merchant", lane="lane", progress=tell),
     "check": lambda tell: check(TEXT, data="a.parquet", progress=tell),
+    "dry_run": lambda tell: keylane.dry_run(TEXT, "a.parquet", "lanes", progress=tell),
+    "init": lambda tell: keylane.init("a.parquet", "merchant", out=f"{id(tell)}.yaml", progress=tell),
     "profile": lambda tell: profile("a.parquet", "merchant", progress=tell),
     "plan": lambda tell: plan("a.parquet", contract=TEXT, progress=tell),
 }

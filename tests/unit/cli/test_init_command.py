@@ -63,7 +63,7 @@ def test_an_export_without_lanes_asks_for_their_number(run: Run, tmp_path: Path)
     assert "--lanes N" in err
     code, _, err = run("init", "pay.csv")
     assert code == 2
-    assert "one of the columns merchant, amount" in err
+    assert "allowed: merchant, amount" in err
     code, out, _ = run("init", "pay.csv", "--key", "merchant", "--lanes", 12)
     assert code == 0
     assert "assumed" in out

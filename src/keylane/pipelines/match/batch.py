@@ -279,7 +279,7 @@ def agreed_work(drivers: str, riders: str, target: str, options: Options, contra
     """Open both sources without Spark; refuse sources that do not fit together."""
     given = options.checked()
     sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
-    if given.kafka.window is not None and not any(one.messages for one in sides):
+    if given.kafka.read_range is not None and not any(one.messages for one in sides):
         hint = "leave out --last, --since, --until, --max-records and --partitions"
         raise UsageError.of("only a topic can be read in part", got=f"{drivers}, {riders}", hint=hint)
     chosen, lanes, notes = agreed(*sides, contract, given)

@@ -97,7 +97,7 @@ def follow(
 
     Run again it goes on where the last run ended, whether that was finished, stopped or killed.
     """
-    given, how, began = options.checked(), _checked(following or Following()), time.monotonic()
+    given, how, began = options.checked(follow=True), _checked(following or Following()), time.monotonic()
     to = parse_address(target)
     sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))
     chosen, lanes, notes = agreed(*sides, contract, given)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from keylane.contract.model import Contract, Geo, Key, Metadata, Spec
 from keylane.contract.names import MAX_LANES
@@ -79,9 +79,18 @@ class Options:
     conf: Mapping[str, str] = field(default_factory=dict)
     kafka: StreamOptions = field(default_factory=lambda: StreamOptions(value="json"))
 
-    def checked(self) -> Options:
-        """The options themselves, when each makes sense."""
+    def checked(self, *, follow: bool = False) -> Options:
+        """The options themselves, when each makes sense; some make none for a match that follows its sources."""
         checked_radius(self.radius)
+        if follow and self.verify:
+            hint = "match what was followed once more, without --follow"
+            raise UsageError.of("--verify is of a batch", got="--follow", hint=hint)
+        if follow and self.kafka.read_range is not None:
+            what, hint = (
+                "a match that follows its sources reads all that arrives",
+                "leave out --last, --since, --until,",
+            )
+            raise UsageError.of(what, hint=f"{hint} --max-records and --partitions")
         for columns in (self.drivers, self.riders):
             if columns.scale is not None:
                 checked_scale(columns.scale)
@@ -96,6 +105,15 @@ class Options:
         if self.assign is not None and self.assign not in ASSIGNMENTS:
             raise UsageError.of("no such assignment", got=self.assign, allowed=", ".join(ASSIGNMENTS))
         return self
+
+
+def check_following(asked: Mapping[str, Any], *, follow: bool) -> dict[str, Any]:
+    """What was given of the options of following; for a batch none of them may be."""
+    known = {name: value for name, value in asked.items() if value is not None}
+    if known and not follow:
+        name = next(iter(known)).replace("_", "-")
+        raise UsageError.of(f"--{name} is of a match that follows its sources", hint="--follow, or leave it out")
+    return known
 
 
 # What is refused before a match starts: lane counts that differ, and records that another contract has placed.

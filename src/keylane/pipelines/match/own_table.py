@@ -42,7 +42,7 @@ def own_contract(
         unit=columns.unit,
         scale=columns.scale,
         kind=given.kind,
-        kafka=replace(given.kafka, window=given.kafka.window if drivers.messages else None),
+        kafka=replace(given.kafka, read_range=given.kafka.read_range if drivers.messages else None),
     )
     wish = TableWish(lanes, radii=(given.radius,), name=NAME)
     records = open_endpoint(drivers.address, replace(counting.kafka, kind=given.kind)).estimated_records()

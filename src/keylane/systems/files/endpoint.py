@@ -81,7 +81,7 @@ class FilesEndpoint(Endpoint):
         return names_of(self.path, self.options)
 
     def _check_whole(self) -> None:
-        if self.options.window is not None:
+        if self.options.read_range is not None:
             hint = "leave out --last, --since, --until, --max-records and --partitions"
             raise UsageError.of("only a topic can be read in part", got=str(self.path), hint=hint)
 

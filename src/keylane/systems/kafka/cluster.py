@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, MissingExtraError
 from keylane.systems.kafka.access import OF_READERS, OF_WRITERS
-from keylane.systems.windows import clipped
+from keylane.systems.read_range import clipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.windows import ReadingWindow
+    from keylane.systems.read_range import ReadRange
 
 ANSWER_SECONDS: Final = 15.0
 #: How long the markers of a commit are waited for. A transaction that is open for longer is somebody else's.
@@ -207,12 +207,12 @@ class KafkaCluster:
                     raise explained(error, self.access.brokers, self.listener) from None
                 time.sleep(0.2)
 
-    def in_window(self, topic: str, there: Sequence[tuple[int, int]], window: ReadingWindow) -> list[tuple[int, int]]:
-        """The offsets of each lane that are in a window."""
+    def within(self, topic: str, there: Sequence[tuple[int, int]], wanted: ReadRange) -> list[tuple[int, int]]:
+        """The offsets of each lane that are in a range."""
         since, until = (
-            None if at is None else self.offsets_at(topic, len(there), at) for at in (window.since, window.until)
+            None if at is None else self.offsets_at(topic, len(there), at) for at in (wanted.since, wanted.until)
         )
-        return clipped(there, window, since, until)
+        return clipped(there, wanted, since, until)
 
     def noted(self, group: str, topic: str, seconds: float = 2 * ANSWER_SECONDS) -> tuple[int, str]:
         """The offset that a group has for lane 0 of a topic, and the text beside it; -1 when it has none.

@@ -18,8 +18,8 @@ from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.reader import TopicReader, level_of
 from keylane.systems.kafka.values import fields_for
+from keylane.systems.read_range import ReadRange, stated, stretches
 from keylane.systems.streams import Description, Part, Skipped
-from keylane.systems.windows import ReadingWindow, stated, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,14 +86,14 @@ def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) ->
         if not lanes:
             raise DataError.of(f"no such topic at {access.brokers}", got=address.name)
         ranges = cluster.offset_ranges(address.name, lanes, committed=level_of(access) == "read_committed")
-        window = options.window or ReadingWindow()
+        wanted = options.read_range or ReadRange()
         there = [(one.start, one.end) for one in ranges]
-        inside = cluster.in_window(address.name, there, window)
-    taken = stretches(inside, window.most)
+        inside = cluster.within(address.name, there, wanted)
+    taken = stretches(inside, wanted.most)
     parts = tuple(Part(address.name, lane=one.lane, start=one.start, end=one.end) for one in taken)
     columns = (spec.key, *_POSITION, "timestamp")
     skipped = Skipped(what="record(s) have a value that cannot be read")
     read = ReadColumns(access, spec, options, skipped)
     many = sum(one.end - one.start for one in taken)
-    sampled = stated(there, inside, many, window, spread=True)
+    sampled = stated(there, inside, many, wanted, spread=True)
     return Description(str(address), columns, parts, read, lanes, spec.key, "lane", skipped=skipped, sampled=sampled)

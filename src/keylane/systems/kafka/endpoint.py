@@ -166,11 +166,11 @@ class KafkaEndpoint(Endpoint):
 
     def ranges(self) -> tuple[Sequence[tuple[int, int]], str]:
         """As committed."""
-        from keylane.systems.kafka.ranges import in_window, ranges_of
+        from keylane.systems.kafka.ranges import ranges_of, within
 
-        topic, window = self.address.name, self.options.window
+        topic, wanted = self.address.name, self.options.read_range
         there = ranges_of(self.access, topic, None, lambda _: None)
-        return (there, "") if window is None else in_window(self.access, topic, there, window)
+        return (there, "") if wanted is None else within(self.access, topic, there, wanted)
 
     def between(self, spark: SparkSession, ranges: Sequence[tuple[int, int]]) -> DataFrame:
         """As committed."""

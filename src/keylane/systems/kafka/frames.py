@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def scan_topic(run: RunContext, address: Address, options: StreamOptions, wanted: ScanRequest) -> Iterator[Scan]:
     """All that is there when it begins; or, with a length of time, exactly what arrives in it."""
     access, topic = kafka_access(address.authority, options.properties), address.name
-    found = scanned_ranges(access, topic, options.window, wanted, run.say)
+    found = scanned_ranges(access, topic, options.read_range, wanted, run.say)
     with kafka_session(run, options, access) as session:
         frame, *ends = (read_between(session, access, topic, part) for part in (found.ranges, found.heads, found.tails))
         fields, unread = _scanned_fields(wanted, options)

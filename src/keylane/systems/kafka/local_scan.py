@@ -95,7 +95,7 @@ class _Topic:
 def scan_local(access: KafkaAccess, topic: str, options: StreamOptions, wanted: ScanRequest) -> LocalScan:
     """All that is there when it begins, or the window of it that the options ask for."""
     fields = fields_for(scanned_spec(wanted, options), options)
-    found = scanned_ranges(access, topic, options.window, wanted, lambda _: None)
+    found = scanned_ranges(access, topic, options.read_range, wanted, lambda _: None)
     reader = TopicReader(access, values=bool(fields.spec.of_value), times=True, lengths=True)
     read = _Topic(topic, reader, fields)
     types = {name: ARROW[fields.spec.kind(name)] for name in fields.spec.names}

@@ -1,6 +1,6 @@
 """Which offsets of a topic a scan reads, and which fields of its records: the same for both engines.
 
-    scanned_ranges   all that there is now, a window of it, or what arrives in some seconds
+    scanned_ranges   all that there is now, a part of it, or what arrives in some seconds
     scanned_spec     fields of the key and the time, out of the record's own key or out of its value
 
 Who reads them: `frames` on Spark, `local_scan` in this process.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from keylane.contract.fields import TIME, FieldSpec
 from keylane.errors import DataError, UsageError
 from keylane.systems.kafka.cluster import open_cluster
-from keylane.systems.windows import newest, stated
+from keylane.systems.read_range import newest, stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keylane.profile.scan import ScanRequest
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.windows import ReadingWindow
+    from keylane.systems.read_range import ReadRange
 
     #: From one offset up to another, for each lane.
     Ranges = Sequence[tuple[int, int]]
@@ -57,18 +57,21 @@ class ScannedRanges:
 
 
 def scanned_ranges(
-    access: KafkaAccess, topic: str, window: ReadingWindow | None, wanted: ScanRequest, say: Callable[[str], None]
+    access: KafkaAccess, topic: str, asked: ReadRange | None, wanted: ScanRequest, say: Callable[[str], None]
 ) -> ScannedRanges:
     """What a scan reads; refused where that is nothing, or where a topic cannot be asked for it."""
     if wanted.size is not None:
         raise UsageError.of("records of a topic have their own size", got=wanted.size, hint="leave --bytes out")
-    if wanted.seconds is not None and window is not None:
-        raise UsageError.of("a topic is listened to, or read in part", hint="leave out --for, or the window")
+    if wanted.seconds is not None and asked is not None:
+        raise UsageError.of(
+            "a topic is listened to, or read in part",
+            hint="leave out --for, or the range: --last, --since and the like",
+        )
     ranges, sampled = ranges_of(access, topic, wanted.seconds, say), ""
-    if window is not None:
-        ranges, sampled = in_window(access, topic, ranges, window)
+    if asked is not None:
+        ranges, sampled = within(access, topic, ranges, asked)
     if not any(end > start for start, end in ranges):
-        empty = "the topic is empty" if window is None else "the window that was asked for is empty"
+        empty = "the topic is empty" if asked is None else "the range that was asked for is empty"
         hint = "nothing arrived in this time" if wanted.seconds else empty
         raise DataError.of("no records", got=f"kafka://{access.brokers}/{topic}", hint=hint)
     return ScannedRanges(ranges, sampled, id_of(access, topic))
@@ -103,9 +106,9 @@ def id_of(access: KafkaAccess, topic: str) -> str:
         return cluster.topic_ids([topic]).get(topic, "")
 
 
-def in_window(access: KafkaAccess, topic: str, there: Ranges, window: ReadingWindow) -> tuple[Ranges, str]:
+def within(access: KafkaAccess, topic: str, there: Ranges, asked: ReadRange) -> tuple[Ranges, str]:
     """What is read, and that in words. Without gaps: what is counted by windows of time takes a gap for silence."""
     with open_cluster(access) as cluster:
-        inside = cluster.in_window(topic, there, window)
-    taken = newest(inside, window.most)
-    return taken, stated(there, inside, sum(end - start for start, end in taken), window, spread=False)
+        inside = cluster.within(topic, there, asked)
+    taken = newest(inside, asked.most)
+    return taken, stated(there, inside, sum(end - start for start, end in taken), asked, spread=False)

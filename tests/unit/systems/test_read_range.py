@@ -5,14 +5,14 @@ from itertools import pairwise
 import pytest
 
 from keylane.errors import UsageError
-from keylane.systems.windows import ALL, ReadingWindow, clipped, newest, stated, stretches
+from keylane.systems.read_range import ALL, ReadRange, clipped, newest, stated, stretches
 
 RANGES = [(0, 1_000_000), (500, 500), (10, 4_010)]
 
 
 def test_a_window_of_time_is_cut_where_the_broker_says() -> None:
     there = [(100, 200), (100, 200), (100, 200), (100, 200)]
-    assert clipped(there, ReadingWindow(1, 2), since=[50, 120, -1, 180], until=[150, -1, -1, 150]) == [
+    assert clipped(there, ReadRange(1, 2), since=[50, 120, -1, 180], until=[150, -1, -1, 150]) == [
         (100, 150),
         (120, 200),
         (200, 200),
@@ -21,11 +21,11 @@ def test_a_window_of_time_is_cut_where_the_broker_says() -> None:
 
 
 def test_partitions_that_are_not_asked_for_are_empty_and_unknown_ones_refused() -> None:
-    assert clipped([(0, 5), (0, 7)], ReadingWindow(partitions=(0,))) == [(0, 5), (0, 0)]
+    assert clipped([(0, 5), (0, 7)], ReadRange(partitions=(0,))) == [(0, 5), (0, 0)]
     with pytest.raises(UsageError, match="no such partition: got 2; allowed: 0 to 1"):
-        clipped([(0, 5), (0, 7)], ReadingWindow(partitions=(2,)))
+        clipped([(0, 5), (0, 7)], ReadRange(partitions=(2,)))
     with pytest.raises(UsageError, match="ends before it begins"):
-        ReadingWindow(since=5, until=5)
+        ReadRange(since=5, until=5)
 
 
 @pytest.mark.parametrize("most", [1, 7, 1_000, 999_999])
@@ -68,8 +68,8 @@ def test_the_newest_end_where_the_lane_ends() -> None:
 
 
 def test_what_was_read_is_stated_unless_it_is_all() -> None:
-    window = ReadingWindow(since=1, most=100, partitions=(0, 2))
-    assert stated(RANGES, RANGES, 1_004_000, ReadingWindow(), spread=True) == ""
+    window = ReadRange(since=1, most=100, partitions=(0, 2))
+    assert stated(RANGES, RANGES, 1_004_000, ReadRange(), spread=True) == ""
     assert stated(RANGES, [(0, 50)], 50, window, spread=True) == (
         "a part: 50 of 1,004,000 offsets, partitions 0, 2, by time"
     )

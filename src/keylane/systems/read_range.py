@@ -1,8 +1,8 @@
-"""Which part of a topic is read: a window of time, some of its partitions, so many records at most. Pure.
+"""Which part of a topic is read: a range of time, some of its partitions, so many records at most. Pure.
 
-    ReadingWindow   what was asked for
-    clipped         offsets of each lane -> those in the window, given what the broker answers for its two times
-    stretches       so many records, spread over the window: some of each lane, at equal distances
+    ReadRange       what was asked for
+    clipped         offsets of each lane -> those in the range, given what the broker answers for its two times
+    stretches       so many records, spread over the range: some of each lane, at equal distances
     newest          so many records, the last of each lane: for what looks at rates and needs them without gaps
     stated          what was read of what there was, in words
 
@@ -29,7 +29,7 @@ ALL: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingWindow:
+class ReadRange:
     """What is read of a topic; times in milliseconds since 1970. No partition means all of them."""
 
     since: int | None = None
@@ -39,7 +39,7 @@ class ReadingWindow:
 
     def __post_init__(self) -> None:
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise UsageError.of("the window ends before it begins", hint="--since comes before --until")
+            raise UsageError.of("the range of time ends before it begins", hint="--since comes before --until")
 
 
 class Stretch(NamedTuple):
@@ -51,24 +51,24 @@ class Stretch(NamedTuple):
 
 
 def clipped(
-    there: Offsets, window: ReadingWindow, since: Sequence[int] | None = None, until: Sequence[int] | None = None
+    there: Offsets, wanted: ReadRange, since: Sequence[int] | None = None, until: Sequence[int] | None = None
 ) -> list[tuple[int, int]]:
-    """The offsets of each lane that are in a window; a lane that is not asked for has none.
+    """The offsets of each lane that are in a range; a lane that is not asked for has none.
 
-    `since` and `until` are the first offsets of each lane at or after the window's times; -1 where none is that late.
+    `since` and `until` are the first offsets of each lane at or after the range's times; -1 where none is that late.
 
-    >>> clipped([(0, 100), (50, 80)], ReadingWindow(partitions=(1,)))
+    >>> clipped([(0, 100), (50, 80)], ReadRange(partitions=(1,)))
     [(0, 0), (50, 80)]
-    >>> clipped([(0, 100), (50, 80)], ReadingWindow(), since=[90, -1], until=[-1, 60])
+    >>> clipped([(0, 100), (50, 80)], ReadRange(), since=[90, -1], until=[-1, 60])
     [(90, 100), (80, 80)]
     """
-    beyond = [lane for lane in window.partitions if not 0 <= lane < len(there)]
+    beyond = [lane for lane in wanted.partitions if not 0 <= lane < len(there)]
     if beyond:
         raise UsageError.of("the topic has no such partition", got=beyond[0], allowed=f"0 to {len(there) - 1}")
     found = []
     for lane, (start, end) in enumerate(there):
         first, last = start, end
-        if window.partitions and lane not in window.partitions:
+        if wanted.partitions and lane not in wanted.partitions:
             last = start
         if since is not None:
             first = end if since[lane] < 0 else min(max(start, since[lane]), end)
@@ -117,20 +117,20 @@ def stretches(ranges: Offsets, most: int | None) -> list[Stretch]:
     return [one for _, one in sorted(found)]
 
 
-def stated(there: Offsets, ranges: Offsets, read: int, window: ReadingWindow, *, spread: bool) -> str:
+def stated(there: Offsets, ranges: Offsets, read: int, wanted: ReadRange, *, spread: bool) -> str:
     """What was read, in words; nothing where it is all that there is.
 
-    >>> stated([(0, 100)], [(0, 100)], 100, ReadingWindow(), spread=True)
+    >>> stated([(0, 100)], [(0, 100)], 100, ReadRange(), spread=True)
     ''
-    >>> stated([(0, 900)], [(0, 900)], 90, ReadingWindow(most=90), spread=True)
+    >>> stated([(0, 900)], [(0, 900)], 90, ReadRange(most=90), spread=True)
     'a sample: 90 of 900 offsets, in stretches over each lane; --max-records N takes more'
     """
     total, inside = (sum(end - start for start, end in some) for some in (there, ranges))
     if read == total:
         return ""
     of = f"{count(read)} of {count(total)} offsets"
-    where = f", partitions {lanes(list(window.partitions))}" if window.partitions else ""
-    timed = ", by time" if window.since is not None or window.until is not None else ""
+    where = f", partitions {lanes(list(wanted.partitions))}" if wanted.partitions else ""
+    timed = ", by time" if wanted.since is not None or wanted.until is not None else ""
     if read == inside:
         return f"a part: {of}{where}{timed}"
     how = "in stretches over each lane" if spread else "the newest of each lane"

@@ -1,0 +1,170 @@
+"""`init`: the first contract of a stream, from what its data shows, written beside its schema. Writers: `identify`.
+
+    init          a topic, a file or a folder -> the contract that its data keeps, in a file, and its document
+    write_first   a first contract and the schema that its first line names
+
+A file that exists is never replaced. Nothing here needs Spark.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from keylane.contract.fields import FieldSpec
+from keylane.contract.first import SCHEMA_FILE, FirstContract, schema_text, stream_name
+from keylane.contract.names import PARTITIONERS
+from keylane.documents.identify import InitDocument
+from keylane.errors import NotShownError, UnknownNameError, UsageError
+from keylane.pipelines.identify import document_of, identify, remarks
+from keylane.systems.atomic import write_text
+from keylane.systems.endpoint import StreamOptions, open_endpoint, parse_address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from keylane.pipelines.engine import Watch
+    from keylane.pipelines.identify import IdentifiedData
+
+#: Columns of files that hold the lane, where none is named.
+LANE_COLUMNS: Final = ("lane", "partition")
+USUAL: Final = "kafka-java"
+
+#: Where the partitioner of a contract comes from: the data, the caller, or nowhere.
+PartitionerSource: TypeAlias = Literal["identified", "given", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class InitRequest:
+    """What is looked at: the data, and which of its columns hold what."""
+
+    data: str
+    key: str | None = None
+    lane: str | None = None
+    lanes: int | None = None
+    time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    """The document of a first contract, and what its data showed; None where the data has no lanes."""
+
+    document: InitDocument
+    seen: IdentifiedData | None
+
+
+def init(
+    asked: InitRequest,
+    *,
+    partitioner: str | None = None,
+    out: str | None = None,
+    salt: bytes | None = None,
+    options: StreamOptions | None = None,
+    watch: Watch = iter,
+    again: str = "",
+) -> Initialised:
+    """Look at data, find who wrote it, and write its first contract to `out`, by default NAME.yaml here.
+
+    `salt` goes into the hashes of keys, which are whole without one. `again` are options that say how the data is
+    read, for the commands that come next.
+    """
+    if partitioner is not None and partitioner not in PARTITIONERS:
+        raise UnknownNameError.among("partitioner", partitioner, list(PARTITIONERS))
+    reading = options or StreamOptions()
+    to = out or f"{stream_name(parse_address(asked.data).name)}.yaml"
+    _check_new(to)
+    asked, has_lanes = _with_lanes(asked, reading)
+    seen = None
+    if has_lanes:
+        columns = {"key": asked.key, "lane": asked.lane, "time": asked.time}
+        seen = identify(asked.data, **columns, lanes=asked.lanes, options=reading, watch=watch)
+    contract, source = _contract(asked, seen, partitioner)
+    # Data may take minutes to read, and the file may have come meanwhile.
+    _check_new(to)
+    write_first(to, contract.text(_remarks(seen, source)))
+    document = InitDocument(
+        contract=to,
+        stream=contract.stream,
+        key=contract.key,
+        encoding=contract.encoding,
+        lanes=contract.lanes,
+        partitioner=contract.partitioner,
+        partitioner_from=source,
+        identified=document_of(seen, salt, to) if seen else None,
+        next=list(_next(asked, to, again)),
+    )
+    return Initialised(document, seen)
+
+
+def write_first(path: str, text: str) -> None:
+    """A first contract, and beside it the schema that its first line names; one that is there is left as it is."""
+    schema = Path(path).absolute().with_name(SCHEMA_FILE)
+    if not schema.exists():
+        write_text(schema, schema_text())
+    write_text(Path(path), text)
+
+
+def _check_new(path: str) -> None:
+    if Path(path).exists():
+        raise UsageError.of(f"{path} is there already", hint="--out FILE, or remove it first")
+    if not Path(path).absolute().parent.is_dir():
+        raise UsageError.of(f"there is no folder for {path}")
+
+
+def _with_lanes(asked: InitRequest, reading: StreamOptions) -> tuple[InitRequest, bool]:
+    """The column of lanes by its usual names, and whether there are lanes: otherwise the stream is still to be."""
+    endpoint = open_endpoint(asked.data, reading)
+    if endpoint.messages:
+        return asked, True
+    there = endpoint.describe(FieldSpec((asked.key,) if asked.key else ()))
+    columns = there.columns
+    if asked.key is None or asked.key not in columns:
+        if there.misread is not None:
+            raise there.misread
+        what = "the key of files has to be named" if asked.key is None else "no such column"
+        raise UsageError.of(what, got=asked.key, allowed=", ".join(columns), hint="--key COLUMN")
+    lane = asked.lane or next((name for name in LANE_COLUMNS if name in columns and name != asked.key), None)
+    if lane is None and asked.lanes is None:
+        hint = "--lanes N for the stream to be, or --lane COLUMN"
+        raise UsageError.of("the data has no column of lanes", allowed=", ".join(columns), hint=hint)
+    return replace(asked, lane=lane), lane is not None
+
+
+def _contract(
+    asked: InitRequest, seen: IdentifiedData | None, given: str | None
+) -> tuple[FirstContract, PartitionerSource]:
+    found = seen.contract if seen else None
+    if found is not None:
+        if given in (None, found.partitioner):
+            return found, "identified"
+        return replace(found, partitioner=given), "given"
+    if seen is not None and given is None:
+        why = "; ".join(seen.found.notes) or "no partitioner explains the lanes"
+        hint = "--partitioner NAME writes a contract without proof"
+        raise NotShownError.of(f"{asked.data} does not show who wrote it", got=why, hint=hint)
+    name = stream_name(parse_address(asked.data).name)
+    lanes = asked.lanes or (seen.found.lanes if seen else 1)
+    key = asked.key or (seen.key if seen else "key")
+    return FirstContract(name, lanes, key, "utf8", given or USUAL), "given" if given else "assumed"
+
+
+def _remarks(seen: IdentifiedData | None, source: PartitionerSource) -> Iterator[str]:
+    if seen is not None and seen.contract is not None:
+        yield from remarks(seen)
+    elif seen is not None:
+        yield "The data does not show who wrote it; its lane count is the least that it can be."
+    if source == "given":
+        yield "The partitioner is the one that was asked for."
+    if source == "assumed":
+        yield "The data has no lanes: the partitioner is the default of Java's client, and the key is written as text."
+
+
+def _next(asked: InitRequest, to: str, again: str) -> Iterator[str]:
+    data, file = shlex.quote(asked.data), shlex.quote(to)
+    lane = f" --lane {shlex.quote(asked.lane)}" if asked.lane and asked.lane != "lane" else ""
+    timed = f" --time {shlex.quote(asked.time)}" if asked.time else ""
+    yield f"keylane check {file} --data {data}{lane}{again}"
+    yield f"keylane profile {data} --contract {file}{lane}{timed}{again} --report profile.html"
+    yield f"keylane plan {data} --contract {file}{timed}{again} --out plan.json --report plan.html"

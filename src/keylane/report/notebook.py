@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.documents.check import CheckedData, CheckedFindings
 from keylane.documents.explain import ExplainedByClient, ExplainedByContract, ExplainedUnplaced
-from keylane.documents.identify import IdentifyDocument
+from keylane.documents.identify import IdentifyDocument, InitDocument
 from keylane.documents.match import MatchDocument
 from keylane.documents.model import Document
 from keylane.documents.plan import PlanDocument
 from keylane.documents.profile import ProfileDocument
-from keylane.documents.route import RouteDocument
+from keylane.documents.route import DryRunDocument, RouteDocument
 from keylane.documents.verify import VerifyDocument
 from keylane.errors import visible
 from keylane.numbers import count, percent
@@ -66,6 +66,25 @@ def _(document: RouteDocument) -> Markup:
     return join(
         _says(text), _loads([one.records for one in document.lanes]), _table(("stream", "lane", "records"), rows)
     )
+
+
+@_shown.register
+def _(document: DryRunDocument) -> Markup:
+    creates = ", ".join(document.creates) or "nothing"
+    rows = [(one.stream, one.lane, count(one.records)) for one in document.lanes]
+    return join(
+        _says(f"Nothing is written. The lanes of {document.sample} of {document.source}"),
+        _note(f"would create: {creates}; would write: {', '.join(document.writes)}"),
+        _loads([one.records for one in document.lanes]),
+        _table(("stream", "lane", "records"), rows),
+    )
+
+
+@_shown.register
+def _(document: InitDocument) -> Markup:
+    text = f"{document.contract}: {document.partitioner}, {document.partitioner_from}"
+    rows = [("lanes", document.lanes), ("key", document.key), ("encoding", document.encoding)]
+    return join(_says(text), _table(("field", "value"), rows), *map(_note, document.next))
 
 
 @_shown.register

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keylane import Router, check, explain, identify, plan, profile
+from keylane import Router, check, dry_run, explain, identify, init, plan, profile
 from keylane.documents.route import RecordCounts, RoutedLane, RouteDocument
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path: Path = tmp_path_factory.mktemp("notebook") / "a.parquet"
     pq.write_table(pa.table({"merchant": KEYS, "lane": Router(TEXT).lanes_of_keys(KEYS)}), path)
     counts = RecordCounts.model_validate({"in": 3, "out": 3, "dead": 0, "filtered": 0})
-    lanes = [RoutedLane(stream="tx", lane=lane, records=records) for lane, records in enumerate((2, 1))]
+    routed_lanes = [RoutedLane(stream="tx", lane=lane, records=records) for lane, records in enumerate((2, 1))]
     routed = RouteDocument.model_validate(
         {
             "contract": "payments",
@@ -40,7 +40,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "out": 3,
             "dead": 0,
             "filtered": 0,
-            "lanes": lanes,
+            "lanes": routed_lanes,
             "batches": 1,
             "stopped": False,
             "seconds": 1.0,
@@ -59,13 +59,18 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "explain": explain("a", lanes=4),
         "explain by contract": explain("a", contract=TEXT),
         "explain unplaced": explain({}, contract=TEXT),
+        "dry run": dry_run(TEXT, path, path.with_name("lanes")),
+        "init": init(path, "merchant", out=path.with_name("first.yaml")),
         "route": routed,
         "part": made.windows,
     }
 
 
-NAMES = "profile", "plan", "identify", "check", "explain", "explain by contract", "explain unplaced", "route", "part"
-DRAWN = {"profile", "plan", "check", "route"}
+NAMES = (
+    *("profile", "plan", "identify", "check", "explain", "explain by contract", "explain unplaced", "route", "part"),
+    *("dry run", "init"),
+)
+DRAWN = {"profile", "plan", "check", "route", "dry run"}
 
 
 def problems(shown: str) -> list[str]:
@@ -92,4 +97,6 @@ def test_what_is_shown_is_the_answer(documents: dict[str, Any]) -> None:
     assert documents["plan"].verdict.split("`")[0].strip() in documents["plan"]._repr_html_()
     assert "&lt;b&gt;" in documents["profile"]._repr_html_()
     assert "3 records in, 3 out" in documents["route"]._repr_html_()
+    assert "would create: " in documents["dry run"]._repr_html_()
+    assert "kafka-java, identified" in documents["init"]._repr_html_()
     assert "missing-field" in documents["explain unplaced"]._repr_html_()

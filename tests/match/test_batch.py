@@ -145,6 +145,7 @@ def test_lanes_give_the_same_without_an_exchange_of_drivers(
     assert len(alone) == document["riders"] - document["riders_with_a_match"] > 0
     assert all(one["nearest_m"] is None or one["nearest_m"] > document["radius_m"] for one in alone)
     assert any(one["nearest_m"] is not None for one in alone)
+    assert any(one["wait_s"] is not None and one["wait_s"] > 0 for one in alone)
 
 
 @pytest.fixture(

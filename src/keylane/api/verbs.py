@@ -366,13 +366,14 @@ def match(
 ) -> MatchDocument:
     """Every available driver within `radius` metres of each rider, at the rider's own moment; pairs go to `target`.
 
-    Columns are called `id`, `time` (ts), `lat`, `lng`, `available`; `unit` is that of integer times, and `scale` how
+    Columns are called `id`, `time` (ts), `lat`, `lng`, `available`; those of the location are by default the fields of
+    a contract that routes by one. `unit` is that of integer times, and `scale` how
     many of a location's numbers make a degree. `co_partitioned` requires that both sources are in lanes already.
 
     With `follow` it goes on until `stop` is set, and ends between two batches; only then `late`, `keep`, `ahead`,
     `state`, `every` and `max_files` may be given, as in the command.
     """
-    from keylane.pipelines.match.options import Assignment, Columns, Options, check_following
+    from keylane.pipelines.match.options import Assignment, Columns, Options, check_following, location_columns
     from keylane.spark.context import warn
     from keylane.systems.endpoint import FileFormat, StreamOptions
 
@@ -380,13 +381,13 @@ def match(
     _check_choice("kind", kind, get_args(FileFormat))
     asked = {"late": late, "keep": keep, "ahead": ahead, "state": state and os.fspath(state)}
     known = check_following({**asked, "every": every, "max_files": max_files}, follow=follow)
-    streams = options or StreamOptions()
+    streams, loaded = options or StreamOptions(), _maybe(contract)
     given = Options(
         radius,
         nearest,
         expire,
-        drivers=_columns(Columns, driver_columns),
-        riders=_columns(Columns, rider_columns),
+        drivers=_columns(Columns, driver_columns, location_columns(loaded)),
+        riders=_columns(Columns, rider_columns, location_columns(loaded)),
         kind=kind,
         lanes=lanes,
         verify=verify,
@@ -400,7 +401,7 @@ def match(
     ).checked(follow=follow)
     report = Reporter("match", progress)
     ends = (os.fspath(drivers), os.fspath(riders), os.fspath(target))
-    loaded, say = _maybe(contract), warn if progress is None else report.step
+    say = warn if progress is None else report.step
     with report.on_spark():
         if not follow:
             from keylane.pipelines.match.batch import match as run
@@ -631,7 +632,7 @@ def _profiled(
         )
 
 
-def _columns(kind: type[Columns], given: Columns | Mapping[str, Any] | None) -> Columns:
+def _columns(kind: type[Columns], given: Columns | Mapping[str, Any] | None, usual: Mapping[str, str]) -> Columns:
     """The columns of one side of a match; a name that is none is refused with those that are."""
     if isinstance(given, kind):
         return given
@@ -643,7 +644,7 @@ def _columns(kind: type[Columns], given: Columns | Mapping[str, Any] | None) -> 
         if name not in known:
             hint = did_you_mean(name, known)
             raise ArgumentError.of("no such column of a match", got=name, allowed=", ".join(known), hint=hint)
-    return kind(**named)
+    return kind(**{**usual, **named})
 
 
 def _maybe(contract: GivenContract | None) -> Contract | None:

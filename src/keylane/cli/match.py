@@ -68,12 +68,12 @@ match_options: Final = grouped(
         help="How long a driver is held for an offer.",
     ),
     *(
-        click.option(*name, f"any_{key}", metavar="COLUMN", help=f"{what} of both; default: {_COLUMNS[key]}.")
-        for name, key, what in (
-            (("--id",), "id", "The id"),
-            (("--time-column", "--time"), "time", "The time"),
-            (("--lat",), "lat", "The latitude"),
-            (("--lng",), "lng", "The longitude"),
+        click.option(*name, f"any_{key}", metavar="COLUMN", help=f"{what} of both; default: {default}.")
+        for name, key, what, default in (
+            (("--id",), "id", "The id", "id"),
+            (("--time-column", "--time"), "time", "The time", "ts"),
+            (("--lat",), "lat", "The latitude", "the contract's, or lat"),
+            (("--lng",), "lng", "The longitude", "the contract's, or lng"),
         )
     ),
     *(
@@ -141,7 +141,7 @@ def following_from(options: Arguments) -> Following | None:
     return Following(**known)
 
 
-def options_from(options: Arguments, *, verify: bool, picture: bool) -> Options:
+def options_from(options: Arguments, contract: Contract | None, *, verify: bool, picture: bool) -> Options:
     """What `pipelines.match` takes."""
     from dataclasses import replace
 
@@ -150,8 +150,8 @@ def options_from(options: Arguments, *, verify: bool, picture: bool) -> Options:
     kafka, read_range = profiling_from(options), range_from(options, time.time())
     kafka = replace(kafka, value=kafka.value or "json", create=options["create"], read_range=read_range)
     return Options(
-        drivers=_columns(options, "driver"),
-        riders=_columns(options, "rider"),
+        drivers=_columns(options, "driver", contract),
+        riders=_columns(options, "rider", contract),
         verify=verify,
         picture=picture,
         co_partitioned=bool(options["both"]),
@@ -161,10 +161,11 @@ def options_from(options: Arguments, *, verify: bool, picture: bool) -> Options:
     ).checked(follow=options["follow"])
 
 
-def _columns(options: Arguments, side: str) -> Columns:
-    from keylane.pipelines.match.options import Columns
+def _columns(options: Arguments, side: str, contract: Contract | None) -> Columns:
+    from keylane.pipelines.match.options import Columns, location_columns
 
-    named = {key: options[f"{side}_{key}"] or options[f"any_{key}"] or usual for key, usual in _COLUMNS.items()}
+    usual = {**_COLUMNS, **location_columns(contract)}
+    named = {key: options[f"{side}_{key}"] or options[f"any_{key}"] or name for key, name in usual.items()}
     available = options["available"] if side == "driver" else None
     scale = options[f"{side}_scale"] or options["scale"]
     return Columns(**named, available=available, unit=options["unit"], scale=scale)
@@ -201,11 +202,10 @@ def match(
     check_free(report, force=force)
     drivers, riders = sources_from(options)
     following = following_from(options)
-    given = options_from(options, verify=verify, picture=report is not None)
-
     from keylane.contract.parse import load_contract
 
     loaded = load_contract(contract) if contract else None
+    given = options_from(options, loaded, verify=verify, picture=report is not None)
     if following is None:
         from keylane.cli.progress import spark_progress
         from keylane.pipelines.match.batch import match as run

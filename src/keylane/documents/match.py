@@ -125,11 +125,14 @@ class PictureCell(Document):
 
 
 class UnmatchedRequest(Document):
-    """A request without a driver within the radius, and how far the nearest was at its moment."""
+    """A request without a driver within the radius: how far the nearest was then, and how long until one came."""
 
     lat: Annotated[Number, Field(ge=-90, le=90)]
     lng: Annotated[Number, Field(ge=-180, le=180)]
     nearest_m: AtLeastZero | None = Field(description="Null where no driver was known then, or not looked for.")
+    wait_s: AtLeastZero | None = Field(
+        None, description="Until an available driver was within the radius; null where none came, or not looked for."
+    )
 
 
 class MatchPicture(Document):

@@ -12,7 +12,7 @@ from keylane.documents.geo_table import GeoBeside
 from keylane.documents.plan import LanesOverTime
 from keylane.documents.profile import ProfileWindows
 from keylane.errors import visible
-from keylane.numbers import count, percent, share, spread, times
+from keylane.numbers import count, duration, percent, share, spread, times
 from keylane.report import svg_charts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.map import map_data, map_section, match_picture, picture
@@ -21,7 +21,7 @@ from keylane.report.sections import bullets, chart, fact, facts, heading_of, int
 from keylane.report.svg_charts import bar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from keylane.documents.geo_table import GeoFigures, GeoTableDocument
     from keylane.documents.match import (
@@ -361,20 +361,38 @@ def _how_matched(document: MatchDocument) -> list[str]:
     return [found["method"], *(found[name].format(number=count(number)) for number, name in said if number)]
 
 
-#: Parts of the radius that tell how far the nearest driver was.
+#: Parts of the radius that tell how far the nearest driver was, and seconds that tell how long one took to come.
 BANDS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+WAITS = (30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
 def _unmatched(document: MatchDocument, alone: list[UnmatchedRequest]) -> Markup | None:
-    """Where the nearest driver was of those who had none within the radius."""
+    """How far the nearest driver was of those who had none within the radius, and how long they waited for one."""
     if not alone:
         return None
     far = sorted(one.nearest_m for one in alone if one.nearest_m is not None)
+    waits = sorted(one.wait_s for one in alone if one.wait_s is not None)
     edges = [band * document.radius_m for band in BANDS]
-    names = [f"up to {_metres(edge)}" for edge in edges]
-    counts = [sum(low < one <= edge for one in far) for low, edge in pairwise([0.0, *edges])]
-    rows = [*zip(names, counts, strict=True), (f"more than {_metres(edges[-1])}", sum(one > edges[-1] for one in far))]
-    rows += [("no driver known", len(alone) - len(far))]
+    nearest = [*_banded(far, edges, _metres), ("no driver known", len(alone) - len(far))]
+    came = [*_banded(waits, WAITS, duration), ("none came", len(alone) - len(waits))]
+    # Among too many pings nothing was looked for, and then nothing is known of waits.
+    tables = [("Nearest driver", nearest), *([("First driver within the radius", came)] if far or waits else [])]
+    return section(
+        "unmatched",
+        tag("p", _alone(document, alone, far, waits)),
+        *(_band_table(title, rows) for title, rows in tables),
+    )
+
+
+def _banded(figures: list[float], edges: Sequence[float], named: Callable[[float], str]) -> list[tuple[str, int]]:
+    """How many figures are in each band, and above the last."""
+    found = [
+        (f"up to {named(edge)}", sum(low < one <= edge for one in figures)) for low, edge in pairwise([0.0, *edges])
+    ]
+    return [*found, (f"more than {named(edges[-1])}", sum(one > edges[-1] for one in figures))]
+
+
+def _band_table(title: str, rows: list[tuple[str, int]]) -> Markup:
     most = max(number for _, number in rows) or 1
     made = [
         tag(
@@ -386,18 +404,27 @@ def _unmatched(document: MatchDocument, alone: list[UnmatchedRequest]) -> Markup
         for name, number in rows
         if number
     ]
-    heads = ("Nearest driver", tag("th", "Requests", scope="col", class_="n"), "")
-    return section("unmatched", tag("p", _alone(document, alone, far)), table(heads, made, "Nearest driver", "small"))
+    return table((title, tag("th", "Requests", scope="col", class_="n"), ""), made, title, "small")
 
 
-def _alone(document: MatchDocument, alone: list[UnmatchedRequest], far: list[float]) -> str:
+def _alone(document: MatchDocument, alone: list[UnmatchedRequest], far: list[float], waits: list[float]) -> str:
     every = document.riders - document.riders_with_a_match
-    some = f" Of these, {count(len(alone))} were looked at." if len(alone) < every else ""
-    had = f"{count(every)} requests had no driver within {_metres(document.radius_m)}.{some}"
-    if not far:
-        return had
-    half, nine = far[(len(far) - 1) // 2], far[(len(far) - 1) * 9 // 10]
-    return f"{had} Half of them had one within {_metres(round(half))}, nine in ten within {_metres(round(nine))}."
+    text = f"{count(every)} requests had no driver within {_metres(document.radius_m)}."
+    if len(alone) < every:
+        text += f" Of these, {count(len(alone))} were looked at."
+    if far:
+        half, nine = _middle_and_most(far)
+        text += f" Half of them had one within {_metres(round(half))}, nine in ten within {_metres(round(nine))}."
+    if waits:
+        half, nine = _middle_and_most(waits)
+        later = f" For {count(len(waits))} a driver came within the radius later:"
+        text += f"{later} half of these waited at most {duration(half)}, nine in ten at most {duration(nine)}."
+    return text
+
+
+def _middle_and_most(figures: list[float]) -> tuple[float, float]:
+    """The middle one of sorted figures, and the one that nine in ten do not exceed."""
+    return figures[(len(figures) - 1) // 2], figures[(len(figures) - 1) * 9 // 10]
 
 
 def _offers(offers: Offers) -> list[str]:

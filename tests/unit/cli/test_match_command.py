@@ -83,6 +83,24 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_read(
     assert said in " ".join(err.split())
 
 
+def test_the_columns_of_both_sides_are_the_contracts_unless_others_are_given() -> None:
+    pytest.importorskip("pyspark")
+    from keylane.cli.match import _columns
+    from keylane.contract.parse import parse_contract
+
+    contract = parse_contract(
+        "apiVersion: keylane/v1\nkind: RoutingContract\nmetadata: {name: rides}\nspec: {streams: [d], lanes: 12, "
+        "key: {fields: [p_lat, p_lng], encoding: place}, partitioner: kafka-java, geo: {resolution: 3}}"
+    )
+    nothing = {f"{side}_{name}": None for side in ("driver", "rider", "any") for name in ("id", "time", "lat", "lng")}
+    given = {**nothing, "driver_lat": "y", "any_id": "who", "available": None, "unit": "ms", "scale": None}
+    given |= {"driver_scale": None, "rider_scale": None}
+    drivers, riders = (_columns(given, side, contract) for side in ("driver", "rider"))
+    assert drivers.needed == ("who", "ts", "y", "p_lng")
+    assert riders.needed == ("who", "ts", "p_lat", "p_lng")
+    assert _columns(given, "rider", None).needed == ("who", "ts", "lat", "lng")
+
+
 def test_a_radius_that_is_none_is_refused(run: Run) -> None:
     pytest.importorskip("pyspark")
     code, _, err = run("match", "--drivers", "a", "--riders", "b", "--to", "out", "--radius", -5)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keylane.matching.brute import brute, nearest_metres
+from keylane.matching.brute import brute, nearest_metres, seconds_to_a_driver
 from keylane.matching.tables import Kind
 
 
@@ -59,6 +59,22 @@ def test_pings_that_are_too_old_are_nobody() -> None:
 
 def test_without_pings_nobody_is_near() -> None:
     assert np.isnan(nearest_metres(KNOWN.slice(0, 0), asked(1, 2))).all()
+
+
+SECOND = 1_000_000
+
+
+def test_the_wait_is_until_the_first_available_driver_within_the_radius() -> None:
+    coming = pings(
+        ("a", 5 * SECOND, 0.1, Kind.AVAILABLE),
+        ("b", 12 * SECOND, 0.001, Kind.UNAVAILABLE),
+        ("a", 20 * SECOND, 0.001, Kind.AVAILABLE),
+        ("b", 30 * SECOND, 0.001, Kind.AVAILABLE),
+    )
+    found = seconds_to_a_driver(coming, asked(0, 10 * SECOND, 20 * SECOND, 30 * SECOND), 1_000.0)
+    assert found[:3].tolist() == [20.0, 10.0, 10.0], "a busy driver is none, and neither is one that was there before"
+    assert np.isnan(found[3]), "nobody came later"
+    assert seconds_to_a_driver(coming, asked(0), 0.2 * DEGREE).tolist() == [5.0]
 
 
 def test_it_agrees_with_the_pairs_of_brute_force() -> None:

@@ -179,7 +179,9 @@ def match_picture_document() -> MatchPicture:
     """What the page of a match shows beside its document."""
     made = geo_table_document()
     hours = [[round(records) for records in lane] for lane in made.hours or []]
-    alone = [UnmatchedRequest(lat=40.7 + i / 90, lng=-74.0, nearest_m=1_100.0 + 90 * i) for i in range(60)]
+    alone = [
+        UnmatchedRequest(lat=40.7 + i / 90, lng=-74.0, nearest_m=1_100.0 + 90 * i, wait_s=20.0 * i) for i in range(60)
+    ]
     alone += [UnmatchedRequest(lat=51.5, lng=0.1, nearest_m=None)]
     return MatchPicture(cells=[_met(one) for one in made.cells], hours=hours, resolution=5, unmatched=alone)
 

@@ -109,6 +109,8 @@ def test_requests_without_a_driver_are_on_the_map_and_say_how_far_the_nearest_wa
     assert "126 requests had no driver within 1 km. Of these, 61 were looked at." in text
     assert "Half of them had one within 3.71 km, nine in ten within 5.87 km." in text
     assert "no driver known" in text
+    assert "For 60 a driver came within the radius later: half of these waited at most 9 min 40 s" in text
+    assert "none came" in text
     assert len(map_data(match_picture([], 1e3, match_picture_document().unmatched), 12)["marks"]) == 61
     assert "Requests without a driver" not in made["no picture"]
 

@@ -21,7 +21,7 @@ from keylane import numbers
 from keylane.documents.match import MatchPicture, MatchVerified, PictureCell, UnmatchedRequest
 from keylane.errors import CountError, DataError, UsageError
 from keylane.geo.bits import ancestor, cell_name
-from keylane.matching.brute import brute, nearest_metres
+from keylane.matching.brute import brute, nearest_metres, seconds_to_a_driver
 from keylane.pipelines.match.document import Matched, MatchTotals, document_of
 from keylane.pipelines.match.lanes import (
     as_entries,
@@ -190,19 +190,29 @@ def picture_of(pings: DataFrame, copies: DataFrame, lanes: CellLanes) -> MatchPi
     return MatchPicture(cells=cells, hours=hours, resolution=RESOLUTION)
 
 
-def unmatched(sides: Sides, matches: DataFrame, pings: int, expire: int | None) -> list[UnmatchedRequest]:
-    """Requests without a driver, of many a sample, and how far the nearest was; not known among too many pings."""
+def unmatched(
+    sides: Sides, matches: DataFrame, pings: int, radius_m: float, expire: int | None
+) -> list[UnmatchedRequest]:
+    """Requests without a driver, of many a sample: how far the nearest was, and how long until one came.
+
+    Neither is known among too many pings.
+    """
     served = _as_pairs(matches).select("rider", F.col("rider_ts").alias("ts")).distinct()
     alone = sides.requests.select("rider", "ts", "offset", "lat", "lng").join(served, ["rider", "ts"], "left_anti")
     asked = alone.orderBy(F.xxhash64("rider", "ts"), "rider", "ts").limit(_MOST_UNMATCHED).toArrow()
-    far = np.full(len(asked), np.nan)
+    far, wait = np.full(len(asked), np.nan), np.full(len(asked), np.nan)
     if len(asked) and pings <= MOST_PINGS:
-        known = sides.pings.select("driver", "ts", "offset", "lat", "lng", "available").toArrow()
-        far = nearest_metres(as_entries(known), asked, expire)
-    places = zip(asked.column("lat").to_pylist(), asked.column("lng").to_pylist(), far.tolist(), strict=True)
+        known = as_entries(sides.pings.select("driver", "ts", "offset", "lat", "lng", "available").toArrow())
+        far, wait = nearest_metres(known, asked, expire), seconds_to_a_driver(known, asked, radius_m)
+    places = (asked.column("lat").to_pylist(), asked.column("lng").to_pylist())
     return [
-        UnmatchedRequest(lat=lat, lng=lng, nearest_m=None if np.isnan(metres) else round(metres, 1))
-        for lat, lng, metres in places
+        UnmatchedRequest(
+            lat=lat,
+            lng=lng,
+            nearest_m=None if np.isnan(metres) else round(metres, 1),
+            wait_s=None if np.isnan(seconds) else round(seconds, 1),
+        )
+        for lat, lng, metres, seconds in zip(*places, far.tolist(), wait.tolist(), strict=True)
     ]
 
 
@@ -347,7 +357,7 @@ def _matched(spark: SparkSession, work: Work, began: float) -> Matched:
             total = replace(total, offers=assigned(matches, folder, given))
         picture = picture_of(sides.pings, sides.copies, work.lanes) if given.picture else None
         if picture is not None:
-            alone = unmatched(sides, matches, total.pings, _expire(given))
+            alone = unmatched(sides, matches, total.pings, given.radius, _expire(given))
             picture = picture.model_copy(update={"unmatched": alone})
         for part in ("answers", "ghosts", "ordered"):
             shutil.rmtree(folder / part, ignore_errors=True)

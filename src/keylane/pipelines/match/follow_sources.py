@@ -190,7 +190,7 @@ class FileBlocks:
         """The records of files of a side; `before` files of it were taken until now."""
         kind = kind_of(path_of(side.address, f"the {side.side}"), self.given.kind)
         raw, _ = raw_files(frame.sparkSession, files, kind, side.columns, self.given.kafka)
-        check_columns(raw, side.columns, str(side))
+        check_columns(raw, side.columns, side.side, str(side))
         numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
         region = region_for(side.columns, self.contract)
         rows = as_rows(raw.withColumn(PLACE, numbered), side.columns, region, drivers=side.side == "drivers")

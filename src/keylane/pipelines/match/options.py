@@ -53,6 +53,17 @@ class Columns:
         return (self.id, self.time, self.lat, self.lng)
 
 
+def location_columns(contract: Contract | None) -> dict[str, str]:
+    """What the columns of a location are called where nothing was given: the fields of a contract that routes by one.
+
+    >>> location_columns(None)
+    {'lat': 'lat', 'lng': 'lng'}
+    """
+    key = contract.spec.key if contract is not None else None
+    lat, lng = key.fields if key is not None and key.is_place else ("lat", "lng")
+    return {"lat": lat, "lng": lng}
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How near, how many, how old; and how the sources are read.

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DecimalType, DoubleType, FloatType, NullType
 
 from keylane.contract.fields import paths_in
-from keylane.errors import DataError, UnknownNameError
+from keylane.errors import DataError, UnknownNameError, did_you_mean
 from keylane.geo.coordinates import EARTH, PLACE_REASONS
 from keylane.records import Reason
 from keylane.spark.cells import place_columns
@@ -73,11 +73,16 @@ def as_rows(frame: DataFrame, columns: Columns, region: Region, *, drivers: bool
     return judged.select(*(column.alias(name) for name, column in named.items()), *more)
 
 
-def check_columns(found: DataFrame, columns: Columns, where: str) -> None:
-    """Refuse a source that lacks a column."""
-    for name in (*columns.needed, *filter(None, (columns.available,))):
-        if not has_field(name, found.schema):
-            raise UnknownNameError.among(f"column of {where}", name, paths_in(schema_tree(found.schema)))
+def check_columns(found: DataFrame, columns: Columns, side: str, where: str) -> None:
+    """Refuse a source that lacks a column, with the option that names another."""
+    named = {role: getattr(columns, role) for role in ("id", "time", "lat", "lng", "available")}
+    for role, name in named.items():
+        if name is not None and not has_field(name, found.schema):
+            there = paths_in(schema_tree(found.schema))
+            option = "--available" if role == "available" else f"--{side.removesuffix('s')}-{role}"
+            hint = " ".join(filter(None, (did_you_mean(name, there), f"{option} COLUMN names another")))
+            what = f"the {side} have no such column: {where}"
+            raise UnknownNameError.of(what, got=name, allowed=", ".join(there), hint=hint)
 
 
 def _read(frame: DataFrame, columns: Columns, region: Region, who: str, extra: dict[str, Column | None]) -> Read:

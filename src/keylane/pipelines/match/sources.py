@@ -137,7 +137,7 @@ def opened(spark: SparkSession, found: MatchSource, given: Options) -> tuple[Dat
     if found.ranges:
         return read_topic(spark, found, given), found
     frame, records = _lanes(spark, found) if found.schema else _files(spark, found, given)
-    check_columns(frame, found.columns, str(found))
+    check_columns(frame, found.columns, found.side, str(found))
     return frame, replace(found, records=records)
 
 

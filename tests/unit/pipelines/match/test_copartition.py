@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from keylane.contract.parse import parse_contract
 from keylane.errors import DataError, LaneCountError, UsageError
-from keylane.pipelines.match.options import Columns, Options, agreed, lie_by_place
+from keylane.pipelines.match.options import Columns, Options, agreed, lie_by_place, location_columns
 from keylane.pipelines.match.sources import MatchSource
 from keylane.systems.endpoint import parse_address
 
@@ -42,6 +42,13 @@ def found(side: str, lanes: int | None = None, fingerprint: str | None = None) -
 def test_a_topic_with_other_lanes_than_the_contract_is_named(drivers: int, riders: int, said: str) -> None:
     with pytest.raises(DataError, match=said):
         agreed(found("drivers", drivers), found("riders", riders), GEO, Options(1000.0))
+
+
+def test_locations_are_in_the_columns_of_a_contract_that_routes_by_them() -> None:
+    pickups = contract(key={"fields": ["pickup_lat", "pickup_lng"], "encoding": "place"})
+    assert location_columns(pickups) == {"lat": "pickup_lat", "lng": "pickup_lng"}
+    by_cell = contract(key={"fields": ["cell"], "encoding": "h3"})
+    assert location_columns(by_cell) == location_columns(None) == {"lat": "lat", "lng": "lng"}
 
 
 def test_lanes_that_another_contract_has_filled_are_refused() -> None:

@@ -439,6 +439,7 @@ def tree_lines(steps: list[dict[str, str]]) -> list[str]:
 #: Packages in the order of a record; a package imports from those above it (tests/architecture).
 ORDER: Final = (
     *(
+        "first_moment",
         "moved",
         "errors",
         "records",

@@ -27,6 +27,7 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
     report                HTML pages and charts: one file each, no network
     cli                   one file for each command; each returns data, one printer shows it
     api                   the verbs as functions: `keylane.profile`, `plan`, `check` and the others are these
+    first_moment          Ctrl-C while the command is still being imported
     moved                 old names of modules, for imports written for earlier versions
 
 The public names below load on first use, so that `keylane explain` never pays for Arrow or pydantic.
@@ -37,6 +38,9 @@ difference.
 
 from __future__ import annotations
 
+import keylane.first_moment  # noqa: F401  what it does is done before anything else is imported
+
+# isort: split
 import sys
 from importlib import import_module
 from types import ModuleType

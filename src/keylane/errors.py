@@ -185,6 +185,10 @@ class CountError(KeylaneError, ArithmeticError):
     """Records that do not add up: in is not out + dead + filtered."""
 
 
+class NoRecordsError(DataError):
+    """A source that is there and has not one record, because every file of it is empty."""
+
+
 class SparkError(KeylaneError, RuntimeError):
     """Spark that cannot start, or a job of it that failed for a reason outside the data."""
 

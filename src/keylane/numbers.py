@@ -1,6 +1,7 @@
 """How numbers are written, in one form everywhere: terminal, pages, verdicts. Windows of time: `report.windows`.
 
     count      1,745,240
+    plural     1 record, 2 records
     percent    48.6%       a share, with a number of digits
     share      0.044%      a share, with the digits that it needs
     times      3.79×       how many times the mean
@@ -19,6 +20,18 @@ from __future__ import annotations
 def count(number: float) -> str:
     """With thousands apart: 1,745,240; a whole number to its last digit, however large."""
     return f"{number:,}" if isinstance(number, int) else f"{number:,.0f}"
+
+
+def plural(number: int, what: str) -> str:
+    """So many of a thing: 1 record, 2 records, 3 batches.
+
+    >>> [plural(1, "record"), plural(1_500, "record"), plural(0, "batch"), plural(2, "reply")]
+    ['1 record', '1,500 records', '0 batches', '2 replies']
+    """
+    if number == 1:
+        return f"1 {what}"
+    stem, end = (what[:-1], "ies") if what.endswith("y") else (what, "es" if what.endswith(("s", "x", "ch")) else "s")
+    return f"{count(number)} {stem}{end}"
 
 
 def times(value: float, digits: int = 2) -> str:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keylane import numbers
-from keylane.cli.options import range_from, range_options, reading_from, reading_options
+from keylane.cli.options import note_empty_cells, range_from, range_options, reading_from, reading_options
 from keylane.cli.output import Result, Section, as_json, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.documents.check import CheckedFindings
+    from keylane.systems.endpoint import StreamOptions
 
 
 CONTRACT_SUFFIXES = (".yaml", ".yml")
@@ -80,9 +81,18 @@ def check(
         raise click.UsageError("--data goes with one contract")
     if len(paths) > 1:
         return as_result(compare_contracts([Path(path) for path in paths])), output
-    return as_result(
-        check_contract(Path(paths[0]), data, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
-    ), output
+    found = check_contract(Path(paths[0]), data, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
+    if data is not None:
+        _note_empty_cells(paths[0], data, reading)
+    return as_result(found), output
+
+
+def _note_empty_cells(contract: str, data: str, reading: StreamOptions) -> None:
+    from keylane.contract.given import examined
+
+    checked, _ = examined(Path(contract))
+    if checked is not None:
+        note_empty_cells(data, checked.spec.key.fields, reading)
 
 
 def _counted(batches: Iterator[Any]) -> Iterator[Any]:

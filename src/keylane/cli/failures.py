@@ -11,7 +11,8 @@ import os
 import re
 import sys
 import traceback
-from typing import Any, Final
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.exceptions import NoArgsIsHelpError
@@ -19,7 +20,32 @@ from click.exceptions import NoArgsIsHelpError
 from keylane.cli import terminal
 from keylane.errors import KeylaneError, did_you_mean
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 SCHEMA: Final = "keylane.error/1"
+#: Names of options for one thing. The first that a command has is what is meant by any other of its group.
+SAME: Final = (
+    ("--write", "--out", "--contract-out", "--save"),
+    ("--report", "--html", "--page"),
+    ("--lanes", "--partitions", "--shards"),
+    ("--key", "--column", "--field", "--keys"),
+    ("--from", "--source", "--input", "--in"),
+    ("--to", "--target", "--out", "--dest"),
+    ("--broker", "--brokers", "--bootstrap", "--bootstrap-server"),
+    ("--kafka-file", "--config", "--properties"),
+    ("--show-keys", "--unmask", "--no-mask"),
+    ("--force", "--overwrite", "--replace"),
+    ("--delimiter", "--sep", "--separator"),
+    ("--output", "--format", "--json"),
+    ("--format", "--kind", "--type"),
+    ("--follow", "--watch", "--stream"),
+    ("--max-records", "--limit", "--head", "--sample"),
+    ("--dir", "--folder", "--to"),
+    ("--topic", "--name", "--stream"),
+)
+#: How alike two names are of which one is a slip of the other: `--html` is no slip of `--time`.
+NEAR: Final = 0.75
 
 
 def fail(error: Exception, arguments: list[str] | None = None) -> int:
@@ -75,7 +101,7 @@ def usage(error: click.ClickException) -> str:
     help_ = f"{command} --help"
     if isinstance(error, click.NoSuchOption):
         known = [name for one in context.command.params for name in one.opts] if context else []
-        near = did_you_mean(error.option_name, known)
+        near = meant(error.option_name, known)
         return f"no such option: got {error.option_name!r}; hint: {f'{near} ' if near else ''}{help_} lists them"
     if isinstance(error, click.MissingParameter):
         return _missing(error, help_)
@@ -83,6 +109,19 @@ def usage(error: click.ClickException) -> str:
         return _bad(error)
     message = _lowered(error.format_message()).removesuffix(".")
     return message if "hint: " in message else f"{message}; hint: {help_}"
+
+
+def meant(given: str, known: Sequence[str]) -> str:
+    """The option that was meant: one that other commands, or other tools, call by this name, or one spelled alike.
+
+    >>> meant("--out", ["--output", "--write"]), meant("--html", ["--time", "--report"])
+    ("did you mean '--write'?", "did you mean '--report'?")
+    >>> meant("--laness", ["--lanes"]), meant("--html", ["--time"])
+    ("did you mean '--lanes'?", '')
+    """
+    same = [name for group in SAME if given in group for name in group if name in known]
+    near = [name for name in known if SequenceMatcher(None, given, name).ratio() >= NEAR]
+    return f"did you mean {same[0]!r}?" if same else did_you_mean(given, near)
 
 
 def _bad(error: click.BadParameter) -> str:

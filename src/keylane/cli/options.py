@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.read_range import ReadRange
@@ -110,6 +111,19 @@ csv_null_option: Final = click.option(
     metavar="TEXT",
     help="A CSV cell without quotes that is this text is null; '' for an empty cell. Repeatable.",
 )
+
+
+def note_empty_cells(source: str, fields: Sequence[str], options: StreamOptions) -> None:
+    """Say that keys of CSV are empty where an option would make them null: an export writes null so."""
+    from keylane.cli.terminal import note
+    from keylane.errors import KeylaneError
+    from keylane.systems.endpoint import open_endpoint
+
+    # What cannot be read is an error of the command itself.
+    with suppress(KeylaneError):
+        if text := open_endpoint(source, options).empty_cells(fields):
+            note(f"note: {text}")
+
 
 #: What is between the cells of CSV.
 delimiter_option: Final = click.option(

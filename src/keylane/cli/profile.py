@@ -14,6 +14,7 @@ from keylane.cli.options import (
     counting_options,
     grouped,
     length_of_time,
+    note_empty_cells,
     profiling_from,
     profiling_options,
     range_from,
@@ -111,7 +112,7 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
         kafka=kafka, conf=settings_from(options["settings"]), **{name: options[name] for name in _PASSED_ON}
     )
     with spark_progress("profile"):
-        return run(
+        made = run(
             source,
             options["keys"],
             place=options["place"],
@@ -123,6 +124,9 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
             say=lambda text: note(f"profile: {text}"),
             watch=lambda batches: counted(batches, "profile"),
         )
+    if made.without_key.empty:
+        note_empty_cells(source, made.key.fields, replace(kafka, kind=options["kind"], read_range=None))
+    return made
 
 
 _READING: Final = ("lane", "seconds", "kind", "settings")

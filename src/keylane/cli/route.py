@@ -12,10 +12,18 @@ import click
 
 from keylane import numbers
 from keylane.cli.interrupts import interrupts
-from keylane.cli.options import conf_option, format_option, kafka_options, master_option, settings_from, taken_from
+from keylane.cli.options import (
+    conf_option,
+    format_option,
+    kafka_options,
+    master_option,
+    note_empty_cells,
+    settings_from,
+    taken_from,
+)
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import RouteProgress
-from keylane.cli.terminal import say
+from keylane.cli.terminal import note, say
 
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
@@ -68,11 +76,12 @@ def route(
     """
     from keylane.contract.parse import load_contract
 
-    if dry_run:
-        return _looked_ahead(contract, source, target, options), output
-    stopping, progress = Stopping(), RouteProgress(source, follow=follow)
     loaded, conf = load_contract(contract), settings_from(settings)
+    if dry_run:
+        return _looked_ahead(loaded, source, target, options), output
+    stopping, progress = Stopping(), RouteProgress(source, follow=follow)
     kafka = taken_from(options)
+    note_empty_cells(source, loaded.spec.key.fields, replace(kafka, kind=options["kind"]))
 
     from keylane.pipelines.route import Options
     from keylane.pipelines.route import route as run
@@ -96,18 +105,19 @@ def route(
     return as_result(found, loaded, progress.seconds(), follow=follow), output
 
 
-def _looked_ahead(contract: str, source: str, target: str, options: dict[str, Any]) -> Result:
-    from keylane.contract.parse import load_contract
+def _looked_ahead(contract: Contract, source: str, target: str, options: dict[str, Any]) -> Result:
     from keylane.pipelines.dry_run import dry_run
 
     streams = replace(taken_from(options), kind=options["kind"], schema=options["schema"])
-    loaded, wanted = load_contract(contract), {name: options[name] for name in ("lanes", "stream")}
-    document = dry_run(loaded, source, target, options=streams, **wanted)
+    wanted = {name: options[name] for name in ("lanes", "stream", "every")}
+    note_empty_cells(source, contract.spec.key.fields, streams)
+    document = dry_run(contract, source, target, options=streams, say=note, **wanted)
     answer = [f"dry run: nothing is written; the lanes of {document.sample} of {document.source}"]
+    if document.dead:
+        reasons = ", ".join(f"{numbers.count(number)} {reason}" for reason, number in document.dead.items())
+        letters = numbers.count(sum(document.dead.values()))
+        answer.append(f"dead letters in the sample: {letters} ({reasons}), into {document.dead_letters}")
     lines = [f"would create: {', '.join(document.creates) or 'nothing'}", f"would write: {', '.join(document.writes)}"]
-    lines += [
-        f"without a lane, in the sample: {numbers.count(number)} {reason}" for reason, number in document.dead.items()
-    ]
     return Result(document, [Section(("stream", "lane", "records"), document.lanes)], lines, answer=answer)
 
 

@@ -70,6 +70,7 @@ class DryRunDocument(Document):
     sample: Text = Field(description="Which records they are.")
     lanes: list[RoutedLane] = Field(description="The lanes of the sample.")
     dead: dict[str, AtLeastOne] = Field(description="Records of the sample without a lane, by reason.")
+    dead_letters: Text = Field(description="Where records without a lane would go.")
     creates: list[Text] = Field(description="What a route would create.")
     writes: list[Text] = Field(description="Where a route would write.")
 

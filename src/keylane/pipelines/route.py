@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import keylane.pipelines.with_spark  # noqa: F401  imported for its error
 from keylane.documents.route import RecordCounts, RoutedLane, RouteDocument
 from keylane.spark.context import RunContext, java_process, warn
-from keylane.spark.streaming import check_every, run_query
+from keylane.spark.streaming import run_query
 from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.flow import BatchReport as Done
-from keylane.systems.flow import Routed
+from keylane.systems.flow import Routed, check_every
 from keylane.systems.jars import fetch_cells
 from keylane.systems.journal import no_probe
 

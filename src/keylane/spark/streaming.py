@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from keylane.errors import UsageError
 from keylane.spark.context import translated
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
 
 _POLL_SECONDS: Final = 0.02
-_EVERY: Final = re.compile(r"\d{1,9} (milli)?seconds?|\d{1,9} (minute|hour|day)s?")
 #: Spark ignores files older than this, relative to the newest it has seen. The longest time that it can be told: one
 #: file of the year 2200 would otherwise end the reading of all others.
 _ANY_AGE: Final = f"{2**63 - 1}ms"
@@ -127,12 +125,6 @@ def run_query(
         if query is not None and query.isActive:
             query.stop()
     return stopped
-
-
-def check_every(text: str) -> None:
-    """Refuse a text that is not an interval."""
-    if not _EVERY.fullmatch(text):
-        raise UsageError.of("not a length of time", got=text, allowed="a number and a unit: 500 milliseconds, 1 minute")
 
 
 def file_names(spark: SparkSession, folder: str, pattern: str, most: int) -> DataFrame:

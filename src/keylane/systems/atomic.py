@@ -15,7 +15,7 @@ import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -186,7 +186,8 @@ class Lock:
 
     def note(self, **what: Any) -> None:
         """Record the holder."""
-        text = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), **what}).encode()
+        own = {"host": socket.gethostname(), "pid": os.getpid(), "started": started(os.getpid())}
+        text = json.dumps({**own, **what}).encode()
         os.ftruncate(self.handle, 0)
         os.pwrite(self.handle, text, 0)
 
@@ -217,12 +218,35 @@ def _take(handle: int, path: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        raise _held(path, _noted(handle)) from None
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(handle), path.stat()):
+            return
+    # Its holder has removed it, with all that it guards, since it was opened here.
+    raise _held(path, {})
+
+
+def check_not_held(path: Path) -> None:
+    """Refuse a lock file that a process of this machine holds, by its note: the lock itself is left alone."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
         holder = _noted(handle)
-        raise TargetError.of(
-            "another keylane is writing to this target",
-            got=f"{path.parent.parent}, held by process {holder.get('pid', '?')} on {holder.get('host', '?')}",
-            hint="wait for it or stop it; the lock is released when its process ends",
-        ) from None
+    finally:
+        os.close(handle)
+    pid, since = holder.get("pid"), holder.get("started")
+    if isinstance(pid, int) and since and holder.get("host") == socket.gethostname() and started(pid) == since:
+        raise _held(path, holder)
+
+
+def _held(path: Path, holder: dict[str, Any]) -> TargetError:
+    return TargetError.of(
+        "another keylane is writing to this target",
+        got=f"{path.parent.parent}, held by process {holder.get('pid', '?')} on {holder.get('host', '?')}",
+        hint="wait for it or stop it; the lock is released when its process ends",
+    )
 
 
 def _noted(handle: int) -> dict[str, Any]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
     from keylane.profile.scan import LocalScan, ScanRequest
+    from keylane.router import Router
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
     from keylane.spark.scan import Scan
@@ -251,11 +252,15 @@ def open_endpoint(address: Address | str, options: StreamOptions | None = None) 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a route into a target would create and write; `lanes` is the target's own count, where it has one."""
+    """What a route into a target would create and write, and where records without a lane would go.
 
+    `router` decides as that of the route would: by the lanes that the target has, where the contract says `live`.
+    """
+
+    router: Router
     creates: tuple[str, ...]
     writes: tuple[str, ...]
-    lanes: int | None = None
+    dead_letters: str
 
 
 class Endpoint:
@@ -314,6 +319,10 @@ class Endpoint:
 
     def check_scan(self, columns: Sequence[str]) -> None:
         """Refuse what can be known at once to be wrong with a scan of these columns: nothing is started yet."""
+
+    def empty_cells(self, names: Sequence[str]) -> str:
+        """That cells of these columns are empty, and how one says that they are null; nothing where none can be."""
+        return ""
 
     def field_names(self) -> list[str]:
         """The fields that records have, as far as that is known without reading them; for errors."""
@@ -403,8 +412,10 @@ class Endpoint:
         """The stream as the target of a route, locked for as long as the context is open."""
         self._lacks("be the target of a route")
 
-    def outlook(self, contract: Contract, lanes: int | None, stream: str | None) -> Outlook:
-        """What a route into this target would create and write; nothing is made."""
+    def outlook(
+        self, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None, say: Callable[[str], None]
+    ) -> Outlook:
+        """What a route into this target would create and write; nothing is made, what `target` refuses is refused."""
         self._lacks("be the target of a route")
 
     def _lacks(self, ability: str) -> NoReturn:

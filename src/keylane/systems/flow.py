@@ -12,9 +12,11 @@ Who makes them: the endpoints (`systems.endpoint`). Who brings them together: `p
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from keylane.errors import UsageError
 from keylane.numbers import count
 
 if TYPE_CHECKING:
@@ -28,6 +30,15 @@ if TYPE_CHECKING:
     from keylane.spark.read_parquet import Batch, SourceFile
     from keylane.systems.atomic import Lock
     from keylane.systems.folders.folder import Counts, TakenFile
+
+
+_EVERY: Final = re.compile(r"\d{1,9} (milli)?seconds?|\d{1,9} (minute|hour|day)s?")
+
+
+def check_every(text: str) -> None:
+    """Refuse an interval of a following route that is none."""
+    if not _EVERY.fullmatch(text):
+        raise UsageError.of("not a length of time", got=text, allowed="a number and a unit: 500 milliseconds, 1 minute")
 
 
 @dataclass(frozen=True, slots=True)

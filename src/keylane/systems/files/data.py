@@ -12,14 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from keylane.contract.fields import FieldSpec, absent_name, in_tree, no_such_field, paths_in, steps_of
-from keylane.errors import DataError, UnknownNameError
+from keylane.errors import DataError, NoRecordsError, UnknownNameError
 from keylane.keys.json_columns import json_columns
 from keylane.keys.read import schema_tree
+from keylane.numbers import count, plural
 from keylane.systems.files.lines import LineReader, csv_names, json_names, line_blocks, misread_columns, unknown_column
 from keylane.systems.files.listing import ENDINGS, compression_of, data_files, kinds_in
 from keylane.systems.streams import Description, Part, Skipped
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Lines that are looked at for what a field holds.
 _SAMPLE: Final = 100
+#: Rows that are looked at for empty cells.
+_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,27 +116,32 @@ class ReadDataset:
 
 
 def open_data(
-    path: str, fields: FieldSpec | None = None, csv_null: Sequence[str] = (), delimiter: str = ","
+    path: str,
+    fields: FieldSpec | None = None,
+    csv_null: Sequence[str] = (),
+    delimiter: str = ",",
+    given: str | None = None,
 ) -> Description:
     """Describe a file or folder; text of the `fields` stays text, in CSV cells and in folder names.
 
-    `csv_null` are the texts of a CSV cell without quotes that stand for null, `delimiter` is between cells.
+    `csv_null` are the texts of a CSV cell without quotes that stand for null, `delimiter` is between cells. `given` is
+    the kind of all files, whatever their names; otherwise their endings say it.
 
     Its files are one part, because the types of columns are those of all of them.
     """
     root, fields = Path(path), fields or FieldSpec()
     if not root.exists():
         raise DataError.of("no such data", got=path, hint="a file or folder of Parquet, CSV or JSON lines")
-    kinds = kinds_in(root)
+    kinds = kinds_in(root) if given is None else {given}
     if len(kinds) != 1:
         got = ", ".join(sorted(kinds)) or "no file of a known kind"
         raise DataError.of(
             f"{path} is not data of one kind", got=got, allowed=f"{ENDINGS}, also packed: .gz, .bz2, .zst"
         )
     kind = kinds.pop()
-    files = data_files(root, kind)
+    files = data_files(root, None if given else kind)
     if not files:
-        raise DataError.of(f"{path} cannot be read", got="no records: every file is empty")
+        raise NoRecordsError.of(f"{path} has no records", got="files without a byte")
     if kind != "parquet":
         return _of_lines(path, kind, files, fields, LineReader(kind, fields.kind, delimiter, tuple(csv_null)))
     packed = [file.name for file in files if compression_of(file.name)]
@@ -146,6 +155,28 @@ def open_data(
     except (pa.ArrowException, OSError) as error:
         raise DataError.of(f"{path} cannot be read as {kind}", got=str(error).splitlines()[0]) from error
     return Description(path, tuple(dataset.schema.names), (Part(path),), ReadDataset(path, dataset))
+
+
+def empty_cells(data: Description, names: Sequence[str], most: int = _ROWS) -> str:
+    """In words, in how many of the first rows one of these columns is empty; nothing where none is.
+
+    CSV has no null: an export writes one as an empty cell, which is a key of no bytes for whoever reads it as it is.
+    """
+    read = empty = 0
+    if not set(names) <= set(data.columns):
+        return ""
+    for batch in data.batches(names):
+        some = batch.slice(0, most - read)
+        cells = [pc.equal(pc.cast(some.column(name), pa.string()), "") for name in names]
+        empty += int(np.any([np.asarray(cell.fill_null(fill_value=False)) for cell in cells], axis=0).sum())
+        read += len(some)
+        if read >= most:
+            break
+    if not empty:
+        return ""
+    rows = f"{count(empty)} of {'the first ' if read >= most else ''}{plural(read, 'row')}"
+    named = ", ".join(names)
+    return f"{rows} have an empty cell in {named}: an empty key, not a null one; hint: if it means null, --csv-null ''"
 
 
 def _of_lines(path: str, kind: str, files: Sequence[Path], fields: FieldSpec, reader: LineReader) -> Description:

@@ -17,7 +17,7 @@ from keylane.systems.endpoint import Endpoint, Outlook
 from keylane.systems.identity import agreed_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.profile.scan import LocalScan, ScanRequest
+    from keylane.router import Router
     from keylane.spark.context import RunContext
     from keylane.spark.scan import Scan
     from keylane.systems.flow import Followed, Origin, RouteTarget
@@ -44,7 +45,8 @@ class FilesEndpoint(Endpoint):
         from keylane.systems.files.data import open_data
 
         self._check_whole()
-        return open_data(self.address.name, fields, self.options.csv_null, self.options.delimiter)
+        how = self.options
+        return open_data(self.address.name, fields, how.csv_null, how.delimiter, how.kind)
 
     @contextmanager
     def scan(self, run: RunContext, wanted: ScanRequest) -> Iterator[Scan]:
@@ -73,6 +75,14 @@ class FilesEndpoint(Endpoint):
         from keylane.systems.files.local_scan import check_scan
 
         check_scan(self.path, self.options, columns)
+
+    def empty_cells(self, names: Sequence[str]) -> str:
+        """Of CSV whose reader was told of no text for null, by its first rows."""
+        from keylane.systems.files.data import empty_cells
+
+        if self.options.csv_null or not self.has_cells():
+            return ""
+        return empty_cells(self.describe(FieldSpec(names=tuple(names))), names)
 
     def field_names(self) -> list[str]:
         """Those of footers, header lines, paths, and of the first lines of JSON."""
@@ -142,25 +152,37 @@ class FilesEndpoint(Endpoint):
 
         return follow_files(spark, contract, origin, self.options)
 
-    def outlook(self, contract: Contract, lanes: int | None, stream: str | None) -> Outlook:
+    def outlook(
+        self, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None, say: Callable[[str], None]
+    ) -> Outlook:
         """A folder of lanes for each stream, and one of dead letters."""
-        from keylane.router import Router
+        from keylane.systems.folders.target import check_ready
 
-        router = Router(contract, lanes=lanes, stream=stream)
+        router, origin = self._agreed(contract, source, lanes, stream, say)
+        check_ready(self.path, router, origin)
         streams = {router.stream: router.lane_count, **contract.tiers}
         wanted = [self.path, *(self.path / f"stream={name}" for name in streams)]
         last = {name: f"{self.path}/stream={name}/lane=0 to lane={many - 1}" for name, many in streams.items()}
-        return Outlook(tuple(str(path) for path in wanted if not path.exists()), (*last.values(), f"{self.path}/_dead"))
+        made = tuple(str(path) for path in wanted if not path.exists())
+        return Outlook(router, made, tuple(last.values()), f"{self.path}/_dead")
 
     def target(
         self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None
     ) -> AbstractContextManager[RouteTarget]:
         """A folder of lanes."""
+        from keylane.systems.folders.target import open_folder
+
+        return open_folder(self.path, *self._agreed(contract, source, lanes, stream, run.say), run)
+
+    def _agreed(
+        self, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None, say: Callable[[str], None]
+    ) -> tuple[Router, Origin]:
+        """Who decides, and the source as the folder remembers it."""
         from keylane.router import Router
-        from keylane.systems.folders.target import known_origin, open_folder
+        from keylane.systems.folders.target import known_origin
 
         known = known_origin(self.path)
-        origin = agreed_source(source.origin(known), known, run.say)
+        origin = agreed_source(source.origin(known), known, say)
         # A source without files is of the kind that its system is.
         named = replace(origin, kind=origin.kind or source.address.system)
-        return open_folder(self.path, Router(contract, lanes=lanes, stream=stream), named, run)
+        return Router(contract, lanes=lanes, stream=stream), named

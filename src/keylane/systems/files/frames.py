@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keylane.contract.fields import FieldSpec
-from keylane.errors import DataError
+from keylane.errors import NoRecordsError
 from keylane.spark.read_parquet import SourceFile
 from keylane.spark.scan import read_columns, read_line_columns, scan_rows, url_of
 from keylane.spark.session import file_name_encoding
@@ -34,7 +34,7 @@ def scan_files(spark: SparkSession, path: Path, options: StreamOptions, wanted: 
     kind = kind_of(path, given)
     files = spark_files(spark, path, None if given else kind)
     if not files:
-        raise DataError.of("the source has no files", got=str(path))
+        raise NoRecordsError.of(f"{path} has no records", got="files without a byte")
     lanes, names = None if wanted.lane else lanes_in([file.path for file in files]), wanted.columns
     whole = [wanted.lane] if wanted.lane else []
     footers = read_footers([file.path for file in files]) if kind == "parquet" else []
@@ -46,7 +46,7 @@ def scan_files(spark: SparkSession, path: Path, options: StreamOptions, wanted: 
             spark, kind, files, FieldSpec.of_scan(wanted.key, names, wanted.written, whole), lanes, *cells
         )
     if rows.records == 0:
-        raise DataError.of("no records", got=str(path), hint="the source is empty")
+        raise NoRecordsError.of(f"{path} has no records", got="no rows")
     return scan_rows(
         rows,
         wanted,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane.contract.fields import FieldSpec, in_tree, paths_in, steps_of
-from keylane.errors import DataError, UnknownNameError
+from keylane.errors import DataError, NoRecordsError, UnknownNameError
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.json_columns import ARROW
 from keylane.keys.read import column_at, schema_tree
@@ -92,7 +92,7 @@ def check_scan(path: Path, options: StreamOptions, columns: Sequence[str]) -> No
     """
     kind, files = _listed(path, options)
     if not files:
-        raise DataError.of("the source has no files", got=str(path))
+        raise NoRecordsError.of(f"{path} has no records", got="files without a byte")
     if kind == "json":
         return
     known = names_of(path, options)
@@ -136,7 +136,7 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
         facts |= {"unit": times.unit} if times.unit else {}
         facts |= {"unit_by_size": True} if times.unit and not wanted.unit else {}
     if records == 0:
-        raise DataError.of("no records", got=str(path), hint="the source is empty")
+        raise NoRecordsError.of(f"{path} has no records", got="no rows")
     lanes = None if wanted.lane else lanes_in([file.path for file in files])
     skipped = Skipped()
     return LocalScan(

@@ -267,10 +267,7 @@ class Target:
 
     def recover(self) -> Manifest | None:
         """Finish the last batch that is committed, remove what is not, and return the last manifest."""
-        # All of them, so that a damaged one is found before it is needed.
-        check_oldest(self.path, "batches", KEPT_MANIFESTS)
-        last = next(reversed(read_manifests(self.path)), None)
-        _check_not_newer(self.path, -1 if last is None else last.batch)
+        last = check_whole(self.path)
         if last is not None:
             self._move(last, no_probe)
         self.journal.clear_staging()
@@ -345,6 +342,21 @@ def check_agrees(path: Path, head: Head) -> None:
     known = read_head(path)
     if known is not None and not known.agrees(head) and read_latest(path) is not None:
         raise _other(path, known, head)
+
+
+def check_whole(path: Path) -> Manifest | None:
+    """Refuse a folder whose manifests are damaged or missing, without its lock; the last one."""
+    # All of them, so that a damaged one is found before it is needed.
+    check_oldest(path, "batches", KEPT_MANIFESTS)
+    last = next(reversed(read_manifests(path)), None)
+    _check_not_newer(path, -1 if last is None else last.batch)
+    return last
+
+
+def remove_uncommitted(path: Path, head: Head) -> None:
+    """Remove what a route has made in a folder before anything was committed: for readers it was never there."""
+    for own in (OWN, DEAD, *(f"stream={name}" for name in head.streams)):
+        shutil.rmtree(path / own, ignore_errors=True)
 
 
 def read_head(path: Path) -> Head | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import shutil
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import fields_of, lacking_text
 from keylane.errors import CountError, TargetError
+from keylane.systems.atomic import check_not_held
 from keylane.systems.checkpoint import (
     WAYS_ON,
     batch_offsets,
@@ -31,13 +32,16 @@ from keylane.systems.folders.folder import (
     Placed,
     TakenFile,
     check_agrees,
+    check_whole,
     dead_file,
     lane_file,
     open_target,
     read_head,
     read_latest,
     read_manifests,
+    remove_uncommitted,
 )
+from keylane.systems.journal import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,15 +68,47 @@ def known_origin(path: Path) -> Origin | None:
 @contextmanager
 def open_folder(path: Path, router: Router, origin: Origin, run: RunContext) -> Iterator[FolderTarget]:
     """The folder as a target for this contract and source. One that exists is locked; a new one is made by `begin`."""
-    contract, meta = router.contract, router.contract.metadata
-    streams = {router.stream: router.lane_count, **contract.tiers}
-    named = (origin.address, origin.kind, origin.pattern, origin.id or "")
-    cells = (list(origin.csv_null), origin.delimiter)
-    head = Head(meta.name, meta.epoch, contract.fingerprint, streams, *named, *cells)
+    head = _head_of(router, origin)
     check_agrees(path, head)
     with ExitStack() as held:
         known = held.enter_context(open_target(path, head)) if read_head(path) == head else None
         yield FolderTarget(path, head, router, origin, run, held, known)
+
+
+def check_ready(path: Path, router: Router, origin: Origin) -> None:
+    """Refuse what `open_folder` refuses; nothing is made and no lock is taken."""
+    check_agrees(path, _head_of(router, origin))
+    check_whole(path)
+    check_not_held(path / OWN / "lock")
+
+
+@contextmanager
+def _made(path: Path, head: Head) -> Iterator[Target]:
+    """The folder, locked. One that this run makes is removed again when the run fails before anything is committed."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    new = read_head(path) is None
+    try:
+        with open_target(path, head) as target:
+            try:
+                yield target
+            except BaseException:
+                # While it is locked: nobody else may have begun in it.
+                if new and read_latest(path) is None:
+                    remove_uncommitted(path, head)
+                raise
+    except BaseException:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()  # which leaves a folder that anything is in
+        raise
+
+
+def _head_of(router: Router, origin: Origin) -> Head:
+    contract, meta = router.contract, router.contract.metadata
+    streams = {router.stream: router.lane_count, **contract.tiers}
+    named = (origin.address, origin.kind, origin.pattern, origin.id or "")
+    cells = (list(origin.csv_null), origin.delimiter)
+    return Head(meta.name, meta.epoch, contract.fingerprint, streams, *named, *cells)
 
 
 @dataclass
@@ -91,7 +127,7 @@ class FolderTarget(RouteTarget):
     def begin(self, spark: SparkSession, source: Followed) -> None:
         """Create the folder if it is missing, finish what a killed run left, and take the source."""
         super().begin(spark, source)
-        self.folder = self.known or self.held.enter_context(open_target(self.path, self.head))
+        self.folder = self.known or self.held.enter_context(_made(self.path, self.head))
         self.lock, self.checkpoint = self.folder.lock, self.folder.checkpoint
         self.last = self.before = self.folder.recover() or Manifest.before_all(self.head)
         drop_unforced(self.checkpoint, self.last.batch, self.last.batch)

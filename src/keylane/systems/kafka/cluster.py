@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from keylane.systems.read_range import ReadRange
 
 ANSWER_SECONDS: Final = 15.0
+#: For the first answer: somebody waits for it, and a broker that is down is answered for soon enough.
+FIRST_SECONDS: Final = 6.0
 #: How long the markers of a commit are waited for. A transaction that is open for longer is somebody else's.
 SETTLE_SECONDS: Final = 3.0
 TURN_SECONDS: Final = 2.0
@@ -71,6 +73,8 @@ class Listener:
     """Errors that callbacks reported, in order: the cause of a later time-out is among them."""
 
     errors: list[Any] = field(default_factory=list)
+    #: Whether the cluster has answered before: then it is waited for while its brokers start again.
+    answered: bool = False
 
     def __call__(self, error: Any) -> None:
         """Collect one."""
@@ -361,15 +365,19 @@ class KafkaCluster:
         """Requested in short turns: a hopeless call only times out, and callbacks are served in between."""
         from confluent_kafka import KafkaException
 
-        until = time.monotonic() + ANSWER_SECONDS
+        patience = ANSWER_SECONDS if self.listener.answered else min(FIRST_SECONDS, ANSWER_SECONDS)
+        until = time.monotonic() + patience
         while True:
             try:
-                return self.admin.list_topics(topic, timeout=TURN_SECONDS)
+                found = self.admin.list_topics(topic, timeout=TURN_SECONDS)
             except KafkaException as error:
                 self.admin.poll(0.1)
                 hopeless = any(_name(reported) in HOPELESS for reported in self.listener.errors)
                 if hopeless or time.monotonic() > until:
                     raise explained(error, self.access.brokers, self.listener) from None
+            else:
+                self.listener.answered = True
+                return found
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.systems.endpoint import Endpoint, Outlook
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
@@ -128,15 +128,23 @@ class KafkaEndpoint(Endpoint):
 
         return follow_topic(spark, contract, self.access, self.address, origin.id or "", self.options)
 
-    def outlook(self, contract: Contract, lanes: int | None, stream: str | None) -> Outlook:  # noqa: ARG002  a topic's are its own
+    def outlook(
+        self, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None, say: Callable[[str], None]
+    ) -> Outlook:
         """The topic, those of tiers, and that of the dead letters."""
-        from keylane.systems.kafka.topics import agreed_lanes
+        from keylane.systems.atomic import check_not_held
+        from keylane.systems.journal import OWN
+        from keylane.systems.kafka.target import agree
 
         with self.connected() as cluster:
-            topics, missing = agreed_lanes(cluster, contract, self.address, self.options, lanes, None)
-        made = tuple(f"topic {name}, {many} partitions" for name, many in missing.items())
+            origin = source.origin(None)
+            found = agree(cluster, contract, origin, self.address, self.options, lanes, stream, say)
+        check_not_held(found.path / OWN / "lock")
+        made = tuple(f"topic {name}, {many} partition(s)" for name, many in found.absent.items())
+        state = () if found.path.exists() else (f"state {found.path}",)
         dead = self.options.dead_letters or self.dead_stream
-        return Outlook(made, tuple(f"topic {name}" for name in (*topics, dead)), topics.get(self.address.name))
+        writes = tuple(f"topic {name}" for name in found.head.topics)
+        return Outlook(found.router, (*made, *state), writes, f"topic {dead}")
 
     def target(
         self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None

@@ -38,7 +38,7 @@ from keylane.systems.kafka.state import (
 from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes, check_other_stream, check_tombstones
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -70,27 +70,56 @@ def open_topics(
     stream: str | None,
 ) -> Iterator[KafkaTarget]:
     """The topics of a route, their lane counts agreed. A state that exists is locked; `begin` makes what is missing."""
-    path = _state_of(contract, target, options)
     with open_cluster(access) as cluster, ExitStack() as held:
-        begun = read_begun(path)
-        before = None if begun is None else Origin(begun.source, begun.kind, begun.pattern, begun.source_id)
-        origin = agreed_source(origin, before, run.say)
-        if not origin.kind:
-            check_tombstones(cluster, contract, target)
-        counts, absent = agreed_lanes(cluster, contract, target, options, lanes, begun)
-        ids = agreed_ids(cluster, target, options, counts, absent, begun, run.say)
-        check_other_stream(origin, ids)
-        router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)
-        meta, by = contract.metadata, (origin.kind, origin.pattern, options.value or "")
-        head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
-        head = replace(head, source_id=origin.id or "", topic_ids=ids)
-        head = replace(head, csv_null=list(origin.csv_null), delimiter=origin.delimiter)
-        known = check_state(path, head)
-        if begun is None and target.name not in absent and not options.second_route:
-            check_first(cluster, head, str(path))
-        same = known is not None and not known.differences(head)
-        state = held.enter_context(open_state(path, head)) if same and not absent else None
-        yield KafkaTarget(router, origin, target, options, cluster, path, head, absent, run, held, state)
+        agreed = agree(cluster, contract, origin, target, options, lanes, stream, run.say)
+        path, head = agreed.path, agreed.head
+        state = held.enter_context(open_state(path, head)) if agreed.same and not agreed.absent else None
+        yield KafkaTarget(
+            agreed.router, agreed.origin, target, options, cluster, path, head, agreed.absent, run, held, state
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What a route is to begin with. `absent` are topics to be made; `same`: the state at `path` is of this route."""
+
+    router: Router
+    origin: Origin
+    path: Path
+    head: RouteHead
+    absent: dict[str, int]
+    same: bool
+
+
+def agree(
+    cluster: KafkaCluster,
+    contract: Contract,
+    origin: Origin,
+    target: Address,
+    options: StreamOptions,
+    lanes: int | None,
+    stream: str | None,
+    say: Callable[[str], None],
+) -> Agreed:
+    """Refuse what cannot be routed; nothing is made and no lock is taken."""
+    path = _state_of(contract, target, options)
+    begun = read_begun(path)
+    before = None if begun is None else Origin(begun.source, begun.kind, begun.pattern, begun.source_id)
+    origin = agreed_source(origin, before, say)
+    if not origin.kind:
+        check_tombstones(cluster, contract, target)
+    counts, absent = agreed_lanes(cluster, contract, target, options, lanes, begun)
+    ids = agreed_ids(cluster, target, options, counts, absent, begun, say)
+    check_other_stream(origin, ids)
+    router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)
+    meta, by = contract.metadata, (origin.kind, origin.pattern, options.value or "")
+    head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
+    head = replace(head, source_id=origin.id or "", topic_ids=ids)
+    head = replace(head, csv_null=list(origin.csv_null), delimiter=origin.delimiter)
+    known = check_state(path, head)
+    if begun is None and target.name not in absent and not options.second_route:
+        check_first(cluster, head, str(path))
+    return Agreed(router, origin, path, head, absent, known is not None and not known.differences(head))
 
 
 def _state_of(contract: Contract, target: Address, options: StreamOptions) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from keylane.contract.fields import FieldSpec
-from keylane.errors import DataError, UnknownNameError
+from keylane.errors import DataError, NoRecordsError, UnknownNameError
 from keylane.systems.files.data import open_data
 from keylane.systems.files.listing import data_files, kind_of
 from keylane.systems.files.stream import source_stream
@@ -221,12 +221,20 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl"])
+def test_a_file_without_a_byte_has_no_records(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(NoRecordsError) as caught:
+        open_data(str(tmp_path / name))
+    assert str(tmp_path / name) in str(caught.value)
+    (tmp_path / "a.csv").write_text("k\n1\n")
+    assert open_data(str(tmp_path / "a.csv")).columns == ("k",)
+
+
 @pytest.mark.parametrize(
     ("name", "write"),
     [
         pytest.param("a.parquet", truncated, id="a truncated parquet file"),
-        pytest.param("a.parquet", lambda path: path.write_bytes(b""), id="an empty parquet file"),
-        pytest.param("a.csv", lambda path: path.write_text(""), id="an empty csv file"),
         pytest.param("a.csv", lambda path: path.write_bytes(b"k,lane\nZo\xeb,1\n"), id="csv that is not UTF-8"),
         pytest.param("a.jsonl", lambda path: path.write_text("{oops\n"), id="broken json"),
     ],

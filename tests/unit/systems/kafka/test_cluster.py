@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from keylane.errors import BrokerError
 from keylane.systems.kafka.access import kafka_access
-from keylane.systems.kafka.cluster import PAUSES, KafkaCluster, Listener
+from keylane.systems.kafka.cluster import (
+    FIRST_SECONDS,
+    PAUSES,
+    TURN_SECONDS,
+    KafkaCluster,
+    Listener,
+    open_cluster,
+)
 
 
 class Admin:
@@ -54,3 +63,24 @@ def test_a_topic_that_was_made_just_now_is_found_with_the_last_question(slept: l
 def test_several_that_are_missing_are_waited_for_together(slept: list[float]) -> None:
     assert lanes(Admin(a=0, b=0, c=0)) == {"a": 0, "b": 0, "c": 0}
     assert slept == list(PAUSES)
+
+
+def test_the_first_answer_is_waited_for_less_than_a_later_one() -> None:
+    """A socket that accepts and says nothing: the worst of brokers that are down."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with open_cluster(kafka_access(f"127.0.0.1:{silent.getsockname()[1]}")) as cluster:
+            waited = {}
+            for answered, most in ((False, 0.5), (True, 3.0)):
+                cluster.listener.answered = answered
+                with pytest.MonkeyPatch.context() as patched:
+                    for name, seconds in (("FIRST_SECONDS", 0.5), ("ANSWER_SECONDS", 3.0), ("TURN_SECONDS", 0.2)):
+                        patched.setattr(f"keylane.systems.kafka.cluster.{name}", seconds)
+                    began = time.monotonic()
+                    with pytest.raises(BrokerError, match="no broker answers"):
+                        cluster.reached()
+                    waited[most] = time.monotonic() - began
+    assert waited[0.5] < waited[3.0]
+    assert waited[3.0] >= 3.0
+    assert FIRST_SECONDS + 2 * TURN_SECONDS <= 10

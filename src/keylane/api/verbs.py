@@ -316,9 +316,9 @@ def dry_run(
     options: StreamOptions | None = None,
     progress: OnProgress | None = None,
 ) -> DryRunDocument:
-    """What `route` would read, decide, create and write. Nothing is written, and Spark is not started.
+    """What `route` would read, decide, create and write. Nothing is written; Spark is started only to read a `schema`.
 
-    Lanes are decided for a sample, which the document states.
+    Lanes are decided for a sample, which the document states. What `route` refuses is refused here.
     """
     from keylane.contract.given import contract_from
     from keylane.pipelines.dry_run import dry_run as run

@@ -6,11 +6,13 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
-from tests.route.killable_routes import ROOT, environment
+from tests.route.killable_routes import ROOT, environment, kill_after
 
 if TYPE_CHECKING:
+    import random
     from pathlib import Path
 
 #: A match that kills its whole process group at a step of a batch: argv is a JSON object.
@@ -30,8 +32,9 @@ def probe(point, batch):
         os.killpg(0, signal.SIGKILL)
 
 kafka = KafkaOptions(value="json", max_records=asked.get("max_records", 1_000_000))
-given = Options(radius=3000.0, master="local[2]", conf=quick_conf(), kafka=kafka, **asked.get("options", {}))
-how = Following(max_files=1, available_now=True, tasks=2, state=asked.get("state"))
+on = asked.get("master", "local[2]")
+given = Options(radius=3000.0, master=on, conf=quick_conf(), kafka=kafka, **asked.get("options", {}))
+how = Following(max_files=1, available_now=True, tasks=asked.get("tasks", 2), state=asked.get("state"))
 contract = geo_contract(4, asked.get("resolution", 5))
 places = asked["drivers"], asked["riders"], asked["target"]
 print(json.dumps(follow(*places, given, how, contract=contract, probe=probe).as_json()))
@@ -62,3 +65,26 @@ def run_to_the_end(*places: Path | str, **asked: Any) -> tuple[list[list[Any]], 
     assert process.returncode == 0, out
     *steps, document = [json.loads(line) for line in out.splitlines()]
     return steps, document
+
+
+def kill_at_random(process: subprocess.Popen[str], rng: random.Random) -> bool:
+    """Kill a match some steps after its start and a moment later; whether it was still there to be killed."""
+    steps = rng.randrange(12)
+    lines = threading.Semaphore(0)
+
+    def read() -> None:
+        assert process.stdout is not None
+        for _ in process.stdout:
+            lines.release()
+        # Nothing more will come.
+        lines.release(100)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in range(steps):
+        lines.acquire()
+    # Without a step: while Spark starts, or reads its checkpoint.
+    alive = kill_after(process, rng.uniform(0, 1.5) if steps else rng.uniform(2, 15), drain=False)
+    reader.join()
+    process.wait()
+    return alive

@@ -97,7 +97,9 @@ class Steps:
         given = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
         for at, one in enumerate(arguments):
             given[at] = one
-        return self.java.loadClass(f"keylane.{name}").getConstructors()[0].newInstance(given)
+        makers = self.java.loadClass(f"keylane.{name}").getConstructors()
+        (maker,) = [one for one in makers if one.getParameterCount() == len(arguments)]
+        return maker.newInstance(given)
 
     def step(self, name: str, slot: int = 0) -> Slot:
         """A slot of `match.Homes` or `match.Lanes` that knows nothing."""

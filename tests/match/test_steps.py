@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F
 from tests.match.batch_traffic import geo_contract
 from tests.match.steps import (
@@ -36,7 +39,9 @@ from keylane.contract.parse import parse_contract
 from keylane.errors import UsageError
 from keylane.geo.bits import ancestor, curve_end, curve_start
 from keylane.geo.cells import cells_of
+from keylane.matching.assign import ASSIGNMENTS
 from keylane.matching.cover import covers
+from keylane.matching.near import first_of_each
 from keylane.matching.sphere import haversine
 from keylane.pipelines.match.follow_plan import check_lanes
 from keylane.placement.cell_lanes import cell_lanes
@@ -329,6 +334,24 @@ def test_what_a_task_left_is_taken_once_and_dropped_by_its_name(steps: Steps) ->
     cache.interrupt()
 
 
+@pytest.mark.parametrize("idle", [50, pytest.param(600_000, id="twin: not idle for long enough")])
+def test_what_nobody_takes_for_a_while_is_dropped_and_closed(steps: Steps, idle: int) -> None:
+    java = steps.gateway.jvm
+    cache = steps.new("blocks.IdleCache", "test", java.java.lang.Long(idle), java.java.lang.Long(10))
+    left = java.java.io.StringReader("a consumer, say")
+    cache.giveBack("topic/0", left)
+    until = time.monotonic() + (20 if idle == 50 else 0.5)
+    while cache.size() and time.monotonic() < until:
+        time.sleep(0.02)
+    cache.interrupt()
+    assert cache.size() == (idle != 50)
+    if idle == 50:
+        with pytest.raises(Py4JJavaError, match="closed"):
+            left.ready()
+    else:
+        assert left.ready()
+
+
 PLAIN = {"id": "d1", "ts": 1700000000000, "lat": 51.5, "lng": -0.12, "available": True}
 
 
@@ -439,3 +462,47 @@ def test_a_checkpoint_is_written_without_a_process_for_each_file(steps: Steps, t
     again.close()
     assert modes == {name: oct((tmp_path / "sub" / name.replace("1", "2")).stat().st_mode & 0o777) for name in modes}
     assert modes.keys() == {"1", ".1.crc"}
+
+
+def assignment(steps: Steps, request: list[int], driver: list[int], metres: list[float]) -> Any:
+    gateway = steps.gateway
+    arrays = []
+    for kind, values in ((gateway.jvm.int, request), (gateway.jvm.int, driver), (gateway.jvm.double, metres)):
+        array = gateway.new_array(kind, len(values))
+        for at, value in enumerate(values):
+            array[at] = value
+        arrays.append(array)
+    return steps.new("match.Assignment", *arrays)
+
+
+@pytest.mark.parametrize("method", ["greedy", "optimal"])
+@pytest.mark.parametrize("seed", range(6))
+def test_drivers_are_assigned_as_in_a_batch(steps: Steps, method: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    asks, free, many = (1, 1, 1) if seed == 0 else (12, [4, 12, 30][seed % 3], 50)
+    found = sorted({(int(rng.integers(asks)), int(rng.integers(free))) for _ in range(many)})
+    metres = rng.uniform(1, 1000, len(found)).tolist()
+    names = {
+        "rider": [f"r{request:02d}" for request, _ in found],
+        "rider_ts": [0] * len(found),
+        "driver": [f"d{driver:02d}" for _, driver in found],
+        "distance_m": metres,
+    }
+    pairs = first_of_each(pa.table(names), None)
+    by_definition = set(
+        zip(*(ASSIGNMENTS[method](pairs)[name].to_pylist() for name in ("rider", "driver")), strict=True)
+    )
+    riders, drivers = (pairs[name].to_pylist() for name in ("rider", "driver"))
+    asked = {rider: number for number, rider in enumerate(dict.fromkeys(riders))}
+    offered = {driver: number for number, driver in enumerate(dict.fromkeys(drivers))}
+    java = assignment(
+        steps, [asked[one] for one in riders], [offered[one] for one in drivers], pairs["distance_m"].to_pylist()
+    )
+    chosen = [row for row in getattr(java, method)() if row >= 0]
+    assert {(riders[row], drivers[row]) for row in chosen} == by_definition
+
+
+def test_nobody_is_assigned_where_there_is_no_pair_and_optimal_is_not_greedy(steps: Steps) -> None:
+    assert list(assignment(steps, [], [], []).optimal()) == []
+    worked = assignment(steps, [0, 0, 1], [0, 1, 0], [100.0, 200.0, 150.0])
+    assert (list(worked.greedy()), list(worked.optimal())) == ([0, -1], [1, 2])

@@ -15,7 +15,9 @@ from tests.match.stream_traffic import BEGAN, LONDON, SECOND, World, matches, wo
 
 from keylane.errors import TargetError, UsageError
 from keylane.pipelines.match.follow import Following, follow
+from keylane.pipelines.match.follow_plan import MatchPlan
 from keylane.pipelines.match.follow_sources import Epochs
+from keylane.pipelines.match.offers import Sums, _window, windows
 from keylane.pipelines.match.options import Options
 
 if TYPE_CHECKING:
@@ -66,6 +68,32 @@ def test_all_pairs_are_found_over_batches_and_a_restart_and_unripe_requests_wait
     assert all(one["entries"] < made.pings.num_rows / (batches * 0.75) for one in told), "the state is not thinned out"
 
 
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("options", "late", "keep"),
+    [
+        ({"nearest": 2}, 10.0, 600.0),
+        ({"nearest": 1, "expire": 8.0}, 6.0, 600.0),
+        ({"expire": 2.0}, 10.0, 600.0),
+        ({}, 6.0, 6.0),
+        ({}, 60.0, 30.0),
+    ],
+    ids=["nearest", "nearest and expire", "expire", "late and keep as short as can be", "late above keep"],
+)
+def test_pairs_are_those_of_brute_force_with_every_option(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any], late: float, keep: float
+) -> None:
+    made = world(files=3)
+    made.write(tmp_path / "in")
+    how = Following(late=late, keep=keep, max_files=1, available_now=True, tasks=2)
+    document = run(spark, tmp_path, how, **options)
+    newest = int(made.pings["ts"].cast(pa.int64()).to_numpy().max())
+    given = {name: round(value * SECOND) if name == "expire" else value for name, value in options.items()}
+    expected = made.expected(RADIUS, newest - round(late * SECOND), **given)
+    assert matches(tmp_path / "out") == expected
+    assert document["dead"] == {"drivers": {}, "riders": {}}
+
+
 @pytest.mark.parametrize(
     "forgets",
     [
@@ -88,6 +116,41 @@ def test_a_new_lane_table_loses_no_pair_while_drivers_are_still_in_the_old(
     missing, extra = wrong(tmp_path, made)
     assert extra == 0
     assert (missing > 0) == forgets
+
+
+def test_an_old_lane_table_leaves_the_plan_of_a_match_that_goes_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d2", 1, 100), ("d1", 60, 0)])
+    small(tmp_path, "riders", 0, [("r1", 5, 10)])
+    run(spark, tmp_path, Following(available_now=True, tasks=2, late=1), resolution=6, expire=30.0)
+    plans, asked, made = list[int](), threading.Event(), MatchPlan.of
+
+    def counted(session: Any, given: Any, rules: Any, tables: Any) -> MatchPlan:
+        plans.append(len(tables))
+        return made(session, given, rules, tables)
+
+    monkeypatch.setattr(MatchPlan, "of", counted)
+    batches: list[Any] = []
+
+    def tell(figures: Any) -> None:
+        batches.append(figures)
+        at = 60 + len(batches) * 100
+        if plans == [2, 1] or len(batches) == 6:
+            asked.set()
+        else:
+            # All that the old table has placed has expired by then.
+            small(tmp_path, "drivers", len(batches) + 1, [("d1", at, 0), ("d2", at, 100)])
+            small(tmp_path, "riders", len(batches) + 1, [(f"r{at}", at - 50, 10)])
+
+    small(tmp_path, "drivers", 1, [("d1", 100, 0)])
+    sides = str(tmp_path / "in" / "drivers"), str(tmp_path / "in" / "riders")
+    how = Following(every="100 milliseconds", tasks=2, late=1)
+    given = Options(radius=RADIUS, expire=30.0)
+    follow(
+        *sides, str(tmp_path / "out"), given, how, contract=geo_contract(4), spark=spark, stop_asked=asked, tell=tell
+    )
+    assert plans == [2, 1]
 
 
 def small(folder: Path, side: str, number: int, rows: list[tuple[str, float, float]]) -> None:
@@ -136,6 +199,43 @@ def test_a_request_that_waits_for_its_window_finds_the_driver_of_its_own_moment(
     small(tmp_path, "drivers", 1, [("d1", 130, 30_000)])
     found = run(spark, tmp_path, how, **more)
     assert (found["pairs"], found["riders"], found["offers"]["granted"]) == (1, 2, 1)
+
+
+def offered(folder: Path) -> set[tuple[Any, ...]]:
+    """Offers as they were written: id, rider, driver, when."""
+    tables = [pq.read_table(path) for path in sorted((folder / "out" / "offers").glob("batch=*/*.parquet"))]
+    found = pa.concat_tables(tables)
+    names = ("offer_id", "rider_id", "driver_id", "made", "expires")
+    return set(zip(*(found[name].to_pylist() for name in names), strict=True))
+
+
+@pytest.mark.parametrize("method", ["greedy", pytest.param("optimal", marks=pytest.mark.faults)])
+@pytest.mark.parametrize("cut", [[2, 4], pytest.param([1, 2, 3, 4], marks=pytest.mark.faults)], ids=str)
+def test_offers_are_those_of_all_windows_in_their_order_over_restarts(
+    spark: SparkSession, tmp_path: Path, method: str, cut: list[int]
+) -> None:
+    made = world(files=4, drivers=25, riders=120, seconds=15.0)
+    more: dict[str, Any] = {"assign": method, "window": 4.0, "offer_for": 21.0}
+    for upto in cut:
+        made.write(tmp_path / "in", range(upto))
+        last = run(spark, tmp_path, Following(max_files=2, available_now=True, tasks=2), **more)
+    found = pa.concat_tables([pq.read_table(path) for path in sorted((tmp_path / "out" / "matches").glob("batch=*"))])
+    pairs = pa.table(
+        {
+            "rider": found["rider_id"],
+            "rider_ts": found["rider_ts"].cast(pa.int64()),
+            "driver": found["driver_id"],
+            "distance_m": found["distance_m"],
+        }
+    ).sort_by([("rider_ts", "ascending")])
+    sums, options = Sums(), Options(radius=RADIUS, **more)
+    assigned = [_window(window, end, options, sums) for end, window in windows(iter([pairs]), 4 * SECOND)]
+    expected = pa.concat_tables(assigned)
+    names = ("offer_id", "rider_id", "driver_id", "made", "expires")
+    assert offered(tmp_path) == set(zip(*(expected[name].to_pylist() for name in names), strict=True))
+    assert last["offers"]["granted"] == sums.granted > 10
+    assert last["offers"]["refused"] == sums.refused > 10
+    assert last["offers"]["mean_distance_m"] == pytest.approx(sums.metres / sums.granted)
 
 
 @pytest.mark.parametrize(

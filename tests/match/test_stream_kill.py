@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.match.batch_traffic import geo_contract
-from tests.match.killable_matches import run_and_die, run_to_the_end, start
+from tests.match.killable_matches import kill_at_random, run_and_die, run_to_the_end, start
 from tests.match.stream_traffic import World, matches, world
-from tests.route.killable_routes import kill_after
 
 from keylane.pipelines.match.follow import Following, follow
 from keylane.pipelines.match.options import Options
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-POINTS = ["begun", "answered", "staged", "forced", "happened", "renamed", "moved"]
+#: The steps of a batch of files that become blocks, then those of a batch of the match.
+POINTS = ["read", "known", "put", "begun", "answered", "staged", "forced", "happened", "renamed", "moved"]
+KILLS = 30
 
 
 def right(target: Path, made: World) -> bool:
@@ -76,13 +78,27 @@ def test_killed_at_a_point(tmp_path: Path, point: str) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("seed", range(3))
-def test_killed_by_the_clock(tmp_path: Path, seed: int) -> None:
-    made = world(files=8)
-    sides, target = made.write(tmp_path / "in"), tmp_path / "out"
-    rng = random.Random(seed)
-    for _ in range(10):
-        if not kill_after(start(*sides, target), rng.uniform(6, 30)):
-            break
-    run_to_the_end(*sides, target)
+def test_killed_thirty_times_at_random(tmp_path: Path) -> None:
+    made, rng, kills, rounds = world(files=8), random.Random(17), 0, 0
+    sides = made.write(tmp_path / "in")
+    while kills < KILLS:
+        # One that has ended before its kill is compared, and the next one begins.
+        target, alive = tmp_path / f"out{rounds}", True
+        while alive and kills < KILLS:
+            alive = kill_at_random(start(*sides, target), rng)
+            kills += alive
+        _, document = run_to_the_end(*sides, target)
+        assert right(target, made)
+        assert (document["pings"], document["pairs"]) == (made.pings.num_rows, len(matches(target)))
+        rounds += 1
+
+
+@pytest.mark.faults
+def test_on_fewer_and_more_cores_a_match_goes_on_with_the_slots_that_it_began_with(tmp_path: Path) -> None:
+    made = world(files=4)
+    target = tmp_path / "out"
+    for number, cores in enumerate((2, 1, 4, 2)):
+        sides = made.write(tmp_path / "in", range(number, number + 1))
+        run_to_the_end(*sides, target, master=f"local[{cores}]", tasks=None)
     assert right(target, made)
+    assert json.loads((target / "_state" / "match.json").read_text())["slots"] == 2

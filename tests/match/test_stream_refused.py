@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,18 +18,16 @@ from tests.match.stream_traffic import matches, world
 from keylane.errors import KeylaneError, TargetError
 from keylane.pipelines.match.follow import Following, follow
 from keylane.pipelines.match.follow_sources import FileBlocks
-from keylane.pipelines.match.follow_state import Happened, MatchHead, MatchState, open_state
+from keylane.pipelines.match.follow_state import Happened, MatchHead, MatchState, open_state, write_sealed
 from keylane.pipelines.match.options import Options
 from keylane.systems.checkpoint import batch_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 FEW = Following(max_files=1, available_now=True, tasks=2)
 LOG = '{"logOffset":%d}'
+NO = random.Random(0)
 
 
 def logged(path: str, batch: int) -> str:
@@ -41,6 +43,8 @@ def committed(tmp_path: Path) -> Path:
     sides, target = made.write(tmp_path / "in"), tmp_path / "out"
     head = MatchHead(str(sides[0]), str(sides[1]), str(target), 4, 3000.0, None, None, None)
     checkpoint = target / "_state" / "checkpoint"
+    with open_state(target / "_state", head):
+        pass
     for folder in ("offsets", "commits", "sources/0"):
         (checkpoint / folder).mkdir(parents=True)
     (checkpoint / "metadata").write_text('{"id":"q"}')
@@ -107,18 +111,90 @@ def test_a_checkpoint_that_is_not_that_of_the_last_batch_is_refused_before_spark
         again(committed)
 
 
-DAMAGES: dict[str, Callable[[Path], Any]] = {
-    "gone": lambda path: path.unlink(),
-    "empty": lambda path: path.write_bytes(b""),
-    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
-    "flipped": lambda path: path.write_bytes(_flipped(path.read_bytes())),
+@dataclass(frozen=True)
+class Copies:
+    """The state after the first batch and after the last, to damage copies of."""
+
+    first: Path
+    last: Path
+
+    def other(self, name: Path) -> Path | None:
+        """What may stand in the place of a file after a wrong restore: the same file as it was, or one like it."""
+        content = (self.last / name).read_bytes()
+        like = [path for path in sorted(self.last.rglob(f"*{name.suffix}")) if path.is_file()]
+        # The nearest first: of the same name in another slot or step, then of the same folder.
+        like.sort(key=lambda path: (path.name != name.name, path.parent.name != name.parent.name))
+        found = [self.first / name, *like]
+        return next((path for path in found if path.exists() and path.read_bytes() != content), None)
+
+
+Damage = Callable[[Path, "Path | None", random.Random], object]
+
+
+def flip(path: Path, _other: Path | None, rng: random.Random) -> None:
+    content = bytearray(path.read_bytes() or b"x")
+    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+
+def swap(path: Path, other: Path | None, _rng: random.Random) -> None:
+    if other is not None:
+        path.write_bytes(other.read_bytes())
+
+
+def swap_with_checksum(path: Path, other: Path | None, _rng: random.Random) -> None:
+    """As a restore does it: nothing that Spark checks by itself is then wrong."""
+    if other is None:
+        return
+    path.write_bytes(other.read_bytes())
+    check, own = (one.with_name(f".{one.name}.crc") for one in (other, path))
+    if check.exists():
+        own.write_bytes(check.read_bytes())
+
+
+DAMAGES: dict[str, Damage] = {
+    "gone": lambda path, _other, _rng: path.unlink(),
+    "empty": lambda path, _other, _rng: path.write_bytes(b""),
+    "cut": lambda path, _other, _rng: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "zeros": lambda path, _other, _rng: path.write_bytes(bytes(path.stat().st_size)),
+    "flipped": flip,
+    "swapped": swap,
+    "restored": swap_with_checksum,
 }
 
 
-def _flipped(content: bytes) -> bytes:
-    at = len(content) // 2
-    return content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :] if content else b"x"
+def silent_damages(
+    spark: SparkSession, folder: Path, damage: str, most: int | None = None, match: str = "*"
+) -> list[str]:
+    """Damage files of a state one by one, and go on: those that were not noticed, and changed pairs or their count.
+
+    Also those that were noticed by an error that names nothing.
+    """
+    made = world(files=3, drivers=20, riders=30)
+    for upto in range(2):
+        made.write(folder / "in", range(upto + 1))
+        again(folder, spark=spark)
+        shutil.copytree(folder / "out", folder / f"kept{upto}")
+    made.write(folder / "in")
+    copies = Copies(folder / "kept0" / "_state", folder / "kept1" / "_state")
+    state = folder / "out" / "_state"
+    files = sorted(path.relative_to(state) for path in state.rglob(match) if path.is_file() and path.name != "lock")
+    rng = random.Random(damage)
+    rng.shuffle(files)
+    expected, silent = made.expected(3000.0, made.watermark), []
+    for name in files[:most]:
+        shutil.rmtree(folder / "out")
+        shutil.copytree(folder / "kept1", folder / "out")
+        DAMAGES[damage](state / name, copies.other(name), rng)
+        try:
+            document = again(folder, spark=spark)
+        except KeylaneError as error:
+            named = str(state) in str(error) or "state of" in str(error) or "batch" in str(error)
+            silent += [] if named else [f"{name}: {error}"]
+            continue
+        if matches(folder / "out") != expected or document.pairs != len(expected):
+            silent.append(str(name))
+    return silent
 
 
 @pytest.mark.faults
@@ -126,27 +202,7 @@ def _flipped(content: bytes) -> bytes:
 def test_every_damaged_file_of_the_state_is_named_or_does_no_harm(
     spark: SparkSession, tmp_path: Path, damage: str
 ) -> None:
-    made = world(files=3, drivers=20, riders=30)
-    made.write(tmp_path / "in", range(2))
-    again(tmp_path, spark=spark)
-    made.write(tmp_path / "in")
-    kept = tmp_path / "kept"
-    shutil.copytree(tmp_path / "out", kept)
-    state = tmp_path / "out" / "_state"
-    files = sorted(path.relative_to(state) for path in state.rglob("*") if path.is_file() and path.name != "lock")
-    random.Random(damage).shuffle(files)
-    expected, silent = made.expected(3000.0, made.watermark), []
-    for name in files:
-        shutil.rmtree(tmp_path / "out")
-        shutil.copytree(kept, tmp_path / "out")
-        DAMAGES[damage](state / name)
-        try:
-            again(tmp_path, spark=spark)
-        except KeylaneError:
-            continue
-        if matches(tmp_path / "out") != expected:
-            silent.append(str(name))
-    assert not silent
+    assert not silent_damages(spark, tmp_path, damage)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +211,11 @@ def test_every_damaged_file_of_the_state_is_named_or_does_no_harm(
         (lambda _: None, None),
         (lambda at: (at / "blocks" / "0000000001.parquet").unlink(), r"blocks/0000000001.parquet.*not read yet"),
         (lambda at: (at / "blocks" / "0000000002.json").write_text("{"), r"damaged.*0000000002.json"),
+        (lambda at: swap(at / "blocks" / "0000000002.json", at / "blocks" / "0000000001.json", NO), "that of batch 1"),
+        (lambda at: (at / "blocks" / "0000000002.parquet").write_text("x"), r"0000000002.parquet.*digest differs"),
         (lambda at: (at / "files" / "offsets" / "2").unlink(), "older than the target"),
     ],
-    ids=["twin: as it was", "blocks are gone", "damaged", "names restored"],
+    ids=["twin: as it was", "blocks are gone", "damaged", "swapped", "other blocks", "names restored"],
 )
 def test_blocks_of_files_that_are_not_what_was_read_are_refused(
     committed: Path, change: Callable[[Path], Any], said: str | None
@@ -171,8 +229,9 @@ def test_blocks_of_files_that_are_not_what_was_read_are_refused(
         (at / "files" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{LOG % batch}")
         (at / "files" / "sources" / "0" / str(batch)).write_text(logged(f"/in/{batch}", batch))
         offsets = batch_offsets(at / "files", batch)
-        known = {"taken": {}, "made": True, "query": "f", "offsets": offsets}
-        (at / "blocks" / f"{batch:010d}.json").write_text(json.dumps(known))
+        nothing_in_it = hashlib.sha256().hexdigest()[:32]
+        known = {"batch": batch, "taken": {}, "made": nothing_in_it, "query": "f", "offsets": offsets}
+        write_sealed(at / "blocks" / f"{batch:010d}.json", known)
         (at / "blocks" / f"{batch:010d}.parquet").touch()
     change(at)
     body = FileBlocks((), nothing, nothing, nothing, MatchState(at, nothing))

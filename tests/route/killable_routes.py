@@ -120,13 +120,17 @@ def run_to_the_end(source: Path, target: Path, **asked: Any) -> list[Any]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def kill_after(process: subprocess.Popen[str], seconds: float) -> bool:
-    """Kill the whole process group after a while; whether it was still there to be killed."""
+def kill_after(process: subprocess.Popen[str], seconds: float, *, drain: bool = True) -> bool:
+    """Kill the whole process group after a while; whether it was still there to be killed.
+
+    `drain` reads the rest of what it printed; not where somebody else does.
+    """
     until = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     alive = process.poll() is None
     if alive:
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    if drain:
+        process.communicate()
     return alive

@@ -11,6 +11,7 @@ past it. A match of all that is there, with nothing to wait for: `batch`.
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from keylane.errors import UsageError
 from keylane.pipelines.match.batch import Work, session_for
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.follow_batch import MatchBatches
-from keylane.pipelines.match.follow_metrics import empty_counts, totals
+from keylane.pipelines.match.follow_metrics import Figures, empty_counts, totals
 from keylane.pipelines.match.follow_plan import MatchPlan, MatchRules, check_lanes
 from keylane.pipelines.match.follow_sources import Epochs, Sources, same_topics
 from keylane.pipelines.match.follow_state import MatchHead, open_state
@@ -33,20 +34,18 @@ from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import OPTIONS, QUICK_COMPILER, active_session_kept, existing_session, is_submitted
 from keylane.spark.streaming import run_query
-from keylane.systems.checkpoint import check_checkpoint, drop_unforced
+from keylane.systems.checkpoint import check_checkpoint, drop_unforced, query_id
 from keylane.systems.endpoint import parse_address, path_of
 from keylane.systems.jars import fetch_cells
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
     from keylane.documents.match import MatchDocument
-    from keylane.pipelines.match.follow_metrics import Figures
     from keylane.pipelines.match.options import Options
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
@@ -118,16 +117,38 @@ def follow(
             fetch_cells(session, say)
             slots = held.settled("slots", lambda: how.tasks or session.sparkContext.defaultParallelism)
             use_slots(session, slots)
-            epochs = Epochs(chosen, lanes).of(last)
-            plan = MatchPlan.of(session, given, _rules(how, given, slots), [one.lanes for one in epochs])
             topics = opened.enter_context(same_topics(sides, given, held, say))
-            sources = Sources(session, sides, given, chosen, plan, held)
-            body = MatchBatches(given, epochs, held, Written(folder, to, given), last, tell, sources, topics, probe)
-            ready()
-            _run(sources, body, RunContext(follow=not how.available_now, every=how.every, stop_asked=stop_asked), how)
-    counted = body.last.counts or empty_counts(lanes)
-    total = totals(counted, body.figures[-1].metrics if body.figures else {})
+            written, figures, goes_on = Written(folder, to, given), list[Figures](), True
+            while goes_on:
+                epochs = Epochs(chosen, lanes).of(last)
+                plan = MatchPlan.of(session, given, _rules(how, given, slots), [one.lanes for one in epochs])
+                sources = Sources(session, sides, given, chosen, plan, held, probe)
+                body = MatchBatches(given, epochs, held, written, last, tell, sources, topics, probe, figures)
+                ready()
+                ready = _nothing
+                run = RunContext(follow=not how.available_now, every=how.every, stop_asked=_Either(stop_asked, body))
+                _run(sources, body, run, how)
+                last = body.last
+                # Only a query that is ended between two batches can lose a lane table that no driver is in any more.
+                goes_on = run.follow and body.has_fewer_tables and not (stop_asked and stop_asked.is_set())
+    counted = last.counts or empty_counts(lanes)
+    total = totals(counted, figures[-1].metrics if figures else {})
     return document_of(sides, to, chosen, given, total, notes=notes, seconds=time.monotonic() - began)
+
+
+def _nothing() -> None:
+    """Ready is reported once."""
+
+
+class _Either(threading.Event):
+    """Set when the caller asks to stop, or when a batch was the last that needed a lane table."""
+
+    def __init__(self, asked: threading.Event | None, body: MatchBatches) -> None:
+        super().__init__()
+        self._asked, self._body = asked, body
+
+    def is_set(self) -> bool:
+        return (self._asked is not None and self._asked.is_set()) or self._body.has_fewer_tables
 
 
 def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) -> None:
@@ -139,6 +160,8 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
                 run_query(answers, body, body.state.checkpoint, named, lambda _: check())
     except Exception as error:
         raise translated(error, work="the match") from error
+    finally:
+        sources.plan.forget(query_id(body.state.checkpoint))
 
 
 def _conf(given: Options, spark: SparkSession | None) -> Mapping[str, str]:

@@ -1,7 +1,6 @@
 """A batch of a running match: the plan run once, its rows counted, staged and committed in one step.
 
-    plan      -> rows of three kinds: matches, counts, dead letters
-    offers    -> of the matches, where drivers are assigned
+    plan      -> rows of four kinds: matches, counts, dead letters, offers
     commit    -> the batch is committed in one step, and only then is it in the target
 
 The plan makes the same of the same records, and keeps what it knows in Spark's checkpoint; so a batch that is made
@@ -16,15 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
+from pyspark.sql import functions as F
 
 from keylane.errors import CountError, TargetError
-from keylane.matching.assign import empty_ledger
 from keylane.pipelines.match.follow_metrics import BatchCounts, added
-from keylane.pipelines.match.follow_plan import COUNTS, DEAD, MATCH
+from keylane.pipelines.match.follow_plan import COUNTS, DEAD, MATCH, OFFER
 from keylane.pipelines.match.follow_sources import after_batch
-from keylane.pipelines.match.follow_state import read_table, write_table
 from keylane.pipelines.match.lanes import as_matches
-from keylane.pipelines.match.offers import Sums
 from keylane.spark.context import translated
 from keylane.systems.checkpoint import batch_offsets, force_batch, query_id
 from keylane.systems.journal import no_probe
@@ -57,6 +54,8 @@ class MatchBatches:
     check_topics: Callable[[], None]
     probe: Probe = no_probe
     figures: list[Figures] = field(default_factory=list)
+    #: Whether the next batch needs fewer lane tables than the plan of this query has.
+    has_fewer_tables: bool = False
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Make a batch, unless it is committed."""
@@ -67,7 +66,8 @@ class MatchBatches:
                 self._make(frame, batch, offsets)
             else:
                 _check_offsets(happened, offsets)
-                frame.write.format("noop").mode("overwrite").save()
+                counted = frame.where(F.col("kind") == COUNTS).select("rider").collect()
+                happened.check_again(BatchCounts.of(row[0] for row in counted).slots)
                 self.state.move(happened, self.written.folder)
                 self.last = happened
         except Exception as error:
@@ -82,33 +82,24 @@ class MatchBatches:
         # On the driver: a file of Spark's for each kind and slot would cost more than all else in a small batch.
         rows = as_matches(frame, "kind").toArrow()
         counts = BatchCounts.of(_texts(rows, COUNTS))
+        slots = self.last.after(counts.slots, batch)
         self.probe("answered", batch)
-        sums = self._offers()
         letters = [json.loads(text) for text in _texts(rows, DEAD)]
-        matches = _of_kind(rows, MATCH).drop_columns("kind")
-        result = self.written.stage(frame.sparkSession, staging, batch, matches, letters, sums)
+        matches, offers = (_of_kind(rows, kind).drop_columns("kind") for kind in (MATCH, OFFER))
+        result = self.written.stage(frame.sparkSession, staging, batch, matches, letters, offers)
         _check_counts(counts, result)
-        if self.given.assign is not None:
-            write_table(self.state.ledger(done), sums.ledger)
         self.probe("staged", batch)
         self.check_topics()
         figures = added(self.last.counts, counts, result, self.epochs[-1].lanes.count, began)
         epochs = after_batch(self.epochs, {"": counts.newest}, counts.oldest)
         moved = self.written.moved(staging, batch, figures)
-        done = replace(done, epochs=epochs, counts=figures.total, moved=moved)
+        done = replace(done, epochs=epochs, counts=figures.total, moved=moved, slots=slots)
         self.state.commit(done, self.written.folder, self.probe)
         self.last = done
+        self.has_fewer_tables = len(epochs) < len(self.epochs)
         self.sources.forget(batch)
         self.figures.append(figures)
         self.tell(figures)
-
-    def _offers(self) -> Sums:
-        """What all offers came to so far, and the drivers that they hold."""
-        said = self.last.counts.get("offers") or {"granted": 0, "refused": 0, "mean_distance_m": None}
-        metres = (said["mean_distance_m"] or 0.0) * said["granted"]
-        known = self.given.assign is not None and self.last.token
-        ledger = read_table(self.state.ledger(self.last)) if known else empty_ledger()
-        return Sums(said["granted"], said["refused"], metres, ledger)
 
 
 def _of_kind(rows: pa.Table, kind: int) -> pa.Table:

@@ -23,17 +23,16 @@ _SUMS: Final = ("asked", "border", "copies", "tombstones", "changed")
 #: What the steps count, beside what is by lane.
 _COUNTED: Final = (
     *_SUMS,
-    *("pings", "late", "ahead", "reported", "late_requests", "waiting", "stays", "drivers", "entries"),
+    *("pings", "late", "ahead", "reported", "late_requests", "waiting", "stays", "drivers", "entries", "state_bytes"),
     *("pairs", "riders", "ghosts"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch wrote beside its pairs: dead letters by source and reason, offers."""
+    """What a batch wrote beside its pairs: dead letters by source and reason."""
 
     dead: dict[str, dict[str, int]]
-    offers: Offers | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,8 @@ class BatchCounts:
     """What the steps of the plan counted in a batch, of all slots together.
 
     `read` is how many records of each source were read; `ripe` has times of requests that were answered, each with how
-    many it stands for. `oldest` is the time of the oldest ping that still counts, where that is asked for.
+    many it stands for. `oldest` is the time of the oldest ping that still counts, where that is asked for. `slots` has
+    of each slot of each step the batch that wrote the state that it found.
     """
 
     sums: Mapping[str, int]
@@ -59,6 +59,8 @@ class BatchCounts:
     unread: Mapping[str, int] | None
     newest: int
     oldest: int | None
+    slots: Mapping[str, int]
+    offers: Offers | None = None
 
     @staticmethod
     def of(texts: Iterable[str]) -> BatchCounts:
@@ -74,7 +76,9 @@ class BatchCounts:
         unread = next((row["unread"] for row in homes if "unread" in row), None)
         oldest = min((row["oldest"] for row in homes if "oldest" in row), default=None)
         newest = max((row["newest"] for row in homes), default=BEGINNING)
-        return BatchCounts(sums, loads, read, tuple(sorted(ripe)), unread, newest, oldest)
+        slots = {f"{row['of']}/{row['slot']}": row["found"] for row in rows if row["step"] == "state"}
+        offers = _offered([row for row in rows if row["step"] == "offers"])
+        return BatchCounts(sums, loads, read, tuple(sorted(ripe)), unread, newest, oldest, slots, offers)
 
     @property
     def pings(self) -> int:
@@ -120,7 +124,7 @@ def added(before: Mapping[str, Any], counts: BatchCounts, result: BatchResult, l
     here["riders_with_a_match"] = counts.sums["riders"]
     total: dict[str, Any] = {name: found[name] + count for name, count in here.items()}
     total |= {"pending": counts.sums["waiting"], "dead": _summed(found["dead"], result.dead)}
-    total["offers"] = result.offers and result.offers.as_json()
+    total["offers"] = _added_offers(found["offers"], counts.offers)
     total["lane_loads"] = [count + counts.loads.get(lane, 0) for lane, count in enumerate(found["lane_loads"])]
     metrics = {
         "at": round(time.time(), 3),
@@ -134,10 +138,28 @@ def added(before: Mapping[str, Any], counts: BatchCounts, result: BatchResult, l
         "lag": counts.lag(lanes),
         "entries": counts.sums["entries"],
         "stays": counts.sums["stays"],
+        "drivers": counts.sums["drivers"],
+        "state_bytes": counts.sums["state_bytes"],
         "lane_cv": cv(total["lane_loads"]),
         "noise_floor": noise_floor(len(total["lane_loads"]), sum(total["lane_loads"])),
     }
     return Figures(metrics, total)
+
+
+def _offered(rows: list[dict[str, Any]]) -> Offers | None:
+    if not rows:
+        return None
+    granted, refused, metres = (sum(row[name] for row in rows) for name in ("granted", "refused", "metres"))
+    return Offers(granted=granted, refused=refused, mean_distance_m=metres / granted if granted else None)
+
+
+def _added_offers(before: Mapping[str, Any] | None, here: Offers | None) -> Mapping[str, Any] | None:
+    if before is None or here is None:
+        return before if here is None else here.as_json()
+    granted = before["granted"] + here.granted
+    metres = (before["mean_distance_m"] or 0.0) * before["granted"] + (here.mean_distance_m or 0.0) * here.granted
+    mean = metres / granted if granted else None
+    return Offers(granted=granted, refused=before["refused"] + here.refused, mean_distance_m=mean).as_json()
 
 
 def totals(counts: Mapping[str, Any], latest: Mapping[str, Any]) -> MatchTotals:

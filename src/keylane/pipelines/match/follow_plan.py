@@ -1,9 +1,10 @@
-"""A running match as one plan of Spark, in Java: two stateful steps on packed blocks, and what they have to know.
+"""A running match as one plan of Spark, in Java: stateful steps on packed blocks, and what they have to know.
 
     rows of a source -> blocks, for the slots of drivers and riders      PackRows
     blocks           -> pings for lanes, tombstones, ripe requests       Homes, by driver and rider
     those            -> pairs                                            Lanes, by lane
     pairs            -> each rider's drivers in order                    Merge
+    those            -> offers, where drivers are assigned               Offers, with the ledger of who is held
 
 What a stateful step is, and where its state is: `keylane.spark.blocks`. The sources: `follow_sources`.
 """
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.options import Columns, Options
     from keylane.placement.cell_lanes import CellLanes
 
-#: The kinds of rows that come out of the plan; defined in `Merge.java`.
-MATCH, COUNTS, DEAD = 0, 1, 2
+#: The kinds of rows that come out of the plan; defined in `Merge.java` and `Offers.java`.
+MATCH, COUNTS, DEAD, OFFER = 0, 1, 2, 3
 #: Hashes that `LaneTable.java` has.
 HASHES: Final = ("murmur2", "crc32", "fnv1a", "spark-long")
 #: The numbers of the sources; defined in `Rules.java`.
@@ -98,6 +99,10 @@ class MatchPlan:
         plan = loaded.newInstance()
         return MatchPlan(plan, plan.rules(_settings(given, rules, tables)), loaded.getClassLoader())
 
+    def forget(self, query: str) -> int:
+        """Drop what the steps of a query that has ended left in memory; how many slots there were."""
+        return int(self.plan.forget(query))
+
     def columns(self, rows: DataFrame) -> Any:
         """Columns over messages that a topic's source works out by itself; None where that takes a plan."""
         return self.plan.columns(cast("ClassicFrame", rows)._jdf)  # noqa: SLF001  Java's
@@ -118,7 +123,7 @@ class MatchPlan:
         return ClassicFrame(frame, rows.sparkSession)
 
     def answers(self, blocks: Sequence[DataFrame]) -> DataFrame:
-        """Blocks of both sources -> rows of three kinds: matches, counts and dead letters."""
+        """Blocks of both sources -> rows of four kinds: matches, counts, dead letters and offers."""
         every = cast("ClassicFrame", reduce(DataFrame.union, blocks))
         return ClassicFrame(self.plan.answers(every._jdf, self.rules), every.sparkSession)  # noqa: SLF001  Java's
 
@@ -135,6 +140,8 @@ def _settings(given: Options, rules: MatchRules, tables: Sequence[CellLanes]) ->
         "ahead": rules.ahead,
         "window": rules.window,
         "matching": rules.matching,
+        "assign": given.assign,
+        "offer_for": round(given.offer_for * MICROS),
         "tables": [_table(lanes) for lanes in tables],
     }
 

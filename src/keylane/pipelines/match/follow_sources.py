@@ -12,6 +12,7 @@ were cut into batches.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -28,7 +29,7 @@ from pyspark.sql import functions as F
 
 from keylane.contract.parse import parse_contract
 from keylane.pipelines.match.follow_plan import NUMBERS
-from keylane.pipelines.match.follow_state import BEGINNING, Epoch
+from keylane.pipelines.match.follow_state import BEGINNING, Epoch, read_sealed, write_sealed
 from keylane.pipelines.match.options import MICROS, region_for
 from keylane.pipelines.match.records import as_rows, check_columns
 from keylane.pipelines.match.sources import raw_files, raw_messages
@@ -38,7 +39,7 @@ from keylane.spark.context import RunContext, translated
 from keylane.spark.read_parquet import PLACE, place_of
 from keylane.spark.streaming import file_names, run_query
 from keylane.spark.topic_blocks import CLOCK, MESSAGE
-from keylane.systems.atomic import force_all, write_json
+from keylane.systems.atomic import force_all
 from keylane.systems.checkpoint import batch_offsets, check_checkpoint, force_batch, query_id, unreadable
 from keylane.systems.endpoint import open_endpoint, path_of
 from keylane.systems.files.follow import files_of
@@ -46,6 +47,7 @@ from keylane.systems.files.handover import check_unchanged
 from keylane.systems.files.listing import kind_of, pattern_of
 from keylane.systems.files.spark_log import SparkLog
 from keylane.systems.identity import source_made_anew
+from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.sources import MatchSource
     from keylane.spark.context import Say
     from keylane.spark.read_parquet import SourceFile
+    from keylane.systems.journal import Probe
     from keylane.systems.kafka.cluster import KafkaCluster
 
 SIDE: Final = "keylane_side"
@@ -107,6 +110,7 @@ class FileBlocks:
     contract: Contract
     plan: MatchPlan
     state: MatchState
+    probe: Probe = no_probe
 
     def check(self) -> None:
         """Refuse a checkpoint of names that is not that of the newest file of blocks, and blocks that are missing.
@@ -124,6 +128,8 @@ class FileBlocks:
             # The newest may not have been put there yet: its batch is given again.
             if one["made"] and batch < newest and not path.exists() and str(path) not in log.known:
                 raise unreadable(path, "it is missing, and was not read yet")
+            if path.exists() and one["made"] != _digest(path):
+                raise unreadable(path, "it is not what was written: its digest differs")
 
     def stream(self, spark: SparkSession, max_files: int) -> DataFrame:
         """The names of the files of all sides."""
@@ -162,10 +168,20 @@ class FileBlocks:
             reduce(DataFrame.unionAll, made).coalesce(1).write.parquet(f"file://{waiting}")
         for found in files.values():
             check_unchanged(found)
-        known = {"taken": taken, "made": bool(made), "query": query_id(self.state.files), "offsets": offsets}
-        write_json(self._counts(batch), known)
+        self.probe("read", batch)
+        digest = _digest(next(waiting.glob("part-*.parquet"))) if made else ""
+        known = {
+            "batch": batch,
+            "taken": taken,
+            "made": digest,
+            "query": query_id(self.state.files),
+            "offsets": offsets,
+        }
+        write_sealed(self._counts(batch), known)
+        self.probe("known", batch)
         if made:
             self._put(waiting, batch)
+        self.probe("put", batch)
 
     def _put(self, waiting: Path, batch: int) -> None:
         """The only file of a folder becomes that of a batch, with its checksum, by which a damaged one is noticed."""
@@ -208,11 +224,10 @@ class FileBlocks:
 
     def _known(self, batch: int) -> dict[str, Any]:
         path = self._counts(batch)
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            return {name: found[name] for name in ("taken", "made", "query", "offsets")}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise unreadable(path, f"{type(error).__name__}: {error}") from error
+        found = read_sealed(path)
+        if found.get("batch") != batch:
+            raise unreadable(path, f"it is that of batch {found.get('batch')}")
+        return found
 
     def blocks(self, spark: SparkSession) -> DataFrame:
         """The blocks as a stream: a batch has the records of one batch of files."""
@@ -230,6 +245,11 @@ class FileBlocks:
                 self._counts(int(path.stem)).unlink(missing_ok=True)
 
 
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+
+
 # Both sources.
 
 
@@ -243,6 +263,7 @@ class Sources:
     contract: Contract
     plan: MatchPlan
     state: MatchState
+    probe: Probe = no_probe
 
     def blocks(self) -> list[DataFrame]:
         """The streams of blocks."""
@@ -257,7 +278,9 @@ class Sources:
 
     def _files(self) -> FileBlocks | None:
         sides = tuple(side for side in self.sides if not side.messages)
-        return FileBlocks(sides, self.given, self.contract, self.plan, self.state) if sides else None
+        if not sides:
+            return None
+        return FileBlocks(sides, self.given, self.contract, self.plan, self.state, self.probe)
 
     def forget(self, batch: int) -> None:
         """Remove what the batches before this one have taken."""

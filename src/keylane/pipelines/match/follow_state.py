@@ -3,8 +3,7 @@
     STATE/match.json            the metadata: lanes, slots, sources, what may not change between two runs
     STATE/batches/B.json        the manifest of batch B: its offsets, counts, contracts in use, what it adds
     STATE/staging/B-TOKEN/      what batch B adds to the target, until it is committed
-    STATE/ledger/B-TOKEN.arrow  the offers that hold a driver after batch B
-    STATE/checkpoint/           Spark's own: which records are in which batch, and what drivers and lanes know
+    STATE/checkpoint/           Spark's own: which records are in which batch, what drivers and lanes know, offers
     STATE/files/                of files as sources: the checkpoint that names them as they appear
     STATE/blocks/               of files as sources: their records as blocks, until a batch has taken them
     STATE/lock                  one match at a time
@@ -12,11 +11,13 @@
 Every attempt at a batch has a token of its own, and stages its own files. The manifest commits a batch in one step,
 and names the token; a batch whose manifest exists is only moved. Spark may give such a batch again: its plan is
 then run for the state alone. The manifest has the offsets of its batch, so that a checkpoint that was restored, or is
-of another query, is refused.
+of another query, is refused; and of each slot which batch wrote what this one found, so that a file of the state that
+is not of the batch before is refused too. Each JSON file has a digest of itself: a number that has changed is JSON too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from contextlib import contextmanager
@@ -24,14 +25,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-import pyarrow as pa
-
 from keylane.errors import TargetError
 from keylane.systems.atomic import force_all, locked, write_json
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from keylane.systems.atomic import Lock
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 #: Manifests are cumulative; the older ones are kept for inspection.
 KEPT_MANIFESTS: Final = 100
-FORMAT: Final = 2
+FORMAT: Final = 3
 #: Before the first record.
 BEGINNING: Final = -(2**62)
 
@@ -80,6 +79,8 @@ class Happened:
     epochs: tuple[Epoch, ...] = ()
     counts: dict[str, Any] = field(default_factory=dict)
     moved: tuple[str, ...] = ()
+    #: Of each slot of the plan: the batch that wrote what this one found, and the last that wrote it.
+    slots: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -89,7 +90,29 @@ class Happened:
     def from_json(found: dict[str, Any]) -> Happened:
         """As it was written."""
         epochs = tuple(Epoch(**one) for one in found["epochs"])
-        return replace(Happened(**found), epochs=epochs, moved=tuple(found["moved"]))
+        slots = {name: (int(one[0]), int(one[1])) for name, one in found["slots"].items()}
+        return replace(Happened(**found), epochs=epochs, moved=tuple(found["moved"]), slots=slots)
+
+    def after(self, found: Mapping[str, int], batch: int) -> dict[str, tuple[int, int]]:
+        """The slots after a batch that found these: of each the batch that wrote it last, as this one has it."""
+        known = {name: (last, last) for name, (_, last) in self.slots.items()}
+        _check_slots(found, {name: last for name, (_, last) in self.slots.items()}, batch)
+        return {**known, **{name: (before, batch) for name, before in found.items()}}
+
+    def check_again(self, found: Mapping[str, int]) -> None:
+        """Refuse slots that are not those that this batch found when it was made."""
+        _check_slots(found, {name: before for name, (before, _) in self.slots.items()}, self.batch)
+
+
+def _check_slots(found: Mapping[str, int], expected: Mapping[str, int], batch: int) -> None:
+    other = {name: before for name, before in found.items() if before != expected.get(name, -1)}
+    if other:
+        raise TargetError.of(
+            f"the state in Spark's checkpoint is damaged: batch {batch} found slots that are not of the batch before",
+            got=", ".join(f"{name}: batch {before}" for name, before in sorted(other.items())),
+            allowed=", ".join(f"{name}: batch {expected.get(name, -1)}" for name in sorted(other)),
+            hint="restore the newest checkpoint, or start a new match with another --to and --state",
+        )
 
 
 def name_of(batch: Happened) -> str:
@@ -107,10 +130,10 @@ class MatchState:
     def settled(self, name: str, new: Callable[[], Any]) -> Any:
         """What was decided when the match first ran, as how many slots its state has; `new` where that is now."""
         known = self.path / "match.json"
-        found = _read(known)
+        found = read_sealed(known)
         if name not in found:
             found[name] = new()
-            write_json(known, found)
+            write_sealed(known, found)
         return found[name]
 
     @property
@@ -139,9 +162,12 @@ class MatchState:
         if not path.exists():
             return None
         try:
-            return Happened.from_json(_read(path))
+            happened = Happened.from_json(read_sealed(path))
         except (KeyError, TypeError) as error:
             raise _damaged(path, f"{type(error).__name__}: {error}") from error
+        if happened.batch != batch:
+            raise _damaged(path, f"it is the manifest of batch {happened.batch}")
+        return happened
 
     def begin(self, batch: int) -> tuple[str, Path]:
         """A token for a new attempt, and its staging folder."""
@@ -150,16 +176,12 @@ class MatchState:
         staging.mkdir(parents=True)
         return token, staging
 
-    def ledger(self, after: Happened) -> Path:
-        """The file of the offers that hold a driver."""
-        return self.path / "ledger" / f"{name_of(after)}.arrow"
-
     def commit(self, done: Happened, target: Path, probe: Probe = no_probe) -> None:
         """Commit a batch, then move what it adds to the target."""
         staging = self.path / "staging" / name_of(done)
         force_all(sorted(one for one in staging.rglob("*") if not one.name.startswith(".")))
         probe("forced", done.batch)
-        write_json(self.path / "batches" / f"{done.batch:010d}.json", done.as_json())
+        write_sealed(self.path / "batches" / f"{done.batch:010d}.json", done.as_json())
         probe("happened", done.batch)
         self.move(done, target, probe)
         probe("moved", done.batch)
@@ -186,9 +208,6 @@ class MatchState:
             return
         shutil.rmtree(self.path / "staging", ignore_errors=True)
         (self.path / "staging").mkdir(exist_ok=True)
-        for found in (self.path / "ledger").glob("*.arrow"):
-            if found != self.ledger(done):
-                found.unlink(missing_ok=True)
         for batch in sorted(self._manifests())[:-KEPT_MANIFESTS]:
             (self.path / "batches" / f"{batch:010d}.json").unlink(missing_ok=True)
 
@@ -199,17 +218,20 @@ class MatchState:
 @contextmanager
 def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
     """The state of this match, created when it does not exist: locked, and of the same sources, lanes and radius."""
-    for folder in ("batches", "staging", "ledger", "blocks"):
+    for folder in ("batches", "staging", "blocks"):
         (path / folder).mkdir(parents=True, exist_ok=True)
     with locked(path / "lock") as lock:
         known = path / "match.json"
         if not known.exists():
-            write_json(known, {"format": FORMAT, **asdict(head)})
-        found = _read(known)
-        if found.get("format") != FORMAT:
+            if any((path / "batches").iterdir()) or (path / "checkpoint").exists():
+                raise _damaged(known, "it is missing")
+            write_sealed(known, {"format": FORMAT, **asdict(head)})
+        plain = _object(known)
+        if _DIGEST not in plain and plain.get("format", 1) in range(1, FORMAT):
             hint = "end it with that keylane, or start a new match with another --to and --state"
             what = f"{path} is the state of a match of an older keylane"
-            raise TargetError.of(what, got=f"format {found.get('format', 1)}", allowed=f"format {FORMAT}", hint=hint)
+            raise TargetError.of(what, got=f"format {plain.get('format', 1)}", allowed=f"format {FORMAT}", hint=hint)
+        found = read_sealed(known)
         other = [name for name, value in asdict(head).items() if found.get(name) != value]
         if other:
             got = "; ".join(f"{name}: {found.get(name)!r}, now {asdict(head)[name]!r}" for name in other)
@@ -218,34 +240,37 @@ def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
         yield MatchState(path, lock)
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a file of the state: it is there whole, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    waiting = path.with_name(f".{uuid4().hex[:12]}")
-    with pa.OSFile(str(waiting), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    force_all([waiting])
-    waiting.replace(path)
+_DIGEST: Final = "digest"
 
 
-def read_table(path: Path) -> pa.Table:
-    """Read a file of the state."""
+def write_sealed(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a JSON object with a digest of itself."""
+    write_json(path, {**document, _DIGEST: _digest(document)})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read what was written so."""
+    found = _object(path)
+    if found.pop(_DIGEST, None) != _digest(found):
+        raise _damaged(path, "it is not what was written: its digest differs")
+    return found
+
+
+def _object(path: Path) -> dict[str, Any]:
     try:
-        with pa.OSFile(str(path), "rb") as source:
-            return pa.ipc.open_file(source).read_all()
+        found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        hint = "restore the state folder, or start a new match"
-        raise TargetError.of("the state is damaged: one of its files is missing", got=str(path), hint=hint) from None
-    except pa.ArrowInvalid as error:
-        raise _damaged(path, str(error)) from error
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        raise _damaged(path, "it is missing") from None
     except ValueError as error:
         raise _damaged(path, str(error)) from error
+    if not isinstance(found, dict):
+        raise _damaged(path, "it is no JSON object")
+    return found
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _damaged(path: Path, how: str) -> TargetError:
-    return TargetError.of("the state is damaged", got=f"{path}: {how}", hint="restore it, or start a new match")
+    return TargetError.of(f"the state is damaged: {path}", got=how, hint="restore it, or start a new match")

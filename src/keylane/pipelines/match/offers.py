@@ -6,6 +6,8 @@ pair that is chosen becomes an offer at that moment. An offer without an answer 
 What an offer is, and why repeating it is harmless: `matching.assign`.
 
 One window after the other, on the driver: who is free depends on all windows before. Only a window's pairs are held.
+A running match does the same in its plan, in Java, with the ledger in Spark's state (`Offers.java`); `offers_of` are
+the rows of that.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from keylane.documents.match import Offers
-from keylane.matching.assign import ASSIGNMENTS, claim, empty_ledger, offers
+from keylane.matching.assign import ASSIGNMENTS, claim, empty_ledger, offer_id, offers
 from keylane.matching.tables import numbers
 
 if TYPE_CHECKING:
@@ -63,11 +65,8 @@ class Sums:
         return Offers(granted=self.granted, refused=self.refused, mean_distance_m=mean)
 
 
-def assigned(matches: DataFrame, folder: Path, options: Options, before: Sums | None = None) -> Offers:
-    """Write offers for the matches: how many, how many requests with a driver near were refused, and the mean distance.
-
-    `before` are the sums of the windows before.
-    """
+def assigned(matches: DataFrame, folder: Path, options: Options) -> Offers:
+    """Write offers for the matches: how many, how many requests with a driver near were refused, the mean distance."""
     ordered = folder / "ordered"
     pairs = matches.select(
         F.col("rider_id").alias("rider"),
@@ -77,11 +76,29 @@ def assigned(matches: DataFrame, folder: Path, options: Options, before: Sums | 
     )
     pairs.sort("rider_ts", "rider", "distance_m", "driver").write.parquet(f"file://{ordered}")
     (folder / "offers").mkdir()
-    sums = before or Sums()
+    sums = Sums()
     with pq.ParquetWriter(folder / "offers" / "part-00000.parquet", _WRITTEN) as writer:
         for end, window in windows(_tables(ordered), round(options.window * MICROS)):
             writer.write_table(_window(window, end, options, sums))
     return sums.offers
+
+
+def offers_of(found: pa.Table, options: Options) -> pa.Table:
+    """The offers that the plan of a running match has made: rows as of matches, their moment for that of the driver."""
+    asked, made = (found.column(name).cast(_STAMP).cast(pa.int64()) for name in ("rider_ts", "driver_ts"))
+    riders = found.column("rider_id")
+    ids = [offer_id(*one) for one in zip(riders.to_pylist(), asked.to_pylist(), strict=True)]
+    columns = {
+        "offer_id": pa.array(ids, pa.string()),
+        "rider_id": riders,
+        "rider_ts": asked,
+        "attempt": found.column("rank"),
+        "driver_id": found.column("driver_id"),
+        "distance_m": found.column("distance_m"),
+        "made": made,
+        "expires": pc.add(made, round(options.offer_for * MICROS)),
+    }
+    return pa.table(columns).cast(_WRITTEN)
 
 
 def windows(tables: Iterator[pa.Table], size: int) -> Iterator[tuple[int, pa.Table]]:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from keylane.errors import TargetError, UsageError
 from keylane.pipelines.match.follow_metrics import BatchResult
-from keylane.pipelines.match.offers import assigned
+from keylane.pipelines.match.offers import offers_of
 from keylane.pipelines.match.records import DEAD_COLUMNS
 from keylane.private import own_folder
 from keylane.spark.writable import DEAD_PREFIX
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.pipelines.match.follow_metrics import Figures
-    from keylane.pipelines.match.offers import Sums
     from keylane.pipelines.match.options import Options
     from keylane.systems.endpoint import Address
 
@@ -165,21 +164,22 @@ class Written:
         batch: int,
         matches: pa.Table,
         letters: Sequence[Mapping[str, str | None]],
-        sums: Sums,
+        offers: pa.Table,
     ) -> BatchResult:
-        """Put the rows of a batch in order, in its staging folder; into a topic at once. `sums` are of all offers."""
+        """Put the rows of a batch in order, in its staging folder; into a topic at once."""
         folder = staging / _matches(batch)
         folder.mkdir(parents=True)
         pq.write_table(matches.cast(MATCHES), folder / "part-00000.parquet")
         dead = self._dead(spark, staging, batch, letters)
         # Frames are made only where something is done with them: each costs jobs of its own.
         if self.options.assign and len(matches):
-            assigned(spark.read.parquet(f"file://{folder}"), staging, self.options, sums)
-            _into(staging / "offers", batch)
+            made = staging / "offers" / f"batch={batch}"
+            made.mkdir(parents=True)
+            pq.write_table(offers_of(offers, self.options), made / "part-00000.parquet")
         if not self.target.is_path and len(matches):
             written = spark.read.parquet(f"file://{folder}")
             open_endpoint(self.target, self.options.kafka).append(as_messages(written), self.target.name)
-        return BatchResult(dead, sums.offers if self.options.assign else None)
+        return BatchResult(dead)
 
     def _dead(
         self, spark: SparkSession, staging: Path, batch: int, letters: Sequence[Mapping[str, str | None]]
@@ -212,11 +212,3 @@ class Written:
 
 def _matches(batch: int) -> str:
     return f"matches/batch={batch}"
-
-
-def _into(folder: Path, batch: int) -> None:
-    """Put a folder's contents one level down, under the number of the batch."""
-    aside = folder.with_name(f".{folder.name}")
-    folder.rename(aside)
-    folder.mkdir()
-    aside.rename(folder / f"batch={batch}")

@@ -41,16 +41,20 @@ def test_counts_of_slots_are_summed_and_what_all_know_is_taken_once() -> None:
         json.dumps({"step": "lanes", "entries": 4, "changed": 1}),
         json.dumps({"step": "lanes", "entries": 3, "changed": 0}),
         json.dumps({"step": "merge", "pairs": 6, "riders": 2, "ghosts": 1}),
+        json.dumps({"step": "state", "of": "homes", "slot": 0, "found": 3, "state_bytes": 70}),
+        json.dumps({"step": "state", "of": "lanes", "slot": 1, "found": -1, "state_bytes": 5}),
     ]
     found = BatchCounts.of(rows)
     assert (found.pings, found.reported, found.newest, found.oldest) == (7, 2, 50, 7)
     assert (dict(found.loads), found.read) == ({0: 3, 2: 4}, {"drivers": 7, "riders": 2})
     assert found.lag(3) == [{"lane": 0, "records": 0}, {"lane": 1, "records": 4}, {"lane": 2, "records": 0}]
-    figures = added({}, found, BatchResult({"drivers": {}, "riders": {}}, None), 3, 0.0)
-    again = added(figures.total, found, BatchResult({"drivers": {"x": 1}, "riders": {}}, None), 3, 0.0)
+    assert found.slots == {"homes/0": 3, "lanes/1": -1}
+    figures = added({}, found, BatchResult({"drivers": {}, "riders": {}}), 3, 0.0)
+    again = added(figures.total, found, BatchResult({"drivers": {"x": 1}, "riders": {}}), 3, 0.0)
     assert (again.total["pings"], again.total["pairs"], again.total["pending"]) == (14, 12, 1)
     assert again.total["lane_loads"] == [6, 0, 8]
     assert again.total["dead"] == {"drivers": {"x": 1}, "riders": {}}
+    assert again.metrics["state_bytes"] == 75
     assert (again.metrics["entries"], again.metrics["changed"], again.metrics["match_latency_ms"]) == (7, 1, None)
     assert BatchCounts.of([homes(unread=None)]).lag(3) is None
 
@@ -85,7 +89,7 @@ def test_an_old_contract_is_in_use_while_a_ping_that_it_placed_can_be_seen() -> 
 def test_good_records_and_dead_letters_of_a_batch_are_all_there_are(dead: dict[str, Any], said: str | None) -> None:
     counts = BatchCounts.of([homes(pings=8, reported=5, late_requests=1, drivers_read=10, riders_read=5)])
     if said is None:
-        _check_counts(counts, BatchResult(dead, None))
+        _check_counts(counts, BatchResult(dead))
         return
     with pytest.raises(CountError, match=said):
-        _check_counts(counts, BatchResult(dead, None))
+        _check_counts(counts, BatchResult(dead))

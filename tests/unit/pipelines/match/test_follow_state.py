@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 
 from keylane.errors import TargetError
@@ -16,25 +15,22 @@ from keylane.pipelines.match.follow_state import (
     MatchHead,
     name_of,
     open_state,
-    read_table,
-    write_table,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from keylane.pipelines.match.follow_state import MatchState
 
 HEAD = MatchHead("d", "r", "t", 4, 1000.0, None, None, None)
-TABLE = pa.table({"x": [1, 2]})
 
 
 def staged(state: MatchState, batch: int) -> Happened:
-    """A batch with a ledger and a folder for the target."""
+    """A batch with a folder for the target."""
     token, staging = state.begin(batch)
     done = Happened(batch, token, "q", "o", (Epoch("e", 1, "f", "{}", 3),), moved=(f"matches/batch={batch}",))
     (staging / "matches" / f"batch={batch}").mkdir(parents=True)
-    write_table(state.ledger(done), TABLE)
     return done
 
 
@@ -46,7 +42,6 @@ def test_a_batch_that_has_happened_is_in_the_target_and_is_what_the_next_run_fin
     with open_state(tmp_path / "state", HEAD) as state:
         assert state.last() == state.happened(0) == done
         assert (tmp_path / "out" / "matches" / "batch=0").is_dir()
-        assert read_table(state.ledger(done)) == TABLE
         state.move(done, tmp_path / "out")
 
 
@@ -70,7 +65,7 @@ def test_what_an_attempt_left_that_never_happened_is_not_read_and_goes_with_the_
         lost, done = staged(state, 0), staged(state, 0)
         assert state.last() == Happened()
         state.commit(done, tmp_path / "out")
-        assert {path.stem for path in (state.path / "ledger").iterdir()} == {name_of(done)}
+        assert not any((state.path / "staging").iterdir())
         assert name_of(lost) != name_of(done)
 
 
@@ -80,11 +75,6 @@ def test_damage_and_another_match_are_refused(tmp_path: Path) -> None:
         (state.path / "staging" / name_of(done) / "matches" / "batch=0").rmdir()
         with pytest.raises(TargetError, match="damaged"):
             state.move(done, tmp_path / "out")
-        with pytest.raises(TargetError, match="missing"):
-            read_table(state.ledger(replace(done, batch=7)))
-        state.ledger(done).write_bytes(b"cut")
-        with pytest.raises(TargetError, match=f"damaged.*{name_of(done)}"):
-            read_table(state.ledger(done))
         manifest = state.path / "batches" / "0000000007.json"
         for text in ("", "{", "{}", '{"epochs": 3}'):
             manifest.write_text(text)
@@ -101,10 +91,10 @@ def test_what_was_decided_first_stays_and_the_state_of_an_older_keylane_is_refus
         assert state.settled("slots", lambda: 5) == 2
     known = tmp_path / "state" / "match.json"
     before = json.loads(known.read_text())
-    del before["format"]
+    del before["format"], before["digest"]
     known.write_text(json.dumps(before))
     with (
-        pytest.raises(TargetError, match=r"older keylane.*format 1.*allowed: format 2"),
+        pytest.raises(TargetError, match=r"older keylane.*format 1.*allowed: format 3"),
         open_state(known.parent, HEAD),
     ):
         pass
@@ -119,4 +109,47 @@ def test_a_batch_that_is_given_again_takes_nothing_away_from_the_last_one(tmp_pa
         waiting = state.begin(2)[1]
         state.move(first, tmp_path / "out")
         assert waiting.exists()
-        assert read_table(state.ledger(last)) == TABLE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda text: text.replace('"slots":2', '"slots":3'), id="a number"),
+        pytest.param(lambda text: text.replace('"radius"', '"radiut"'), id="a name"),
+        pytest.param(lambda text: text[: len(text) // 2], id="cut"),
+        pytest.param(lambda _: "[]", id="no object"),
+    ],
+)
+def test_a_file_of_the_state_that_was_changed_is_named(tmp_path: Path, change: Callable[[str], str]) -> None:
+    with open_state(tmp_path / "state", HEAD) as state:
+        state.settled("slots", lambda: 2)
+    known = tmp_path / "state" / "match.json"
+    known.write_text(change(known.read_text()))
+    with pytest.raises(TargetError, match=r"damaged.*match\.json"), open_state(known.parent, HEAD):
+        pass
+
+
+def test_what_was_decided_is_not_decided_again_and_a_manifest_is_that_of_its_batch(tmp_path: Path) -> None:
+    with open_state(tmp_path / "state", HEAD) as state:
+        for batch in range(2):
+            state.commit(staged(state, batch), tmp_path / "out")
+        batches = state.path / "batches"
+        (batches / "0000000001.json").write_bytes((batches / "0000000000.json").read_bytes())
+        with pytest.raises(TargetError, match="manifest of batch 0"):
+            state.happened(1)
+    (tmp_path / "state" / "match.json").unlink()
+    with pytest.raises(TargetError, match=r"match\.json.*it is missing"), open_state(tmp_path / "state", HEAD):
+        pass
+
+
+def test_slots_that_are_not_of_the_batch_before_are_refused() -> None:
+    first = replace(Happened(), batch=0, slots=Happened().after({"homes/0": -1, "lanes/0": -1}, 0))
+    second = replace(first, batch=1, slots=first.after({"homes/0": 0}, 1))
+    assert second.slots == {"homes/0": (0, 1), "lanes/0": (0, 0)}
+    assert second.after({"homes/0": 1, "lanes/0": 0}, 2) == {"homes/0": (1, 2), "lanes/0": (0, 2)}
+    second.check_again({"homes/0": 0})
+    for found in ({"homes/0": 0}, {"homes/0": -1}, {"lanes/0": -1}, {"homes/1": 1}):
+        with pytest.raises(TargetError, match="batch 2 found slots"):
+            second.after(found, 2)
+    with pytest.raises(TargetError, match=r"homes/0: batch 1.*allowed: homes/0: batch 0"):
+        second.check_again({"homes/0": 1})

@@ -17,6 +17,8 @@ import org.apache.spark.unsafe.Platform;
 public final class Block {
     /** The first kind that no state keeps. */
     public static final byte PASSING = 64;
+    /** A JSON object, the counts of a step: on its way to whoever commits the batch. */
+    public static final byte COUNTS = PASSING + 1;
     /** Where the first field is. */
     public static final int FIELDS = 5;
 

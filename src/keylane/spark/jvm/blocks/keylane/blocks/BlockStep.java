@@ -1,10 +1,16 @@
 package keylane.blocks;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoder;
 import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.KeyValueGroupedDataset;
 import org.apache.spark.sql.streaming.ListState;
 import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.QueryInfo;
 import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.TTLConfig;
 import org.apache.spark.sql.streaming.TimeMode;
@@ -22,11 +28,15 @@ import scala.Tuple2;
  * changes and not what is known, and nothing depends on where it runs.
  *
  * <pre>
- *   head   token 8 | bytes of the log 8 | bytes of its snapshot 8 | values of the log 8
+ *   head   token 8 | bytes of the log 8 | bytes of its snapshot 8 | values of the log 8 | batch 8 | owner 8
  *   log    a snapshot (S and bytes) or nothing, then for each batch B and its blocks
  * </pre>
  *
- * A subclass must do the same for the same blocks, whenever and wherever: no clock, no random number, no question to
+ * The head also has whose it is (query, step and slot) and the batch that wrote it, so that a file of another slot, or of
+ * an older batch, in the place of the right one is noticed: the owner here, the batch by whoever commits. For that a slot
+ * reports with each batch, as COUNTS, which batch wrote what it found.
+ *
+ * <p>A subclass must do the same for the same blocks, whenever and wherever: no clock, no random number, no question to
  * anybody. What differs from run to run comes in a record of its source.
  */
 public abstract class BlockStep extends StatefulProcessor {
@@ -35,7 +45,9 @@ public abstract class BlockStep extends StatefulProcessor {
     /** A snapshot is made when the log is this many times as long as the last one, and longer than LEAST_LOG. */
     private static final long LOG_TO_SNAPSHOT = 4L;
     private static final long LEAST_LOG = 1L << 20;
-    private static final int HEAD = 32;
+    private static final int BATCH_AT = 32;
+    private static final int OWNER_AT = 40;
+    private static final int HEAD = 48;
 
     private static final IdleCache MEMORY = new IdleCache("keylane state in memory");
     private static final java.util.Random TOKENS = new java.security.SecureRandom();
@@ -62,6 +74,19 @@ public abstract class BlockStep extends StatefulProcessor {
     /** Make what is known again, from a snapshot, in an empty memory. */
     public abstract void restore(Object memory, byte[] snapshot);
 
+    /** This step on a stream of blocks, rows of a slot's key and a block: the blocks that it sends. */
+    public final Dataset after(Dataset blocks) {
+        Encoder block = Encoders.tuple(Encoders.INT(), Encoders.BINARY());
+        KeyValueGroupedDataset bySlot = blocks.toDF(new String[] {"_1", "_2"}).groupBy("_1", new String[0])
+            .as(Encoders.INT(), block);
+        return bySlot.transformWithState(this, TimeMode.None(), OutputMode.Append(), block);
+    }
+
+    /** Drop what is in memory of a query that has ended; how many slots. In other processes it goes when it is idle. */
+    public static int forget(String query) {
+        return IdleCache.dropEverywhere(query + "/");
+    }
+
     private static final class Held {
         final Object memory;
         long token;
@@ -78,10 +103,13 @@ public abstract class BlockStep extends StatefulProcessor {
 
     public scala.collection.Iterator handleInputRows(Object key, scala.collection.Iterator rows, TimerValues timers) {
         int slot = slots.slotOfKey(((Integer) key).intValue());
-        String place = getHandle().getQueryInfo().getQueryId() + "/" + step + "/" + slot + "/";
+        QueryInfo query = getHandle().getQueryInfo();
+        String place = query.getQueryId() + "/" + step + "/" + slot + "/";
         // Of this run only: the next one may have other rules.
-        String name = place + getHandle().getQueryInfo().getRunId();
+        String name = place + query.getRunId();
+        long owner = UUID.nameUUIDFromBytes(place.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
         byte[] known = (byte[]) head.get();
+        check(known, owner, slot);
         long token = known == null ? 0L : Block.getLong(known, 0);
         Held held = (Held) MEMORY.take(name);
         if (held == null || held.token != token) {
@@ -92,9 +120,30 @@ public abstract class BlockStep extends StatefulProcessor {
         byte[] batch = batch(rows, blocks);
         Output out = new Output(slots);
         take(held.memory, slot, blocks, out);
-        held.token = write(known, batch, held.memory);
+        byte[] after = write(known, batch, held.memory, query.getBatchId(), owner);
+        head.update(after);
+        held.token = Block.getLong(after, 0);
         MEMORY.giveBack(name, held);
+        report(known, after, slot, out);
         return scala.jdk.javaapi.CollectionConverters.asScala(out.rows().iterator());
+    }
+
+    private void check(byte[] known, long owner, int slot) {
+        if (known != null && (known.length != HEAD || Block.getLong(known, OWNER_AT) != owner)) {
+            throw new IllegalStateException(damaged(slot) + "it is that of another slot, step or query");
+        }
+    }
+
+    private String damaged(int slot) {
+        return "the state of " + step + " " + slot + " is damaged: ";
+    }
+
+    /** What a slot found and left, for whoever commits the batch: -1 is no batch at all. */
+    private void report(byte[] known, byte[] after, int slot, Output out) {
+        long found = known == null ? -1L : Block.getLong(known, BATCH_AT);
+        String json = "{\"step\":\"state\",\"of\":\"" + step + "\",\"slot\":" + slot + ",\"found\":" + found
+            + ",\"state_bytes\":" + Block.getLong(after, 8) + "}";
+        out.passingTo(0).begin(Block.COUNTS).putBytes(json.getBytes(StandardCharsets.UTF_8)).end();
     }
 
     /** The blocks of a batch, and those of them that are state as a value of the log. */
@@ -132,14 +181,14 @@ public abstract class BlockStep extends StatefulProcessor {
             }
         }
         if (bytes != Block.getLong(known, 8) || values != Block.getLong(known, 24)) {
-            throw new IllegalStateException("the state of " + step + " " + slot + " is damaged: its log has " + values
+            throw new IllegalStateException(damaged(slot) + "its log has " + values
                 + " values of " + bytes + " bytes, and should have " + Block.getLong(known, 24) + " of "
                 + Block.getLong(known, 8));
         }
         return memory;
     }
 
-    private long write(byte[] known, byte[] batch, Object memory) {
+    private byte[] write(byte[] known, byte[] batch, Object memory, long number, long owner) {
         long bytes = (known == null ? 0L : Block.getLong(known, 8)) + batch.length;
         long snapshot = known == null ? 0L : Block.getLong(known, 16);
         long values = (known == null ? 0L : Block.getLong(known, 24)) + 1L;
@@ -156,7 +205,7 @@ public abstract class BlockStep extends StatefulProcessor {
         while (token == 0L) {
             token = TOKENS.nextLong();
         }
-        head.update(new Block(HEAD).putLong(token).putLong(bytes).putLong(snapshot).putLong(values).toBytes());
-        return token;
+        Block after = new Block(HEAD).putLong(token).putLong(bytes).putLong(snapshot).putLong(values);
+        return after.putLong(number).putLong(owner).toBytes();
     }
 }

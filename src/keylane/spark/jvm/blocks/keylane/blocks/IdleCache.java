@@ -5,20 +5,33 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 
 /**
  * Objects that outlive a batch on an executor, each taken by one task at a time and given back; one that nobody takes for
  * some minutes is dropped, and closed if it can be: its slot runs elsewhere now, or its query has ended. Nothing depends
  * on an object being here: whoever finds none makes it again.
+ *
+ * <p>Tasks load this class by another loader than the driver, also in one process, and then have other static fields. So
+ * when a query ends, the caches of a process are found by their threads, and called as what the loaders share: a Function.
  */
-public final class IdleCache extends Thread {
+public final class IdleCache extends Thread implements Function {
     private static final long IDLE_MS = 300000L;
     private static final long LOOK_MS = 30000L;
 
     private final Map kept = new HashMap();
+    private final long idleMs;
+    private final long lookMs;
 
     public IdleCache(String name) {
+        this(name, IDLE_MS, LOOK_MS);
+    }
+
+    /** Look every so often for what nobody took for so long. */
+    public IdleCache(String name, long idleMs, long lookMs) {
         super(name);
+        this.idleMs = idleMs;
+        this.lookMs = lookMs;
         setDaemon(true);
         start();
     }
@@ -49,9 +62,25 @@ public final class IdleCache extends Thread {
         }
     }
 
-    /** Drop all whose names begin so. */
-    public void drop(String prefix) {
-        drop(prefix, Long.MAX_VALUE);
+    /** Drop all whose names begin so; how many. */
+    public int drop(String prefix) {
+        return drop(prefix, Long.MAX_VALUE);
+    }
+
+    public Object apply(Object prefix) {
+        return Integer.valueOf(drop((String) prefix));
+    }
+
+    /** Drop all whose names begin so in every cache of this process; how many. */
+    public static int dropEverywhere(String prefix) {
+        int dropped = 0;
+        for (Iterator all = Thread.getAllStackTraces().keySet().iterator(); all.hasNext(); ) {
+            Thread one = (Thread) all.next();
+            if (one.getClass().getName().equals(IdleCache.class.getName())) {
+                dropped += ((Integer) ((Function) one).apply(prefix)).intValue();
+            }
+        }
+        return dropped;
     }
 
     public int size() {
@@ -60,7 +89,7 @@ public final class IdleCache extends Thread {
         }
     }
 
-    private void drop(String prefix, long before) {
+    private int drop(String prefix, long before) {
         List dropped = new ArrayList();
         synchronized (kept) {
             for (Iterator all = kept.entrySet().iterator(); all.hasNext(); ) {
@@ -75,6 +104,7 @@ public final class IdleCache extends Thread {
         for (int at = 0; at < dropped.size(); at++) {
             close(dropped.get(at));
         }
+        return dropped.size();
     }
 
     private static void close(Object value) {
@@ -90,11 +120,11 @@ public final class IdleCache extends Thread {
     public void run() {
         while (true) {
             try {
-                Thread.sleep(LOOK_MS);
+                Thread.sleep(lookMs);
             } catch (InterruptedException end) {
                 return;
             }
-            drop("", System.currentTimeMillis() - IDLE_MS);
+            drop("", System.currentTimeMillis() - idleMs);
         }
     }
 }

@@ -13,7 +13,7 @@ import keylane.blocks.Block;
  */
 final class Passing {
     static final byte PAIR = Block.PASSING;
-    static final byte COUNTS = Block.PASSING + 1;
+    static final byte COUNTS = Block.COUNTS;
     static final byte DEAD = Block.PASSING + 2;
 
     static void text(Block to, byte kind, String json) {

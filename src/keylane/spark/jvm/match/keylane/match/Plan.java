@@ -13,7 +13,7 @@ import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.types.StructType;
 
-/** A running match as one plan, the same in every batch: blocks -> homes -> lanes -> merged answers. */
+/** A running match as one plan, the same in every batch: blocks -> homes -> lanes -> merged answers, and offers. */
 public final class Plan {
     public Rules rules(Map given) {
         return new Rules(given);
@@ -36,19 +36,25 @@ public final class Plan {
 
     /** Blocks of both sources -> rows of Merge. */
     public Dataset answers(Dataset blocks, Rules rules) {
-        TimeMode none = TimeMode.None();
-        OutputMode append = OutputMode.Append();
-        Dataset homes = bySlot(blocks.toDF(new String[] {"_1", "_2"})).transformWithState(new Homes(rules), none, append, block());
-        Dataset lanes = bySlot(homes).transformWithState(new Lanes(rules), none, append, block());
+        Dataset lanes = new Lanes(rules).after(new Homes(rules).after(blocks));
         Dataset by = lanes.repartition(rules.slots.count, new Column[] {functions.col("_1")});
-        return by.mapPartitions(new Merge(rules), Encoders.row(StructType.fromDDL(Merge.SCHEMA)));
+        Encoder row = Encoders.row(StructType.fromDDL(Merge.SCHEMA));
+        Dataset merged = by.mapPartitions(new Merge(rules), row);
+        if (rules.assign == null) {
+            return merged;
+        }
+        // Zero for all: a literal would be the number of a column.
+        Column one = functions.col("kind").bitwiseAND(Integer.valueOf(0)).alias("slot");
+        KeyValueGroupedDataset all = merged.groupBy(new Column[] {one}).as(Encoders.INT(), row);
+        return all.transformWithState(new Offers(rules), TimeMode.None(), OutputMode.Append(), row);
     }
 
     private static Encoder block() {
         return Encoders.tuple(Encoders.INT(), Encoders.BINARY());
     }
 
-    private static KeyValueGroupedDataset bySlot(Dataset blocks) {
-        return blocks.groupBy("_1", new String[0]).as(Encoders.INT(), block());
+    /** Drop what a query that has ended left in memory; how many slots. */
+    public int forget(String query) {
+        return keylane.blocks.BlockStep.forget(query);
     }
 }

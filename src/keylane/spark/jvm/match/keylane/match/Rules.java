@@ -21,6 +21,9 @@ public final class Rules implements Serializable {
     public final long ahead;
     public final long window;
     public final boolean matching;
+    /** How drivers are assigned: greedy or optimal; null where they are not. Offers hold for so long. */
+    public final String assign;
+    public final long offerFor;
     /** Of the contracts in use, the oldest first; the last one places pings. */
     public final LaneTable[] tables;
 
@@ -36,6 +39,8 @@ public final class Rules implements Serializable {
         ahead = whole(given, "ahead").longValue();
         window = whole(given, "window").longValue();
         matching = ((Boolean) given.get("matching")).booleanValue();
+        assign = (String) given.get("assign");
+        offerFor = whole(given, "offer_for").longValue();
         List all = (List) given.get("tables");
         tables = new LaneTable[all.size()];
         for (int at = 0; at < tables.length; at++) {

@@ -42,8 +42,17 @@ final class TopicConsumers implements AutoCloseable {
         return new KafkaConsumer(settings);
     }
 
+    private static String prefix(HashMap settings, String topic) {
+        return settings.hashCode() + "/" + topic + "/";
+    }
+
     static String name(TopicTask task) {
-        return task.settings.hashCode() + "/" + task.topic + "/" + task.number;
+        return prefix(task.settings, task.topic) + task.number;
+    }
+
+    /** Close what a query that has ended left; where tasks ran elsewhere, it is closed when nobody takes it. */
+    static void closeAll(HashMap settings, String topic) {
+        IdleCache.dropEverywhere(prefix(settings, topic));
     }
 
     static TopicConsumers take(TopicTask task) {

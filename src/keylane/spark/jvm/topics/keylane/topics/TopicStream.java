@@ -172,6 +172,7 @@ final class TopicStream implements MicroBatchStream, SupportsTriggerAvailableNow
     }
 
     public void stop() {
+        TopicConsumers.closeAll(settings, topic);
         if (consumer != null) {
             consumer.close(java.time.Duration.ZERO);
             consumer = null;

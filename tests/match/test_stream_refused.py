@@ -15,7 +15,8 @@ import pytest
 from tests.match.batch_traffic import geo_contract
 from tests.match.stream_traffic import matches, world
 
-from keylane.errors import KeylaneError, TargetError
+from keylane.contract.parse import parse_contract
+from keylane.errors import KeylaneError, MissingExtraError, TargetError, UsageError
 from keylane.pipelines.match.follow import Following, follow
 from keylane.pipelines.match.follow_sources import FileBlocks
 from keylane.pipelines.match.follow_state import Happened, MatchHead, MatchState, open_state, write_sealed
@@ -240,3 +241,24 @@ def test_blocks_of_files_that_are_not_what_was_read_are_refused(
         return
     with pytest.raises(TargetError, match=said):
         body.check()
+
+
+def test_what_a_running_match_cannot_do_is_refused_before_it_leaves_anything(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world(files=1, drivers=2, riders=2).write(tmp_path / "in")
+    other = geo_contract(4).model_dump(mode="json", by_alias=True, exclude_none=True)
+    other["spec"]["partitioner"] = "kafkajs-1"
+    sides = str(tmp_path / "in" / "drivers"), str(tmp_path / "in" / "riders"), str(tmp_path / "out")
+    with pytest.raises(UsageError, match="kafkajs-1"):
+        follow(*sides, Options(radius=3000.0), FEW, contract=parse_contract(json.dumps(other)), spark=spark)
+    assert not (tmp_path / "out").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr("keylane.spark.context.is_remote", lambda: True)
+        with pytest.raises(UsageError, match="Spark Connect"):
+            again(tmp_path, spark=spark)
+    with monkeypatch.context() as patched:
+        patched.setattr("keylane.pipelines.match.follow_plan.h3_archives", lambda _: None)
+        with pytest.raises(MissingExtraError, match="keylane dev jars geo"):
+            again(tmp_path, spark=spark)
+    assert not any((tmp_path / "out" / "_state" / "batches").iterdir())

@@ -225,8 +225,8 @@ class FileBlocks:
     def _known(self, batch: int) -> dict[str, Any]:
         path = self._counts(batch)
         found = read_sealed(path)
-        if found.get("batch") != batch:
-            raise unreadable(path, f"it is that of batch {found.get('batch')}")
+        if "made" not in found or found.get("batch") != batch:
+            raise unreadable(path, f"it is that of batch {found.get('batch')}, or another file")
         return found
 
     def blocks(self, spark: SparkSession) -> DataFrame:

@@ -12,7 +12,8 @@ Every attempt at a batch has a token of its own, and stages its own files. The m
 and names the token; a batch whose manifest exists is only moved. Spark may give such a batch again: its plan is
 then run for the state alone. The manifest has the offsets of its batch, so that a checkpoint that was restored, or is
 of another query, is refused; and of each slot which batch wrote what this one found, so that a file of the state that
-is not of the batch before is refused too. Each JSON file has a digest of itself: a number that has changed is JSON too.
+is not of the batch before is refused too. Each JSON file has a seal, a digest of the rest: a number that has changed is
+still JSON.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
                 raise _damaged(known, "it is missing")
             write_sealed(known, {"format": FORMAT, **asdict(head)})
         plain = _object(known)
-        if _DIGEST not in plain and plain.get("format", 1) in range(1, FORMAT):
+        if _SEAL not in plain and plain.get("format", 1) in range(1, FORMAT):
             hint = "end it with that keylane, or start a new match with another --to and --state"
             what = f"{path} is the state of a match of an older keylane"
             raise TargetError.of(what, got=f"format {plain.get('format', 1)}", allowed=f"format {FORMAT}", hint=hint)
@@ -240,19 +241,19 @@ def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
         yield MatchState(path, lock)
 
 
-_DIGEST: Final = "digest"
+_SEAL: Final = "seal"
 
 
 def write_sealed(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON object with a digest of itself."""
-    write_json(path, {**document, _DIGEST: _digest(document)})
+    """Write a JSON object with its seal."""
+    write_json(path, {**document, _SEAL: _digest(document)})
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read what was written so."""
     found = _object(path)
-    if found.pop(_DIGEST, None) != _digest(found):
-        raise _damaged(path, "it is not what was written: its digest differs")
+    if found.pop(_SEAL, None) != _digest(found):
+        raise _damaged(path, "it is not what was written: its seal differs")
     return found
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.test_match_stream_topics import produce, rows_of
+from tests.integration.match_topics import produce, rows_of
 from tests.integration.topics import create_topic, read_back
 from tests.match.batch_traffic import geo_contract
 from tests.match.killable_matches import run_and_die, run_to_the_end

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.integration.match_topics import produce, rows_of
 from tests.integration.topics import create_topic, delete_topic
 from tests.match.batch_traffic import geo_contract
 from tests.match.stream_traffic import matches, world
@@ -21,29 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from keylane.systems.broker import Cluster
 
-    Lane = Callable[[int], int]
-
 ONE_BY_ONE = Following(available_now=True, tasks=2)
-
-
-def produce(broker: Cluster, name: str, rows: list[dict[str, Any]], lane: Lane, *, plain: bool) -> str:
-    """Rows in lanes; times as numbers, or as text, which Spark has to read."""
-    producer = Producer({**librdkafka_settings(broker)})
-    for number, row in enumerate(rows):
-        at = row["ts"]
-        value = {**row, "ts": round(at.timestamp() * 1e6) if plain else at.isoformat()}
-        producer.produce(name, json.dumps(value).encode(), partition=lane(number))
-    assert producer.flush(60) == 0
-    return f"kafka://{broker.bootstrap}/{name}"
-
-
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    return list(table.drop(["file"]).to_pylist())
 
 
 def run(spark: SparkSession, sides: tuple[str, str], target: Path, most: int = 1_000_000, **more: Any) -> Any:

@@ -32,6 +32,7 @@ from keylane.documents.shards import (
     ShardKeysDocument,
     ShardKeysImportDocument,
     ShardKeysMovedDocument,
+    ShardsPlanDocument,
 )
 from keylane.documents.verify import VerifyDocument
 
@@ -88,6 +89,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "shards-keys": ShardKeysDocument,
     "shards-keys-import": ShardKeysImportDocument,
     "shards-keys-moved": ShardKeysMovedDocument,
+    "shards-plan": ShardsPlanDocument,
     "verify": VerifyDocument,
 }
 

@@ -1,4 +1,7 @@
-"""The documents of `keylane shards`: hash keys that are handed out. Hash keys are decimal text, exact to 128 bits."""
+"""The documents of `keylane shards`: hash keys that are handed out, and plans of layouts.
+
+Hash keys are decimal text, exact to 128 bits.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from keylane.documents.model import AtLeastZero, Count, Document, PathText, Share, Text, missing
+from keylane.documents.model import AtLeastOne, AtLeastZero, Count, Document, PathText, Share, Text, missing
 
 HashKeyText: TypeAlias = Annotated[str, StringConstraints(pattern="^(0|[1-9][0-9]{0,38})$")]
 HandingOut: TypeAlias = Literal["tree", "left-right", "halves", "golden"]
@@ -113,3 +116,95 @@ class ShardKeysMovedDocument(Document):
     registry: PathText
     moves: list[KeyMove]
     warnings: list[Text]
+
+
+class ShardRow(Document):
+    """A shard, both ends of its range included."""
+
+    id: Text
+    start: HashKeyText
+    end: HashKeyText
+    load: AtLeastZero | None = Field(description="Null where no load is known.")
+
+
+class ShardSide(Document):
+    """A layout and how evenly it is loaded."""
+
+    shards: AtLeastOne
+    total_load: AtLeastZero | None
+    max_load: AtLeastZero | None
+    mean_load: AtLeastZero | None
+    max_over_mean: AtLeastZero | None = Field(description="Null where no load is known.")
+    layout: list[ShardRow] = Field(min_length=1)
+
+
+class ShardCall(Document):
+    """One call, and the names that the service gives its arguments."""
+
+    call: Literal["SplitShard", "MergeShards"]
+    at: HashKeyText = Field(description="The boundary that is added or removed.")
+    shards: list[Text] = Field(min_length=1, max_length=2, description="The shards that it closes, the lower first.")
+    makes: list[Text] = Field(min_length=1, max_length=2, description="The ids that the shards it opens should get.")
+    arguments: dict[str, str]
+    shards_after: AtLeastOne = Field(description="How many shards are open when it is done.")
+
+
+class HotShard(Document):
+    """A shard over the cap, and whether a split helps it."""
+
+    shard: Text
+    load: AtLeastZero
+    kind: Literal["hot-key", "hot-shard", "unknown"] = Field(
+        description="hot-key: one key is over the cap by itself, and no split helps. hot-shard: its keys together are. "
+        "unknown: loads are known by shard only."
+    )
+    hash_key: HashKeyText | None = Field(description="Its heaviest hash key; null where loads are known by shard only.")
+    key_load: AtLeastZero | None
+    key: Text | None = Field(description="The key itself, with --show-keys and where it is known.")
+
+
+class UniformScaling(Document):
+    """What a change to equal shards would do instead."""
+
+    shards: AtLeastOne
+    calls: Count = Field(description="Splits and merges that it takes inside the service.")
+    max_load: AtLeastZero
+    max_over_mean: AtLeastZero
+    within_cap: bool | None
+    within_quota: bool = Field(description="From half to double the shards of today, and 10,000 at most.")
+
+
+class ShardQuotas(Document):
+    """What the service allows by default; an account may have other quotas."""
+
+    calls_per_second: AtLeastOne = Field(description="Splits and merges each, for an account.")
+    least_seconds: AtLeastZero = Field(description="All calls at that rate: each must also wait for the one before.")
+    uniform_from: AtLeastOne = Field(description="The fewest shards that one uniform update may ask for.")
+    uniform_to: AtLeastOne
+    uniform_updates_per_day: AtLeastOne
+
+
+class ShardsPlanDocument(Document):
+    """The fewest calls from a layout of shards to another."""
+
+    model_config = ConfigDict(title="keylane shards plan -o json")
+
+    schema_: Literal["keylane.shards-plan/1"] = "keylane.shards-plan/1"
+    source: PathText
+    load_from: Literal["layout", "profile", "keys", "registry", "none"] = Field(
+        description="Where loads come from: by shard from the layout, or by hash key."
+    )
+    cap: AtLeastZero | None
+    within_cap: bool | None = Field(description="Whether every shard is under the cap afterwards; null without a cap.")
+    calls: list[ShardCall]
+    splits: Count
+    merges: Count
+    proven_fewest: bool = Field(description="Whether no layout within the limits needs fewer calls.")
+    peak_shards: AtLeastOne = Field(description="The most shards that are open at once on the way.")
+    before: ShardSide
+    after: ShardSide
+    hot: list[HotShard]
+    uniform: list[UniformScaling]
+    quotas: ShardQuotas
+    ticks: list[Share] = Field(description="Where the heaviest hash keys lie along the key space, at most 500 of them.")
+    notes: list[Text]

@@ -9,7 +9,7 @@ because a hot shard may also be eased by moving a boundary to a cold neighbour, 
 Worked example: loads 10, 1, 1, 1 and a cap of 6: one split in the middle of the first shard, five shards. With at most
 three shards: that split, and two merges of the last three.
 
-A single key over the cap fits nowhere: it is cut out of its neighbours, two keys wide, and reported as hot. When not to
+A single key over the cap fits nowhere: it is cut off from its neighbours, and reported as hot. When not to
 use it: where one key is the load; salting the key, or a second key, helps there.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Rounds in which the evenest cuts of a range are looked for: each halves what is left open.
 _ROUNDS: Final = 40
-#: Sums that the exact programme may compare. Beyond it a price of a shard is looked for, and runs of so many old shards.
+#: Sums that the exact programme may compare. Beyond it a price of a shard is looked for, over short runs of shards.
 _MOST_WORK: Final = 200_000_000
 _LONGEST_RUN: Final = 32
 _PRICES: Final = 16
@@ -78,7 +78,12 @@ def greedy_cuts(curve: LoadCurve, start: int, end: int, cap: float) -> list[int]
     cuts: list[int] = []
     at = start
     while (reached := curve.furthest(at, cap)) < end:
-        # A part has two keys at least, also where one key is over the cap by itself; and so has the last.
+        if curve.between(at, reached) == 0:
+            # One key is over the cap by itself: it gets all the room up to the next.
+            reached = curve.after_first(at)
+            if reached >= end:
+                break
+        # A part has two keys at least, and so has the last.
         reached = max(reached, at + NARROWEST)
         if end - reached < NARROWEST:
             reached = end - NARROWEST
@@ -116,9 +121,7 @@ def _needs(curve: LoadCurve, old: list[int], first: int, window: int, cap: float
     return needs
 
 
-def _programme(
-    needs: list[list[int]], count: int, shards: int
-) -> tuple[list[tuple[int, int]] | None, list[int]]:
+def _programme(needs: list[list[int]], count: int, shards: int) -> tuple[list[tuple[int, int]] | None, list[int]]:
     """The runs of old shards between boundaries that are kept, and the new shards of each, by the fewest calls.
 
     With `s` new shards in all and `r` runs there are s - r splits and count - r merges: so of all ways with `s` shards
@@ -166,7 +169,7 @@ def _priced(needs: list[list[int]], count: int, shards: int) -> tuple[list[tuple
             dear, high = runs, price
         else:
             cheap, low = runs, price
-    return _with_needs(_joined(dear, cheap, needs, shards), needs)
+    return _with_needs(_loosened(_joined(dear, cheap, needs, shards), needs, shards), needs)
 
 
 def _joined(
@@ -177,7 +180,7 @@ def _joined(
     Where many merges have one price, all of them or none are in a way; between the two lies what just fits.
     """
     both = {last for _, last in dear} & {last for _, last in cheap} | {0}
-    open_after = {0: 0}
+    open_after: dict[int, int] = {}
     for first, last in reversed(cheap):
         open_after[first] = open_after.get(last, 0) + needs[first][last - first - 1]
     used, taken = 0, list[tuple[int, int]]()
@@ -187,6 +190,22 @@ def _joined(
         taken.append((first, last))
         used += needs[first][last - first - 1]
     return taken
+
+
+def _loosened(runs: list[tuple[int, int]], needs: list[list[int]], shards: int) -> list[tuple[int, int]]:
+    """Runs divided where that costs a shard at most, as long as there are shards to spare: a merge less each."""
+    spare = shards - sum(_with_needs(runs, needs)[1])
+    loosened: list[tuple[int, int]] = []
+    for begin, last in runs:
+        first = begin
+        for at in range(begin + 1, last):
+            whole = needs[first][last - first - 1]
+            more = needs[first][at - first - 1] + needs[at][last - at - 1] - whole
+            if more <= min(1, spare):
+                loosened.append((first, at))
+                first, spare = at, spare - more
+        loosened.append((first, last))
+    return loosened
 
 
 def _cheapest(pairs: list[NDArray[np.int64]], count: int, price: float) -> list[tuple[int, int]]:

@@ -73,6 +73,16 @@ class LoadCurve:
         inside = int(width * ((limit - self.before[at]) / load)) if width > 1 else 0
         return max(start, self.starts[at] + min(inside, width - 1))
 
+    def after_first(self, start: int) -> int:
+        """Where the second bin with a load begins, of those from `start` on: all before it is the first one's."""
+        first = bisect_left(self.starts, start)
+        while first < len(self.starts) and self.before[first + 1] == self.before[first]:
+            first += 1
+        later = first + 1
+        while later < len(self.starts) and self.before[later + 1] == self.before[later]:
+            later += 1
+        return self.starts[later] if later < len(self.starts) else 1 << 128
+
     def heaviest_key(self, start: int, end: int) -> tuple[int, float] | None:
         """The single key with the most load from `start` up to `end`; None where no load is known by key."""
         first, last = bisect_left(self.starts, start), bisect_left(self.starts, end)

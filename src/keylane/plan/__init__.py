@@ -13,6 +13,7 @@
     planner         all of it: a profile -> a plan
     lane_tables     a lane table from counted locations; geo_work: its copies, and what its fullest lane has to do
     document        a plan as a document; geo_document: a lane table as one
+    shards          a plan of splits and merges, from a layout of shards and its load
     text            a plan in a page of plain text
     saved           a plan that is saved for `keylane apply`, and what people have to do
 

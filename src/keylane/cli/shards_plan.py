@@ -1,0 +1,213 @@
+"""`keylane shards plan`: the fewest splits and merges to a better layout, before anything is done."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
+from keylane.numbers import count, duration, times
+
+if TYPE_CHECKING:
+    from keylane.documents.shards import ShardSide, ShardsPlanDocument
+    from keylane.keyspace.layout import ShardLayout
+    from keylane.plan.shards import ShardLoad
+
+CALLS: Final = ("step", "call", "shards", "at", "makes", "shards_after")
+HOT: Final = ("shard", "load", "kind", "key_load", "hash_key", "key")
+UNIFORM: Final = ("shards", "calls", "max_load", "max_over_mean", "within_cap", "within_quota")
+#: Calls that a table shows; all of them are in the other formats.
+SHOWN: Final = 50
+_NUMBERS: Final[dict[str, Form]] = {"max_over_mean": times, "load": "{:g}".format, "max_load": "{:g}".format}
+
+
+@click.command(short_help="The fewest splits and merges to a better layout.")
+@click.option("--layout", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The shards of today.")
+@click.option("--cap", type=float, help="What a shard may carry, in the unit of the loads.")
+@click.option(
+    "--to", type=click.Path(path_type=Path), metavar="FILE", help="The layout to change to, instead of --cap."
+)
+@click.option("--shards", type=click.IntRange(1, 100_000), help="With --cap: at most so many shards; cold ones merge.")
+@click.option(
+    "--tolerance",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="With --to: a boundary this many keys from an old one is that one.",
+)
+@click.option("--profile", type=click.Path(path_type=Path), metavar="DIR", help="Load by key, from a saved profile.")
+@click.option("--load", type=click.Path(path_type=Path), metavar="FILE", help="Load by hash key: CSV of hash_key,load.")
+@click.option(
+    "--registry",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Load by account, from the weights of a registry; with --profile: their explicit hash keys.",
+)
+@click.option("--show-keys", is_flag=True, help="Name keys that are hot, where they are known.")
+@click.option("--write", "written", type=click.Path(), metavar="FILE", help="Write the layout that is planned.")
+@click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@output_option
+def plan(
+    layout: Path, cap: float | None, to: Path | None, written: str | None, report: str | None, force: bool, **rest: Any
+) -> tuple[Result, str]:
+    """Plan the fewest splits and merges that keep every shard under a cap, or that lead to a given layout.
+
+    A layout is JSON: {"shards": [{"id": "a", "start": "0", "end": "340…455", "load": 1.0}, …]}, ends included. Nothing
+    is changed; the calls are printed in an order that opens few shards at once.
+
+    \b
+    keylane shards plan --layout today.json --cap 800
+    keylane shards plan --layout today.json --cap 800 --shards 32 --profile day.profile --report page.html
+    keylane shards plan --layout today.json --to wanted.json -o json
+
+    Exit codes: 0 nothing to do; 3 there are calls to make; 4 a key is over the cap by itself, and no layout helps.
+    """
+    from keylane.plan.shards import ShardGoal, shards_plan
+
+    _check(cap, to, rest)
+    check_apart(written, report, str(layout))
+    for path in (written, report):
+        check_free(path, force=force)
+    today = layout_in(layout)
+    goal = ShardGoal(cap, rest["shards"], None if to is None else layout_in(to), rest["tolerance"])
+    document = shards_plan(str(layout), today, _load(today, needed=cap is not None, **_sources(rest)), goal)
+    if written:
+        rows = [row.as_json() for row in document.after.layout]
+        write(written, json.dumps({"shards": rows}, indent=2) + "\n")
+    if report:
+        from keylane.report.shards_page import shards_page
+
+        write(report, shards_page(document))
+    return _result(document), rest["output"]
+
+
+def _check(cap: float | None, to: Path | None, rest: dict[str, Any]) -> None:
+    if (cap is None) == (to is None):
+        raise click.UsageError("--cap or --to is needed, and one of them only")
+    if cap is not None and not (math.isfinite(cap) and cap > 0):
+        raise click.UsageError(f"--cap takes a load above 0, got {cap}")
+    if rest["shards"] is not None and cap is None:
+        raise click.UsageError("--shards goes with --cap: a layout has its number of shards")
+    if rest["tolerance"] and to is None:
+        raise click.UsageError("--tolerance goes with --to")
+    if rest["load"] and (rest["profile"] or rest["registry"]):
+        raise click.UsageError("--load goes with no --profile and no --registry: loads come from one place")
+
+
+def _sources(rest: dict[str, Any]) -> dict[str, Any]:
+    return {name: rest[name] for name in ("profile", "load", "registry", "show_keys")}
+
+
+def layout_in(path: Path) -> ShardLayout:
+    """The layout in a file; UsageError names what is wrong with it."""
+    from keylane.keyspace.layout import layout_from_json
+
+    return layout_from_json(_text(path), str(path))
+
+
+def loads_in(path: Path) -> list[tuple[int, float]]:
+    """The rows of a CSV of hash keys and loads."""
+    from keylane.errors import UsageError
+    from keylane.keyspace.hash_keys import hash_key_problem
+
+    reader = csv.DictReader(io.StringIO(_text(path), newline=""))
+    if not {"hash_key", "load"} <= set(reader.fieldnames or ()):
+        raise UsageError.of("no columns hash_key and load", got=", ".join(reader.fieldnames or ()) or "no line")
+    rows, problems = [], []
+    for row in reader:
+        try:
+            load = float(row["load"] or "")
+        except ValueError:
+            load = math.nan
+        if problem := hash_key_problem(row["hash_key"]):
+            problems.append(f"line {reader.line_num}: {problem}: got {row['hash_key']!r}")
+        elif not (math.isfinite(load) and load >= 0):
+            problems.append(f"line {reader.line_num}: not a load: got {row['load']!r}")
+        else:
+            rows.append((int(row["hash_key"]), load))
+    if problems:
+        raise UsageError.of("; ".join(problems[:5]))
+    return rows
+
+
+def _text(path: Path) -> str:
+    from keylane.errors import UnreadableError, UsageError
+
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError.of("the file is not UTF-8", got=str(path)) from None
+    except OSError as error:
+        raise UnreadableError.of(f"the file cannot be read: {error.strerror}", got=str(path)) from error
+
+
+def _load(
+    today: ShardLayout, *, needed: bool, profile: Path | None, load: Path | None, registry: Path | None, show_keys: bool
+) -> ShardLoad:
+    """The load, from the most exact source that was given."""
+    from keylane.keyspace.load import from_layout, from_points
+    from keylane.plan.shards import ShardLoad, profile_load
+
+    entries = _entries(registry) if registry else []
+    if profile is not None:
+        from keylane.systems.profiles import read_profile
+
+        return profile_load(read_profile(profile), {one.account: one.key for one in entries}, named=show_keys)
+    if registry is not None:
+        names = {one.key: one.account for one in entries} if show_keys else {}
+        return ShardLoad(from_points((one.key, one.weight / 1_000) for one in entries), "registry", names)
+    if load is not None:
+        return ShardLoad(from_points(loads_in(load)), "keys", {})
+    if needed or today.loads is not None:
+        return ShardLoad(from_layout(today), "layout", {})
+    return ShardLoad(None, "none", {})
+
+
+def _entries(registry: Path) -> list[Any]:
+    from keylane.systems.hash_key_registry import open_registry
+
+    with open_registry(registry) as found:
+        return list(found.entries())
+
+
+def _result(document: ShardsPlanDocument) -> Result:
+    calls = [{"step": n, **call.as_json()} for n, call in enumerate(document.calls, 1)]
+    sections = [
+        Section(CALLS, calls, "Calls, in order:", for_programs=len(calls) > SHOWN),
+        *([Section(CALLS, calls[:SHOWN], f"Calls, the first {SHOWN}:")] if len(calls) > SHOWN else []),
+        Section(HOT, document.hot, "Shards over the cap:", forms=_NUMBERS),
+        Section(UNIFORM, document.uniform, "Equal shards instead:", forms=_NUMBERS),
+    ]
+    code = 4 if document.within_cap is False else 3 if document.calls else 0
+    return Result(document, sections, document.notes, code, _answer(document))
+
+
+def _answer(document: ShardsPlanDocument) -> list[str]:
+    if not document.calls:
+        under = " and every shard is under the cap" if document.within_cap else ""
+        return [f"in balance: no call to make{under}"]
+    quotas = document.quotas
+    took = duration(quotas.least_seconds)
+    calls = f"{count(len(document.calls))} calls, {count(document.splits)} splits and {count(document.merges)} merges"
+    shards = f"{count(document.before.shards)} shards become {count(document.after.shards)}"
+    lines = [
+        f"proposed: {calls}; {shards}, at most {count(document.peak_shards)} on the way",
+        f"at least {took} at {quotas.calls_per_second} calls a second; each waits until the stream is active again",
+    ]
+    if document.before.max_over_mean is not None and document.after.max_over_mean is not None:
+        before, after = _fullest(document.before), _fullest(document.after)
+        lines.append(f"fullest shard: {before} before, {after} after")
+    if document.within_cap is False:
+        lines.append("the cap is not kept: a key is over it by itself")
+    return lines
+
+
+def _fullest(side: ShardSide) -> str:
+    return f"{side.max_load:g} ({times(side.max_over_mean or 0)} of the mean)"

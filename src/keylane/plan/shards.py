@@ -1,0 +1,268 @@
+"""A plan of shards: the target layout, the calls to it, what is hot and why, and what equal shards would do instead.
+
+From a layout and a load over the key space, all pure. Which layout: `keyspace.cuts`; in which order:
+`keyspace.reshard`. The page: `report.shards_page`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import numpy as np
+
+from keylane.documents.shards import (
+    HotShard,
+    ShardCall,
+    ShardQuotas,
+    ShardRow,
+    ShardSide,
+    ShardsPlanDocument,
+    UniformScaling,
+)
+from keylane.errors import UsageError
+from keylane.hashing import HASHES
+from keylane.hashing.batch import hash_batch
+from keylane.keys.read import read_batch
+from keylane.keyspace.cuts import Chosen, at_most, fewest_calls
+from keylane.keyspace.hash_keys import at_share
+from keylane.keyspace.layout import new_layout
+from keylane.keyspace.load import ROUNDING, from_halves
+from keylane.keyspace.reshard import resharding, uniform_calls
+from keylane.numbers import count as written
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from keylane.keyspace.layout import ShardLayout
+    from keylane.keyspace.load import LoadCurve
+    from keylane.keyspace.reshard import ReshardCall
+    from keylane.profile.model import Profile
+
+LoadFrom: TypeAlias = Literal["layout", "profile", "keys", "registry", "none"]
+CALLS_PER_SECOND: Final = 5
+MOST_SHARDS: Final = 10_000
+UPDATES_PER_DAY: Final = 10
+#: Boundaries of two layouts that are nearer than this are meant to be one: rounding of equal widths leaves such.
+SLIVER: Final = 1 << 64
+MOST_TICKS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLoad:
+    """The load over the key space, where it comes from, and the keys behind hash keys where they are known."""
+
+    curve: LoadCurve | None
+    source: LoadFrom
+    keys: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardGoal:
+    """What is asked for: a cap, with at most so many shards if that is given, or a layout, to within some keys."""
+
+    cap: float | None = None
+    shards: int | None = None
+    to: ShardLayout | None = None
+    tolerance: int = 0
+
+
+def profile_load(profile: Profile, hash_keys: Mapping[str, int], *, named: bool) -> ShardLoad:
+    """The records of every key of a profile at its hash key: the explicit one of its account, otherwise its MD5."""
+    base = read_batch(profile.keys, profile.key.model_copy(update={"window": None})).base
+    halves = np.array(hash_batch(HASHES["md5-128"], base), np.uint64).reshape(-1, 2)
+    texts = base.to_pylist() if hash_keys or named else []
+    for row, key in enumerate(texts if hash_keys else ()):
+        given = hash_keys.get(key.decode("utf-8", "replace"))
+        if given is not None:
+            halves[row] = divmod(given, 1 << 64)
+    known = {}
+    if named:
+        heaviest = np.argsort(-profile.records)[:MOST_TICKS].tolist()
+        known = {_joined(halves[row].tolist()): texts[row].decode("utf-8", "replace") for row in heaviest}
+    return ShardLoad(from_halves(halves, profile.records.astype(np.float64)), "profile", known)
+
+
+def shards_plan(source: str, layout: ShardLayout, load: ShardLoad, goal: ShardGoal) -> ShardsPlanDocument:
+    """The plan as a document."""
+    curve, cap = load.curve, goal.cap
+    chosen = _chosen(layout, curve, goal)
+    change = resharding(layout, chosen.starts)
+    before = _side(layout, curve)
+    after = _side(change.layout, curve)
+    hot = _hot(before, curve, cap, load.keys) if curve is not None and cap is not None else []
+    count = len(layout.open)
+    return ShardsPlanDocument(
+        source=source,
+        load_from=load.source,
+        cap=cap,
+        within_cap=None if cap is None or after.max_load is None else after.max_load <= cap * (1 + ROUNDING),
+        calls=[_call(one) for one in change.calls],
+        splits=change.splits,
+        merges=change.merges,
+        proven_fewest=chosen.proven,
+        peak_shards=change.peak,
+        before=before,
+        after=after,
+        hot=hot,
+        uniform=_uniform(layout, curve, cap, after.shards) if curve is not None else [],
+        quotas=ShardQuotas(
+            calls_per_second=CALLS_PER_SECOND,
+            least_seconds=len(change.calls) / CALLS_PER_SECOND,
+            uniform_from=max(1, ceil(count / 2)),
+            uniform_to=min(MOST_SHARDS, 2 * count),
+            uniform_updates_per_day=UPDATES_PER_DAY,
+        ),
+        ticks=_ticks(curve),
+        notes=_notes(layout, chosen, goal, hot),
+    )
+
+
+def _chosen(layout: ShardLayout, curve: LoadCurve | None, goal: ShardGoal) -> Chosen:
+    if goal.to is not None:
+        return Chosen(_near(layout.starts, goal.to.starts, goal.tolerance))
+    if goal.cap is None or curve is None:
+        raise UsageError.of("a cap needs loads", hint="loads in the layout, --profile, --load or --registry")
+    if goal.shards is None:
+        return fewest_calls(layout, curve, goal.cap)
+    return at_most(layout, curve, goal.cap, goal.shards)
+
+
+def _near(old: Sequence[int], new: Sequence[int], tolerance: int) -> list[int]:
+    """The new starts, each as the old one that is within the tolerance of it, where there is one."""
+    if not tolerance:
+        return list(new)
+    places = np.searchsorted(np.array([at >> 64 for at in old], np.uint64), [at >> 64 for at in new])
+    taken: list[int] = []
+    for at, place in zip(new, places.tolist(), strict=True):
+        around = old[max(0, place - 2) : place + 2]
+        nearest = min(around, key=lambda one: abs(one - at), default=at)
+        kept = nearest if abs(nearest - at) <= tolerance and (not taken or nearest > taken[-1]) else at
+        taken.append(kept)
+    return taken
+
+
+def _side(layout: ShardLayout, curve: LoadCurve | None) -> ShardSide:
+    loads = [None if curve is None else curve.between(one.start, one.end + 1) for one in layout.open]
+    known = [load for load in loads if load is not None]
+    total, top = (sum(known), max(known)) if known else (None, None)
+    mean = None if total is None else total / len(loads)
+    return ShardSide(
+        shards=len(loads),
+        total_load=total,
+        max_load=top,
+        mean_load=mean,
+        max_over_mean=None if mean is None or top is None else (top / mean if mean else 0.0),
+        layout=[
+            ShardRow(id=one.id, start=str(one.start), end=str(one.end), load=load)
+            for one, load in zip(layout.open, loads, strict=True)
+        ],
+    )
+
+
+def _call(one: ReshardCall) -> ShardCall:
+    if one.call == "SplitShard":
+        arguments = {"ShardToSplit": one.shards[0], "NewStartingHashKey": str(one.at)}
+    else:
+        arguments = {"ShardToMerge": one.shards[0], "AdjacentShardToMerge": one.shards[1]}
+    return ShardCall(
+        call=one.call,
+        at=str(one.at),
+        shards=list(one.shards),
+        makes=list(one.makes),
+        arguments=arguments,
+        shards_after=one.after,
+    )
+
+
+def _hot(side: ShardSide, curve: LoadCurve, cap: float, keys: Mapping[int, str]) -> list[HotShard]:
+    """Shards over the cap, the fullest first: by one key, or by all of them."""
+    found = []
+    over = [row for row in side.layout if row.load is not None and row.load > cap * (1 + ROUNDING)]
+    for row in sorted(over, key=lambda row: -(row.load or 0)):
+        heaviest = curve.heaviest_key(int(row.start), int(row.end) + 1)
+        kind: Literal["hot-key", "hot-shard", "unknown"] = "unknown"
+        if heaviest is not None:
+            kind = "hot-key" if heaviest[1] > cap * (1 + ROUNDING) else "hot-shard"
+        found.append(
+            HotShard(
+                shard=row.id,
+                load=row.load or 0,
+                kind=kind,
+                hash_key=str(heaviest[0]) if heaviest else None,
+                key_load=heaviest[1] if heaviest else None,
+                key=keys.get(heaviest[0]) or None if heaviest else None,
+            )
+        )
+    return found
+
+
+def _uniform(layout: ShardLayout, curve: LoadCurve, cap: float | None, ours: int) -> list[UniformScaling]:
+    """Equal shards: as many as today, as many as the plan has, and a quarter, a half and once more than today."""
+    today = len(layout.open)
+    counts = sorted({today, ours, *(min(MOST_SHARDS, ceil(today * part)) for part in (1.25, 1.5, 2))})
+    rows = []
+    for count in counts:
+        loads = [curve.between(one.start, one.end + 1) for one in new_layout(count).open]
+        mean = sum(loads) / count
+        rows.append(
+            UniformScaling(
+                shards=count,
+                calls=uniform_calls(layout, count),
+                max_load=max(loads),
+                max_over_mean=max(loads) / mean if mean else 0.0,
+                within_cap=None if cap is None else max(loads) <= cap * (1 + ROUNDING),
+                within_quota=ceil(today / 2) <= count <= min(MOST_SHARDS, 2 * today),
+            )
+        )
+    return rows
+
+
+def _ticks(curve: LoadCurve | None) -> list[float]:
+    if curve is None:
+        return []
+    loads = np.diff(curve.before)
+    heaviest = np.argsort(-loads, kind="stable")[:MOST_TICKS].tolist()
+    return sorted(at_share(curve.starts[n]) for n in heaviest if curve.widths[n] == 1)
+
+
+def _notes(layout: ShardLayout, chosen: Chosen, goal: ShardGoal, hot: Sequence[HotShard]) -> list[str]:
+    """What to know before it is done."""
+    notes = []
+    hot_keys = sum(one.kind == "hot-key" for one in hot)
+    if hot_keys:
+        notes.append(
+            f"{written(hot_keys)} hash key(s) are over the cap by themselves: a split does not help a hot key. Salt "
+            "it, give its records a second key, or spread it in the contract (hot_keys: spread)"
+        )
+    if any(one.kind == "unknown" for one in hot):
+        notes.append(
+            "loads are known by shard only, and taken as even inside a shard: whether one key is behind a hot shard "
+            "cannot be seen; --profile, --load or --registry show it"
+        )
+    slivers = _slivers(layout.starts, chosen.starts)
+    if slivers and not goal.tolerance:
+        notes.append(
+            f"{written(len(slivers))} new boundaries are within {max(slivers)} keys of an old one, as rounding of "
+            f"equal widths leaves them: --tolerance {max(slivers)} keeps the old ones, with fewer calls"
+        )
+    if not chosen.proven:
+        notes.append("so many shards were planned by a price of a shard: a few calls fewer may be possible")
+    return notes
+
+
+def _slivers(old: Sequence[int], new: Sequence[int]) -> list[int]:
+    """How far new boundaries are from the old ones that they nearly are."""
+    gone, added = sorted(set(old) - set(new)), sorted(set(new) - set(old))
+    found, at = [], 0
+    for one in added:
+        while at + 1 < len(gone) and gone[at + 1] <= one + SLIVER:
+            at += 1
+        near = min((abs(gone[n] - one) for n in (at - 1, at) if 0 <= n < len(gone)), default=SLIVER)
+        found += [near] if near < SLIVER else []
+    return found
+
+
+def _joined(halves: Sequence[int]) -> int:
+    return halves[0] << 64 | halves[1]

@@ -1,0 +1,237 @@
+"""The page of `keylane shards plan --report`: the key space as a line, load before and after, and the calls as steps.
+
+From a document of schema keylane.shards-plan/1, which `plan.shards` makes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from keylane.errors import visible
+from keylane.keyspace.hash_keys import at_share
+from keylane.numbers import count, duration, percent, times
+from keylane.report.html import Markup, join, page, tag
+from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, table, words
+from keylane.report.svg_charts import Box, Scale, drawing, mark, text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from keylane.documents.shards import ShardCall, ShardRow, ShardSide, ShardsPlanDocument
+    from keylane.report.html import Child
+
+#: Pixels of a chart that has a row to itself.
+WHOLE: Final = 1160
+#: Rows that tables of the page have at most: what is more is in the JSON.
+MOST_ROWS: Final = 400
+_BAND: Final = 96
+_TICKS: Final = 26
+
+
+def shards_page(document: ShardsPlanDocument) -> str:
+    """The whole file."""
+    sections = {
+        "space": _space(document),
+        "calls": _calls(document),
+        "hot-shards": _hot(document),
+        "uniform": _uniform(document),
+        "shards": _shards(document),
+        "how": _notes(document),
+    }
+    shown = {name: made for name, made in sections.items() if made is not None}
+    links = [tag("a", heading_of(name), href=f"#{name}") for name in shown]
+    where = visible(document.source)
+    body = join(
+        tag("header", tag("p", tag("b", "keylane"), " shards of ", tag("bdi", where), class_="brand"), _top(document)),
+        tag("nav", *links, aria_label="Sections"),
+        tag("main", *shown.values()),
+        tag("div", id="tip", role="status", hidden=True),
+        tag("noscript", tag("p", words("page")["no_script"])),
+    )
+    data: dict[str, object] = {"maps": {}, "windows": [], "power": 1}
+    return page(f"keylane shards: {where}", body, data, "plan", ("charts", "plan"), ("tip", "plan"))
+
+
+def _top(document: ShardsPlanDocument) -> Markup:
+    before, after = document.before, document.after
+    calls = len(document.calls)
+    headline = f"{count(calls)} calls" if calls else "Nothing to do"
+    under = {True: ", and every shard is under the cap", False: ", and a hot key stays over the cap", None: ""}
+    sub = (
+        f"{count(before.shards)} shards become {count(after.shards)}, by {count(document.splits)} splits and "
+        f"{count(document.merges)} merges; at most {count(document.peak_shards)} are open on the way"
+    )
+    return join(
+        tag("h1", f"{headline}{under[document.within_cap]}"),
+        tag("p", sentence(sub), class_="sub"),
+        facts(
+            _fullest("Fullest shard before", before, "before"),
+            _fullest("Fullest shard after", after, "after" if document.within_cap is not False else "bad"),
+            fact("Cap", f"{document.cap:g}", "what a shard may carry") if document.cap is not None else None,
+            fact(
+                "Time",
+                duration(document.quotas.least_seconds),
+                f"at least, at {document.quotas.calls_per_second} calls a second",
+            ),
+        ),
+    )
+
+
+def _fullest(title: str, side: ShardSide, kind: str) -> Markup | None:
+    if side.max_load is None or side.max_over_mean is None:
+        return None
+    return fact(title, times(side.max_over_mean), f"of the mean; it carries {side.max_load:g}", kind=kind)
+
+
+def _space(document: ShardsPlanDocument) -> Markup:
+    """Both layouts over one line, with ticks for hash keys between them."""
+    return section("space", intro_of("space"), chart(lambda width: space_drawing(document, width), WHOLE))
+
+
+def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
+    """The key space from left to right: shards above and below the line, as high as their load, and the boundaries."""
+    box = Box(12, 24, width - 12, 24 + 2 * _BAND + _TICKS)
+    x = Scale(0, 1, box.left, box.right)
+    line = box.top + _BAND + _TICKS / 2
+    rows = [*document.before.layout, *document.after.layout]
+    top = max((row.load or 0 for row in rows), default=0) or 1
+    limit = (
+        [] if document.cap is None else [_limit(box, line, min(1.0, document.cap / top), up) for up in (True, False)]
+    )
+    moved = [mark(_step(n, call), _moved(call, x, line)) for n, call in enumerate(document.calls[:MOST_ROWS], 1)]
+    return drawing(
+        f"{document.before.shards} shards before and {document.after.shards} after, over the key space",
+        width,
+        box.bottom + 24,
+        text("before", box.left, 14, kind="strong"),
+        text("after", box.left, box.bottom + 14, kind="strong"),
+        text("0", box.left, line + 4) if not document.ticks else None,
+        tag("g", *(_bar(row, x, line, top, up=True) for row in document.before.layout), class_="bars before"),
+        tag("g", *(_bar(row, x, line, top, up=False) for row in document.after.layout), class_="bars after"),
+        *limit,
+        tag("g", *(_tick(share, x, line) for share in document.ticks)),
+        *moved,
+        text("2**128 - 1", box.right, box.bottom + 14, anchor="end"),
+        kind="loads",
+    )
+
+
+def _bar(row: ShardRow, x: Scale, line: float, top: float, *, up: bool) -> Markup:
+    """A shard: as wide as its range, as high as its load; without a load, a band."""
+    left, right = x.at(at_share(int(row.start))), x.at(at_share(int(row.end)))
+    high = _BAND * (0.3 if row.load is None else row.load / top)
+    y = line - _TICKS / 2 - high if up else line + _TICKS / 2
+    gap = min(1.0, (right - left) / 4)
+    carried = "load not known" if row.load is None else f"load {row.load:g}"
+    says = f"{row.id}\n{carried}\n{percent(at_share(int(row.end)) - at_share(int(row.start)))} of the key space"
+    shape = tag("rect", x=f"{left:.2f}", y=f"{y:.2f}", width=f"{right - left - gap:.2f}", height=f"{high:.2f}")
+    return mark(says, shape)
+
+
+def _tick(share: float, x: Scale, line: float) -> Markup:
+    at = f"{x.at(share):.2f}"
+    return tag("line", x1=at, x2=at, y1=f"{line - 4:g}", y2=f"{line + 4:g}", class_="mean")
+
+
+def _limit(box: Box, line: float, share: float, up: bool) -> Markup:
+    y = line - _TICKS / 2 - _BAND * share if up else line + _TICKS / 2 + _BAND * share
+    drawn = tag("line", x1=f"{box.left:g}", x2=f"{box.right:g}", y1=f"{y:g}", y2=f"{y:g}", class_="limit")
+    return join(drawn, text("cap", box.right, y - 4, anchor="end") if up else None)
+
+
+def _moved(call: ShardCall, x: Scale, line: float) -> Markup:
+    """A boundary that is added, or one that is removed, as a stroke through the line."""
+    at = f"{x.at(at_share(int(call.at))):.2f}"
+    kind = "ring" if call.call == "SplitShard" else "today"
+    wide = tag("rect", x=f"{float(at) - 4:.2f}", y=f"{line - 13:g}", width=8, height=26, class_="reach")
+    return join(wide, tag("line", x1=at, x2=at, y1=f"{line - 12:g}", y2=f"{line + 12:g}", class_=kind))
+
+
+def _step(number: int, call: ShardCall) -> str:
+    return f"{number}. {call.call}\n{' and '.join(call.shards)}\nat {call.at}\nmakes {' and '.join(call.makes)}"
+
+
+def _calls(document: ShardsPlanDocument) -> Markup | None:
+    if not document.calls:
+        return None
+    rows = [
+        _row(
+            str(n),
+            call.call,
+            " and ".join(call.shards),
+            call.at if call.call == "SplitShard" else "",
+            " and ".join(call.makes),
+            count(call.shards_after),
+        )
+        for n, call in enumerate(document.calls[:MOST_ROWS], 1)
+    ]
+    heads = ("Step", "Call", "Of", "At", "Makes", "Shards then")
+    more = _more(len(document.calls), "calls")
+    return section("calls", intro_of("calls"), table(heads, rows, "Calls", "small"), more)
+
+
+def _hot(document: ShardsPlanDocument) -> Markup | None:
+    if not document.hot:
+        return None
+    kinds = {"hot-key": "hot key: a split does not help", "hot-shard": "hot shard: a split helps"}
+    rows = [
+        _row(
+            one.shard,
+            f"{one.load:g}",
+            kinds.get(one.kind, "by one key or by many: not known"),
+            "" if one.key_load is None else f"{one.key_load:g}",
+            visible(one.key or one.hash_key or ""),
+        )
+        for one in document.hot[:MOST_ROWS]
+    ]
+    heads = ("Shard", "Load", "Why", "Heaviest key", "Which")
+    return section("hot-shards", intro_of("hot-shards"), table(heads, rows, "Hot shards", "small"))
+
+
+def _uniform(document: ShardsPlanDocument) -> Markup | None:
+    if not document.uniform:
+        return None
+    rows = [
+        _row(
+            count(one.shards),
+            count(one.calls),
+            times(one.max_over_mean),
+            f"{one.max_load:g}",
+            {True: "under the cap", False: "over the cap", None: ""}[one.within_cap],
+            "allowed" if one.within_quota else "not in one update",
+        )
+        for one in document.uniform
+    ]
+    heads = ("Equal shards", "Calls inside", "Fullest over mean", "Fullest", "Cap", "Quota")
+    return section("uniform", intro_of("uniform"), table(heads, rows, "Equal shards", "small"))
+
+
+def _shards(document: ShardsPlanDocument) -> Markup:
+    rows = [_row(row.id, row.start, row.end, "" if row.load is None else f"{row.load:g}") for row in _after(document)]
+    listed = table(("Shard", "From", "To", "Load"), rows, "Shards afterwards", "small")
+    more = _more(document.after.shards, "shards")
+    return section("shards", None, tag("details", tag("summary", "The shards as a table"), listed, more))
+
+
+def _after(document: ShardsPlanDocument) -> Sequence[ShardRow]:
+    return document.after.layout[:MOST_ROWS]
+
+
+def _notes(document: ShardsPlanDocument) -> Markup | None:
+    quotas = document.quotas
+    between = f"from {count(quotas.uniform_from)} to {count(quotas.uniform_to)} shards"
+    fixed = [
+        "moving a boundary keeps the order of every key for readers that read parents before children: no fence",
+        f"a uniform update may go {between}, {quotas.uniform_updates_per_day} times a day; accounts may have more",
+        "the time is the least: each call also waits until the stream is active again, which is to be measured",
+    ]
+    return section("how", None, bullets([sentence(line) for line in (*document.notes, *fixed)]))
+
+
+def _row(first: Child, *cells: Child) -> Markup:
+    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in cells))
+
+
+def _more(total: int, what: str) -> Markup | None:
+    left = total - MOST_ROWS
+    return tag("p", f"{count(left)} more {what} are in the JSON.", class_="note") if left > 0 else None

@@ -1,0 +1,200 @@
+"""`keylane shards plan`: the forms that other tools lean on, hot keys and hot shards, refusals, and files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from jsonschema import Draft202012Validator
+from pyarrow import parquet
+
+from keylane.documents.model import json_schema
+from keylane.documents.schemas import DOCUMENTS
+from keylane.keyspace.hash_keys import hash_key_of
+from keylane.keyspace.layout import layout_from_json, layout_to_json, new_layout
+from keylane.keyspace.sequences import nth_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+LAST = 2**128 - 1
+
+
+def layout_file(path: Path, loads: list[float] | int) -> Path:
+    """Equal shards with these loads, or so many without."""
+    count = loads if isinstance(loads, int) else len(loads)
+    document = layout_to_json(new_layout(count))
+    for shard, load in zip(document["shards"], [] if isinstance(loads, int) else loads, strict=False):
+        shard["load"] = load
+    path.write_text(json.dumps(document))
+    return path
+
+
+def planned(run: Run, code: int, *arguments: object) -> dict[str, Any]:
+    ended, out, err = run("shards", "plan", *arguments, "-o", "json")
+    assert ended == code, err
+    document: dict[str, Any] = json.loads(out)
+    Draft202012Validator(json_schema(DOCUMENTS["shards-plan"])).validate(document)
+    return document
+
+
+def carried_out(document: dict[str, Any], file: Path) -> list[int]:
+    """The starts after the calls, by the arguments that the service takes."""
+    layout = layout_from_json(file.read_text())
+    for call in document["calls"]:
+        given = call["arguments"]
+        if call["call"] == "SplitShard":
+            layout = layout.split(given["ShardToSplit"], int(given["NewStartingHashKey"]))
+        else:
+            layout = layout.merge(given["ShardToMerge"], given["AdjacentShardToMerge"])
+    return layout.starts
+
+
+def test_a_cap_is_kept_by_the_fewest_splits(run: Run, tmp_path: Path) -> None:
+    today = layout_file(tmp_path / "a.json", [10.0, 1.0, 1.0, 1.0])
+    found = planned(run, 3, "--layout", today, "--cap", 6)
+    assert [call["call"] for call in found["calls"]] == ["SplitShard"]
+    assert (found["before"]["max_over_mean"], found["within_cap"]) == (pytest.approx(10 / 3.25), True)
+    assert found["after"]["max_load"] == pytest.approx(5)
+    assert carried_out(found, today) == [int(row["start"]) for row in found["after"]["layout"]]
+    assert planned(run, 0, "--layout", today, "--cap", 10)["calls"] == []
+
+
+def test_with_fewer_shards_cold_ones_merge(run: Run, tmp_path: Path) -> None:
+    today = layout_file(tmp_path / "a.json", [10.0, 1.0, 1.0, 1.0])
+    found = planned(run, 3, "--layout", today, "--cap", 6, "--shards", 3)
+    assert (found["splits"], found["merges"], found["after"]["shards"], found["proven_fewest"]) == (1, 2, 3, True)
+    assert carried_out(found, today) == [int(row["start"]) for row in found["after"]["layout"]]
+    assert run("shards", "plan", "--layout", today, "--cap", 6, "--shards", 2)[0] == 2
+
+
+@pytest.mark.parametrize(("a", "b"), [(4, 3), (10, 12), (7, 5), (3, 3)])
+def test_between_two_layouts_calls_are_the_boundaries_that_differ(run: Run, tmp_path: Path, a: int, b: int) -> None:
+    today, wanted = layout_file(tmp_path / "a.json", a), layout_file(tmp_path / "b.json", b)
+    found = planned(run, 3 if a != b else 0, "--layout", today, "--to", wanted)
+    starts = [new_layout(n).starts for n in (a, b)]
+    assert len(found["calls"]) == len(set(starts[0]) ^ set(starts[1]))
+    assert carried_out(found, today) == starts[1]
+    assert (found["before"]["max_over_mean"], found["load_from"]) == (None, "none")
+
+
+def test_a_tolerance_keeps_boundaries_that_rounding_moved(run: Run, tmp_path: Path) -> None:
+    today, wanted = layout_file(tmp_path / "a.json", 10), layout_file(tmp_path / "b.json", 20)
+    exact = planned(run, 3, "--layout", today, "--to", wanted)
+    assert (len(exact["calls"]), len(exact["notes"])) == (28, 1)
+    near = planned(run, 3, "--layout", today, "--to", wanted, "--tolerance", 20)
+    assert (len(near["calls"]), near["merges"], near["notes"]) == (10, 0, [])
+
+
+def test_loads_follow_the_boundaries_of_the_target(run: Run, tmp_path: Path) -> None:
+    today, wanted = layout_file(tmp_path / "a.json", [8.0, 2.0]), layout_file(tmp_path / "b.json", 4)
+    found = planned(run, 3, "--layout", today, "--to", wanted)
+    assert [row["load"] for row in found["after"]["layout"]] == pytest.approx([4, 4, 1, 1])
+    assert (found["before"]["max_over_mean"], found["after"]["max_over_mean"]) == (1.6, pytest.approx(1.6))
+
+
+def test_a_hot_key_and_a_hot_shard_are_told_apart(run: Run, tmp_path: Path) -> None:
+    today, loads = layout_file(tmp_path / "a.json", 2), tmp_path / "loads.csv"
+    rows = [(2**126, 50), *((2**127 + n * 2**120, 4) for n in range(5)), (2**125, 1)]
+    loads.write_text("hash_key,load\n" + "".join(f"{key},{load}\n" for key, load in rows))
+    found = planned(run, 4, "--layout", today, "--cap", 12, "--load", loads)
+    assert [(one["kind"], one["hash_key"], one["key_load"]) for one in found["hot"]] == [
+        ("hot-key", str(2**126), 50),
+        ("hot-shard", str(2**127), 4),
+    ]
+    assert (found["within_cap"], found["after"]["max_load"]) == (False, 50)
+    assert [row["load"] for row in found["after"]["layout"]].count(50) == 1
+    by_shard = planned(run, 3, "--layout", layout_file(tmp_path / "b.json", [50.0, 1.0]), "--cap", 30)
+    assert [one["kind"] for one in by_shard["hot"]] == ["unknown"]
+
+
+def test_load_of_a_registry_and_of_a_profile(run: Run, tmp_path: Path) -> None:
+    today, registry = layout_file(tmp_path / "a.json", 2), tmp_path / "k.sqlite"
+    for account, weight in (("acme", 3), ("bolt", 9)):
+        run("shards", "keys", "add", account, "--weight", weight, "--registry", registry)
+    by_weight = planned(run, 4, "--layout", today, "--cap", 8, "--registry", registry, "--show-keys")
+    assert [(row["id"][-1], row["load"]) for row in by_weight["before"]["layout"]] == [("0", 9), ("1", 3)]
+    assert [(one["kind"], one["key"]) for one in by_weight["hot"]] == [("hot-key", "bolt")]
+    keys = ["acme"] * 30 + ["zinc"] * 10
+    parquet.write_table(pa.table({"k": keys}), tmp_path / "day.parquet")
+    assert run("profile", tmp_path / "day.parquet", "-k", "k", "--out", tmp_path / "day.profile")[0] == 0
+    by_md5 = planned(run, 4, "--layout", today, "--cap", 20, "--profile", tmp_path / "day.profile", "--show-keys")
+    assert by_md5["hot"][0]["hash_key"] == str(hash_key_of("acme"))
+    assert by_md5["hot"][0]["key"] == "acme"
+    both = ("--profile", tmp_path / "day.profile", "--registry", registry)
+    explicit = planned(run, 4, "--layout", today, "--cap", 20, *both)
+    assert (explicit["hot"][0]["hash_key"], explicit["hot"][0]["key"]) == (str(nth_key("tree", 1)), None)
+
+
+def test_equal_shards_are_compared_with_their_quotas(run: Run, tmp_path: Path) -> None:
+    today = layout_file(tmp_path / "a.json", [12.0, 1.0, 1.0, 2.0])
+    found = planned(run, 3, "--layout", today, "--cap", 4)
+    rows = {row["shards"]: row for row in found["uniform"]}
+    assert (rows[8]["calls"], rows[8]["max_load"], rows[8]["within_cap"], rows[8]["within_quota"]) == (
+        4,
+        6,
+        False,
+        True,
+    )
+    assert (found["quotas"]["uniform_from"], found["quotas"]["uniform_to"]) == (2, 8)
+    assert found["quotas"]["least_seconds"] == len(found["calls"]) / 5
+    assert found["peak_shards"] == found["after"]["shards"] == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"start": "1"}, "hole"),
+        ({"end": str(2**127)}, "overlap"),
+        ({"end": str(2**127 - 5)}, "hole"),
+        ({"start": "007"}, "007"),
+        ({"end": "1e9"}, "1e9"),
+        ({"load": -1}, "load"),
+        ({"start": 0}, "start"),
+    ],
+)
+def test_a_bad_layout_ends_with_2_and_is_named(run: Run, tmp_path: Path, change: dict[str, Any], named: str) -> None:
+    file = layout_file(tmp_path / "a.json", [1.0, 1.0])
+    document = json.loads(file.read_text())
+    document["shards"][0] |= change
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(document))
+    for arguments in (("--layout", bad, "--cap", 1), ("--layout", file, "--to", bad)):
+        code, out, err = run("shards", "plan", *arguments)
+        assert (code, out, named in err) == (2, "", True)
+
+
+def test_arguments_that_make_no_sense_are_refused(run: Run, tmp_path: Path) -> None:
+    file, bare = layout_file(tmp_path / "a.json", [1.0, 1.0]), layout_file(tmp_path / "b.json", 2)
+    (tmp_path / "l.csv").write_text("hash_key,load\n5,-1\n")
+    (tmp_path / "m.csv").write_text("key,load\n5,1\n")
+    for arguments in (
+        ("--layout", file),
+        ("--layout", file, "--cap", 1, "--to", bare),
+        ("--layout", file, "--cap", 0),
+        ("--layout", file, "--cap", "nan"),
+        ("--layout", file, "--to", bare, "--shards", 3),
+        ("--layout", file, "--cap", 1, "--tolerance", 3),
+        ("--layout", bare, "--cap", 1),
+        ("--layout", file, "--cap", 1, "--load", tmp_path / "l.csv"),
+        ("--layout", file, "--cap", 1, "--load", tmp_path / "m.csv"),
+        ("--layout", file, "--cap", 1, "--write", file),
+    ):
+        assert run("shards", "plan", *arguments)[:2] == (2, ""), arguments
+    assert run("shards", "plan", "--layout", tmp_path / "none", "--cap", 1)[0] == 1
+
+
+def test_the_planned_layout_is_written_and_can_be_planned_to(run: Run, tmp_path: Path) -> None:
+    file, out = layout_file(tmp_path / "a.json", [9.0, 1.0]), tmp_path / "new.json"
+    found = planned(run, 3, "--layout", file, "--cap", 5, "--write", out, "--report", tmp_path / "p.html")
+    again = planned(run, 3, "--layout", file, "--to", out)
+    assert again["calls"] == found["calls"]
+    page = (tmp_path / "p.html").read_text()
+    assert all(call["at"] in page for call in found["calls"])
+    assert planned(run, 0, "--layout", out, "--cap", 5)["calls"] == []
+    assert run("shards", "plan", "--layout", file, "--cap", 5, "--write", out)[0] == 2

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,15 +26,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from benchmarks.kafka_streams.run import BROKER, peer
+from benchmarks.match_parts import PARTS, sampled
 from benchmarks.match_traffic import DRIVERS, RIDERS, ROUTED_AT, fill_topic, hashed_lanes, make_topics, make_traffic
 from benchmarks.timing import Figure, spent
 from keylane.contract.parse import parse_contract
 from keylane.geo.cells import cells_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from keylane.systems.broker import Cluster
 
@@ -60,13 +62,12 @@ spec:
   partitioner: kafka-java
   geo: {{resolution: {ROUTED_AT}}}
 """
-#: The stages of a batch, in their order.
-PARTS: Final = ("read, parse, cell", "exchange, state by driver", "exchange, state by lane, answer", "merge, write")
 
 
 def run() -> Iterator[Figure]:
     """Ratios to the peer, costs by part, and what a live stream waits for."""
     from keylane.spark import local_session
+    from keylane.spark.session import OPTIONS, QUICK_COMPILER
     from keylane.systems.broker import running
     from keylane.systems.jars import connector_settings
 
@@ -75,7 +76,9 @@ def run() -> Iterator[Figure]:
         _fill(broker, "", PINGS, REQUESTS)
         found = peer(broker.bootstrap, DRIVERS, RIDERS, LANES, RADIUS, PINGS, REQUESTS)
         yield Figure("the same in Kafka Streams", found.records_per_second_per_core, "records/CPU s")
-        spark = local_session(conf=connector_settings())
+        # As the command starts it; more consumers than Spark's own source keeps by itself.
+        conf = {OPTIONS: QUICK_COMPILER, "spark.kafka.consumer.cache.capacity": "512"}
+        spark = local_session(conf={**connector_settings(), **conf})
         yield from _backlogs(spark, broker, folder, found.records_per_second_per_core)
         spark.stop()
         yield from _live(broker, folder)
@@ -92,24 +95,61 @@ def _backlogs(spark: SparkSession, broker: Cluster, folder: Path, theirs: float)
     from keylane.systems.broker.nodes import process_of
 
     numbers, server = count(), process_of(broker, 1)
-    for _ in range(ROUNDS):
-        first = _next_stage(spark)
-        large = spent(lambda: _followed(spark, broker, folder / str(next(numbers)), BATCH), server).own
-        parts = _parts(spark, first)
-    rate = (PINGS + REQUESTS) / large
-    yield Figure(f"match --follow, 1 M pings, batches of {BATCH:,}", rate, "records/CPU s")
-    yield Figure("  against Kafka Streams", rate / theirs, "times", at_least=1.0)
-    for part, taken in parts.items():
-        yield Figure(f"  {part}", taken * 1e6 / (PINGS + REQUESTS), "us a record")
-    rest = large - sum(parts.values())
-    yield Figure("  planning, JIT, GC, Python", rest * 1e6 / (PINGS + REQUESTS), "us a record")
-    for _ in range(ROUNDS):
-        small = spent(lambda: _followed(spark, broker, folder / str(next(numbers)), SMALL), server).own
-    yield Figure(f"the same, batches of {SMALL:,}", (PINGS + REQUESTS) / small, "records/CPU s")
-    yield Figure("  against Kafka Streams", (PINGS + REQUESTS) / small / theirs, "times", at_least=0.6)
+
+    def taken(most: int, suffix: str = "", times: int = 1) -> float:
+        return spent(lambda: _followed(spark, broker, folder / str(next(numbers)), most, suffix, times), server).own
+
+    records = PINGS + REQUESTS
+    large = [taken(BATCH) for _ in range(ROUNDS)][-1]
+    yield Figure(f"match --follow, 1 M pings, batches of {BATCH:,}", records / large, "records/CPU s")
+    yield Figure("  against Kafka Streams", records / large / theirs, "times", at_least=1.0)
+    with sampled(spark) as parts:
+        taken(BATCH)
+    for part in PARTS:
+        yield Figure(f"  {part}", parts.seconds.get(part, 0.0) * 1e6 / records, "us a record")
+    small = [taken(SMALL) for _ in range(ROUNDS)][-1]
+    yield Figure(f"the same, batches of {SMALL:,}", records / small, "records/CPU s")
+    yield Figure("  against Kafka Streams", records / small / theirs, "times", at_least=0.6)
     _fill(broker, "-2m", 2 * PINGS, 2 * REQUESTS)
-    twice = spent(lambda: _followed(spark, broker, folder / str(next(numbers)), BATCH, "-2m", 2), server).own
-    yield Figure("a record of 2 M pings against one of 1 M", twice / 2 / large, "times", at_most=1.05)
+    rounds = [(taken(BATCH), taken(BATCH, "-2m", 2)) for _ in range(ROUNDS)]
+    once, twice = (min(each) for each in zip(*rounds, strict=True))
+    yield Figure("a record of 2 M pings against one of 1 M", twice / 2 / once, "times", at_most=1.05)
+    with sparks_own_source():
+        own = [taken(BATCH) for _ in range(ROUNDS)][-1]
+    yield Figure("the source of topics against Spark's own", own / once, "times the processor's time")
+
+
+@contextmanager
+def sparks_own_source() -> Iterator[None]:
+    """Have topics read by Spark's connector: a row for each record, read by columns and packed after it."""
+    from pyspark.sql import functions as F
+
+    from keylane.pipelines.match import follow_sources
+    from keylane.pipelines.match.follow_plan import NUMBERS
+    from keylane.pipelines.match.records import as_rows
+    from keylane.pipelines.match.sources import raw_messages
+    from keylane.spark.topic_blocks import CLOCK
+
+    before = follow_sources.topic_rows
+
+    def by_connector(
+        spark: SparkSession, side: Any, given: Any, region: Any, plan: Any, start: Sequence[int]
+    ) -> DataFrame:
+        most, topic = str(given.kafka.max_records), side.address.name
+        at = json.dumps({topic: {str(lane): offset for lane, offset in enumerate(start)}})
+        options = {"kafka.bootstrap.servers": side.address.authority, "subscribe": topic, "startingOffsets": at}
+        read = spark.readStream.format("kafka").options(**options, maxOffsetsPerTrigger=most).load()
+        clocked = read.withColumn(CLOCK, F.lit(round(time.time() * 1e6)))
+        packed = {"keylane_slot": F.lit(None).cast("int"), "keylane_block": F.lit(None).cast("binary")}
+        raw = raw_messages(clocked.withColumns(packed), side, given, CLOCK, *packed)
+        number, drivers = NUMBERS[side.side], side.side == "drivers"
+        return plan.packed(as_rows(raw, side.columns, region, drivers=drivers), number, topic=True)
+
+    follow_sources.topic_rows = by_connector
+    try:
+        yield
+    finally:
+        follow_sources.topic_rows = before
 
 
 def _followed(spark: SparkSession, broker: Cluster, target: Path, most: int, suffix: str = "", times: int = 1) -> None:
@@ -124,34 +164,6 @@ def _followed(spark: SparkSession, broker: Cluster, target: Path, most: int, suf
     assert (found.pings, found.riders + (found.metrics.pending or 0)) == (times * PINGS, times * REQUESTS)
     assert found.pairs > 0
     shutil.rmtree(target)
-
-
-def _next_stage(spark: SparkSession) -> int:
-    return max(_stages(spark), default=-1) + 1
-
-
-def _stages(spark: SparkSession) -> dict[int, float]:
-    """Seconds of the processor that the tasks of each stage took."""
-    context: Any = spark.sparkContext
-    java = context._jvm
-    none = context._gateway.new_array(java.double, 0)
-    lists = [java.java.util.ArrayList() for _ in range(2)]
-    found = context._jsc.sc().statusStore().stageList(lists[0], False, False, none, lists[1])
-    every = (found.apply(at) for at in range(found.size()))
-    return {int(one.stageId()): one.executorCpuTime() / 1e9 for one in every}
-
-
-def _parts(spark: SparkSession, first: int) -> dict[str, float]:
-    """The same by part, of all batches since a stage: each batch is one job of as many stages as there are parts."""
-    context: Any = spark.sparkContext
-    jobs = context._jsc.sc().statusStore().jobsList(context._jvm.java.util.ArrayList())
-    stages, sums = _stages(spark), dict.fromkeys(PARTS, 0.0)
-    for job in (jobs.apply(at) for at in range(jobs.size())):
-        own = sorted(int(job.stageIds().apply(at)) for at in range(job.stageIds().size()))
-        if len(own) == len(PARTS) and own[0] >= first:
-            for part, stage in zip(PARTS, own, strict=True):
-                sums[part] += stages.get(stage, 0.0)
-    return sums
 
 
 def _live(broker: Cluster, folder: Path) -> Iterator[Figure]:

@@ -208,6 +208,8 @@ def _other_python(workers: str, *, on_this_machine: bool) -> list[str]:
 def _settings(target: str, given: dict[str, str], folders: Sequence[Path] = ()) -> dict[str, str]:
     settings = {"spark.master": target, "spark.sql.session.timeZone": "UTC"}
     settings |= {"spark.ui.showConsoleProgress": "false", "spark.sql.execution.arrow.pyspark.enabled": "true"}
+    # Python's call site of every column, for Spark's errors: half of the calls to Java, and no error shows it.
+    settings |= {"spark.python.sql.dataFrameDebugging.enabled": "false"}
     if target.startswith("local"):
         settings |= {
             "spark.driver.memory": f"{_memory() // 2**20}m",

@@ -1,0 +1,121 @@
+"""What each part of a running match costs: the processor's time of its tasks, shared out by samples of their stacks.
+
+    with sampled(spark) as parts:
+        ...
+    parts.seconds      {"read": 1.2, "parse": 0.4, ...}
+
+The seconds of tasks are Spark's own sums; how they divide is sampled every 5 ms (`sampler/bench/Sampler.java`), in a
+run of its own, because sampling costs too. What is not in tasks is counted by the names of Java's threads: its compiler
+and its collector; the rest is Spark's driver. Python, which writes, is this process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.spark.context import java_process
+from keylane.spark.jvm import java_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+#: Beginnings of class names, and the part that they are; the first that fits, from the innermost call on.
+RULES: Final = {
+    "keylane.match.PlainJson": "parse",
+    "keylane.blocks.SparkColumns": "parse",
+    "keylane.match.Cells": "cell",
+    "keylane.match.LaneTable": "cell",
+    "com.uber.h3core": "cell",
+    "keylane.match.Answer": "answer",
+    "keylane.match.Cover": "answer",
+    "keylane.match.Merge": "answer",
+    "keylane.match.Homes": "state",
+    "keylane.match.Lanes": "state",
+    "keylane.blocks.BlockStep": "state",
+    "org.rocksdb": "state",
+    "org.apache.spark.sql.execution.streaming.state": "state",
+    "org.apache.spark.sql.execution.arrow": "write",
+    "keylane.match.Pack": "read",
+    "keylane.topics": "read",
+    "org.apache.kafka": "read",
+}
+#: What is between the steps: exchanges, sorts, encoders, and the tasks themselves.
+OTHER: Final = "exchange"
+PARTS: Final = ("read", "parse", "cell", OTHER, "state", "answer", "write", "driver", "compiler", "collector")
+
+
+@dataclass(slots=True)
+class Parts:
+    """Seconds of the processor by part."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@contextmanager
+def sampled(spark: SparkSession) -> Iterator[Parts]:
+    """Sample what runs until the block ends; the parts are there then."""
+    context: Any = spark.sparkContext
+    rules = context._gateway.new_array(context._jvm.java.lang.String, 2 * len(RULES))
+    for at, text in enumerate(text for rule in RULES.items() for text in rule):
+        rules[at] = text
+    loaded = java_class(spark, Path(__file__).parent / "sampler", "bench.Sampler")
+    arguments = context._gateway.new_array(context._jvm.java.lang.Object, 1)
+    arguments[0] = rules
+    sampler = loaded.getConstructors()[0].newInstance(arguments)
+    tasks, before, python = task_seconds(spark), _threads(spark), _python()
+    sampler.start()
+    found = Parts()
+    yield found
+    seen = {str(part) or OTHER: int(many) for part, many in dict(sampler.end()).items()}
+    in_tasks = task_seconds(spark) - tasks
+    threads = _threads(spark)
+    threads.subtract(before)
+    found.seconds = {part: in_tasks * many / sum(seen.values()) for part, many in seen.items()}
+    found.seconds["write"] = found.seconds.get("write", 0.0) + _python() - python
+    found.seconds |= {name: threads[name] for name in ("compiler", "collector")}
+    found.seconds["driver"] = (
+        threads["all"] - threads["sampler"] - threads["compiler"] - threads["collector"] - in_tasks
+    )
+
+
+def task_seconds(spark: SparkSession) -> float:
+    """Seconds of the processor that all tasks of a session took until now."""
+    context: Any = spark.sparkContext
+    none = context._gateway.new_array(context._jvm.double, 0)
+    lists = [context._jvm.java.util.ArrayList() for _ in range(2)]
+    stages = context._jsc.sc().statusStore().stageList(lists[0], False, False, none, lists[1])
+    return sum(stages.apply(at).executorCpuTime() / 1e9 for at in range(stages.size()))
+
+
+def _threads(spark: SparkSession) -> Counter[str]:
+    """Seconds of Java's threads by kind; `all` are of the whole process, with threads that have ended."""
+    found: Counter[str] = Counter()
+    folder = Path(f"/proc/{java_process(spark)}")
+    for path in (folder / "stat", *folder.glob("task/[0-9]*/stat")):
+        try:
+            text = path.read_text(encoding="ascii", errors="replace")
+        except OSError:  # a thread that has just ended
+            continue
+        name, fields = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+        kind = "all" if path.parent == folder else _kind(name)
+        found[kind] += sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")  # type: ignore[assignment]
+    return found
+
+
+def _kind(name: str) -> str:
+    if name.startswith(("C1 ", "C2 ", "Sweeper")):
+        return "compiler"
+    if name.startswith(("GC ", "G1 ", "VM Thread")):
+        return "collector"
+    return "sampler" if name == "sampler" else "others"
+
+
+def _python() -> float:
+    return sum(os.times()[:2])

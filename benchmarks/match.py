@@ -67,7 +67,7 @@ spec:
 def run() -> Iterator[Figure]:
     """Ratios to the peer, costs by part, and what a live stream waits for."""
     from keylane.spark import local_session
-    from keylane.spark.session import OPTIONS, QUICK_COMPILER
+    from keylane.spark.session import for_small_batches
     from keylane.systems.broker import running
     from keylane.systems.jars import connector_settings
 
@@ -77,8 +77,8 @@ def run() -> Iterator[Figure]:
         found = peer(broker.bootstrap, DRIVERS, RIDERS, LANES, RADIUS, PINGS, REQUESTS)
         yield Figure("the same in Kafka Streams", found.records_per_second_per_core, "records/CPU s")
         # As the command starts it; more consumers than Spark's own source keeps by itself.
-        conf = {OPTIONS: QUICK_COMPILER, "spark.kafka.consumer.cache.capacity": "512"}
-        spark = local_session(conf={**connector_settings(), **conf})
+        conf = {**connector_settings(), "spark.kafka.consumer.cache.capacity": "512"}
+        spark = local_session(conf=for_small_batches(conf))
         yield from _backlogs(spark, broker, folder, found.records_per_second_per_core)
         spark.stop()
         yield from _live(broker, folder)

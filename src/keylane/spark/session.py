@@ -42,8 +42,11 @@ GIB: Final = 2**30
 QUIET_LOG: Final = Path(__file__).with_name("log4j2.properties")
 CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 OPTIONS: Final = "spark.driver.extraJavaOptions"
-#: Java compiles with its first compiler only: half of the time of a first minute, and code that is hardly slower here.
-QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
+#: Options of a Java that makes small batches for long: its first compiler only, which takes half of the time of the
+#: first minutes and makes code that is hardly slower here; with it Java reserves too little room for code by itself.
+SMALL_BATCHES: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+#: A collector without threads of its own beside the work.
+PLAIN_COLLECTOR: Final = "-XX:+UseParallelGC"
 LOCAL_DIR: Final = "spark.local.dir"
 #: Spark reads it before `spark.local.dir`.
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
@@ -90,6 +93,13 @@ def _being_started() -> Iterator[None]:
         _starting.clear()
         if before not in (signal.default_int_handler, None) and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
+
+
+def for_small_batches(conf: Mapping[str, str]) -> dict[str, str]:
+    """Settings with which a new session makes small batches cheaper; what the options of Java say already stays."""
+    given = conf.get(OPTIONS, "")
+    collector = "" if re.search(r"-XX:\+Use\w+GC", given) else PLAIN_COLLECTOR
+    return {**conf, OPTIONS: " ".join(option for option in (SMALL_BATCHES, collector, given) if option)}
 
 
 def is_submitted() -> bool:

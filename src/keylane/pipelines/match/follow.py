@@ -32,7 +32,7 @@ from keylane.pipelines.match.write import Written, check_target
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.context import RunContext, java_process, translated, warn
-from keylane.spark.session import OPTIONS, QUICK_COMPILER, active_session_kept, existing_session, is_submitted
+from keylane.spark.session import active_session_kept, existing_session, for_small_batches, is_submitted
 from keylane.spark.streaming import run_query
 from keylane.systems.checkpoint import check_checkpoint, drop_unforced, query_id
 from keylane.systems.endpoint import parse_address, path_of
@@ -165,13 +165,9 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
 
 
 def _conf(given: Options, spark: SparkSession | None) -> Mapping[str, str]:
-    """The settings of the session: one that is started for this match compiles quickly, unless options say otherwise.
-
-    What Java's second compiler costs in the first minutes, its code does not bring back in batches of a second.
-    """
-    if spark is not None or existing_session() is not None or is_submitted():
-        return given.conf
-    return {**given.conf, OPTIONS: f"{QUICK_COMPILER} {given.conf.get(OPTIONS, '')}".strip()}
+    """The settings of the session: one that is started for this match is set up for small batches."""
+    is_new = spark is None and existing_session() is None and not is_submitted()
+    return for_small_batches(given.conf) if is_new else given.conf
 
 
 def _rules(how: Following, given: Options, slots: int) -> MatchRules:

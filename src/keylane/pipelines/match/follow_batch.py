@@ -21,7 +21,7 @@ from keylane.errors import CountError, TargetError
 from keylane.pipelines.match.follow_metrics import BatchCounts, added
 from keylane.pipelines.match.follow_plan import COUNTS, DEAD, MATCH, OFFER
 from keylane.pipelines.match.follow_sources import after_batch
-from keylane.pipelines.match.lanes import as_matches
+from keylane.pipelines.match.write import MATCHES
 from keylane.spark.context import translated
 from keylane.systems.checkpoint import batch_offsets, force_batch, query_id
 from keylane.systems.journal import no_probe
@@ -80,12 +80,12 @@ class MatchBatches:
         token, staging = self.state.begin(batch)
         done = replace(self.last, batch=batch, token=token, query=query_id(self.state.checkpoint), offsets=offsets)
         # On the driver: a file of Spark's for each kind and slot would cost more than all else in a small batch.
-        rows = as_matches(frame, "kind").toArrow()
+        rows = frame.toArrow()
         counts = BatchCounts.of(_texts(rows, COUNTS))
         slots = self.last.after(counts.slots, batch)
         self.probe("answered", batch)
         letters = [json.loads(text) for text in _texts(rows, DEAD)]
-        matches, offers = (_of_kind(rows, kind).drop_columns("kind") for kind in (MATCH, OFFER))
+        matches, offers = (_pairs(rows, kind) for kind in (MATCH, OFFER))
         result = self.written.stage(frame.sparkSession, staging, batch, matches, letters, offers)
         _check_counts(counts, result)
         self.probe("staged", batch)
@@ -106,9 +106,14 @@ def _of_kind(rows: pa.Table, kind: int) -> pa.Table:
     return rows.filter(pc.equal(rows.column("kind"), kind))
 
 
+def _pairs(rows: pa.Table, kind: int) -> pa.Table:
+    """The rows of a kind as they are written, times as times."""
+    return _of_kind(rows, kind).drop_columns("kind").rename_columns(MATCHES.names).cast(MATCHES)
+
+
 def _texts(rows: pa.Table, kind: int) -> list[str]:
     """The texts of the rows of a kind: counts or dead letters."""
-    return [str(text) for text in _of_kind(rows, kind).column("rider_id").to_pylist()]
+    return [str(text) for text in _of_kind(rows, kind).column("rider").to_pylist()]
 
 
 def _check_offsets(happened: Happened, offsets: str) -> None:

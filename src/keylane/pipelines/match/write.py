@@ -169,7 +169,7 @@ class Written:
         """Put the rows of a batch in order, in its staging folder; into a topic at once."""
         folder = staging / _matches(batch)
         folder.mkdir(parents=True)
-        pq.write_table(matches.cast(MATCHES), folder / "part-00000.parquet")
+        pq.write_table(matches, folder / "part-00000.parquet")
         dead = self._dead(spark, staging, batch, letters)
         # Frames are made only where something is done with them: each costs jobs of its own.
         if self.options.assign and len(matches):

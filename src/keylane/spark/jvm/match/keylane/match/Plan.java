@@ -15,6 +15,8 @@ import org.apache.spark.sql.types.StructType;
 
 /** A running match as one plan, the same in every batch: blocks -> homes -> lanes -> merged answers, and offers. */
 public final class Plan {
+    private static final int SLOTS_A_MERGE = 4;
+
     public Rules rules(Map given) {
         return new Rules(given);
     }
@@ -37,7 +39,9 @@ public final class Plan {
     /** Blocks of both sources -> rows of Merge. */
     public Dataset answers(Dataset blocks, Rules rules) {
         Dataset lanes = new Lanes(rules).after(new Homes(rules).after(blocks));
-        Dataset by = lanes.repartition(rules.slots.count, new Column[] {functions.col("_1")});
+        // Answers are few, and end up in one place: tasks for them cost more than they take.
+        int tasks = Math.max(1, rules.slots.count / SLOTS_A_MERGE);
+        Dataset by = lanes.repartition(tasks, new Column[] {functions.col("_1")});
         Encoder row = Encoders.row(StructType.fromDDL(Merge.SCHEMA));
         Dataset merged = by.mapPartitions(new Merge(rules), row);
         if (rules.assign == null) {

@@ -5,14 +5,13 @@
     parts.seconds      {"read": 1.2, "parse": 0.4, ...}
 
 The seconds of tasks are Spark's own sums; how they divide is sampled every 5 ms (`sampler/bench/Sampler.java`), in a
-run of its own, because sampling costs too. What is not in tasks is counted by the names of Java's threads: its compiler
-and its collector; the rest is Spark's driver. Python, which writes, is this process.
+run of its own, because sampling costs too. What is not in tasks is counted by Java: its compiler,
+and its collector by the names of threads; the rest is Spark's driver. Python, which writes, is this process.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,14 +68,14 @@ def sampled(spark: SparkSession) -> Iterator[Parts]:
     arguments = context._gateway.new_array(context._jvm.java.lang.Object, 1)
     arguments[0] = rules
     sampler = loaded.getConstructors()[0].newInstance(arguments)
-    tasks, before, python = task_seconds(spark), _threads(spark), _python()
+    tasks, before, python, compiling = task_seconds(spark), _threads(spark), _python(), _compiling(spark)
     sampler.start()
     found = Parts()
     yield found
     seen = {str(part) or OTHER: int(many) for part, many in dict(sampler.end()).items()}
     in_tasks = task_seconds(spark) - tasks
-    threads = _threads(spark)
-    threads.subtract(before)
+    threads = {name: seconds - before[name] for name, seconds in _threads(spark).items()}
+    threads["compiler"] = _compiling(spark) - compiling
     found.seconds = {part: in_tasks * many / sum(seen.values()) for part, many in seen.items()}
     found.seconds["write"] = found.seconds.get("write", 0.0) + _python() - python
     found.seconds |= {name: threads[name] for name in ("compiler", "collector")}
@@ -94,9 +93,9 @@ def task_seconds(spark: SparkSession) -> float:
     return sum(stages.apply(at).executorCpuTime() / 1e9 for at in range(stages.size()))
 
 
-def _threads(spark: SparkSession) -> Counter[str]:
+def _threads(spark: SparkSession) -> dict[str, float]:
     """Seconds of Java's threads by kind; `all` are of the whole process, with threads that have ended."""
-    found: Counter[str] = Counter()
+    found: dict[str, float] = dict.fromkeys(("all", "collector", "sampler", "others"), 0.0)
     folder = Path(f"/proc/{java_process(spark)}")
     for path in (folder / "stat", *folder.glob("task/[0-9]*/stat")):
         try:
@@ -105,16 +104,20 @@ def _threads(spark: SparkSession) -> Counter[str]:
             continue
         name, fields = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
         kind = "all" if path.parent == folder else _kind(name)
-        found[kind] += sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")  # type: ignore[assignment]
+        found[kind] += sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
     return found
 
 
 def _kind(name: str) -> str:
-    if name.startswith(("C1 ", "C2 ", "Sweeper")):
-        return "compiler"
     if name.startswith(("GC ", "G1 ", "VM Thread")):
         return "collector"
     return "sampler" if name == "sampler" else "others"
+
+
+def _compiling(spark: SparkSession) -> float:
+    """Seconds of Java's compilers, by its own count: their threads come and go."""
+    java: Any = spark.sparkContext._jvm
+    return float(java.java.lang.management.ManagementFactory.getCompilationMXBean().getTotalCompilationTime()) / 1000
 
 
 def _python() -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -386,3 +387,19 @@ def test_this_very_session_runs_with_it(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
     given = gateway.jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
     assert sum("Archive" in argument for argument in given) == (0 if cache_folder() is None else 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "collectors"),
+    [
+        pytest.param("", ["Parallel"], id="none given"),
+        pytest.param("-Dx=y", ["Parallel"], id="something else given"),
+        pytest.param("-XX:+UseG1GC", ["G1"], id="twin: two collectors are an error of Java's"),
+    ],
+)
+def test_java_for_small_batches_keeps_the_options_that_are_given(given: str, collectors: list[str]) -> None:
+    made = session.for_small_batches({session.OPTIONS: given, "spark.task.maxDirectResultSize": "2m"})
+    options = made[session.OPTIONS].split()
+    assert re.findall(r"-XX:\+Use(\w+)GC", " ".join(options)) == collectors
+    assert set(given.split()) <= set(options)
+    assert made["spark.task.maxDirectResultSize"] == "2m"

@@ -45,8 +45,10 @@ OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: Options of a Java that makes small batches for long: its first compiler only, which takes half of the time of the
 #: first minutes and makes code that is hardly slower here; with it Java reserves too little room for code by itself.
 SMALL_BATCHES: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-#: A collector without threads of its own beside the work.
-PLAIN_COLLECTOR: Final = "-XX:+UseParallelGC"
+#: A collector without threads of its own beside the work, and a heap that need not grow to the size of a batch first.
+PLAIN_COLLECTOR: Final = "-XX:+UseParallelGC -XX:InitialRAMPercentage=8"
+#: What a task gives back at once; more goes over the network, to the same process.
+DIRECT_RESULT: Final = {"spark.task.maxDirectResultSize": "64m"}
 LOCAL_DIR: Final = "spark.local.dir"
 #: Spark reads it before `spark.local.dir`.
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
@@ -99,7 +101,7 @@ def for_small_batches(conf: Mapping[str, str]) -> dict[str, str]:
     """Settings with which a new session makes small batches cheaper; what the options of Java say already stays."""
     given = conf.get(OPTIONS, "")
     collector = "" if re.search(r"-XX:\+Use\w+GC", given) else PLAIN_COLLECTOR
-    return {**conf, OPTIONS: " ".join(option for option in (SMALL_BATCHES, collector, given) if option)}
+    return {**DIRECT_RESULT, **conf, OPTIONS: " ".join(filter(None, (SMALL_BATCHES, collector, given)))}
 
 
 def is_submitted() -> bool:

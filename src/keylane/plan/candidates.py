@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from keylane import numbers
 from keylane.contract.partitioners import FACTS
 from keylane.hashing.murmur3 import fmix32_rows
 from keylane.measure.balance import cv, max_over_mean
 from keylane.placement.spread import STEP
 from keylane.plan.hashed_keys import moved_loads
-from keylane.plan.strategies import STRATEGIES, Fitted
+from keylane.plan.strategies import STRATEGIES, Fitted, with_fewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -78,13 +79,13 @@ TITLES: Final = {
     "today": "the current contract",
     "hash": "the hash alone",
     "window": "key and time window hashed together",
-    "pin": "few keys pinned, the rest hashed",
-    "table": "heavy keys in a table, the rest hashed",
-    "spread": "hot keys spread by sub-key",
-    "spread-by-position": "hot keys spread by position",
-    "tier": "hot keys in a separate stream",
-    "tier-spread": "hot keys in a separate stream, spread there",
-    "concentrate": "accounts on as few lanes as they need",
+    "pin": "{keys} pinned, the rest hashed",
+    "table": "{keys} in a table, the rest hashed",
+    "spread": "{keys} spread by sub-key",
+    "spread-by-position": "{keys} spread by position",
+    "tier": "{keys} in a separate stream",
+    "tier-spread": "{keys} in a separate stream, spread there",
+    "concentrate": "{keys} on as few lanes as they need",
     "keyless": "no key: any lane",
     "geo-hash": "cells of one resolution hashed",
     "geo-table": "cells split where load is heavy, every hour even",
@@ -204,7 +205,8 @@ class Candidate:
         if self.strategy == "geo-hash" and self.by_place is not None:
             return f"cells of resolution {self.by_place.resolution} hashed"
         other = self.strategy not in TITLES
-        return f"the hash of {self.partitioner}" if other else TITLES[self.strategy]
+        keys = f"{numbers.count(self.listed) if self.listed else 'no'} key{'s' * (self.listed > 1)}"
+        return f"the hash of {self.partitioner}" if other else TITLES[self.strategy].format(keys=keys)
 
     @property
     def all_lanes(self) -> int:
@@ -223,13 +225,28 @@ class Candidate:
         return stream.hashed(self.partitioner, self.lanes).home
 
 
-def candidates(stream: ProfiledStream, base: str, counts: Sequence[int]) -> Iterator[Candidate]:
-    """All of them; `base` is the partitioner whose hash the tail keeps."""
+#: What a candidate has to be better by, at least.
+CLEARLY: Final = 0.05
+
+
+def clearly_beats(one: Candidate, other: Candidate) -> bool:
+    """Whether one is better than the other by more than chance gives: under the newest cut of the time and over all."""
+    margin = 1 + max(CLEARLY, one.noise, other.noise)
+    return one.compared[0] * margin < other.compared[0] and one.deciding > other.deciding * margin
+
+
+def candidates(
+    stream: ProfiledStream, base: str, counts: Sequence[int], enough: Callable[[Candidate], bool] = lambda _: True
+) -> Iterator[Candidate]:
+    """All of them; `base` is the partitioner whose hash the tail keeps.
+
+    `enough` is whether a candidate keeps the figures that were asked for: no name is left out that they need.
+    """
     others = [name for name in ALTERNATIVES if FACTS[name].family != FACTS[base].family]
     for lanes in counts:
         hashed = stream.hashed(base, lanes)
         for strategy in STRATEGIES:
-            yield _fitted(strategy, stream, hashed)
+            yield _fewest(strategy, stream, hashed, enough) if strategy != "hash" else _fitted("hash", stream, hashed)
         for name in others:
             yield _fitted(f"hash-{FACTS[name].hash}", stream, stream.hashed(name, lanes))
         yield _scattered("window", base, stream, _windowed(hashed, stream))
@@ -251,12 +268,34 @@ def _fitted(strategy: str, stream: ProfiledStream, hashed: Hashed) -> Candidate:
     return _candidate(strategy, stream, hashed, STRATEGIES.get(strategy, STRATEGIES["hash"]))
 
 
+def _fewest(strategy: str, stream: ProfiledStream, hashed: Hashed, enough: Callable[[Candidate], bool]) -> Candidate:
+    """A strategy with as few keys as are as good on later records, within the noise.
+
+    Its fit names every key that makes the lanes of what was seen a little more even. Each smaller set of them is fitted
+    and scored in the same way; from the smallest on, one that names more is taken only where it clearly beats it.
+    """
+    fits = [
+        with_fewer(strategy, hashed, seen, STRATEGIES[strategy](hashed, seen))
+        for seen in (stream.whole, *(fold.fit for fold in stream.folds))
+    ]
+    made = [_made(strategy, stream, hashed, *found) for found in zip(*fits, strict=True)]
+    taken, *others = sorted([one for one in made if enough(one)] or made[:1], key=lambda one: one.listed)
+    for one in others:
+        if clearly_beats(one, taken):
+            taken = one
+    return taken
+
+
 def _candidate(
     strategy: str, stream: ProfiledStream, hashed: Hashed, fit: Callable[[Hashed, Seen], Fitted]
 ) -> Candidate:
-    found = fit(hashed, stream.whole)
+    return _made(strategy, stream, hashed, fit(hashed, stream.whole), *(fit(hashed, one.fit) for one in stream.folds))
+
+
+def _made(strategy: str, stream: ProfiledStream, hashed: Hashed, found: Fitted, *by_fold: Fitted) -> Candidate:
+    """A candidate of what was fitted on all that was seen, and on the records before each cut."""
     loads = moved_loads(hashed, found.moves, stream.profile.by_window, found.tier_lanes)
-    folds = tuple(_refitted(hashed, fold, fit(hashed, fold.fit)) for fold in stream.folds)
+    folds = tuple(_refitted(hashed, fold, one) for fold, one in zip(stream.folds, by_fold, strict=True))
     hottest = _hottest(stream, found)
     return Candidate(strategy, hashed.rule.name, hashed.lanes, folds, score(loads), hottest, loads, found)
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
 from keylane.contract.names import MAX_LANES
 from keylane.errors import ContractError, UsageError
+from keylane.plan.candidates import clearly_beats
 from keylane.plan.contract_text import NAMING, Means, could_be, unable
 from keylane.plan.current import Today, moved_from
 from keylane.plan.sizing import Demand, carried
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 #: As good as the best, for a lane count.
 ENOUGH: Final = 0.8
-#: What a candidate has to be better by, at least.
-CLEARLY: Final = 0.05
 MOST_COUNTS: Final = 8
 #: How a candidate compares with today's contract.
 AgainstToday: TypeAlias = Literal["better", "same", "worse"]
@@ -169,12 +168,6 @@ def _missed(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> tup
     if wanted.max_over_mean is not None and candidate.max_over_mean > wanted.max_over_mean:
         return "balance", f"max/mean {candidate.max_over_mean:.2f}, wanted at most {wanted.max_over_mean:g}"
     return None, None
-
-
-def clearly_beats(one: Candidate, other: Candidate) -> bool:
-    """Whether one is better than the other by more than chance gives: under the newest cut of the time and over all."""
-    margin = 1 + max(CLEARLY, one.noise, other.noise)
-    return one.compared[0] * margin < other.compared[0] and one.deciding > other.deciding * margin
 
 
 def compared(one: Candidate, today: Candidate) -> AgainstToday:

@@ -87,8 +87,12 @@ class Seen:
 
     def on_lanes(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
         """(lanes, 2): loads by window as mean lanes in both measures."""
+        return self.shares(loads) * len(loads)
+
+    def shares(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(lanes, 2): loads by window as shares of all records in both measures."""
         found: NDArray[np.float64] = loads[:, self.first : self.last] @ self.measures
-        return found * (len(loads) / self.totals)
+        return found / self.totals
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ As a document: `document`. In plain words: `text`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,7 +29,7 @@ from keylane.plan.cost import Cost, cost
 from keylane.plan.current import Today, today_of
 from keylane.plan.geo_strategies import geo_candidates, geo_standing
 from keylane.plan.hashed_keys import ProfiledStream, moved_loads
-from keylane.plan.sizing import Demand, Sizing, lanes_for
+from keylane.plan.sizing import Demand, Sizing, carried, lanes_for
 from keylane.profile.writers import identified
 
 if TYPE_CHECKING:
@@ -140,8 +141,15 @@ def _is_dear(today: Candidate, found: Sequence[Candidate]) -> bool:
 def _candidates(stream: ProfiledStream, means: Means, question: Question) -> Iterator[Candidate]:
     base = _base(means.today)
     if stream.places is None:
-        return candidates(stream, base, question.counts)
+        return candidates(stream, base, question.counts, partial(_enough, question))
     return geo_candidates(stream, stream.places, base, question.counts, question.radius)
+
+
+def _enough(question: Question, one: Candidate) -> bool:
+    """Whether a candidate keeps the figures that were asked for."""
+    limit, demand = question.constraints.max_over_mean, question.demand if question.binding else None
+    kept = limit is None or one.max_over_mean <= limit
+    return kept and (demand is None or carried(demand, one.all_lanes, one.max_over_mean))
 
 
 def _base(today: Contract | None) -> str:

@@ -7,7 +7,7 @@ after it. The order it keeps follows from its contract (`contract_text`, `contra
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Final
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
     from keylane.plan.hashed_keys import Hashed, Moves, Seen
 
@@ -188,26 +186,83 @@ def concentrate(hashed: Hashed, seen: Seen) -> Fitted:
 def tier(hashed: Hashed, seen: Seen) -> Fitted:
     """Hot keys to a stream of their own, each whole on the lane that its hash gives there.
 
-    Three hot keys get the smallest tier in which no two share a lane, within reason. It keeps order and frees the
-    other keys; it does not make a hot key lighter.
+    Three hot keys get as few lanes as make the fullest lane of stream and tier low, for so many lanes: a lane more has
+    to pay for itself. It keeps order and frees the other keys; it does not make a hot key lighter.
     """
-    ranks = seen.head[: hot(seen, hashed.lanes)]
-    if not len(ranks):
-        return Fitted()
-    widths = range(1, min(WIDEST, 4 * len(ranks)) + 1)
-    lanes = min(widths, key=lambda n: (-len(np.unique(hashed.fold(ranks, n))), n))
-    there = hashed.fold(ranks, lanes) + hashed.lanes
-    return Fitted({rank: (lane,) for rank, lane in zip(ranks.tolist(), there.tolist(), strict=True)}, lanes)
+    return _tiered(hashed, seen, range(hot(seen, hashed.lanes)))
 
 
 def tier_spread(hashed: Hashed, seen: Seen) -> Fitted:
     """Hot keys to a stream of their own, each over all of its lanes: as many as they fill at the mean."""
-    count = hot(seen, hashed.lanes)
-    if not count:
+    return _tiered_everywhere(hashed, seen, range(hot(seen, hashed.lanes)))
+
+
+def _tiered(hashed: Hashed, seen: Seen, rows: Sequence[int]) -> Fitted:
+    """These rows of the head in a tier: of all widths the one whose fullest lane, for so many lanes, is lowest."""
+    if not len(rows):
         return Fitted()
-    lanes = min(WIDEST, max(2, ceil(float(seen.weights(hashed.lanes)[:count, 0].sum()))))
+    ranks, shares = seen.head[rows], seen.weights(1)[rows, 0]
+    rest = seen.shares(hashed.loads)[:, 0]
+    np.subtract.at(rest, hashed.fold(ranks), shares)
+
+    def over(lanes: int) -> float:
+        there = np.bincount(hashed.fold(ranks, lanes), shares, minlength=lanes)
+        return float(max(rest.max(), there.max())) * (hashed.lanes + lanes)
+
+    lanes = min(range(1, min(WIDEST, 4 * len(ranks)) + 1), key=lambda n: (round(over(n), 9), n))
+    there = hashed.fold(ranks, lanes) + hashed.lanes
+    return Fitted({rank: (lane,) for rank, lane in zip(ranks.tolist(), there.tolist(), strict=True)}, lanes)
+
+
+def _tiered_everywhere(hashed: Hashed, seen: Seen, rows: Sequence[int]) -> Fitted:
+    """These rows of the head over all lanes of a tier."""
+    if not len(rows):
+        return Fitted()
+    lanes = min(WIDEST, max(2, ceil(float(seen.weights(hashed.lanes)[rows, 0].sum()))))
     everywhere = tuple(range(hashed.lanes, hashed.lanes + lanes))
-    return Fitted(dict.fromkeys(seen.head[:count].tolist(), everywhere), lanes)
+    return Fitted(dict.fromkeys(seen.head[rows].tolist(), everywhere), lanes)
+
+
+# Fewer names: a key whose new place does not pay is left to its hash. How much may be given up for that is tried on
+# later records: `candidates`.
+
+#: How much of what a fit gains over the hash may be given up for fewer names.
+GIVEN_UP: Final = (0.0, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7)
+
+
+def with_fewer(strategy: str, hashed: Hashed, seen: Seen, found: Fitted) -> list[Fitted]:
+    """The fit, and then ever fewer of its keys: one for each part of the gain that may be given up.
+
+    Keys are put back to the lane of their hash, the lightest first, while that lane stays below the limit. Where the
+    hash fills the fullest lane twice the mean and the fit 1.02 times, the limit of a tenth is 1.12.
+    """
+    tier = {"tier": _tiered, "tier-spread": _tiered_everywhere}.get(strategy)
+    own = seen.shares(moved_loads(hashed, found.moves, seen.profile.by_window, found.tier_lanes))
+    best, plain = own.max(axis=0), seen.shares(hashed.loads).max(axis=0)
+    row = {rank: at for at, rank in enumerate(seen.head.tolist()) if rank in found.moves}
+    kept, load, out = sorted(found.moves, key=lambda rank: -row[rank]), own.tolist(), []
+    home = dict(zip(kept, hashed.fold(np.array(kept, np.int64)).tolist(), strict=True))
+    shares = {rank: tuple(seen.weights(1)[row[rank]].tolist()) for rank in kept}
+    for part in GIVEN_UP:
+        limit = np.maximum(best * (1 + NEAR), best + part * (plain - best)).tolist()
+        kept = [rank for rank in kept if not _put_back(load, shares[rank], found.moves[rank], home[rank], limit)]
+        rows = sorted(row[rank] for rank in kept)
+        out.append(tier(hashed, seen, rows) if tier else replace(found, moves={one: found.moves[one] for one in kept}))
+    return out
+
+
+def _put_back(
+    load: list[list[float]], share: tuple[float, ...], lanes: tuple[int, ...], home: int, limit: list[float]
+) -> bool:
+    """Whether a key was put back: its home stays below the limit with it, in all records and in the recent."""
+    there = (lanes.count(home) / len(lanes)) if lanes else 0.0
+    after = [on + one * (1 - there) for on, one in zip(load[home], share, strict=True)]
+    if any(one > most for one, most in zip(after, limit, strict=True)):
+        return False
+    for lane in lanes:
+        load[lane] = [on - one / len(lanes) for on, one in zip(load[lane], share, strict=True)]
+    load[home] = [on + one for on, one in zip(load[home], share, strict=True)]
+    return True
 
 
 def _ranked(seen: Seen, moved: dict[int, int]) -> Moves:

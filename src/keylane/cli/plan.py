@@ -240,7 +240,7 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
         columns, [_worded(one) for one in shown], title, _forms(), tones={"against_today": _tone, "copies": _dear}
     )
     others = [Section(REFUSED, refused, "not taken")] if explain else []
-    answer = [document.advice.headline, f"  {document.verdict}"] if not explain else []
+    answer = [document.advice.headline, f"  {document.verdict}", f"  {document.basis.says}"] if not explain else []
     return Result(document, [taken, *others], lines, _code(document), answer)
 
 
@@ -281,14 +281,14 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
         yield f"  {document.holding.says}"
     yield from (f"  {reason}" for reason in document.chosen.why)
     if document.profile.hot:
-        yield f"  {document.profile.hot.verdict}"
+        yield f"  Counted on all records: {document.profile.hot.verdict}"
     yield from _left_out(document)
     change = document.change
     if change and document.changes:
         from keylane import numbers
 
         records, keys = numbers.share(change.moved_traffic or 0), numbers.share(change.moved_keys or 0)
-        yield f"  Cost: {records} of the records and {keys} of the keys change lane."
+        yield f"  Cost: {records} of all records and {keys} of the keys change lane."
     yield from (f"  {note}" for note in document.notes)
 
 

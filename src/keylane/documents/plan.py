@@ -133,18 +133,30 @@ class PlanAdvice(Document):
 class PlanHolding(Document):
     """Whether what was fitted on earlier records was as even on later ones, and when to plan again."""
 
-    holds: bool
+    as_even: bool = Field(description="Whether later records were about as even as those fitted on, under every cut.")
     fitted_share: Share = Field(description="The fullest lane's share of the records that were fitted on.")
     later_share: Share = Field(description="The same of the later ones.")
     held_windows: Count = Field(description="Windows after the cut in which the lanes were about as even.")
-    windows: AtLeastOne = Field(description="Windows after the cut.")
-    held_for: str
-    plan_again: str | None = Field(description="After how long to plan again; null where it holds.")
+    windows: AtLeastOne = Field(description="Windows after the cut; of several cuts the one with the shortest time.")
+    held_for: str = Field(description="How long it was as even: the shortest under any cut, at least a window.")
+    plan_again: str | None = Field(
+        description="After how long to plan again, which is held_for; null where it is as even."
+    )
+    says: str
+
+
+class PlanBasis(Document):
+    """The records that figures are counted on, for today's contract and all candidates, unless another is named."""
+
+    records: Count
+    of: Count = Field(description="All records with a key.")
+    later: bool = Field(description="Whether they came after all that was fitted on; false where there is one window.")
+    without_key: Count = Field(description="Records without a key, which are in no lane.")
     says: str
 
 
 class PlanFloor(Document):
-    """What no placement with each key on one lane goes below."""
+    """What no placement with each key on one lane goes below, of all records."""
 
     max_over_mean: Number
     cv: Number
@@ -310,6 +322,7 @@ class PlanDocument(Document):
     chosen: ChosenRow
     advice: PlanAdvice
     verdict: str
+    basis: PlanBasis
     holding: PlanHolding | None = Field(description="Null where today's contract stays, or nothing was fitted.")
     candidates: list[CandidateRow]
     floor: dict[Annotated[str, StringConstraints(pattern="^[1-9][0-9]*$")], PlanFloor] = Field(

@@ -39,9 +39,13 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Whether what was fitted on earlier records was as even on later ones, for how long, and when to plan again."""
+    """Whether what was fitted on earlier records was as even on later ones under every cut, and when to plan again.
 
-    holds: bool
+    `held_for` is one length of time: the shortest under any cut that was not as even, which is `plan_again` too;
+    otherwise all of the later records.
+    """
+
+    as_even: bool
     fitted_share: float
     later_share: float
     held_windows: int
@@ -79,9 +83,23 @@ LEAVE: Final[dict[LeaveReason, str]] = {
 def _why_stay(plan: Plan, today: Candidate) -> LeaveReason:
     if plan.hot is False:
         return "nothing-hot"
-    allowed = (one.candidate for one in plan.judged if one.because is None)
-    best = min((one.fitted_share for one in allowed), default=1.0)
-    return "would-not-hold" if best < LOOKS_BETTER * today.fitted_share else "within-noise"
+    best = _best_fit(plan)
+    if best is None or best.fitted_share >= LOOKS_BETTER * today.fitted_share:
+        return "within-noise"
+    later = zip(best.shares, today.shares, strict=True)
+    lost = best.fullest_share >= LOOKS_BETTER * today.fullest_share or any(own > other for own, other in later)
+    return "would-not-hold" if lost else "within-noise"
+
+
+def _best_fit(plan: Plan) -> Candidate | None:
+    """What is most even on the records that it was fitted on, with every key that it would name."""
+    allowed = (one.candidate.with_all or one.candidate for one in plan.judged if one.because is None)
+    return min(allowed, key=lambda one: one.fitted_share, default=None)
+
+
+def tempting(plan: Plan) -> Candidate | None:
+    """What looked best when it was fitted, where today's contract stays because that would not hold."""
+    return _best_fit(plan) if advice(plan).leave == "would-not-hold" else None
 
 
 OPENING: Final[dict[Answer, str]] = {
@@ -94,7 +112,8 @@ OPENING: Final[dict[Answer, str]] = {
 
 def _answer(plan: Plan, today: Candidate, chosen: Candidate) -> Answer:
     against = plan.choice.chosen.against_today
-    if plan.choice.met and plan.standing is not None and plan.standing.misses:
+    missed = plan.standing.misses if plan.standing and plan.choice.met else None
+    if missed == "throughput" or (missed and against != "better"):
         return "needed"
     if against == "worse":
         return "worse-than-today"
@@ -110,15 +129,16 @@ def _needed(stands: Judged, chosen: Judged) -> str:
 
 
 def _from_to(today: Candidate, chosen: Candidate) -> str:
-    """Both in one sentence: lanes, the work that they do, and the share of the fullest."""
+    """Both in one sentence: lanes, the work that they do, and the share of the fullest; of places matched, copies."""
     same = today.lanes == chosen.lanes
     subject = "this plan makes them" if same else f"{numbers.count(chosen.lanes)} would"
     tier = f" with {chosen.fitted.tier_lanes} more in a tier," if chosen.fitted.tier_lanes else ""
     after = f"{subject}{',' * bool(tier)}{tier} do the work of {chosen.work:.1f}"
-    return (
-        f"{_lanes(today.lanes)} do the work of {today.work:.1f} today; {after}. The fullest lane goes from "
-        f"{numbers.share(today.fullest_share)} to {numbers.share(chosen.fullest_share)} of the records"
-    )
+    both = f"{_lanes(today.lanes)} do the work of {today.work:.1f} today; {after}"
+    if chosen.works and today.works:
+        return f"{both}. A request goes to {chosen.works[0].copies:.1f} lanes instead of {today.works[0].copies:.1f}"
+    fullest = f"from {numbers.share(today.fullest_share)} to {numbers.share(chosen.fullest_share)} of the records"
+    return f"{both}. The fullest lane goes {fullest}"
 
 
 def _does(today: Candidate) -> str:
@@ -142,40 +162,69 @@ def _first(plan: Plan, chosen: Candidate) -> str:
 
 
 def holding(plan: Plan) -> Holding | None:
-    """Of a strategy that learned something: whether it held; None where there was nothing to learn or to score."""
+    """Of a strategy that learned something: how long what it learned was of use; None where there was nothing to learn.
+
+    It is no second verdict: a change is proposed only where it beat today's contract on later records under every cut.
+    """
     chosen = plan.choice.chosen.candidate
     if not chosen.folds or not chosen.listed or not plan.changes:
         return None
     first, windows = chosen.folds[0], plan.stream.profile.windows
-    held_for = length_of(windows, first.cut, first.cut + max(1, first.held))
-    held_for = held_for if first.held else f"less than {held_for}"
-    again = None if first.holds else _again(chosen.folds, windows)
+    broken = min((fold for fold in chosen.folds if not fold.holds), key=lambda fold: fold.held, default=None)
+    shown = broken or first
+    held = max(1, shown.held)
+    length = length_of(windows, shown.cut, shown.cut + held)
     return Holding(
-        first.holds,
+        broken is None,
         first.fitted_share,
         first.share,
-        first.held,
-        first.end - first.cut,
-        held_for,
-        again,
-        _holding_says(first, held_for, again),
+        shown.held,
+        shown.end - shown.cut,
+        length,
+        None if broken is None else length,
+        _holding_says(first, length, as_even=broken is None),
     )
 
 
-def _again(folds: tuple[FoldScore, ...], windows: Windows) -> str:
-    """After the shortest time that a fit held under any cut, and no sooner than a window: no less is known."""
-    shortest = min((fold for fold in folds if not fold.holds), key=lambda fold: fold.held)
-    return length_of(windows, shortest.cut, shortest.cut + max(1, shortest.held))
-
-
-def _holding_says(first: FoldScore, held_for: str, again: str | None) -> str:
-    if again is None:
-        return f"It holds: fitted on earlier records, it stayed as even for all of the later ones ({held_for})."
+def _holding_says(first: FoldScore, length: str, *, as_even: bool) -> str:
+    """One length of time: of the later part where it is as even, otherwise the shortest that a fit lasted."""
+    if as_even:
+        return f"It holds: fitted on earlier records, it stayed as even for all of the later ones ({length})."
     return (
-        f"It does not hold: the fullest lane had {numbers.share(first.fitted_share)} of the records that it was fitted "
-        f"on, and {numbers.share(first.share)} of the later ones. It held for {held_for}. Plan again every {again}, or "
-        f"divide the hot keys (--sub-key)."
+        f"Plan again every {length}, or divide the hot keys (--sub-key): under one cut of the time the lanes were as "
+        f"even as fitted for no longer than that. The fullest lane had {numbers.share(first.fitted_share)} of the "
+        f"records that it was fitted on, and {numbers.share(first.share)} of the later ones."
     )
+
+
+# What the figures stand on: the same records for today's contract, the chosen one and every other.
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The records that every figure of a plan is counted on, unless another is named beside it."""
+
+    records: int
+    of: int
+    later: bool
+    without_key: int
+    says: str
+
+
+def basis(plan: Plan) -> Basis:
+    """Later records that nothing was fitted on; all of them where there is but one window."""
+    stream, profile = plan.stream, plan.stream.profile
+    newest = stream.folds[0].score if stream.folds else stream.whole
+    records = round(float(stream.window_totals[newest.first : newest.last].sum()))
+    without, of = profile.without_key.records, stream.total
+    missing = f"; the {numbers.count(without)} without one are in no lane" if without else ""
+    if stream.folds:
+        counted = f"the newest {numbers.count(records)} of {numbers.count(of)} records with a key"
+        why = ", which no candidate was fitted on"
+    else:
+        counted = f"all {numbers.count(of)} records with a key"
+        why = ", in one window, so that nothing later could be counted"
+    return Basis(records, of, bool(stream.folds), without, f"Figures: {counted}{why}{missing}.")
 
 
 def length_of(windows: Windows, first: int, last: int) -> str:

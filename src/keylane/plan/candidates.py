@@ -11,7 +11,7 @@ seen, which is what the contract is made from. Which candidate to take: `choose`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log, sqrt
 from typing import TYPE_CHECKING, Final
 
@@ -139,6 +139,8 @@ class Candidate:
     works: tuple[LaneWork, ...] = ()
     #: Lanes that today's contract has in tiers: as many are there already.
     tier_today: int = 0
+    #: The same strategy with every key that made the lanes of seen records more even, where some are not named.
+    with_all: Candidate | None = None
 
     @property
     def max_over_mean(self) -> float:
@@ -283,7 +285,7 @@ def _fewest(strategy: str, stream: ProfiledStream, hashed: Hashed, enough: Calla
     for one in others:
         if clearly_beats(one, taken):
             taken = one
-    return taken
+    return replace(taken, with_all=made[0]) if taken is not made[0] else taken
 
 
 def _candidate(

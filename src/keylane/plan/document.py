@@ -20,6 +20,7 @@ from keylane.documents.plan import (
     LeftOut,
     OverTime,
     PlanAdvice,
+    PlanBasis,
     PlanConstraints,
     PlanDocument,
     PlanFloor,
@@ -35,13 +36,15 @@ from keylane.documents.plan import (
 )
 from keylane.geo.bits import resolution
 from keylane.geo.lane_tables import COARSEST
-from keylane.plan.advice import advice, holding
+from keylane.plan.advice import advice, basis, holding, tempting
 from keylane.plan.bounds import Possible, ceiling, floor, possible, says, useful_lanes
 from keylane.plan.geo_strategies import LEFT_OUT, WITHOUT_RADIUS
 from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from keylane.contract.evolve import Change
     from keylane.documents.plan import StrategyName
     from keylane.documents.profile import Edge, ProfileDocument
@@ -74,11 +77,12 @@ def _named(candidate: Candidate) -> str:
 def why(plan: Plan) -> list[str]:
     """The reasons for what was chosen."""
     chosen, wanted = plan.choice.chosen, plan.question.constraints
-    candidate, least = chosen.candidate, floor(plan.stream.records, chosen.candidate.lanes)
+    candidate, least = chosen.candidate, floor(_counted(plan), chosen.candidate.lanes)
     out = [
         _order(chosen.order_scope, wanted, stays=not plan.changes),
-        f"Fullest lane: {_over(candidate)}; no placement of whole keys goes below {least.max_over_mean:.2f}x overall.",
+        f"Fullest lane: {_over(candidate)}; no placement of whole keys goes below {least.max_over_mean:.2f}x.",
         *_against_hash(plan, candidate),
+        *_looked_better(plan),
     ]
     if candidate.by_place is not None:
         out.append(_by_place(candidate))
@@ -99,9 +103,24 @@ def _order(kept: str, wanted: Constraints, *, stays: bool) -> str:
 
 
 def _over(candidate: Candidate) -> str:
-    """Over the mean, on records that were not fitted on and on all."""
-    overall = f"{candidate.score.max_over_mean:.2f}x the mean overall"
-    return f"{candidate.max_over_mean:.2f}x the mean on later records, {overall}" if candidate.folds else overall
+    return f"{candidate.max_over_mean:.2f}x the mean"
+
+
+def _counted(plan: Plan) -> NDArray[np.int64]:
+    """Records of each key among those that the figures are counted on."""
+    stream = plan.stream
+    found: NDArray[np.int64] = (stream.folds[0].score if stream.folds else stream.whole).by_window.sum(axis=1)
+    return found
+
+
+def _looked_better(plan: Plan) -> list[str]:
+    """Where a change would not hold: what the best one promised, and what came of it."""
+    best, stands = tempting(plan), plan.standing
+    if best is None or stands is None or not best.folds:
+        return []
+    fitted, later = (numbers.share(one) for one in (best.folds[0].fitted_share, best.folds[0].share))
+    looked = f"`{best.strategy}` ({best.title}) looked better: its fullest lane had {fitted} of the records fitted on"
+    return [f"{looked}, but {later} of the later ones; today's had {numbers.share(stands.candidate.fullest_share)}."]
 
 
 def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
@@ -199,10 +218,7 @@ def possible_of(plan: Plan, places: Places) -> Possible:
 
 def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     """What a reader of the figures has to know."""
-    profile, out = plan.stream.profile, []
-    if profile.without_key.records:
-        out.append(f"{numbers.count(profile.without_key.records)} records have no key and are not counted in any lane")
-    out += geo_notes(plan)
+    profile, out = plan.stream.profile, geo_notes(plan)
     if profile.approximate is not None:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
     if names_keys(plan) and plan.changes and not show_keys:
@@ -210,8 +226,6 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     out += [*_held_up(plan), *_left_behind(plan)]
     if plan.today and plan.changes and plan.today.contract.spec.golden:
         out.append("the golden examples of today's contract are not in the new one: some of them may move")
-    if not plan.stream.folds:
-        out.append("all records lie in one window: nothing could be scored on later records")
     return out
 
 
@@ -230,13 +244,14 @@ def _held_up(plan: Plan) -> list[str]:
 USUAL: Final = 1.3
 #: How each figure was obtained, for the reader.
 HOW: Final = {
-    "fullest_share": "records in the fullest lane as a share of all: fitted on three quarters, counted on the last",
+    "basis": "candidates are fitted on the first three quarters of the records, and all are counted on the last",
+    "fullest_share": "records in the fullest lane as a share of them all",
     "work": "one over that share, which is lanes over max/mean: as many evenly filled lanes would carry as much",
     "score": "work on records that were not fitted on, over three cuts of the time, for as many lanes as the stream "
     "has: a tier's own lanes are no gain. It decides. One candidate is "
     "better than another where its fullest lane is lower by more than a twentieth, or the noise of so many records, "
     "under the newest cut and over all; among the others the one that moves least and names the fewest keys is taken",
-    "max_over_mean": "the fullest lane over the mean: fitted on three quarters of the records, counted on the last",
+    "max_over_mean": "the fullest lane over the mean",
     "fitted": "the same, fitted and counted on all records of the profile; the contract is fitted on all of them",
     "cv": "the standard deviation of the lanes over their mean, all records of the profile",
     "p99": "the lane at the 99th percentile over the mean lane, all records of the profile",
@@ -246,8 +261,8 @@ HOW: Final = {
     "moved_traffic": "the same, weighted by records",
     "floor": "the lower bound of every placement with each key on one lane, given the records of each key",
     "noise_cv": "the CV that chance alone gives as many records on as many lanes",
-    "holding": "it holds while the fullest lane of later records is at most a quarter fuller than when it was fitted, "
-    "beyond what chance gives so few records",
+    "holding": "as even as fitted: the fullest lane is at most a quarter fuller than when it was fitted, beyond what "
+    "chance gives so few records; the time is the shortest under any of the three cuts",
     "choice": "today's contract where nothing is hot; otherwise today's lane count while it is enough, and of a range "
     "the fewest lanes that carry four fifths of the best",
 }
@@ -299,6 +314,7 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
         chosen=ChosenRow(**dict(_row(chosen)), met=plan.choice.met, why=why(plan)),
         advice=PlanAdvice(answer=told.answer, leave=told.leave, headline=told.headline),
         verdict=verdict(plan),
+        basis=PlanBasis(**asdict(basis(plan))),
         holding=_holding(plan),
         candidates=_candidates(plan),
         floor=_floors(plan),

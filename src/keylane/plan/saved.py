@@ -148,7 +148,7 @@ def _joined(saved: SavedPlan) -> Iterator[ByHand]:
 def _after(saved: SavedPlan, later: list[str] | None) -> Iterator[ByHand]:
     """What was counted has the old placement for ever: only what is written from now on can keep the new contract."""
     path, again = shlex.quote(saved.bound.contract.path), saved.plan.holding.plan_again if saved.plan.holding else None
-    soon = f"; this plan does not hold for long: plan again in {again}" if again else ""
+    soon = f"; plan again in {again}" if again else ""
     what = "ten minutes after the producers have started, check that new records are where the contract puts them"
     yield ByHand(
         who="afterwards",

@@ -35,7 +35,7 @@ def _seen(document: PlanDocument) -> Iterator[str]:
     )
     yield f"Lanes: {ceiling.says}."
     if profile.hot:
-        yield profile.hot.verdict
+        yield f"Counted on all records: {profile.hot.verdict}"
     if document.geo:
         yield from _cells(document.geo)
 
@@ -49,6 +49,7 @@ def _answer(document: PlanDocument) -> Iterator[str]:
     yield "RECOMMENDATION"
     yield document.advice.headline
     yield document.verdict
+    yield document.basis.says
     for reason in document.chosen.why:
         yield f"- {reason}"
     if document.holding:
@@ -86,7 +87,7 @@ def _price(document: PlanDocument) -> Iterator[str]:
         yield "Nothing: today's contract stays."
         return
     keys, records = share(change.moved_keys or 0), share(change.moved_traffic or 0)
-    yield f"{keys} of the keys and {records} of the records change lane."
+    yield f"{keys} of the keys and {records} of all records change lane."
     if change.fan_in:
         yield f"A new lane waits for at most {change.fan_in} of the {change.old_lanes} old ones to be drained."
     for one in change.kinds:

@@ -302,9 +302,10 @@ def _plan_top(document: PlanDocument) -> Markup:
         "div",
         tag("h1", *first, f"{headline.removesuffix('.')}."),
         tag("p", prose(" ".join(part for part in (more, document.verdict) if part)), class_="sub"),
-        tag("p", held, class_=f"sub {'' if document.holding and document.holding.holds else 'warns'}")
+        tag("p", held, class_=f"sub {'' if document.holding and document.holding.as_even else 'warns'}")
         if held
         else None,
+        tag("p", document.basis.says, class_="fine"),
         facts(
             fact("Fullest lane", percent(chosen.fullest_share), *_beside_promise(document), kind=tone),
             fact("The lanes do the work of", f"{chosen.work:.1f}", *_beside_work(document), kind=tone),
@@ -343,7 +344,7 @@ def _beside_promise(document: PlanDocument) -> list[str]:
     chosen, limit = document.chosen, document.constraints.max_over_mean
     today = [f"today {percent(document.today.fullest_share)}"] if document.today and document.changes else []
     missed = [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen.max_over_mean > limit else []
-    return [*today, f"of later records: {times(chosen.max_over_mean)} the mean lane", *missed]
+    return [*today, f"of the records: {times(chosen.max_over_mean)} the mean lane", *missed]
 
 
 def _beside_lanes(document: PlanDocument) -> list[str]:

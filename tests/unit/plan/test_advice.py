@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +12,20 @@ import numpy as np
 import pytest
 from tests.unit.plan.conftest import drawn
 
+from keylane import numbers
 from keylane.contract.parse import examine, parse_contract
 from keylane.contract.partitioners import FACTS
-from keylane.plan.advice import advice, duration, holding, length_of
+from keylane.plan.advice import advice, basis, duration, holding, length_of, tempting
+from keylane.plan.bounds import floor
 from keylane.plan.candidates import Candidate, FoldScore, Score
 from keylane.plan.choose import Constraints, Judged, choose, clearly_beats, compared
 from keylane.plan.contract_text import Means
 from keylane.plan.cost import MovedShares
+from keylane.plan.document import why
 from keylane.plan.planner import Question, make_plan
 from keylane.plan.sizing import Demand
 from keylane.plan.strategies import Fitted
-from keylane.profile.model import Windows
+from keylane.profile.model import Windows, WithoutKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +149,7 @@ def test_an_order_that_was_asked_for_rules_today_out_and_a_loss_is_called_one(sk
 def test_a_balance_that_was_asked_for_is_a_need(skewed: Profile) -> None:
     plan = planned(skewed, 12, today=today_of(12), constraints=Constraints(max_over_mean=1.8))
     assert plan.standing is not None
-    assert (plan.standing.misses, plan.choice.met, advice(plan).answer) == ("balance", True, "needed")
+    assert (plan.standing.misses, plan.choice.met, advice(plan).answer) == ("balance", True, "worth-it")
 
 
 def test_lanes_that_today_has_in_a_tier_are_not_held_against_it(skewed: Profile) -> None:
@@ -169,31 +174,68 @@ def test_a_change_that_lost_to_today_under_a_cut_is_not_made() -> None:
 
 def test_a_change_that_would_not_hold_is_not_made(fleeting: Profile) -> None:
     plan = planned(fleeting, 12, today=today_of(12))
-    best = min(one.candidate.fitted_share for one in plan.judged if one.because is None)
+    best = tempting(plan)
     assert plan.standing is not None
-    assert best < 0.95 * plan.standing.candidate.fitted_share
+    assert best is not None
+    assert best.fitted_share < 0.95 * plan.standing.candidate.fitted_share
+    assert best.folds[0].share > 0.95 * plan.standing.candidate.fullest_share
     assert (plan.changes, advice(plan).leave) == (False, "would-not-hold")
+    told = next(line for line in why(plan) if "looked better" in line)
+    assert numbers.share(best.folds[0].fitted_share) in told
+    assert numbers.share(best.folds[0].share) in told
 
 
-def test_what_does_not_hold_says_so_for_how_long_it_did_and_when_to_plan_again(profile: Made) -> None:
-    """Half-way through the later records another key becomes heavy."""
-    rng = np.random.default_rng(4)
-    counts = rng.poisson(3, (3_000, 16))
-    counts[:10] += 1_500
-    counts[20, 14:] += 4_000
-    plan = planned(profile(counts), 12)
+def wearing_off(profile: Made, *held: int) -> Plan:
+    """A plan worth its while whose lanes were as even as fitted for so many of the windows after each cut."""
+    plan = planned(
+        profile(np.where(np.arange(3_000)[:, None] < 6, 2_000, 3) * np.ones((1, 16))), 12, today=today_of(12)
+    )
+    chosen = plan.choice.chosen
+    folds = tuple(replace(fold, held=one) for fold, one in zip(chosen.candidate.folds, held, strict=True))
+    worn = replace(chosen, candidate=replace(chosen.candidate, folds=folds))
+    return replace(plan, choice=replace(plan.choice, chosen=worn))
+
+
+def test_what_wears_off_is_worth_it_all_the_same_and_one_length_of_time_is_given(profile: Made) -> None:
+    """Under the cuts of 4, 8 and 4 later windows it lasted 3, 8 and 1: a window is one record long here."""
+    plan = wearing_off(profile, 3, 8, 1)
     found = holding(plan)
-    assert plan.changes
+    assert advice(plan).answer == "worth-it"
     assert found is not None
-    assert not found.holds
-    assert (found.held_windows, found.windows) == (2, 4)
-    assert found.held_for == found.plan_again == "2 records"
-    for words in ("It does not hold", "It held for 2 records", "Plan again every 2 records"):
-        assert words in found.says
-    steady = holding(planned(profile(np.where(np.arange(3_000)[:, None] < 6, 2_000, 3) * np.ones((1, 16))), 12))
+    assert (found.as_even, found.held_windows, found.windows) == (False, 1, 4)
+    assert found.held_for == found.plan_again == "1 records"
+    assert re.findall(r"\d+ records", found.says) == ["1 records"]
+    assert "hold" not in found.says, "one verdict, and it is the headline's"
+    at_once = holding(wearing_off(profile, 0, 8, 4))
+    assert at_once is not None
+    assert (at_once.held_windows, at_once.plan_again) == (0, "1 records"), "no less than a window is known"
+
+
+def test_what_is_as_even_later_needs_no_other_plan(profile: Made) -> None:
+    steady = holding(wearing_off(profile, 4, 8, 4))
     assert steady is not None
-    assert (steady.holds, steady.plan_again) == (True, None)
+    assert (steady.as_even, steady.held_for, steady.plan_again) == (True, "4 records", None)
     assert steady.says.startswith("It holds")
+
+
+def test_every_figure_stands_on_the_records_that_the_basis_names(profile: Made) -> None:
+    counts = drawn(300, 20_000, windows=8)
+    plan = planned(profile(counts, without_key=WithoutKey(7, 5)), 12, today=today_of(12))
+    found, cut = basis(plan), plan.stream.folds[0].score.first
+    later = plan.stream.profile.by_window[:, cut:]
+    assert (found.records, found.of, found.later, found.without_key) == (later.sum(), counts.sum(), True, 12)
+    for figure in (found.records, found.of, found.without_key):
+        assert numbers.count(int(figure)) in found.says
+    assert plan.standing is not None
+    for one in (plan.standing.candidate, plan.choice.chosen.candidate):
+        loads = one.loads if one.strategy in ("today", "hash") else None
+        if loads is not None:
+            lanes = loads[:, cut:].sum(axis=1)
+            assert one.fullest_share == pytest.approx(lanes.max() / lanes.sum())
+    least = floor(later.sum(axis=1), 12).max_over_mean
+    assert f"goes below {least:.2f}x" in " ".join(why(plan))
+    alone = basis(planned(profile(counts.sum(axis=1, keepdims=True)), 12))
+    assert (alone.records, alone.later) == (counts.sum(), False)
 
 
 def test_lengths_of_time_and_of_records_are_said_as_people_do() -> None:
@@ -253,8 +295,6 @@ def test_few_records_make_more_noise() -> None:
     one, other = candidate("pin", 0.16, 0.16), candidate("hash", 0.20, 0.20)
     assert clearly_beats(one, other)
     few = tuple(FoldScore(6, 8, 1.0, fold.scored, 0.1, fold.share, 50, 2) for fold in one.folds)
-    from dataclasses import replace
-
     assert not clearly_beats(replace(one, folds=few), other)
 
 

@@ -45,7 +45,31 @@ def test_a_steady_stream_keeps_what_is_promised(profile: Made) -> None:
     whole = by_name(profile(counts, names), 12)["pin", 12]
     later = next(fold for fold in whole.folds if fold.cut == 8)
     assert later.scored == pytest.approx(promised.max_over_mean, rel=0.1)
-    assert promised.score.max_over_mean <= 1.02
+    assert promised.with_all is not None
+    assert promised.with_all.score.max_over_mean <= 1.02
+    assert promised.score.max_over_mean <= 1.06
+    assert promised.listed < promised.with_all.listed
+
+
+def test_a_strategy_names_the_keys_that_cause_the_imbalance_and_no_others(profile: Made) -> None:
+    """Six heavy keys are on one lane: some of them are named. The twin that gives nothing up names many more."""
+    from keylane.plan import strategies
+
+    counts = np.random.default_rng(2).poisson(2, (24_000, 8))
+    names = [f"key-{i:05}" for i in range(len(counts))]
+    plain = profile(counts, names)
+    home = ProfiledStream(plain).hashed("kafka-java", 12).home
+    heavy = [plain.keys.column("k")[int(rank)].as_py() for rank in np.flatnonzero(home == 5)[:6]]
+    counts[[names.index(name) for name in heavy]] += 350
+    uneven = profile(counts, names)
+    found = by_name(uneven, 12)["pin", 12]
+    assert set(found.fitted.moves) <= set(range(6))
+    assert found.title == f"{found.listed} keys pinned, the rest hashed"
+    with pytest.MonkeyPatch.context() as planted:
+        planted.setattr(strategies, "GIVEN_UP", (0.0,))
+        all_of_them = by_name(uneven, 12)["pin", 12]
+    assert all_of_them.listed > 6
+    assert all_of_them.folds[0].share > 0.95 * found.folds[0].share
 
 
 def test_a_key_that_grows_is_seen_in_the_promise_and_not_in_the_fit(profile: Made) -> None:

@@ -106,13 +106,6 @@ def test_lane_counts_are_few_and_hold_both_ends() -> None:
     assert (counts[0], counts[-1]) == (3, 5_000)
 
 
-def test_nothing_is_said_of_unseen_records_where_there_were_none(profile: Made) -> None:
-    from keylane.plan.document import why
-
-    assert "later records" in " ".join(why(planned(profile(np.full((50, 4), 9)), 4)))
-    assert "later records" not in " ".join(why(planned(profile(np.full((50, 1), 9)), 4)))
-
-
 def test_a_throughput_that_no_candidate_carries_is_said_to_be_unmet(hot: Profile) -> None:
     def met(peak: float, **more: Any) -> bool:
         means = Means("t", ("t",), sub_key="order_id")

@@ -12,6 +12,7 @@ seen, which is what the contract is made from. Which candidate to take: `choose`
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import log, sqrt
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from keylane.hashing.murmur3 import fmix32_rows
 from keylane.measure.balance import cv, max_over_mean
 from keylane.placement.spread import STEP
 from keylane.plan.hashed_keys import moved_loads
-from keylane.plan.strategies import STRATEGIES, Fitted, with_fewer
+from keylane.plan.strategies import STRATEGIES, TO_THE_LAST, Fitted, with_fewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -276,12 +277,14 @@ def _fewest(strategy: str, stream: ProfiledStream, hashed: Hashed, enough: Calla
     Its fit names every key that makes the lanes of what was seen a little more even. Each smaller set of them is fitted
     and scored in the same way; from the smallest on, one that names more is taken only where it clearly beats it.
     """
-    fits = [
-        with_fewer(strategy, hashed, seen, STRATEGIES[strategy](hashed, seen))
-        for seen in (stream.whole, *(fold.fit for fold in stream.folds))
-    ]
+    seen = (stream.whole, *(fold.fit for fold in stream.folds))
+    fits = [with_fewer(strategy, hashed, one, STRATEGIES[strategy](hashed, one)) for one in seen]
     made = [_made(strategy, stream, hashed, *found) for found in zip(*fits, strict=True)]
-    taken, *others = sorted([one for one in made if enough(one)] or made[:1], key=lambda one: one.listed)
+    good = [one for one in made if enough(one)]
+    if not good and strategy in TO_THE_LAST:
+        fit = partial(STRATEGIES[strategy], least=0.0)
+        return _made(strategy, stream, hashed, *(fit(hashed, one) for one in seen))
+    taken, *others = sorted(good or made[:1], key=lambda one: one.listed)
     for one in others:
         if clearly_beats(one, taken):
             taken = one

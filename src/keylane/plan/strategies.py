@@ -105,6 +105,10 @@ def packed(volumes: Floats, load: Floats) -> list[int]:
 HEAVY: Final = 0.05
 #: A key is hot from this part of a mean lane on: with the other keys of its lane, that lane stands out.
 HOT: Final = 0.5
+#: A key is named from this part of a mean lane on: no lane is full because of a lighter one, and there are thousands.
+NAMED: Final = 0.01
+#: Strategies that name lighter ones where a figure that was asked for needs them.
+TO_THE_LAST: Final = ("pin", "table")
 #: How much of a mean lane a piece of a spread key may be, tried in this order: wide spreads cost readers more.
 PIECES: Final = (0.5, 0.25, 0.125)
 #: A wider spread has to be better by this.
@@ -134,17 +138,18 @@ def hash_alone(hashed: Hashed, seen: Seen) -> Fitted:  # noqa: ARG001  the hash 
     return Fitted()
 
 
-def pin(hashed: Hashed, seen: Seen) -> Fitted:
-    """The fewest keys moved, each whole to one lane, until the lanes are even.
+def pin(hashed: Hashed, seen: Seen, least: float = NAMED) -> Fitted:
+    """The fewest keys moved, each whole to one lane, until the lanes are even; none lighter than `least` of a lane.
 
     Keys of 90 and 80 on one lane: one of them moves, and order is kept for both. When not to use it: when one key
     alone is more than a lane should carry.
     """
-    start, load = hashed.fold(seen.head), seen.on_lanes(hashed.loads)
-    return Fitted(_ranked(seen, evened(start, seen.weights(hashed.lanes), load)))
+    start, load, weights = hashed.fold(seen.head), seen.on_lanes(hashed.loads), seen.weights(hashed.lanes)
+    heavy = int((weights.max(axis=1) >= least).sum())
+    return Fitted(_ranked(seen, evened(start[:heavy], weights[:heavy], load)))
 
 
-def table(hashed: Hashed, seen: Seen) -> Fitted:
+def table(hashed: Hashed, seen: Seen, least: float = NAMED) -> Fitted:
     """Every heavy key in a list, the heaviest first to the emptiest lane, and then as `pin`.
 
     More keys are named than `pin` names, so no heavy key is left to chance, and two heavy keys that grow are less
@@ -155,7 +160,8 @@ def table(hashed: Hashed, seen: Seen) -> Fitted:
     listed = packed(weights[:heavy].max(axis=1), load[:, 0])
     start[:heavy] = listed
     np.add.at(load, start[:heavy], weights[:heavy])
-    moved = evened(start, weights, load, most=MOST_MOVED - heavy)
+    named = int((weights.max(axis=1) >= least).sum())
+    moved = evened(start[:named], weights[:named], load, most=MOST_MOVED - heavy)
     return Fitted(_ranked(seen, {**dict(enumerate(listed)), **moved}))
 
 
@@ -292,7 +298,7 @@ def _on_emptiest(hashed: Hashed, seen: Seen, count: int, piece: float) -> Moves:
 
 
 #: Every strategy that moves keys, and the hash, which moves none.
-STRATEGIES: Final[dict[str, Callable[[Hashed, Seen], Fitted]]] = {
+STRATEGIES: Final[dict[str, Callable[..., Fitted]]] = {
     "hash": hash_alone,
     "pin": pin,
     "table": table,

@@ -72,7 +72,7 @@ def wrong(plan: Plan) -> list[str]:
     out += [] if after.fullest_share <= before.fullest_share else ["its fullest lane is fuller"]
     out += [] if after.work >= before.work else ["its lanes do less work"]
     out += [] if found == ("worth-it" if plan.changes else "leave-it") else [f"{found}, and changes: {plan.changes}"]
-    lost = any(own > other for own, other in zip(after.shares, before.shares, strict=True))
+    lost = any(own > 1.05 * other for own, other in zip(after.shares, before.shares, strict=True))
     return [*out, *(["it lost to today under a cut of the time"] if lost else [])]
 
 

@@ -86,9 +86,8 @@ def _why_stay(plan: Plan, today: Candidate) -> LeaveReason:
     best = _best_fit(plan)
     if best is None or best.fitted_share >= LOOKS_BETTER * today.fitted_share:
         return "within-noise"
-    later = zip(best.shares, today.shares, strict=True)
-    lost = best.fullest_share >= LOOKS_BETTER * today.fullest_share or any(own > other for own, other in later)
-    return "would-not-hold" if lost else "within-noise"
+    held = best.fullest_share < LOOKS_BETTER * today.fullest_share and best.deciding > today.deciding
+    return "within-noise" if held else "would-not-hold"
 
 
 def _best_fit(plan: Plan) -> Candidate | None:

@@ -238,6 +238,15 @@ def clearly_beats(one: Candidate, other: Candidate) -> bool:
     return one.compared[0] * margin < other.compared[0] and one.deciding > other.deciding * margin
 
 
+def improves(one: Candidate, other: Candidate) -> bool:
+    """Whether one clearly beats the other, and was clearly worse under no cut of the time.
+
+    A cut under which it was shows records on which the change would not have held.
+    """
+    pairs = zip(one.compared, other.compared, strict=True)
+    return clearly_beats(one, other) and all(own <= theirs * (1 + CLEARLY) for own, theirs in pairs)
+
+
 def candidates(
     stream: ProfiledStream, base: str, counts: Sequence[int], enough: Callable[[Candidate], bool] = lambda _: True
 ) -> Iterator[Candidate]:
@@ -275,7 +284,7 @@ def _fewest(strategy: str, stream: ProfiledStream, hashed: Hashed, enough: Calla
     """A strategy with as few keys as are as good on later records, within the noise.
 
     Its fit names every key that makes the lanes of what was seen a little more even. Each smaller set of them is fitted
-    and scored in the same way; from the smallest on, one that names more is taken only where it clearly beats it.
+    and scored in the same way; from none on, a set that names more is taken only where it improves on what is taken.
     """
     seen = (stream.whole, *(fold.fit for fold in stream.folds))
     fits = [with_fewer(strategy, hashed, one, STRATEGIES[strategy](hashed, one)) for one in seen]
@@ -284,10 +293,14 @@ def _fewest(strategy: str, stream: ProfiledStream, hashed: Hashed, enough: Calla
     if not good and strategy in TO_THE_LAST:
         fit = partial(STRATEGIES[strategy], least=0.0)
         return _made(strategy, stream, hashed, *(fit(hashed, one) for one in seen))
-    taken, *others = sorted(good or made[:1], key=lambda one: one.listed)
+    none = _made(strategy, stream, hashed, *(Fitted() for _ in seen))
+    some = sorted((one for one in good or made[:1] if one.listed), key=lambda one: one.listed)
+    taken, *others = [*([none] if enough(none) else []), *some] or [none]
     for one in others:
-        if clearly_beats(one, taken):
+        if improves(one, taken):
             taken = one
+    # What names no key is the hash, which is another candidate.
+    taken = some[0] if some and not taken.listed else taken
     return replace(taken, with_all=made[0]) if taken is not made[0] else taken
 
 

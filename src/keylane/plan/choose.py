@@ -4,16 +4,17 @@ What a stream can carry is lanes / (max/mean), in lanes: the fullest lane is the
 words it is one over the share of all records in the fullest lane, which compares across lane counts. The rule:
 
 1. Today's contract is always a candidate, whatever its strategy and whatever order it keeps: readers live with it. It
-   stays where nothing is hot, and against all that does not clearly beat it, or lost to it under any cut of the time.
+   stays where nothing is hot, and against all that does not improve on it.
    Only what was asked for can rule it out: a figure that it misses, an order that it does not keep, other lane counts.
 2. Today's lane count, while it is enough; of a range that was asked for, the smallest count that carries four fifths
    of what the best one does.
 3. At that count the candidates in the order of what they ask for: today's contract first, then what asks least of
    readers, moves least, adds the fewest lanes, names the fewest keys. One that asks for more is taken only where it
-   clearly beats the one before.
+   improves on the one before.
 
-One candidate clearly beats another when on records that neither had seen its fullest lane was lower by more than a
-twentieth, or the noise of so many records, under the newest cut of the time and over all cuts. Less is luck.
+One candidate improves on another when on records that neither had seen its fullest lane was lower by more than a
+twentieth, or the noise of so many records, under the newest cut of the time and over all cuts, and higher by that under
+none. Less is luck (`candidates.improves`).
 
 Worked example: a key with 8.3 % of all records. 12 lanes at 1.0 carry 12 lanes' worth; 64 lanes at 5.3 carry 12 too.
 """
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
 from keylane.contract.names import MAX_LANES
 from keylane.errors import ContractError, UsageError
-from keylane.plan.candidates import clearly_beats
+from keylane.plan.candidates import clearly_beats, improves
 from keylane.plan.contract_text import NAMING, Means, could_be, unable
 from keylane.plan.current import Today, moved_from
 from keylane.plan.sizing import Demand, carried
@@ -177,15 +178,6 @@ def compared(one: Candidate, today: Candidate) -> AgainstToday:
     return "worse" if clearly_beats(today, one) else "same"
 
 
-def improves(one: Candidate, today: Candidate) -> bool:
-    """Whether a candidate is worth a change: it clearly beats today's contract, and lost to it under no cut.
-
-    A cut under which it lost shows records on which the change would not have held.
-    """
-    pairs = zip(one.compared, today.compared, strict=True)
-    return clearly_beats(one, today) and all(own <= other for own, other in pairs)
-
-
 def choose(judged: Sequence[Judged], wanted: Constraints, stands: Judged | None = None, *, hot: bool = True) -> Choice:
     """Take one; where none keeps every constraint, the best of those that fall short of a figure only.
 
@@ -220,7 +212,7 @@ def _worth_the_effort(pool: Sequence[Judged]) -> Judged:
     """The one that asks least; one that asks for more only where it clearly beats what asks for less."""
     taken, *others = sorted(pool, key=_effort)
     for one in others:
-        if clearly_beats(one.candidate, taken.candidate):
+        if improves(one.candidate, taken.candidate):
             taken = one
     return taken
 

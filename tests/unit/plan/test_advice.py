@@ -166,7 +166,7 @@ def test_lanes_that_today_has_in_a_tier_are_not_held_against_it(skewed: Profile)
 
 def test_a_change_that_lost_to_today_under_a_cut_is_not_made() -> None:
     today = judged(candidate("today", 0.20, 0.20, 0.20))
-    lucky, steady = judged(candidate("pin", 0.10, 0.21, 0.15)), judged(candidate("table", 0.16, 0.18, 0.16))
+    lucky, steady = judged(candidate("pin", 0.10, 0.22, 0.15)), judged(candidate("table", 0.16, 0.18, 0.16))
     assert clearly_beats(lucky.candidate, today.candidate)
     assert choose([lucky], Constraints(), today).chosen is today
     assert choose([lucky, steady], Constraints(), today).chosen is steady

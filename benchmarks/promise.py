@@ -1,7 +1,8 @@
 """Whether a plan's promise holds on records it has not seen, and how even it makes the lanes of real card payments.
 
 Each set is cut in the middle of its time. A plan is made of the first half alone, its contract is written down, and the
-second half is routed under that contract; its fullest lane over the mean is held against what the plan promised.
+second half is routed under that contract; its fullest lane over the mean is held against what the plan promised. A
+stream that turns out more even than promised breaks no promise: only what is worse has a target.
 
 The real sets are public data that is not part of this repository: put the files into a folder and name it in
 KEYLANE_DATA. Sets that are not there are left out; drawn ones, steady and wandering, are always there.
@@ -63,10 +64,13 @@ def _kept(name: str, keys: pa.Array, lanes: int) -> Iterator[Figure]:
     chosen = plan.choice.chosen.candidate
     later = max_over_mean(_loads(plan.contract, keys[half:]))
     what = f"{name}, {lanes} lanes, {chosen.strategy}"
+    yield Figure(f"{what}: keys named", chosen.listed, "keys")
     yield Figure(f"{what}: promised", chosen.max_over_mean, "max/mean")
     yield Figure(f"{what}: later", later, "max/mean")
+    off = later / chosen.max_over_mean - 1
+    yield Figure(f"{what}: better than promised by", max(0.0, -off), "of it")
     at_most = None if name == WANDERING else 0.1
-    yield Figure(f"{what}: off by", abs(later / chosen.max_over_mean - 1), "of it", at_most=at_most)
+    yield Figure(f"{what}: worse than promised by", max(0.0, off), "of it", at_most=at_most)
 
 
 def _card(keys: pa.Array) -> Iterator[Figure]:
@@ -78,11 +82,10 @@ def _card(keys: pa.Array) -> Iterator[Figure]:
         yield Figure(
             f"card payments on 12 lanes, second half, {what}: does the work of", loads.sum() / loads.max(), "lanes"
         )
-    whole = _planned(keys, 12)
-    yield Figure("card payments on 12 lanes: murmur2 alone", _candidate(whole, "hash").score.max_over_mean, "max/mean")
-    table = _candidate(whole, "table")
-    fitted = max_over_mean(_loads(_contract(whole, table.with_all or table), keys))
-    yield Figure("card payments on 12 lanes: a table, on what it was fitted on", fitted, "max/mean", at_most=1.05)
+    for what, some in (("what it was fitted on", keys[:half]), ("the second half", keys[half:])):
+        yield Figure(
+            f"card payments on 12 lanes, as planned, on {what}", max_over_mean(_loads(plan.contract, some)), "max/mean"
+        )
 
 
 def _candidate(plan: Plan, strategy: str) -> Candidate:

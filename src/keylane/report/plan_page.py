@@ -57,7 +57,7 @@ COLUMNS: Final = (
     ("#", "rank: the chosen one, then by score; refused ones have none", False),
     ("Strategy", "", True),
     ("Lanes", "", True),
-    ("Fullest lane", "its share of all records, on records that were not fitted on", True),
+    ("Fullest lane", "its share of the records that figures are counted on", True),
     ("Work of", "as many evenly filled lanes would carry as much", True),
     ("Score", "what decides: the work over three cuts of the time", False),
     ("Against today", "better or worse by more than the noise", True),
@@ -302,10 +302,8 @@ def _plan_top(document: PlanDocument) -> Markup:
         "div",
         tag("h1", *first, f"{headline.removesuffix('.')}."),
         tag("p", prose(" ".join(part for part in (more, document.verdict) if part)), class_="sub"),
-        tag("p", held, class_=f"sub {'' if document.holding and document.holding.as_even else 'warns'}")
-        if held
-        else None,
         tag("p", document.basis.says, class_="fine"),
+        tag("p", held, class_="sub") if held else None,
         facts(
             fact("Fullest lane", percent(chosen.fullest_share), *_beside_promise(document), kind=tone),
             fact("The lanes do the work of", f"{chosen.work:.1f}", *_beside_work(document), kind=tone),

@@ -201,7 +201,9 @@ def hot_section(profile: ProfileDocument) -> Markup | None:
     if hot is None:
         return None
     by_chance = "By chance: how often a fair hash of the same keys fills some lane as much"
-    alarm = f"{by_chance}; below {chance(hot.alpha)} the hash is at fault, and the lane is called hot."
+    alarm = (
+        f"{by_chance}; below {chance(hot.alpha)} the hash is at fault, and the lane is called hot. All records count."
+    )
     found = _hot_table(hot.lanes) if hot.lanes else None
     return section("hot", sentence(hot.verdict), found, tag("p", alarm, class_="fine"))
 
@@ -383,11 +385,12 @@ def _table(document: PlanDocument) -> Markup:
     heads = ("", *(tag("th", names[name], scope="col", class_=f"n {name}") for name in found), "Read it with")
     shown = found.values()
     made = (
-        _row("Fullest lane, out of sample", [times(row.max_over_mean) for row in shown], _asked(document)),
-        _row("Fullest lane, all records", [times(row.fitted) for row in shown], _floor(document)),
-        _row("CV of the lanes", [percent(row.cv) for row in shown], _cv_floors(document)),
+        _row("Fullest lane", [percent(row.fullest_share) for row in shown], _counted(document)),
+        _row("Over the mean", [times(row.max_over_mean) for row in shown], _asked(document)),
+        _row("Over the mean, all records", [times(row.fitted) for row in shown], _floor(document)),
+        _row("CV of the lanes, all records", [percent(row.cv) for row in shown], _cv_floors(document)),
         _row("Fullest lane in its worst window", [times(row.worst_window) for row in shown], ""),
-        _row("Idle lanes", [count(row.idle_lanes) for row in shown], ""),
+        _row("Idle lanes, all records", [count(row.idle_lanes) for row in shown], ""),
         _row("Lanes", [count(row.lanes) for row in shown], ""),
     )
     return table(heads, made, "Before and after", "figures")
@@ -398,9 +401,14 @@ def _row(title: str, values: list[str], note: Child) -> Markup:
     return tag("tr", tag("th", title, scope="row"), *cells, tag("td", note, class_="note"))
 
 
+def _counted(document: PlanDocument) -> str:
+    found = document.basis
+    return f"of the {'newest ' if found.later else ''}{count(found.records)} records, as above"
+
+
 def _asked(document: PlanDocument) -> str:
     limit = document.constraints.max_over_mean
-    return f"what is promised; asked for: at most {limit:g}×" if limit is not None else "what is promised"
+    return f"of the same records; asked for: at most {limit:g}×" if limit is not None else "of the same records"
 
 
 def _bounds(document: PlanDocument) -> PlanFloor | None:
@@ -411,7 +419,7 @@ def _floor(document: PlanDocument) -> str:
     bounds = _bounds(document)
     if not bounds:
         return ""
-    return f"floor {times(bounds.max_over_mean)}: no placement with one lane a key goes below"
+    return f"which the contract is fitted on; no placement with one lane a key goes below {times(bounds.max_over_mean)}"
 
 
 def _cv_floors(document: PlanDocument) -> str:
@@ -438,7 +446,7 @@ def change_line(change: ChangeCost | None, *, changes: bool) -> tuple[str, str]:
     also = f"; {count(care)} {'thing' if care == 1 else 'things'} to see to" if care else ""
     return (
         f"{percent(change.moved_traffic or 0)} moves",
-        f"of the traffic, {percent(change.moved_keys or 0)} of the keys{also}",
+        f"of all records, {percent(change.moved_keys or 0)} of the keys{also}",
     )
 
 
@@ -569,7 +577,7 @@ def _fold(fold: FoldRow, windows: ProfileWindows, most: float, *, promised: bool
     what = "record " if windows.kind == "position" else ""
     return tag(
         "tr",
-        tag("th", f"{what}{cut}", tag("small", "what is promised") if promised else None, scope="row"),
+        tag("th", f"{what}{cut}", tag("small", "the figures above") if promised else None, scope="row"),
         tag("td", f"{what}{end}"),
         tag("td", times(fold.fitted), class_="n"),
         tag("td", times(fold.scored), class_="n"),

@@ -42,7 +42,19 @@ def test_whole_keys_come_down_to_the_floor_and_no_further(name: str, skewed: Pro
     records = skewed.records
     floor = records[0] * 8 / records.sum()
     assert fullest(skewed, 8, strategies.Fitted()) > floor * 1.1
-    assert floor <= fullest(skewed, 8, fit(name, skewed, 8)) <= floor * 1.02
+    stream = ProfiledStream(skewed)
+    found = strategies.STRATEGIES[name](stream.hashed("kafka-java", 8), stream.whole, least=0.0)
+    assert floor <= fullest(skewed, 8, found) <= floor * 1.02
+
+
+@pytest.mark.parametrize("name", ["pin", "table"])
+def test_keys_too_light_to_fill_a_lane_are_not_named(name: str, skewed: Profile) -> None:
+    """The lane of the heaviest key could be emptied of hundreds of light ones."""
+    weights = skewed.records * 8 / skewed.records.sum()
+    assert all(weights[rank] >= strategies.NAMED for rank in fit(name, skewed, 8).moves)
+    stream = ProfiledStream(skewed)
+    every = strategies.STRATEGIES[name](stream.hashed("kafka-java", 8), stream.whole, least=0.0)
+    assert len(every.moves) > 10 * len(fit(name, skewed, 8).moves)
 
 
 @pytest.mark.parametrize("name", ["pin", "table"])

@@ -26,6 +26,8 @@ LeaveReason: TypeAlias = Literal["nothing-hot", "would-not-hold", "within-noise"
 
 #: A fit has to look better than today's contract by this, for its failure on later records to be worth a word.
 LOOKS_BETTER: Final = 0.95
+#: It would not hold where less than this part of what it gained when fitted is left under some cut of the time.
+KEPT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,9 @@ def _why_stay(plan: Plan, today: Candidate) -> LeaveReason:
     best = _best_fit(plan)
     if best is None or best.fitted_share >= LOOKS_BETTER * today.fitted_share:
         return "within-noise"
-    held = best.fullest_share < LOOKS_BETTER * today.fullest_share and best.deciding > today.deciding
-    return "within-noise" if held else "would-not-hold"
+    fitted = 1 - best.fitted_share / max(today.fitted_share, 1e-9)
+    later = min(1 - own / max(other, 1e-9) for own, other in zip(best.shares, today.shares, strict=True))
+    return "would-not-hold" if later < KEPT * fitted else "within-noise"
 
 
 def _best_fit(plan: Plan) -> Candidate | None:

@@ -17,8 +17,8 @@ from keylane.contract.parse import examine, parse_contract
 from keylane.contract.partitioners import FACTS
 from keylane.plan.advice import advice, basis, duration, holding, length_of, tempting
 from keylane.plan.bounds import floor
-from keylane.plan.candidates import Candidate, FoldScore, Score
-from keylane.plan.choose import Constraints, Judged, choose, clearly_beats, compared
+from keylane.plan.candidates import Candidate, FoldScore, Score, clearly_beats
+from keylane.plan.choose import Constraints, Judged, choose, compared
 from keylane.plan.contract_text import Means
 from keylane.plan.cost import MovedShares
 from keylane.plan.document import why

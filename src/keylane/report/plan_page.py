@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.documents.plan import LanesOverTime
 from keylane.errors import visible
-from keylane.numbers import count, percent, share, times
+from keylane.numbers import count, share, times
 from keylane.profile.document import writers_text
 from keylane.report.charts import lane_counts
 from keylane.report.html import Markup, join, page, tag
@@ -205,7 +205,7 @@ def _row(one: CandidateRow, *, chosen: bool, first: bool) -> Markup:
         _cell(one.rank, "–" if one.rank is None else count(one.rank), more=True),
         tag("th", name, scope="row", data_value=one.strategy),
         _cell(one.lanes, count(one.lanes)),
-        _cell(one.fullest_share, percent(one.fullest_share)),
+        _cell(one.fullest_share, share(one.fullest_share)),
         _cell(one.work, f"{one.work:.1f}"),
         *_copied(one),
         _cell(one.score, f"{one.score:.2f}", more=True),
@@ -220,7 +220,7 @@ def _row(one: CandidateRow, *, chosen: bool, first: bool) -> Markup:
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else percent(value)
+    return "–" if value is None else share(value)
 
 
 def _cell(value: float | None, shown: str, *, more: bool = False) -> Markup:
@@ -305,7 +305,13 @@ def _plan_top(document: PlanDocument) -> Markup:
         tag("p", document.basis.says, class_="fine"),
         tag("p", held, class_="sub") if held else None,
         facts(
-            fact("Fullest lane", percent(chosen.fullest_share), *_beside_promise(document), kind=tone),
+            # Where copies count, a fuller lane may be the better one: its share is then neither good nor bad news.
+            fact(
+                "Fullest lane",
+                share(chosen.fullest_share),
+                *_beside_promise(document),
+                kind=tone if chosen.copies is None else "same",
+            ),
             fact("The lanes do the work of", f"{chosen.work:.1f}", *_beside_work(document), kind=tone),
             fact("Lanes", count(chosen.lanes), *_beside_lanes(document)),
             fact("Order kept", named("order", chosen.order_scope), _order_says(chosen)),
@@ -340,7 +346,7 @@ def _lanes(number: int) -> str:
 
 def _beside_promise(document: PlanDocument) -> list[str]:
     chosen, limit = document.chosen, document.constraints.max_over_mean
-    today = [f"today {percent(document.today.fullest_share)}"] if document.today and document.changes else []
+    today = [f"today {share(document.today.fullest_share)}"] if document.today and document.changes else []
     missed = [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen.max_over_mean > limit else []
     return [*today, f"of the records: {times(chosen.max_over_mean)} the mean lane", *missed]
 

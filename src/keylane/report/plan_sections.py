@@ -385,7 +385,7 @@ def _table(document: PlanDocument) -> Markup:
     heads = ("", *(tag("th", names[name], scope="col", class_=f"n {name}") for name in found), "Read it with")
     shown = found.values()
     made = (
-        _row("Fullest lane", [percent(row.fullest_share) for row in shown], _counted(document)),
+        _row("Fullest lane", [share(row.fullest_share) for row in shown], _counted(document)),
         _row("Over the mean", [times(row.max_over_mean) for row in shown], _asked(document)),
         _row("Over the mean, all records", [times(row.fitted) for row in shown], _floor(document)),
         _row("CV of the lanes, all records", [percent(row.cv) for row in shown], _cv_floors(document)),
@@ -445,8 +445,8 @@ def change_line(change: ChangeCost | None, *, changes: bool) -> tuple[str, str]:
     care = len(_care(change))
     also = f"; {count(care)} {'thing' if care == 1 else 'things'} to see to" if care else ""
     return (
-        f"{percent(change.moved_traffic or 0)} moves",
-        f"of all records, {percent(change.moved_keys or 0)} of the keys{also}",
+        f"{share(change.moved_traffic or 0)} moves",
+        f"of all records, {share(change.moved_keys or 0)} of the keys{also}",
     )
 
 
@@ -459,8 +459,8 @@ def change_section(document: PlanDocument) -> Markup | None:
         "change",
         None if change.possible else "This change cannot be made in place.",
         facts(
-            fact("Keys moved", percent(change.moved_keys or 0), _expected(change.expected)),
-            fact("Traffic moved", percent(change.moved_traffic or 0), "weighed with the records of each key"),
+            fact("Keys moved", share(change.moved_keys or 0), _expected(change.expected)),
+            fact("Traffic moved", share(change.moved_traffic or 0), "weighed with the records of each key"),
             *_waiting(change),
         ),
         tag("div", _broken(_care(change)), _waits(change), class_="pair"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ import pytest
 from tests.unit.report.html_reader import read
 from tests.unit.report.plan_documents import changed, plan_document, profile_document
 
+from keylane.cli.plan import as_result
 from keylane.documents.plan import PlanDocument
+from keylane.numbers import share, times
 from keylane.report.html import Markup, page
 from keylane.report.plan_page import plan_page, profile_page
 
@@ -85,6 +88,38 @@ def test_the_verdict_comes_first_and_every_section_in_its_order(plan: PlanDocume
     assert f"do the work of {plan.chosen.work:.1f}." in first
     assert text.index("<h1>") < text.index("<section")
     assert re.findall(r'<a href="#([a-z-]+)">', text) == SECTIONS
+
+
+def unsaid(document: PlanDocument, page: str) -> list[str]:
+    """What the terminal says of a plan and the top or the table of the page does not."""
+    blocks = re.sub(r"</(h1|p|td|th|dd)>", " ", page)
+    plain = html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", blocks)))
+    printed = as_result(document, explain=False, files={})
+    said = [line.strip().replace("`", "") for line in printed.answer]
+    said += [one.says for one in (document.holding,) if one]
+    for row in (document.today, document.chosen) if document.today else (document.chosen,):
+        said += [f"{share(row.fullest_share)} {row.work:.1f} {row.score:.2f}", f"{times(row.max_over_mean)}"]
+    if document.change and document.changes:
+        said.append(f"{share(document.change.moved_traffic or 0)} moves")
+    return [part for part in said if part not in plain]
+
+
+@pytest.mark.parametrize("today", [12, None, 6])
+def test_the_page_says_what_the_terminal_says(today: int | None) -> None:
+    document = plan_document(today=today)
+    assert unsaid(document, plan_page(document)) == []
+
+
+def test_twin_a_page_with_another_verdict_or_figure_is_noticed(plan: PlanDocument) -> None:
+    worth = plan_page(plan)
+    assert plan.today is not None
+    for was, now in (
+        (f"the work of {plan.chosen.work:.1f}", "the work of 99.9"),
+        (plan.basis.says, "Figures: all records."),
+        (f">{share(plan.today.fullest_share)}<", ">1.1%<"),
+    ):
+        assert was in worth
+        assert unsaid(plan, worth.replace(was, now))
 
 
 def test_the_page_is_well_formed_and_every_link_has_its_target(plan: PlanDocument) -> None:

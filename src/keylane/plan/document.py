@@ -324,7 +324,8 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
         change=_change(plan.cost, show_keys=show_keys) if plan.today else None,
         folds=_folds(plan, overview.windows.edges),
         over_time=OverTime(
-            before=_over_time(plan.standing, "today") if plan.standing else None, after=_over_time(chosen, "chosen")
+            before=_over_time(plan.standing, "today") if plan.standing else None,
+            after=_over_time(chosen, "chosen" if plan.changes else "today"),
         ),
         how=how(plan),
         notes=notes(plan, show_keys=show_keys),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
@@ -40,7 +40,20 @@ def filled(broker: Cluster, name: str, table: pa.Table) -> str:
     return f"kafka://{broker.bootstrap}/{name}"
 
 
-def test_topics_are_followed_into_a_folder(
+def open_consumers(spark: SparkSession) -> int:
+    """Consumers of Kafka in Spark's process, by what each registers for as long as it is open."""
+    gateway: Any = spark.sparkContext._gateway
+    java = gateway.jvm.java.lang
+    server = java.management.ManagementFactory.getPlatformMBeanServer()
+    # By the interface: the class behind it is no public one.
+    methods = java.Class.forName("javax.management.MBeanServer").getMethods()
+    (names,) = [one for one in methods if one.getName() == "queryNames"]
+    given = gateway.new_array(java.Object, 2)
+    given[0] = gateway.jvm.javax.management.ObjectName("kafka.consumer:type=app-info,*")
+    return int(names.invoke(server, given).size())
+
+
+def test_topics_are_followed_into_a_folder_and_consumers_are_closed_with_the_query(
     broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
 ) -> None:
     made = world(files=2, drivers=40)
@@ -50,7 +63,18 @@ def test_topics_are_followed_into_a_folder(
     # Two batches: the second meets what the first has kept.
     given = Options(radius=3000.0, kafka=KafkaOptions(value="json", max_records=400))
     how = Following(available_now=True, tasks=2)
-    followed = follow(*sides, str(target), given, how, contract=geo_contract(4), spark=spark)
+    before, within = open_consumers(spark), list[int]()
+    followed = follow(
+        *sides,
+        str(target),
+        given,
+        how,
+        contract=geo_contract(4),
+        spark=spark,
+        tell=lambda _: within.append(open_consumers(spark)),
+    )
+    assert min(within) > before
+    assert open_consumers(spark) == before
     document = followed.model_dump(mode="json")
     assert document["dead"] == {"drivers": {}, "riders": {}}
     assert matches(target) == made.expected(3000.0, made.watermark)

@@ -26,6 +26,7 @@ QUESTIONS = (
     "identify",
     "spark_startup",
     "spark_columns",
+    "shards",
     "cells",
     "route",
     "kafka",

@@ -1,10 +1,9 @@
 """From one layout to another: the calls, in an order that keeps few shards open and no shard fuller than it must be.
 
 Rule: the calls are the boundaries that only one layout has, a split for each new one and a merge for each old one:
-always, and no fewer can do. Boundaries that both have divide the space into blocks that do not touch each other. Within
-a block the new shards are made one after the other: the split at its far end, then the merges inside it, so that a
-merge never makes more than a new shard. A merge comes first only where a split would leave a shard of one key. Blocks
-that give shards back come first, then those that take some, so that the peak stays low.
+always, and no fewer can do. Old boundaries inside a new shard are merged away as soon as both of its ends are there, so
+that a merge never makes more than a new shard; a merge comes first only where a split would leave a shard of one key.
+The splits that let most merges follow come first, so that few shards are open at once.
 
 Worked example: 4 equal shards to 3: split at 1/3, merge over 1/4, split at 2/3, merge over 1/2, merge over 3/4. Five
 calls, never more than five shards.
@@ -16,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Literal
 
 from keylane.keyspace.hash_keys import SPACE
@@ -127,52 +127,62 @@ class _OpenShards:
 
 
 def _ordered(old: Sequence[int], new: Sequence[int]) -> list[_Change]:
-    """The changes, block by block: those that give shards back first, then those that take some.
+    """The changes: merges as soon as they can be made, splits that let most merges follow, then all other splits.
 
-    For blocks whose peaks and gains differ this order has the lowest peak: gains of no more than 0 by rising peak, then
-    the others by falling distance from peak to gain.
+    A new shard is a place: its ends, and the old boundaries inside it, which can go once both ends are there.
     """
-    blocks = [min(_swept(*one), _swept(*one, backwards=True), key=_peak) for one in _blocks(old, new)]
-    back = sorted((one for one in blocks if _gain(one) <= 0), key=_peak)
-    more = sorted((one for one in blocks if _gain(one) > 0), key=lambda one: _gain(one) - _peak(one))
-    return [change for block in (*back, *more) for change in block]
+    wanted = _Wanted(old, new)
+    changes: list[_Change] = []
+    for place in range(len(wanted.inside)):
+        changes += wanted.merges(place)
+    waiting = [(*wanted.worth(end), end) for end in wanted.missing]
+    heapify(waiting)
+    while waiting:
+        *worth, end = heappop(waiting)
+        if end not in wanted.missing:
+            continue
+        if tuple(worth) != wanted.worth(end):
+            heappush(waiting, (*wanted.worth(end), end))
+            continue
+        changes += wanted.split(end)
+        for near in (end - 1, end + 1):
+            if near in wanted.missing:
+                heappush(waiting, (*wanted.worth(near), near))
+    return changes
 
 
-def _blocks(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Boundaries to remove and to add between each two that both layouts have."""
-    gone, added = set(old), set(new)
-    blocks: list[tuple[list[int], list[int]]] = [([], [])]
-    for at in sorted(gone | added):
-        if at in gone and at in added:
-            blocks.append(([], []))
-        else:
-            blocks[-1][0 if at in gone else 1].append(at)
-    return [block for block in blocks if block[0] or block[1]]
+class _Wanted:
+    """New shards in order: place `n` lies between the ends `n` and `n + 1`; the ends that are not there are missing."""
 
+    def __init__(self, old: Sequence[int], new: Sequence[int]) -> None:
+        self.ends = [0, *new, SPACE]
+        there = set(old)
+        self.missing = {n for n, at in enumerate(self.ends[1:-1], 1) if at not in there}
+        self.inside: list[list[int]] = [[] for _ in self.ends[1:]]
+        kept = set(new)
+        for at in old:
+            if at not in kept:
+                self.inside[bisect_left(self.ends, at) - 1].append(at)
 
-def _swept(removed: list[int], added: list[int], *, backwards: bool = False) -> list[_Change]:
-    """The changes of a block: each new boundary, then the old ones that lie before it, seen from where it begins."""
-    step = -1 if backwards else 1
-    olds, changes, waiting = removed[::step], [], 0
-    for at in added[::step]:
-        # A split next to an old boundary would leave one key: that one goes first.
-        near = [one for one in olds[waiting:] if abs(one - at) < NARROWEST]
-        changes += [_Change(one, adds=False) for one in near]
-        olds = [*olds[:waiting], *(one for one in olds[waiting:] if one not in near)]
-        changes.append(_Change(at, adds=True))
-        while waiting < len(olds) and (olds[waiting] - at) * step < 0:
-            changes.append(_Change(olds[waiting], adds=False))
-            waiting += 1
-    return [*changes, *(_Change(one, adds=False) for one in olds[waiting:])]
+    def worth(self, end: int) -> tuple[int, int]:
+        """How many merges a split here lets follow at once, and how many it only prepares; the most sort first."""
+        left, right = len(self.inside[end - 1]), len(self.inside[end])
+        at_once = left * (end - 1 not in self.missing) + right * (end + 1 not in self.missing)
+        return -at_once, at_once - left - right
 
+    def split(self, end: int) -> list[_Change]:
+        """The split, and the merges that it lets follow. Next to an old boundary it would leave one key: that goes."""
+        at = self.ends[end]
+        near = [one for place in (end - 1, end) for one in self.inside[place] if abs(one - at) < NARROWEST]
+        for place in (end - 1, end):
+            self.inside[place] = [one for one in self.inside[place] if one not in near]
+        self.missing.remove(end)
+        before = [_Change(one, adds=False) for one in near]
+        return [*before, _Change(at, adds=True), *self.merges(end - 1), *self.merges(end)]
 
-def _peak(changes: Sequence[_Change]) -> int:
-    highest = level = 0
-    for change in changes:
-        level += 1 if change.adds else -1
-        highest = max(highest, level)
-    return highest
-
-
-def _gain(changes: Sequence[_Change]) -> int:
-    return sum(1 if change.adds else -1 for change in changes)
+    def merges(self, place: int) -> list[_Change]:
+        """The merges inside a place whose ends are there."""
+        if place in self.missing or place + 1 in self.missing:
+            return []
+        found, self.inside[place] = self.inside[place], []
+        return [_Change(one, adds=False) for one in found]

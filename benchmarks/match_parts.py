@@ -109,9 +109,10 @@ def _threads(spark: SparkSession) -> dict[str, float]:
 
 
 def _kind(name: str) -> str:
-    if name.startswith(("GC ", "G1 ", "VM Thread")):
+    if name.startswith(("GC ", "G1 ")):
         return "collector"
-    return "sampler" if name == "sampler" else "others"
+    # Whoever samples stops all threads, which is the work of the other.
+    return "sampler" if name in {"sampler", "VM Thread"} else "others"
 
 
 def _compiling(spark: SparkSession) -> float:

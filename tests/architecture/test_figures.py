@@ -14,7 +14,9 @@ KEPT = json.loads((ROOT / "benchmarks" / "results" / "match.json").read_text(enc
 def rows(page: str) -> dict[str, str]:
     """The table of the section on costs: figure -> value and unit."""
     section = page.partition("## What it costs")[2]
-    return {name: value for name, value in re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.M) if name != "figure"}
+    return {
+        name: value for name, value in re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.MULTILINE) if name != "figure"
+    }
 
 
 def written(figure: dict[str, object]) -> str:

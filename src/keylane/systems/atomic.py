@@ -31,6 +31,8 @@ _AT_CWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 #: Files that are forced at a time.
 _AT_ONCE: Final = 16
+#: So few are forced one after the other: threads would cost more.
+_FEW: Final = 2
 
 
 def force(path: Path) -> None:
@@ -44,9 +46,14 @@ def force(path: Path) -> None:
 
 def force_all(paths: Iterable[Path]) -> None:
     """Force each path once. Several at a time: a disk writes what waits for it in one go."""
+    each = dict.fromkeys(paths)
+    if len(each) <= _FEW:
+        for path in each:
+            force(path)
+        return
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         # Taken from the iterator, so that the error of any of them is raised here.
-        for _ in pool.map(force, dict.fromkeys(paths)):
+        for _ in pool.map(force, each):
             pass
 
 

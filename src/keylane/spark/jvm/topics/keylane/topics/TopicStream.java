@@ -21,7 +21,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** Which records of a topic make a batch, and which tasks read them. On the driver. */
 final class TopicStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     /** So many records are worth a task of their own. */
-    private static final long RECORDS_A_TASK = 2000L;
+    private static final long RECORDS_A_TASK = 20000L;
 
     private final String topic;
     private final long max;

@@ -15,7 +15,7 @@ from keylane.report.html import Markup, join, tag
 from keylane.report.windows import edge_names, window_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from keylane.documents.plan import CandidateRow, PlanDocument
     from keylane.documents.profile import KeyRank, ProfileWindows
@@ -255,49 +255,42 @@ def _lane_bar(lane: int, total: int, mean: float, x: float, step: float, box: Bo
 
 def distinct_keys(windows: ProfileWindows, width: int = WIDE) -> Markup:
     """Distinct keys of each window as bars, and in them, darker, those not seen in an earlier window."""
-    box, most = Box(54, 20, width - 6, 166), max([1, *windows.distinct_keys])
-    y, step = Scale(0, most * 1.04, box.bottom, box.top), (box.right - box.left) / len(windows.records)
-    names, edges = window_names(windows), edge_names(windows)
-    rows = zip(names, windows.distinct_keys, windows.new_keys, strict=True)
-    return drawing(
-        f"Distinct keys over time: {count(min(windows.distinct_keys))} to {count(most)} in a window.",
-        width,
-        190,
-        *(across(box, y.at(value), short_count(value)) for value in whole_steps(most * 1.04, 4)),
-        *(_distinct(row, box.left + i * step, step, box, y) for i, row in enumerate(rows)),
-        text("keys in a window", box.left, 11, kind="axis"),
-        text(edges[0], box.left, 184),
-        text(edges[-1], box.right, 184, anchor="end"),
-        kind="distinct",
+    rows = list(zip(window_names(windows), windows.distinct_keys, windows.new_keys, strict=True))
+    return _over_time(
+        windows, windows.distinct_keys, "keys", width, lambda i, x, step, box, y: _distinct(rows[i], x, step, box, y)
     )
 
 
 def records_over_time(windows: ProfileWindows, width: int = WIDE) -> Markup:
     """Records of each window as bars."""
-    box, most = Box(54, 20, width - 6, 166), max([1, *windows.records])
+    names = window_names(windows)
+
+    def bar_of(i: int, x: float, step: float, box: Box, y: Scale) -> Markup:
+        top = y.at(windows.records[i])
+        place = {"x": f"{x:.2f}", "width": f"{step * 0.84:.2f}", "y": f"{top:g}", "height": f"{box.bottom - top:.2f}"}
+        return mark(f"{names[i]}\n{count(windows.records[i])} records", tag("rect", **place, class_="new"))
+
+    return _over_time(windows, windows.records, "records", width, bar_of)
+
+
+def _over_time(
+    windows: ProfileWindows,
+    figures: Sequence[int],
+    what: str,
+    width: int,
+    bar_of: Callable[[int, float, float, Box, Scale], Markup],
+) -> Markup:
+    """A bar for each window; `bar_of` draws it from its number, its left edge and its width."""
+    box, most = Box(54, 20, width - 6, 166), max([1, *figures])
     y, step = Scale(0, most * 1.04, box.bottom, box.top), (box.right - box.left) / len(windows.records)
-    names, edges = window_names(windows), edge_names(windows)
-    bars = [
-        mark(
-            f"{name}\n{count(records)} records",
-            tag(
-                "rect",
-                x=f"{box.left + i * step:.2f}",
-                width=f"{step * 0.84:.2f}",
-                y=f"{y.at(records):g}",
-                height=f"{box.bottom - y.at(records):.2f}",
-                class_="new",
-            ),
-        )
-        for i, (name, records) in enumerate(zip(names, windows.records, strict=True))
-    ]
+    edges, title = edge_names(windows), {"keys": "Distinct keys", "records": "Records"}[what]
     return drawing(
-        f"Records over time: {count(min(windows.records))} to {count(most)} in a window.",
+        f"{title} over time: {count(min(figures))} to {count(most)} in a window.",
         width,
         190,
         *(across(box, y.at(value), short_count(value)) for value in whole_steps(most * 1.04, 4)),
-        *bars,
-        text("records in a window", box.left, 11, kind="axis"),
+        *(bar_of(i, box.left + i * step, step, box, y) for i in range(len(windows.records))),
+        text(f"{what} in a window", box.left, 11, kind="axis"),
         text(edges[0], box.left, 184),
         text(edges[-1], box.right, 184, anchor="end"),
         kind="distinct",

@@ -90,7 +90,8 @@ def _cell_of(spark: SparkSession, archives: tuple[Path, ...] | None) -> Any:
         return None
     (latitude, longitude), known = PROBE
     try:
-        function = java_class(spark, SOURCES / "cells", "keylane.CellOf", archives).newInstance().at(HOME_RESOLUTION)
+        folders = (SOURCES / "cells", SOURCES / "h3")
+        function = java_class(spark, folders, "keylane.CellOf", archives).newInstance().at(HOME_RESOLUTION)
         return function if function.of(latitude, longitude) == known else None
     except (Py4JError, PySparkException):
         return None

@@ -94,6 +94,28 @@ class Journal:
         (self.own / "staging").mkdir(exist_ok=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Journalled:
+    """A folder that has a journal, whose lock is held."""
+
+    journal: Journal
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self.journal.path
+
+    @property
+    def lock(self) -> Lock:
+        """The lock that is held."""
+        return self.journal.lock
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.journal.checkpoint
+
+
 @contextmanager
 def hold_journal(path: Path, *kinds: str) -> Iterator[Journal]:
     """The journal of a folder, created if missing, and locked."""

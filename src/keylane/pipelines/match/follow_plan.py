@@ -94,7 +94,7 @@ class MatchPlan:
                 "a running match needs H3 for Java, which is not in the cache",
                 hint="keylane dev jars geo, where there is a network",
             )
-        folders = (BLOCKS, SOURCES / "match", *topic_sources(spark))
+        folders = (BLOCKS, SOURCES / "match", SOURCES / "h3", *topic_sources(spark))
         loaded = java_class(spark, folders, "keylane.match.Plan", archives)
         plan = loaded.newInstance()
         return MatchPlan(plan, plan.rules(_settings(given, rules, tables)), loaded.getClassLoader())

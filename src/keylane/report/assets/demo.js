@@ -1,6 +1,6 @@
 (() => {
   const MOST_ROWS = 384; // more lanes than this share rows, so that no row is thinner than a pixel
-  const { palette, shade } = heat;
+  const { palette, shade, shape, frame, listen } = heat;
   const { cases, power } = JSON.parse(document.getElementById("figures").textContent);
   const tip = document.getElementById("tip");
   const number = new Intl.NumberFormat("en");
@@ -73,12 +73,6 @@
     svg.replaceChildren(shape("path", { d: path, class: "sums" }), shape("line", { x1: mean, x2: mean, y1: 0, y2: 100, class: "mean" }));
   }
 
-  function shape(name, attributes) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  }
-
   function clock(column) {
     const text = (half) => String(Math.floor(half / 2)).padStart(2, "0") + (half % 2 ? ":30" : ":00");
     return text(column) + "–" + text(column + 1);
@@ -95,51 +89,13 @@
     const box = tip.getBoundingClientRect();
     tip.style.left = Math.max(8, Math.min(innerWidth - box.width - 8, at.x + 14)) + "px";
     tip.style.top = (at.y + 18 + box.height > innerHeight ? at.y - box.height - 12 : at.y + 18) + "px";
-    mark(map, x, y, rows.length);
-  }
-
-  function mark(map, x, y, rows) {
-    const cursor = map.querySelector(".cursor"), canvas = map.querySelector("canvas");
-    const width = canvas.clientWidth / canvas.width, height = canvas.clientHeight / rows;
-    cursor.hidden = false;
-    cursor.style.left = canvas.offsetLeft + x * width - 2 + "px";
-    cursor.style.top = canvas.offsetTop + y * height - 2 + "px";
-    cursor.style.width = width + 4 + "px";
-    cursor.style.height = height + 4 + "px";
-  }
-
-  function leave(map) {
-    tip.hidden = true;
-    map.querySelector(".cursor").hidden = true;
-  }
-
-  function listen(map) {
-    const canvas = map.querySelector("canvas");
-    let x = 0, y = 0;
-    const within = (value, size) => Math.max(0, Math.min(size - 1, value));
-    canvas.addEventListener("pointermove", (event) => {
-      const box = canvas.getBoundingClientRect();
-      x = within(Math.floor((event.clientX - box.left) / box.width * canvas.width), canvas.width);
-      y = within(Math.floor((event.clientY - box.top) / box.height * canvas.height), canvas.height);
-      point(map, x, y, { x: event.clientX, y: event.clientY });
-    });
-    canvas.addEventListener("pointerleave", () => leave(map));
-    canvas.addEventListener("blur", () => leave(map));
-    canvas.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      x = within(x + step[0], canvas.width);
-      y = within(y + step[1], canvas.height);
-      const box = canvas.getBoundingClientRect();
-      point(map, x, y, { x: box.left + (x + 1) / canvas.width * box.width, y: box.top + (y + 1) / canvas.height * box.height });
-    });
+    frame(map, x, y);
   }
 
   const maps = [...document.querySelectorAll(".map")];
   const drawAll = () => { const colours = palette(); for (const map of maps) draw(map, colours); };
   for (const map of maps) {
-    listen(map);
+    listen(map, point);
     map.addEventListener("change", (event) => {
       map.dataset.trial = event.target.value;
       draw(map, palette());

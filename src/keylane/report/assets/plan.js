@@ -1,7 +1,7 @@
 (() => {
   const MOST_ROWS = 360; // more lanes than this share rows, so that no row is thinner than a pixel
   const MOST_LABELS = 13;
-  const { palette, shade } = heat;
+  const { palette, shade, shape, frame, listen, STEPS } = heat;
   const { show } = tips;
   const { maps: sides, windows, power } = JSON.parse(document.getElementById("figures").textContent);
   const tip = document.getElementById("tip");
@@ -90,50 +90,11 @@
     svg.replaceChildren(shape("path", { d: path, class: "sums" }), shape("line", { x1: mean, x2: mean, y1: 0, y2: 100, class: "mean" }));
   }
 
-  function shape(name, attributes) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  }
-
   function point(map, x, y, at) {
     const side = sides[map.dataset.side], lane = fullest(side, map.rows[y], x), cell = side.cells[lane][x];
     const over = side.means[x] ? (cell / side.means[x]).toFixed(2) : "0";
     show([`lane ${number.format(lane)}, ${windows[x]}`, `${number.format(cell)} records, ${over}× the mean lane of this window`], at);
-    const cursor = map.querySelector(".cursor"), canvas = map.querySelector("canvas");
-    const width = canvas.clientWidth / canvas.width, height = canvas.clientHeight / canvas.height;
-    cursor.hidden = false;
-    cursor.style.left = canvas.offsetLeft + x * width - 2 + "px";
-    cursor.style.top = canvas.offsetTop + y * height - 2 + "px";
-    cursor.style.width = width + 4 + "px";
-    cursor.style.height = height + 4 + "px";
-  }
-
-  const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-
-  function listen(map) {
-    const canvas = map.querySelector("canvas");
-    let x = 0, y = 0;
-    const within = (value, size) => Math.max(0, Math.min(size - 1, value));
-    const leave = () => { tip.hidden = true; map.querySelector(".cursor").hidden = true; };
-    canvas.addEventListener("pointermove", (event) => {
-      const box = canvas.getBoundingClientRect();
-      x = within(Math.floor((event.clientX - box.left) / box.width * canvas.width), canvas.width);
-      y = within(Math.floor((event.clientY - box.top) / box.height * canvas.height), canvas.height);
-      point(map, x, y, { x: event.clientX, y: event.clientY });
-    });
-    canvas.addEventListener("pointerleave", leave);
-    canvas.addEventListener("blur", leave);
-    canvas.addEventListener("keydown", (event) => {
-      if (event.key == "Escape") leave();
-      const step = STEPS[event.key];
-      if (!step) return;
-      event.preventDefault();
-      x = within(x + step[0], canvas.width);
-      y = within(y + step[1], canvas.height);
-      const box = canvas.getBoundingClientRect();
-      point(map, x, y, { x: box.left + (x + 1) / canvas.width * box.width, y: box.top + (y + 1) / canvas.height * box.height });
-    });
+    frame(map, x, y);
   }
 
   // Marks of a chart: their title is shown at once, by pointer or by arrow keys, and no longer by the browser.
@@ -206,7 +167,7 @@
 
   const maps = [...document.querySelectorAll(".map")];
   const drawAll = () => { const colours = palette(); for (const map of maps) draw(map, colours); };
-  for (const map of maps) listen(map);
+  for (const map of maps) listen(map, point);
   for (const radio of document.querySelectorAll("[name=rows]")) radio.addEventListener("change", drawAll);
   for (const chart of document.querySelectorAll(".chart > div")) listenToMarks(chart);
   for (const table of document.querySelectorAll("table.sorts")) listenToHeads(table);

@@ -30,6 +30,7 @@ from keylane.errors import CountError, TargetError
 from keylane.systems.atomic import force_all, make_folder, make_folders
 from keylane.systems.journal import (
     OWN,
+    Journalled,
     check_oldest,
     decoded,
     document_file,
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from keylane.systems.atomic import Lock
-    from keylane.systems.journal import Journal, Probe
+    from keylane.systems.journal import Probe
 
 
 # What is recorded about a stream folder: its metadata, and one manifest for each batch. Values and their JSON only.
@@ -217,25 +217,8 @@ def dead_file(batch: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Target(Journalled):
     """A target folder whose lock is held."""
-
-    journal: Journal
-
-    @property
-    def path(self) -> Path:
-        """The folder."""
-        return self.journal.path
-
-    @property
-    def lock(self) -> Lock:
-        """The lock that is held."""
-        return self.journal.lock
-
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.journal.checkpoint
 
     def head(self) -> Head | None:
         """The metadata, if there is any."""

@@ -32,6 +32,7 @@ from keylane.systems.checkpoint import batch_offsets, check_checkpoint, drop_unf
 from keylane.systems.folders.folder import Counts, TakenFile
 from keylane.systems.journal import (
     OWN,
+    Journalled,
     check_oldest,
     damaged,
     decoded,
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.spark.read_parquet import SourceFile
-    from keylane.systems.atomic import Lock
-    from keylane.systems.journal import Journal
 
 FORMAT: Final = "keylane.kafka-route/2"
 #: Each is cumulative or needed only until its batch is done; the others are kept for inspection.
@@ -159,26 +158,10 @@ class BatchDone:
 
 
 @dataclass(frozen=True, slots=True)
-class RouteState:
+class RouteState(Journalled):
     """A state folder whose lock is held."""
 
-    journal: Journal
     head: RouteHead
-
-    @property
-    def path(self) -> Path:
-        """The folder."""
-        return self.journal.path
-
-    @property
-    def lock(self) -> Lock:
-        """The lock that is held."""
-        return self.journal.lock
-
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.journal.checkpoint
 
     def plan(self, batch: int) -> BatchPlan | None:
         """The plan of a batch, if it has one."""

@@ -1,11 +1,7 @@
 package keylane;
 
 import com.uber.h3core.H3Core;
-import com.uber.h3core.H3CoreLoader;
-import java.io.File;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.lang.reflect.Field;
+import keylane.h3.H3Library;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.api.java.UDF2;
 import org.apache.spark.sql.functions;
@@ -20,38 +16,9 @@ import org.apache.spark.sql.types.DataTypes;
  */
 public final class CellOf implements UDF2 {
     /** One for each process: it loads a native library. */
-    private static final H3Core H3 = core();
+    private static final H3Core H3 = H3Library.loaded();
 
     private int resolution;
-
-    private static H3Core core() {
-        try {
-            synchronized (H3CoreLoader.class) {
-                H3Core core = H3Core.newInstance();
-                removeUnpacked();
-                return core;
-            }
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        }
-    }
-
-    /**
-     * Removes the file that the native library was unpacked into: it is loaded, and the end of a session leaves it behind.
-     * The loader forgets it, so that another who asks gets one of his own. Where that cannot be, the file stays.
-     */
-    private static void removeUnpacked() {
-        try {
-            Field known = H3CoreLoader.class.getDeclaredField("libraryFile");
-            known.setAccessible(true);
-            File file = (File) known.get(null);
-            if (file != null && file.delete()) {
-                known.set(null, null);
-            }
-        } catch (Exception stays) {
-            return;
-        }
-    }
 
     public CellOf at(int finest) {
         resolution = finest;

@@ -1,44 +1,14 @@
 package keylane.match;
 
 import com.uber.h3core.H3Core;
-import com.uber.h3core.H3CoreLoader;
 import com.uber.h3core.util.LatLng;
-import java.io.File;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.lang.reflect.Field;
 import java.util.List;
+import keylane.h3.H3Library;
 
 /** H3 as a match needs it: the home cell of a location, and cells around, under and about one. */
 final class Cells {
     static final int HOME = 9;
-    private static final H3Core H3 = core();
-
-    /** The file that the native library was unpacked into is removed once it is loaded, as keylane.CellOf does. */
-    private static H3Core core() {
-        try {
-            synchronized (H3CoreLoader.class) {
-                H3Core core = H3Core.newInstance();
-                removeUnpacked();
-                return core;
-            }
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        }
-    }
-
-    private static void removeUnpacked() {
-        try {
-            Field known = H3CoreLoader.class.getDeclaredField("libraryFile");
-            known.setAccessible(true);
-            File file = (File) known.get(null);
-            if (file != null && file.delete()) {
-                known.set(null, null);
-            }
-        } catch (Exception stays) {
-            return;
-        }
-    }
+    private static final H3Core H3 = H3Library.loaded();
 
     static long home(double lat, double lng) {
         return H3.latLngToCell(lat, lng, HOME);

@@ -377,5 +377,5 @@ def test_a_source_that_was_made_anew_is_refused(
     monkeypatch.setattr(FilesEndpoint, "identity", lambda _: "the first")
     assert verify(str(source), str(target), agreed).ok
     monkeypatch.setattr(FilesEndpoint, "identity", lambda _: "the second")
-    with pytest.raises(DataError, match="made anew"):
+    with pytest.raises(DataError, match="recreated"):
         verify(str(source), str(target), agreed)

@@ -83,7 +83,7 @@ def test_a_source_that_was_made_anew_is_refused(between: Between, monkeypatch: p
     between.made_anew(between.source, 2)
     send(between.broker, between.source, numbered(1000, 80))
     for to in ("", str(folder)):
-        with pytest.raises(DataError, match=f"{between.source} was deleted and made anew .*hint: start a new route"):
+        with pytest.raises(DataError, match=f"{between.source} was deleted and recreated .*hint: start a new route"):
             between.route(to)
     assert between.said == []
     # The planted twin: without ids the same records are passed over, and nothing is said but that it is not known.
@@ -120,9 +120,9 @@ def test_a_topic_that_is_made_anew_while_it_is_followed(between: Between, what: 
         if batch == 1 and step == ("begun" if to else "planned"):
             between.made_anew(between.source if what == "source" else between.target, 2 if what == "source" else 4)
 
-    with pytest.raises(KeylaneError, match=r"made anew|was deleted|does not exist|OffsetOutOfRange|Spark failed"):
+    with pytest.raises(KeylaneError, match=r"recreated|was deleted|does not exist|OffsetOutOfRange|Spark failed"):
         between.route(into, probe=probe)
-    with pytest.raises(KeylaneError, match="was deleted and made anew"):
+    with pytest.raises(KeylaneError, match="was deleted and recreated"):
         between.route(into)
 
 

@@ -449,14 +449,14 @@ def profile(
     spark: SparkSession | None = None,
     progress: OnProgress | None = None,
 ) -> ProfileDocument:
-    """Who is heavy in a stream, since when, and why a lane is hot; or of a profile that was kept with `out`.
+    """Who is heavy in a stream, since when, and why a lane is hot; or of a profile that was saved with `out`.
 
     The key is named by `key`, by `place` (latitude and longitude) or by the contract. Windows are cut by the column
     `time`; `size` is the column with the size of a record, `lane` that of its lane, and `seconds` is how long a topic
     is listened to. Keys are personal data: they are cut and hashed unless `show_keys`.
     """
     from keylane.pipelines.engine import Options
-    from keylane.pipelines.profile import document_of, kept_in
+    from keylane.pipelines.profile import document_of, saved_in
 
     loaded, where = _maybe(contract), os.fspath(source)
     kept = None if out is None else os.fspath(out)
@@ -469,7 +469,7 @@ def profile(
     )
     report = Reporter("profile", progress)
     made = _profiled(where, key, place, encoding, loaded, given, spark, report, kept, force=force)
-    return document_of(made, loaded, show_keys=show_keys, out=kept or kept_in(where))
+    return document_of(made, loaded, show_keys=show_keys, out=kept or saved_in(where))
 
 
 @_verb
@@ -515,7 +515,7 @@ def plan(
 ) -> PlanDocument:
     """Which strategy and how many lanes; what a change would gain, move and break, before it is made.
 
-    The source is a profile that was kept, or whatever `profile` reads, by the same arguments (`key` to `conf`).
+    The source is a saved profile, or whatever `profile` reads, by the same arguments (`key` to `conf`).
     `contract` is today's, `lanes` a count or the lowest and the highest, `keep_order` the least order that readers
     need: per-key, or what today's contract keeps, where none is given. With `radius`, in metres, locations are matched
     and copies count. What the stream must carry: `growth` to `brokers`. The contract of the plan is `contract` of the
@@ -525,7 +525,7 @@ def plan(
     from keylane.contract.given import contract_from
     from keylane.pipelines.engine import Options
     from keylane.pipelines.plan import PlanRequest, document_of, question_of
-    from keylane.pipelines.profile import kept_in
+    from keylane.pipelines.profile import saved_in
     from keylane.plan.planner import make_plan
 
     _check_choice("keep_order", keep_order, get_args(OrderScope))
@@ -563,7 +563,7 @@ def plan(
     made = _profiled(where, key, place, encoding, loaded, given, spark, report)
     report.step("comparing strategies")
     found = make_plan(made, question_of(made, asked))
-    return document_of(made, found, show_keys=show_keys, stored=kept_in(where))
+    return document_of(made, found, show_keys=show_keys, stored=saved_in(where))
 
 
 def _counting(given: Options, options: StreamOptions | None) -> Options:
@@ -591,19 +591,19 @@ def _profiled(
     *,
     force: bool = False,
 ) -> Profile:
-    """A profile that was kept, or a new one."""
+    """A saved profile, or a new one."""
     from pathlib import Path
 
     from keylane.contract.names import ENCODINGS
     from keylane.errors import UsageError
     from keylane.pipelines.engine import Options
-    from keylane.pipelines.profile import kept_in
     from keylane.pipelines.profile import profile as run
+    from keylane.pipelines.profile import saved_in
     from keylane.systems.profiles import read_profile
 
     for one in (encoding,) if isinstance(encoding, str) else encoding:
         _check_choice("encoding", one, ENCODINGS)
-    if kept_in(source):
+    if saved_in(source):
         usual = Options()
         named = {"key": key, "place": place, "encoding": encoding != "utf8", "out": out}
         called = {"unit": "time_unit", "kafka": "options"}

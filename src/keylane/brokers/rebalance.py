@@ -150,7 +150,7 @@ class _Table:
                         self._set(one, other, offer)
 
     def _look(self, here: int, there: int) -> None:
-        self._set(here, there, min(self._untouched(here, there), self._retold(here, there)))
+        self._set(here, there, min(self._untouched(here, there), self._touched_again(here, there)))
 
     def _set(self, here: int, there: int, best: tuple[int, int]) -> None:
         self.best[here][there] = best
@@ -166,7 +166,7 @@ class _Table:
         self.heads[here][there] = at
         return (self.items[queue[at]].weight, queue[at]) if at < len(queue) else (NONE, 0)
 
-    def _retold(self, here: int, there: int) -> tuple[int, int]:
+    def _touched_again(self, here: int, there: int) -> tuple[int, int]:
         heap = self.touched.get((here, there), [])
         while heap and self.cost(heap[0][1], here, there) != heap[0][0]:
             heappop(heap)

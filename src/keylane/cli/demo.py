@@ -76,12 +76,12 @@ def _refuse_options(ctx: click.Context) -> None:
 def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[str], None]) -> DemoFigures:
     say("starting Spark")
     from keylane.spark import local_session  # noqa: I001  first: it names the extra when pyspark is missing
-    from keylane.pipelines.demo.run import run_demo, told
+    from keylane.pipelines.demo.run import run_demo, errors_translated
     from keylane.pipelines.demo.traffic import Sizes
     from keylane.report.demo_page import demo_page
 
     spark = local_session(master, None if master else SHORT_RUN)
-    with told(to):
+    with errors_translated(to):
         try:
             found = run_demo(spark, to, seed, Sizes().scaled(scale), say)
         finally:

@@ -162,13 +162,13 @@ def plan(
     for path in (written, saved, report):
         check_free(path, force=force)
     from keylane.pipelines.plan import document_of, question_of
-    from keylane.pipelines.profile import kept_in
+    from keylane.pipelines.profile import saved_in
     from keylane.plan.planner import make_plan
 
     asked = request_of(options)
     made = profiled(source, options)
     found = make_plan(made, question_of(made, asked))
-    document = document_of(made, found, show_keys=show_keys, stored=kept_in(source))
+    document = document_of(made, found, show_keys=show_keys, stored=saved_in(source))
     write(written, found.text or _today_text(options))
     if saved:
         _save(saved, document, made, found, options, written)

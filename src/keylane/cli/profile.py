@@ -75,14 +75,14 @@ def profiled(source: str, options: Arguments, *, out: str | None = None, force: 
     """The profile of a source: read, where it is one already, or made."""
     from pathlib import Path
 
-    from keylane.pipelines.profile import kept_in
+    from keylane.pipelines.profile import saved_in
     from keylane.systems.endpoint import parse_address
     from keylane.systems.profiles import read_profile
 
-    if kept_in(source):
+    if saved_in(source):
         _refuse_reading(options)
         if out is not None:
-            raise click.UsageError(f"SRC is a profile that is kept already; hint: leave out --out {out}")
+            raise click.UsageError(f"SRC is a saved profile already; hint: leave out --out {out}")
         return read_profile(Path(source))
     address = parse_address(source)
     if address.is_path and not Path(address.name).exists():
@@ -186,7 +186,7 @@ _STRAY: Final = 0.01
 @click.argument("source", metavar="SRC")
 @profile_options
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
-@click.option("--out", type=click.Path(), metavar="F.profile", help="Keep the profile in this folder, for plan.")
+@click.option("--out", type=click.Path(), metavar="F.profile", help="Save the profile in this folder, for plan.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @output_option
@@ -205,18 +205,18 @@ def profile(
     keylane profile kafka://broker:9092/payments --for 10m
     keylane profile pings/ --place lat,lng --time ts --out pings.profile
 
-    Keys are personal data: they are shown cut, with a hash, unless --show-keys. With --out they are kept in a folder
-    that only you can read; without it nothing is kept. Which lanes are hot, and why, needs lanes: a contract, or a
+    Keys are personal data: they are shown cut, with a hash, unless --show-keys. With --out they are saved in a folder
+    that only you can read; without it nothing is saved. Which lanes are hot, and why, needs lanes: a contract, or a
     source that has them.
     Exit codes: 0 done, 1 the source cannot be read, 2 usage.
     """
     check_free(report, force=force)
     made = profiled(source, options, out=out, force=force)
     from keylane.contract.parse import load_contract
-    from keylane.pipelines.profile import document_of, kept_in
+    from keylane.pipelines.profile import document_of, saved_in
 
     contract = load_contract(options["contract"]) if options["contract"] else None
-    document = document_of(made, contract, show_keys=show_keys, out=out or kept_in(source))
+    document = document_of(made, contract, show_keys=show_keys, out=out or saved_in(source))
     if report:
         from keylane.report.plan_page import profile_page
 
@@ -300,7 +300,7 @@ def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
     if not show_keys:
         yield "  keys are cut and hashed; --show-keys shows them whole"
     kept = document.profile
-    yield f"  kept in {kept}" if kept else "  nothing is kept; --out F.profile keeps it for plan"
+    yield f"  saved in {kept}" if kept else "  not saved; --out F.profile saves it for plan"
 
 
 def _share_of_first(document: ProfileDocument) -> str:

@@ -61,7 +61,7 @@ class Misplaced:
 
 
 @dataclass(slots=True)
-class Kept:
+class Conformance:
     """What was counted."""
 
     router: Router
@@ -158,44 +158,44 @@ def _lanes_in(column: pa.Array, name: str) -> NDArray[np.int32]:
 
 def keeps(
     router: Router, batches: Iterable[pa.RecordBatch], lane_column: str | None = None, show: Show = as_text
-) -> tuple[Kept, list[Finding]]:
+) -> tuple[Conformance, list[Finding]]:
     """Check data against a contract; findings of severity error break it. `show` names a key in them."""
-    kept = Kept(router, per_lane=np.zeros(router.lane_count, np.int64))
+    found = Conformance(router, per_lane=np.zeros(router.lane_count, np.int64))
     for batch in batches:
-        kept.add(batch, lane_column)
-    return kept, list(_findings(kept, show))
+        found.add(batch, lane_column)
+    return found, list(_findings(found, show))
 
 
-def _findings(kept: Kept, show: Show) -> Iterator[Finding]:
-    if kept.rows == 0:
+def _findings(found: Conformance, show: Show) -> Iterator[Finding]:
+    if found.rows == 0:
         yield Finding("error", "data", "no rows; hint: an empty sample shows nothing")
         return
-    if kept.misplaced:
-        wrong = f"{numbers.count(kept.misplaced)} of {numbers.count(kept.rows)} rows"
+    if found.misplaced:
+        wrong = f"{numbers.count(found.misplaced)} of {numbers.count(found.rows)} rows"
         text = f"{wrong} are not in the lane the contract promises"
-        one = kept.examples[0]
+        one = found.examples[0]
         seen = "no lane" if one.lane is None else f"lane {one.lane}"
         example = f"row {numbers.count(one.row)}: {seen}, promised {one.expected}"
         yield Finding("error", "data", f"{text} ({example}); hint: keylane identify says who wrote them")
-    for reason, count in sorted(kept.unplaced.items()):
+    for reason, count in sorted(found.unplaced.items()):
         severity: Severity = "warning" if reason in (Reason.NULL_KEY, Reason.EMPTY_KEY, Reason.NO_POSITION) else "error"
         yield Finding(
-            severity, "data", f"{numbers.count(count)} of {numbers.count(kept.rows)} rows have no lane: {reason}"
+            severity, "data", f"{numbers.count(count)} of {numbers.count(found.rows)} rows have no lane: {reason}"
         )
-    yield from _expectations(kept, show)
+    yield from _expectations(found, show)
 
 
-def _expectations(kept: Kept, show: Show) -> Iterator[Finding]:
-    sample, heaviest = kept.sample(), kept.heaviest()
+def _expectations(found: Conformance, show: Show) -> Iterator[Finding]:
+    sample, heaviest = found.sample(), found.heaviest()
     named = show(heaviest[0]) if heaviest else ""
-    kept.expectations = list(judged(kept.router.contract.spec.expect, sample, named))
-    for one in kept.expectations:
+    found.expectations = list(judged(found.router.contract.spec.expect, sample, named))
+    for one in found.expectations:
         if one.judgement != "kept":
             severity: Severity = "error" if one.judgement == "broken" else "warning"
             yield Finding(severity, f"spec.expect.{one.name}", one.says)
-    if kept.per_lane.any() and kept.router.partitioner.hash is not None:
-        used = int((kept.per_lane > 0).sum())
-        yield from collapse("data", used, sample.distinct, kept.router.lane_count)
+    if found.per_lane.any() and found.router.partitioner.hash is not None:
+        used = int((found.per_lane > 0).sum())
+        yield from collapse("data", used, sample.distinct, found.router.lane_count)
 
 
 def _without_key(decided: Decided) -> int:

@@ -153,7 +153,7 @@ def _why_spark(options: Options, spark: SparkSession | None) -> str:
     return next((name for name, given in asked.items() if given), "")
 
 
-def switched(error: TooManyKeysError, options: Options, say: Say | None) -> None:
+def switch_to_spark(error: TooManyKeysError, options: Options, say: Say | None) -> None:
     """Report that Spark counts what has more keys than this process does; an error where that was ruled out."""
     if options.engine == "local":
         raise error
@@ -181,7 +181,7 @@ def profile_of_rows(
             spec = contract.spec.model_copy(update={"key": metadata.key})
             contract = contract.model_copy(update={"spec": spec})
     untimed = int(pc.sum(rows.column(UNTIMED)).as_py() or 0) if UNTIMED in rows.column_names else 0
-    metadata = replace(metadata, facts=facts_of(facts, scan, untimed))
+    metadata = replace(metadata, facts=profile_facts(facts, scan, untimed))
     if scan.lanes is not None:
         promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
         known = scan.lanes if scan.lanes > 1 else None
@@ -204,7 +204,7 @@ def no_location(source: str, dead: Mapping[str, int], outlier: Numbers | None, s
     return DataError.of(f"no record of {source} has a location", got=got, hint=hint)
 
 
-def facts_of(facts: Mapping[str, Any], scan: Scan | LocalScan, untimed: int) -> tuple[tuple[str, Any], ...]:
+def profile_facts(facts: Mapping[str, Any], scan: Scan | LocalScan, untimed: int) -> tuple[tuple[str, Any], ...]:
     """What is known of how a profile was made; records without a time too, where windows are cut by time."""
     return tuple({**facts, **({"without_time": untimed} if scan.windows.kind == "time" else {})}.items())
 

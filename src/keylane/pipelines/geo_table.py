@@ -16,7 +16,7 @@ from keylane.contract.model import Key
 from keylane.errors import CountError, UsageError
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
 from keylane.matching.sphere import checked_radius
-from keylane.pipelines.engine import Options, chosen_engine, no_location, region_read, switched
+from keylane.pipelines.engine import Options, chosen_engine, no_location, region_read, switch_to_spark
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of
@@ -145,7 +145,7 @@ def _places(
                 watched(scan, watch), wanted.key.fields, timed=scan.windows.kind == "time", region=region
             )
         except TooManyKeysError as error:
-            switched(error, options, say)
+            switch_to_spark(error, options, say)
         else:
             found = None if len(counts.cells) else outlying(scan, wanted.key.fields, region)
             return replace(counts, outlier=found), scan

@@ -22,14 +22,21 @@ from typing import TYPE_CHECKING, Final
 from keylane.contract.fields import FieldSpec
 from keylane.contract.model import Key
 from keylane.errors import UsageError
-from keylane.pipelines.engine import Options, ProfileRequest, chosen_engine, profile_of_rows, region_read, switched
+from keylane.pipelines.engine import (
+    Options,
+    ProfileRequest,
+    chosen_engine,
+    profile_of_rows,
+    region_read,
+    switch_to_spark,
+)
 from keylane.profile.build import ProfileMetadata
 from keylane.profile.cells import home_cell_keys, outlying
 from keylane.profile.count import TooManyKeysError
 from keylane.profile.document import overview
 from keylane.profile.scan import count_keys, watched
 from keylane.systems.endpoint import open_endpoint, parse_address
-from keylane.systems.profiles import is_profile, kept_salt, staged, write_profile
+from keylane.systems.profiles import is_profile, saved_salt, staged, write_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +51,7 @@ if TYPE_CHECKING:
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Endpoint
 
-__all__ = ["SEED", "Options", "document_of", "kept_in", "key_of", "mask_salt", "place_of", "profile"]
+__all__ = ["SEED", "Options", "document_of", "key_of", "mask_salt", "place_of", "profile", "saved_in"]
 
 #: Fair hashes are drawn from it, to say what chance gives: the same profile has the same answer.
 SEED: Final = 2026
@@ -90,7 +97,7 @@ def profile(
             try:
                 made = _locally(asked, watch, say)
             except TooManyKeysError as error:
-                switched(error, options, say)
+                switch_to_spark(error, options, say)
         if made is None:
             from keylane.pipelines.spark_counts import profile_on_spark
 
@@ -175,8 +182,8 @@ def columns_there(endpoint: Endpoint, most: int = 40) -> str:
 # The document of a profile, made or kept.
 
 
-def kept_in(source: str) -> str | None:
-    """The folder, where a source is a profile that was kept."""
+def saved_in(source: str) -> str | None:
+    """The folder, where a source is a saved profile."""
     return source if parse_address(source).is_path and is_profile(Path(source)) else None
 
 
@@ -186,10 +193,10 @@ def document_of(made: Profile, contract: Contract | None, *, show_keys: bool, ou
 
 
 def mask_salt(kept: str | None) -> bytes:
-    """What keys are masked with: of a profile that is kept, always the same, so that its documents name keys alike."""
+    """What keys are masked with: of a saved profile, always the same, so that its documents name keys alike."""
     # Otherwise it is forgotten: hashes tell keys of one document apart, and lead back to none.
     fresh = secrets.token_bytes(16)
-    return fresh if kept is None else kept_salt(Path(kept), fresh)
+    return fresh if kept is None else saved_salt(Path(kept), fresh)
 
 
 def _hot(made: Profile, contract: Contract | None) -> Hot | None:

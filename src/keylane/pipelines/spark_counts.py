@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import keylane.pipelines.with_spark  # noqa: F401  imported for its error
-from keylane.pipelines.engine import checked, facts_of, profile_of_rows
+from keylane.pipelines.engine import checked, profile_facts, profile_of_rows
 from keylane.profile.build import PRECISION, TRACKED, ProfileMetadata, sketched_profile
 from keylane.spark.context import RunContext, translated, warn
 from keylane.spark.count_cells import count_places, home_cell_keys, outlying
@@ -87,7 +87,7 @@ def _sketched(scan: Scan, metadata: ProfileMetadata) -> Profile:
     rows = sketched(scan.frame, metadata.key, metadata.windows, TRACKED, PRECISION)
     sketches = {row["keylane_w"]: row["distinct"] for row in rows}
     distinct = distinct_keys(scan.frame.sparkSession, [sketches.get(n) for n in range(len(metadata.windows))])
-    metadata = replace(metadata, facts=facts_of(scan.facts, scan, sum(row["untimed"] for row in rows)))
+    metadata = replace(metadata, facts=profile_facts(scan.facts, scan, sum(row["untimed"] for row in rows)))
     from pyspark.sql.pandas.types import to_arrow_schema
 
     types = to_arrow_schema(scan.frame.select(*map(column_named, metadata.key.fields)).schema)

@@ -40,7 +40,7 @@ from keylane.measure.conformance import order_scopes
 from keylane.records import REASON_CODES, Reason
 from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions, open_endpoint
-from keylane.systems.identity import source_made_anew
+from keylane.systems.identity import recreated_source
 from keylane.systems.streams import LEFT_OUT, POSITIONS
 from keylane.systems.texts import SPENT
 
@@ -175,7 +175,7 @@ def _check_same_source(source: Endpoint, target: Stream) -> None:
     """Refuse a source that has the name of the one that was routed, and is another."""
     now = source.identity() if target.source_id else ""
     if now and now != target.source_id:
-        raise source_made_anew(str(source.address), target.source_id, now)
+        raise recreated_source(str(source.address), target.source_id, now)
 
 
 def _another(contract: Contract, allowed: str) -> UsageError:

@@ -254,7 +254,7 @@ def explained_loss(text: str, batch: int) -> DataError | None:
     return DataError.of(
         f"records of batch {batch} are no longer in the source; of other partitions the batch may be written",
         got=cause(text),
-        hint="they were deleted by its retention, or the topic was made anew; a new route (--state, --start) begins"
+        hint="they were deleted by its retention, or the topic was recreated; a new route (--state, --start) begins"
         " behind what the target has, by the header keylane.source, and `keylane verify` counts the others as lost",
     )
 

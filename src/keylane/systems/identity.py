@@ -1,6 +1,6 @@
 """Whether a stream is still the one that a route began with: by the id its system gives it, where it gives one.
 
-A name can be deleted and made anew, and then offsets that were read mean other records, and what was written is gone.
+A name can be deleted and recreated, and then offsets that were read mean other records, and what was written is gone.
 What a system knows a stream by: `Endpoint.identity`. Where it is kept: the head of a target (`folders.folder`) or of a
 state (`kafka.state`).
 """
@@ -25,18 +25,18 @@ def agreed_source(now: Origin, known: Origin | None, say: Callable[[str], None])
     """
     before = now.id if now.id is None or known is None or known.address != now.address else known.id or ""
     if now.id == "":
-        say(f"the cluster reports no id of {now.address}, so that one made anew would not be noticed")
+        say(f"the cluster reports no id of {now.address}, so a recreated one would not be noticed")
     elif before == "":
         say(f"the id of {now.address} was not known when the route began: from now on it is {now.id}")
     elif now.id != before:
-        raise source_made_anew(now.address, before or "", now.id or "")
+        raise recreated_source(now.address, before or "", now.id or "")
     return replace(now, id=before or now.id)
 
 
-def source_made_anew(source: str, known: str, now: str) -> DataError:
+def recreated_source(source: str, known: str, now: str) -> DataError:
     """What a source is refused with that has another id than the route began with."""
     return DataError.of(
-        f"{source} was deleted and made anew since the route began: its offsets are those of other records",
+        f"{source} was deleted and recreated since the route began: its offsets are those of other records",
         got=now or "no such stream",
         allowed=known,
         hint="start a new route for it: another target folder, or another --state; --start says where it begins",
@@ -48,17 +48,17 @@ def agreed_topic_ids(known: Mapping[str, str], now: Mapping[str, str], say: Call
     for topic, id_ in now.items():
         before = known.get(topic, id_)
         if not id_:
-            say(f"the cluster reports no id of topic {topic}, so that one made anew would not be noticed")
+            say(f"the cluster reports no id of topic {topic}, so a recreated one would not be noticed")
         elif not before:
             say(f"the id of topic {topic} was not known when the route began: from now on it is {id_}")
         elif before != id_:
-            raise target_made_anew(topic, before, id_)
+            raise recreated_topic(topic, before, id_)
     return {**now, **{topic: id_ for topic, id_ in known.items() if id_}}
 
 
-def target_made_anew(topic: str, known: str, now: str) -> TargetError:
+def recreated_topic(topic: str, known: str, now: str) -> TargetError:
     """What a topic is refused with that has another id than when the route began, or is gone."""
-    what = "was deleted and made anew" if now else "was deleted"
+    what = "was deleted and recreated" if now else "was deleted"
     return TargetError.of(
         f"topic {topic} {what} since the route began: what the route wrote there is gone, and which batches it has",
         got=now or "no such topic",

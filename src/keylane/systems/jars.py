@@ -160,7 +160,7 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-def untold(_text: str) -> None:
+def silent(_text: str) -> None:
     """Report nothing."""
 
 
@@ -180,7 +180,7 @@ def _pinned() -> tuple[Jar, ...]:
     )
 
 
-def fetched(name: Kit, folder: Path | None = None, tell: Tell = untold, seconds: float | None = None) -> list[Path]:
+def fetched(name: Kit, folder: Path | None = None, tell: Tell = silent, seconds: float | None = None) -> list[Path]:
     """The paths of a kit's jars in `folder` (default: the cache); missing ones are fetched first.
 
     One of the cache that is not the pinned archive is fetched again: a power cut may have left it empty. In a folder
@@ -211,7 +211,7 @@ def _lacking_or_damaged(jars: Iterable[Jar], folder: Path, tell: Tell) -> list[J
     return out
 
 
-def has_geo(tell: Tell = untold) -> bool:
+def has_geo(tell: Tell = silent) -> bool:
     """Whether H3 for Java is in the cache now; fetched if possible. Without it cells are computed more slowly."""
     try:
         fetched("geo", tell=tell, seconds=PATIENCE_SECONDS)
@@ -266,7 +266,7 @@ def jar_folder() -> Path:
     return folder / "jars"
 
 
-def connector_settings(jars: str | None = None, packages: str | None = None, tell: Tell = untold) -> dict[str, str]:
+def connector_settings(jars: str | None = None, packages: str | None = None, tell: Tell = silent) -> dict[str, str]:
     """Settings that give a Spark session the Kafka connector: from a folder, by coordinates, or the pinned jars."""
     if jars and packages:
         raise UsageError.of("--spark-jars and --spark-packages exclude each other", allowed="one of them")
@@ -276,7 +276,7 @@ def connector_settings(jars: str | None = None, packages: str | None = None, tel
     return {"spark.jars": ",".join(str(path.absolute()) for path in paths)}
 
 
-def connector_in(folder: Path, tell: Tell = untold) -> list[Path]:
+def connector_in(folder: Path, tell: Tell = silent) -> list[Path]:
     """The connector's four jars in a folder of the user's own; nothing is fetched.
 
     A file that has a pinned name must be the pinned archive. Of its three dependencies another version

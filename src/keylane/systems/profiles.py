@@ -140,7 +140,7 @@ def _document(profile: Profile) -> dict[str, Any]:
     }
 
 
-def kept_salt(folder: Path, fresh: bytes) -> bytes:
+def saved_salt(folder: Path, fresh: bytes) -> bytes:
     """The salt of a profile: what is kept with it, or `fresh`, which is kept from now on where the folder allows it.
 
     It is as secret as the keys: with it, a guess at a key can be tried. So it is for the profile's owner alone, and in

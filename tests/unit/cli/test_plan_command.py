@@ -325,7 +325,7 @@ def test_the_window_of_a_contract_counts_as_the_profile_did(run: Run, tmp_path: 
 def test_a_profile_that_is_kept_is_said_to_be(run: Run, stored: Path) -> None:
     code, out, _ = run("profile", stored)
     assert code == 0
-    assert f"kept in {stored}" in out
+    assert f"saved in {stored}" in out
     assert answer(run, stored, "--lanes", 8)[1]["profile"]["profile"] == str(stored)
 
 

@@ -63,11 +63,11 @@ def test_an_id_that_is_the_same_or_cannot_be_compared(known: str, now: str, agre
 
 def test_an_id_of_another_is_refused_as_source_and_as_target() -> None:
     with pytest.raises(
-        DataError, match=r"raw was deleted and made anew.*got 'new'.*allowed: old.*hint: start a new route"
+        DataError, match=r"raw was deleted and recreated.*got 'new'.*allowed: old.*hint: start a new route"
     ):
         agreed_source(Origin("kafka://b:1/raw", id="new"), Origin("kafka://b:1/raw", id="old"), print)
     with pytest.raises(
-        TargetError, match=r"topic t was deleted and made anew.*got 'new'.*allowed: old.*hint: start a new"
+        TargetError, match=r"topic t was deleted and recreated.*got 'new'.*allowed: old.*hint: start a new"
     ):
         agreed_topic_ids({"t": "old"}, {"t": "new"}, print)
 
@@ -92,7 +92,7 @@ def test_a_source_is_compared_before_each_batch(now: Mapping[str, str], refused:
     if not refused:
         source.check()
         return
-    with pytest.raises(DataError, match="made anew"):
+    with pytest.raises(DataError, match="recreated"):
         source.check()
 
 

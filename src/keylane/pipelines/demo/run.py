@@ -132,7 +132,7 @@ STREAMS: Final = (
 
 
 @contextmanager
-def told(to: Path) -> Iterator[None]:
+def errors_translated(to: Path) -> Iterator[None]:
     """Errors of the disk and of Spark in keylane's words. The next run replaces whatever is there of this one."""
     try:
         yield

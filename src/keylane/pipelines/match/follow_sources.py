@@ -46,7 +46,7 @@ from keylane.systems.files.follow import files_of
 from keylane.systems.files.handover import check_unchanged
 from keylane.systems.files.listing import kind_of, pattern_of
 from keylane.systems.files.spark_log import SparkLog
-from keylane.systems.identity import source_made_anew
+from keylane.systems.identity import recreated_source
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
@@ -352,12 +352,12 @@ def _same_topic(cluster: KafkaCluster, side: MatchSource, state: MatchState, say
     name = side.address.name
     known = state.settled(f"id of {side.side}", lambda: cluster.topic_ids([name]).get(name, ""))
     if not known:
-        say(f"the cluster reports no id of {side}, so that one made anew would not be noticed")
+        say(f"the cluster reports no id of {side}, so a recreated one would not be noticed")
 
     def check() -> None:
         now = cluster.topic_ids([name]).get(name) if known else ""
         if now not in {"", known}:
-            raise source_made_anew(str(side), known, now or "")
+            raise recreated_source(str(side), known, now or "")
 
     return check
 

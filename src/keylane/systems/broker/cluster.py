@@ -161,7 +161,7 @@ def up(
     heap: str = HEAP,
     extra: Mapping[str, str] | None = None,
     port: int | None = None,
-    tell: jars.Tell = jars.untold,
+    tell: jars.Tell = jars.silent,
 ) -> tuple[Cluster, bool]:
     """A cluster that answers, in this folder, and whether it is new; one that runs there already is returned as it is.
 

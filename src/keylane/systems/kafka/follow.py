@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
 from keylane.systems.flow import HandedOverWhole
-from keylane.systems.identity import source_made_anew
+from keylane.systems.identity import recreated_source
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.frames import message_columns
 
@@ -63,7 +63,7 @@ class SameTopic:
         if self.known:
             now = self.cluster.topic_ids([self.address.name], self.seconds).get(self.address.name)
             if now not in {"", self.known}:
-                raise source_made_anew(str(self.address), self.known, now or "")
+                raise recreated_source(str(self.address), self.known, now or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class TargetProgress:
             raise TargetError.of(
                 "the cluster is older than the state of the route: records that were written may be gone",
                 got=f"batch {begun.batch} in the cluster, batch {last.batch} in the state",
-                hint="was the cluster restored, or the topic made anew? Look for the records, and start a new route",
+                hint="was the cluster restored, or the topic recreated? Look for the records, and start a new route",
             )
         # A plan that was written just before a kill is not known to the cluster yet.
         expected = offsets_digest(plan.offsets if plan is not None and begun.batch == plan.batch else last.offsets)

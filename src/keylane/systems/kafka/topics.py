@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.contract.answers import answers, weakest
 from keylane.contract.fields import fields_of
 from keylane.errors import BrokerError, LaneCountError, TargetError, UsageError
-from keylane.systems.identity import agreed_topic_ids, target_made_anew
+from keylane.systems.identity import agreed_topic_ids, recreated_topic
 from keylane.systems.kafka.headers import dead_topic
 from keylane.systems.kafka.limits import check_for_letters, limits_of
 
@@ -93,7 +93,7 @@ class Topics:
         now = self.cluster.topic_ids(list(known), self.try_seconds) if known else {}
         for topic, id_ in known.items():
             if now.get(topic) not in {"", id_}:
-                raise target_made_anew(topic, id_, now.get(topic, ""))
+                raise recreated_topic(topic, id_, now.get(topic, ""))
 
     @property
     def for_dead(self) -> list[str]:
@@ -136,7 +136,7 @@ def agreed_lanes(
     there = cluster.lanes([*wanted, dead])
     for topic in wanted if options.on_poison == "stop" else there:
         if not there[topic] and known is not None and known.topic_ids.get(topic):
-            raise target_made_anew(topic, known.topic_ids[topic], "")
+            raise recreated_topic(topic, known.topic_ids[topic], "")
     if options.on_poison != "stop" and there[dead]:
         # Before anything is made: its limits are those of each batch's plan, and are compared again there.
         settings = cluster.topic_settings(dead, must_answer=True)

@@ -14,7 +14,7 @@ import pytest
 
 from keylane.errors import DataError, UnknownNameError, UsageError
 from keylane.pipelines import engine
-from keylane.pipelines.engine import Options, chosen_engine, switched
+from keylane.pipelines.engine import Options, chosen_engine, switch_to_spark
 from keylane.pipelines.profile import profile
 from keylane.profile.count import TooManyKeysError
 from keylane.profile.scan import count_keys
@@ -73,10 +73,10 @@ def test_what_only_spark_has_is_refused_elsewhere(more: Options, tmp_path: Path)
 
 def test_the_switch_to_spark_is_reported_and_refused_where_it_was_ruled_out() -> None:
     error, heard = TooManyKeysError.of("more keys", got="6", hint="--engine spark"), list[str]()
-    switched(error, Options(), heard.append)
+    switch_to_spark(error, Options(), heard.append)
     assert heard == ["more keys: got '6'; counting on Spark instead"]
     with pytest.raises(TooManyKeysError):
-        switched(error, Options(engine="local"), heard.append)
+        switch_to_spark(error, Options(engine="local"), heard.append)
 
 
 def test_too_many_keys_go_to_spark_with_the_same_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_a_full_disk_is_said_with_the_folder(monkeypatch: pytest.MonkeyPatch, tm
     said, say = steps()
     with (
         pytest.raises(TargetError, match=f"No space left on device: got {str(tmp_path)!r}"),
-        run.told(tmp_path),
+        run.errors_translated(tmp_path),
     ):
         run.run_demo(FailingSpark(), tmp_path, 1, SMALL, say)  # type: ignore[arg-type]  # no session at all
     assert said == []
@@ -49,11 +49,11 @@ def test_a_full_disk_is_said_with_the_folder(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_a_failure_of_spark_is_one_line(tmp_path: Path) -> None:
     said, say = steps()
-    with pytest.raises(SparkError, match=r"got 'Job aborted'$"), run.told(tmp_path):
+    with pytest.raises(SparkError, match=r"got 'Job aborted'$"), run.errors_translated(tmp_path):
         run.run_demo(FailingSpark(), tmp_path, 1, SMALL, say)  # type: ignore[arg-type]  # no session at all
     assert len(said) == 3
 
 
 def test_an_error_in_keylane_s_words_stays_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"^mine$"), run.told(tmp_path):
+    with pytest.raises(DataError, match=r"^mine$"), run.errors_translated(tmp_path):
         raise DataError("mine")

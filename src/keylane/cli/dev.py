@@ -58,8 +58,8 @@ def up(brokers: str, tls: bool, port: int | None, folder: str | None, output: st
     from keylane.systems.broker import up as start
 
     cluster, is_new = start(_place(folder), int(brokers), tls=tls, port=port, tell=note)
-    said = "Kafka answers" if is_new else "Kafka was already running"
-    return as_result(cluster.folder, cluster, f"{said} at {cluster.bootstrap}", is_new=is_new), output
+    text = "Kafka answers" if is_new else "Kafka was already running"
+    return as_result(cluster.folder, cluster, f"{text} at {cluster.bootstrap}", is_new=is_new), output
 
 
 @kafka.command(short_help="Stop it, and remove its data.")
@@ -71,8 +71,8 @@ def down(folder: str | None, output: str) -> tuple[Result, str]:
 
     place = _place(folder)
     there = stop(place)
-    said = f"stopped; logs are in {place / 'logs'}" if there else f"nothing ran in {place}"
-    return as_result(place, None, said), output
+    text = f"stopped; logs are in {place / 'logs'}" if there else f"nothing ran in {place}"
+    return as_result(place, None, text), output
 
 
 @kafka.command(short_help="Report whether it runs, and where.")
@@ -84,8 +84,8 @@ def status(folder: str | None, output: str) -> tuple[Result, str]:
 
     place = _place(folder)
     there = find(place)
-    said = f"Kafka is at {there.bootstrap}" if there else f"no Kafka in {place}; start one: keylane dev kafka up"
-    return as_result(place, there, said, silent_code=1), output
+    text = f"Kafka is at {there.bootstrap}" if there else f"no Kafka in {place}; start one: keylane dev kafka up"
+    return as_result(place, there, text, silent_code=1), output
 
 
 @kafka.command(short_help="Print what to export, for keylane to find it.")
@@ -155,7 +155,7 @@ def load(
 
 
 def as_result(
-    folder: Path, cluster: Cluster | None, said: str, *, is_new: bool = False, silent_code: int = 0
+    folder: Path, cluster: Cluster | None, text: str, *, is_new: bool = False, silent_code: int = 0
 ) -> Result:
     """A cluster, or that there is none; `silent_code` is the exit code where not every broker answers."""
     from keylane.documents.dev import DevKafkaDocument
@@ -170,7 +170,7 @@ def as_result(
         brokers=rows,
         tls=tls,
     )
-    lines = [said]
+    lines = [text]
     if tls:
         secret = f"user {tls.user}, password in {tls.password_file}"
         lines.append(f"SASL_SSL, {tls.mechanism}, {secret}, trust {tls.ca}")
@@ -236,8 +236,8 @@ def jars_result(name: Kit, folder: Path, found: tuple[Jar, ...]) -> Result:
 
     rows = [PinnedJar(file=jar.file, coordinate=jar.coordinate, sha256=jar.sha256) for jar in found]
     document = DevJarsDocument(kit=name, folder=str(folder), jars=rows)
-    said = f"{len(rows)} jar(s) of the kit {name} in {folder}, checksums as pinned"
-    return Result(document, [Section(("file", "coordinate", "sha256"), rows)], [said])
+    text = f"{len(rows)} jar(s) of the kit {name} in {folder}, checksums as pinned"
+    return Result(document, [Section(("file", "coordinate", "sha256"), rows)], [text])
 
 
 def _place(folder: str | None) -> Path:

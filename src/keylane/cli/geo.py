@@ -166,8 +166,8 @@ def as_result(document: GeoTableDocument, written: str | None) -> Result:
     scored_on = "records that the table was not fitted on" if held else "the records that it was fitted on"
     about = f"on {scored_on}; copies and work within {distance(document.radius_m)}"
     section = Section(COLUMNS, [this, *document.beside], about, forms=_FORMS, tones={"copies": _dear})
-    said = list(_lines(document, written))
-    return Result(document, [section], said[_ANSWER:], 0 if _kept(document) else 4, answer=said[:_ANSWER])
+    shown = list(_lines(document, written))
+    return Result(document, [section], shown[_ANSWER:], 0 if _kept(document) else 4, answer=shown[:_ANSWER])
 
 
 def _dear(copies: float) -> Tone | None:

@@ -66,7 +66,7 @@ class MatchMetrics(Document):
     lag: list[LaneLag] | None = Field(None, description="Records of each lane that are not taken yet; null of a batch.")
     border_share: Share = Field(description="Share of requests that more than one lane was asked for.")
     ghosts_dropped: Count = Field(description="Pairs of a lane whose driver had moved on before the request.")
-    tombstones: Count | None = Field(None, description="Drivers that a lane was told have left it; null of a batch.")
+    tombstones: Count | None = Field(None, description="Drivers reported to a lane as having left it; null of a batch.")
     late_pings: Count | None = Field(
         None, description="Pings that came after an answer that they would have changed; null of a batch."
     )
@@ -94,7 +94,7 @@ class MatchDocument(Document):
     expire_s: Annotated[Number, Field(gt=0)] | None = Field(
         description="The age after which a ping counts no more; null: never."
     )
-    riders: Count = Field(description="Distinct requests: of one that was told twice the last telling counts, once.")
+    riders: Count = Field(description="Distinct requests: of one that was sent twice the last counts, once.")
     pings: Count = Field(description="Good records of drivers.")
     pairs: Count = Field(description="Pairs that were written.")
     riders_with_a_match: Count = Field(description="Requests with at least one of them.")

@@ -96,10 +96,10 @@ def why(plan: Plan) -> list[str]:
 
 
 def _order(kept: str, wanted: Constraints, *, stays: bool) -> str:
-    said, asked = kept.replace("-", " "), wanted.order.replace("-", " ")
+    scope, asked = kept.replace("-", " "), wanted.order.replace("-", " ")
     if stays and wanted.keep_order is None:
-        return f"Order: {said}, as today."
-    return f"Order: {said}, as requested." if kept == wanted.order else f"Order: {said}; requested: {asked}."
+        return f"Order: {scope}, as today."
+    return f"Order: {scope}, as requested." if kept == wanted.order else f"Order: {scope}; requested: {asked}."
 
 
 def _over(candidate: Candidate) -> str:
@@ -304,7 +304,7 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
     Keys are personal data: unless they are to be shown, the contract that names some is left out, and its file alone
     has them.
     """
-    chosen, asked, told = plan.choice.chosen, plan.question.constraints, advice(plan)
+    chosen, asked, advised = plan.choice.chosen, plan.question.constraints, advice(plan)
     return PlanDocument(
         profile=overview,
         constraints=PlanConstraints(
@@ -312,7 +312,7 @@ def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanD
         ),
         today=_today(plan),
         chosen=ChosenRow(**dict(_row(chosen)), met=plan.choice.met, why=why(plan)),
-        advice=PlanAdvice(answer=told.answer, leave=told.leave, headline=told.headline),
+        advice=PlanAdvice(answer=advised.answer, leave=advised.leave, headline=advised.headline),
         verdict=verdict(plan),
         basis=PlanBasis(**asdict(basis(plan))),
         holding=_holding(plan),

@@ -153,15 +153,15 @@ def order_kept(contract: Contract, records: Mapping[str, int]) -> list[OrderKept
 
 
 def _scope(contract: Contract, group: list[tuple[Answers, list[str]]], records: Mapping[str, int]) -> OrderKept:
-    told = [answer for answer, keys in group if keys] or [group[0][0]]
-    widths = [answer.lanes_per_key for answer in told]
+    answered = [answer for answer, keys in group if keys] or [group[0][0]]
+    widths = [answer.lanes_per_key for answer in answered]
     return OrderKept(
-        order_scope=told[0].order_scope,
-        unit=_unit(contract, told[0].order_scope),
+        order_scope=answered[0].order_scope,
+        unit=_unit(contract, answered[0].order_scope),
         keys=sum(len(keys) for _, keys in group),
         share=sum(records[key] for _, keys in group for key in keys) / max(1, sum(records.values())),
         lanes_per_key=None if None in widths else max(width or 0 for width in widths),
-        readers_merge=any(answer.readers_merge for answer in told),
+        readers_merge=any(answer.readers_merge for answer in answered),
     )
 
 

@@ -117,8 +117,8 @@ class Rule:
 def trial(rule: Rule, sent: Sent, group: MeasuredGroup) -> LessonTrial:
     """The figures of one rule."""
     records, failed = sent.delivered + sent.failed, sent.failed
-    told = bool(sent.batches) and sent.batch_records >= sent.delivered
-    batch = sent.batch_bytes / sent.batches if told else None
+    complete = bool(sent.batches) and sent.batch_records >= sent.delivered
+    batch = sent.batch_bytes / sent.batches if complete else None
     spread, errors = cv(group.read), failed / records if records else 0.0
     lag, end = int(group.peak.max()), int(group.end.max())
     return LessonTrial(
@@ -137,7 +137,7 @@ def trial(rule: Rule, sent: Sent, group: MeasuredGroup) -> LessonTrial:
         seconds=sent.seconds,
         batches=sent.batches,
         mean_batch_bytes=batch,
-        mean_batch_records=sent.batch_records / sent.batches if told else None,
+        mean_batch_records=sent.batch_records / sent.batches if complete else None,
         read=int(group.read.sum()),
         peak_lag=lag,
         peak_lag_lane=int(group.peak.argmax()),

@@ -201,11 +201,11 @@ def _without_contract(both: tuple[MatchSource, MatchSource], given: Options) -> 
     known = {one.lanes for one in both if one.lanes is not None}
     if len(known) > 1:
         raise _differ(both)
-    told = known.pop() if known else None
-    if None not in {told, given.lanes} and told != given.lanes:
+    known_count = known.pop() if known else None
+    if None not in {known_count, given.lanes} and known_count != given.lanes:
         odd = next(one for one in both if one.lanes is not None)
         raise _odd(odd, f"{given.lanes} lanes, as in --lanes")
-    lanes = given.lanes or told or PLAIN_LANES
+    lanes = given.lanes or known_count or PLAIN_LANES
     better = f"{table_command(both[0], lanes, given)} makes a contract for this radius"
     return plain_contract(lanes), lanes, [f"{plain_lanes(lanes)}; {better}"]
 

@@ -66,8 +66,8 @@ def plain_lanes(lanes: int) -> str:
 def table_command(drivers: MatchSource, lanes: int, given: Options) -> str:
     """How to write the contract that a match like this one should have."""
     columns = given.drivers
-    told = {"--lat": (columns.lat, "lat"), "--lng": (columns.lng, "lng")}
-    named = [f" {option} {quote(name)}" for option, (name, usual) in told.items() if name != usual]
+    named_columns = {"--lat": (columns.lat, "lat"), "--lng": (columns.lng, "lng")}
+    named = [f" {option} {quote(name)}" for option, (name, usual) in named_columns.items() if name != usual]
     scale = "" if columns.scale is None else f" --scale {columns.scale:.12g}"
     time = f" --time {quote(columns.time)} --time-unit {columns.unit}"
     size = f" --lanes {lanes} --radius {given.radius:g}"

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
@@ -17,10 +18,10 @@ from keylane.geo.bits import cell_name
 from keylane.hashing.murmur2 import murmur2
 from keylane.keys.cells import cell_in, routing_key_of
 from keylane.keys.encode import encode, strip_registry_header
-from keylane.keys.read import record_reader, value_at
+from keylane.keys.read import encode_key_value, record_reader, value_at
 from keylane.placement.fold import agreed_count, lanes_exist
 from keylane.placement.keyless import RULES
-from keylane.placement.overrides import compile_overrides, named_lanes
+from keylane.placement.overrides import HotRule, compile_overrides, named_lanes
 from keylane.placement.partitioners import partitioner
 from keylane.placement.ranges import KeySpace
 from keylane.placement.spread import by_position, by_sub_key, lane_set
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract, Key, Spread
     from keylane.contract.names import Encoding
     from keylane.placement.cell_lanes import CellLanes
-    from keylane.placement.overrides import HotRule
+    from keylane.placement.overrides import Overrides
 
     #: A value of a key's field.
     KeyValue: TypeAlias = str | bytes | bytearray | int | float | UUID | None
@@ -50,7 +51,9 @@ class Router:
 
     `lanes` is needed when the contract has `live`, and refused when it contradicts the contract. `stream` is
     needed when the contract has several and the placements should name another than the first. `key_space` is the
-    layout of the stream's shards where they are not of equal width; a lane is then a number in its order.
+    layout of the stream's shards where they are not of equal width; a lane is then a number in its order. `hash_keys`
+    are the explicit hash keys of accounts, by the value of the key: such a key is on the lane that holds its hash key,
+    unless the contract has a rule of its own for it.
 
     >>> router = Router('''
     ... apiVersion: keylane/v1
@@ -71,6 +74,7 @@ class Router:
         lanes: int | None = None,
         stream: str | None = None,
         key_space: KeySpace | None = None,
+        hash_keys: Mapping[Any, int] | None = None,
     ) -> None:
         contract = contract_from(contract)
         spec = contract.spec
@@ -85,7 +89,8 @@ class Router:
         self.on_null = key_rule(spec.partitioner, spec.key.on_null, "on_null")
         self.on_empty = key_rule(spec.partitioner, spec.key.on_empty, "on_empty")
         self.partitioner = partitioner(spec.partitioner, _held_as(spec.key))
-        self.overrides = compile_overrides(contract)
+        self.hash_keys = dict(hash_keys or {})
+        self.overrides, self._explicit = self._with_explicit(compile_overrides(contract))
         lanes_exist(max(named_lanes(contract), default=0), self.lane_count)
         self.cells = _cell_lanes(contract, self.lane_count)
         encoding = spec.key.encodings[0]
@@ -95,6 +100,26 @@ class Router:
         self._fold = self.partitioner.fold if self._hash else None
         self._over = self.partitioner.over(self.key_space)
         self._plain = self._hash is not None and not self.overrides.any and self.cells is None
+
+    def _with_explicit(self, overrides: Overrides) -> tuple[Overrides, dict[bytes, int]]:
+        """The overrides with a pin for every explicit hash key, and these keys by base key."""
+        if not self.hash_keys:
+            return overrides, {}
+        if self.facts.fold != "ranges":
+            hint = "partitioner: kinesis-md5"
+            raise UsageError.of("hash keys need lanes that are ranges", got=self.facts.name, hint=hint)
+        given = {encode_key_value(value, self.contract.spec.key): number for value, number in self.hash_keys.items()}
+        explicit = {base: number for base, number in given.items() if base not in overrides.hot}
+        pins = {
+            base: HotRule(f"explicit hash key {number}", pin=self.key_space.lane_of(number))
+            for base, number in explicit.items()
+        }
+        return replace(overrides, hot={**overrides.hot, **pins}), explicit
+
+    def explicit_hash_key(self, record: Mapping[str, Any] | KeyValue) -> int | None:
+        """The explicit hash key of a record's key; None where it has none, or the contract has a rule for the key."""
+        base, _ = self._read(self._record(record))
+        return None if base is None else self._explicit.get(base)
 
     def __repr__(self) -> str:
         spec = self.contract.spec

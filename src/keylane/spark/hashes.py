@@ -137,7 +137,8 @@ def hashed(name: str, keys: Column) -> Column:
 
 def placed(router: Router, fields: Sequence[str], columns: Sequence[Column], position: Column | None) -> Column:
     """The placement of every row as one struct; `columns` are the fields of these names."""
-    contract, stream, space, names = router.contract, router.stream, router.key_space, list(fields)
+    contract, stream, names = router.contract, router.stream, list(fields)
+    space, hash_keys = router.key_space, router.hash_keys
     # One for all batches of a task: a lane table takes a while to read.
     routers: list[Router] = []
 
@@ -145,7 +146,7 @@ def placed(router: Router, fields: Sequence[str], columns: Sequence[Column], pos
         from keylane.router import Router
 
         if not routers:
-            routers.append(Router(contract, stream=stream, key_space=space))
+            routers.append(Router(contract, stream=stream, key_space=space, hash_keys=hash_keys))
         batch = pa.RecordBatch.from_arrays(list(arrays[: len(names)]), names=names)
         return placements(routers[0], batch, arrays[len(names)] if len(arrays) > len(names) else None)
 

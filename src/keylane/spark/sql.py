@@ -40,7 +40,9 @@ def register(
     where there is none. Contracts with `lanes: live` come as routers, which know the count.
     """
     # A router holds functions, which do not travel: workers make their own, once for all batches of a task.
-    known = {called: (one.contract, one.stream, one.key_space) for called, one in _routers(contracts).items()}
+    known = {
+        called: (one.contract, one.stream, one.key_space, one.hash_keys) for called, one in _routers(contracts).items()
+    }
     made: dict[str, Router] = {}
 
     def place(*arrays: pa.Array) -> pa.Array:
@@ -50,8 +52,8 @@ def register(
         lanes = pa.nulls(len(names), pa.int32())
         for called in pc.unique(names).to_pylist():
             if called not in made:
-                contract, stream, space = _called(known, called)
-                made[called] = Router(contract, stream=stream, key_space=space)
+                contract, stream, space, hash_keys = _called(known, called)
+                made[called] = Router(contract, stream=stream, key_space=space, hash_keys=hash_keys)
             fields = list(fields_of(made[called].contract))
             if len(fields) != len(columns):
                 got, allowed = f"{len(columns)} for {called}", ", ".join(fields)

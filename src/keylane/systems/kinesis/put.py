@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import DeliveryError, UnplacedError, UsageError
+from keylane.keyspace.hash_keys import checked_partition_key
 from keylane.numbers import count
 from keylane.records import Reason, Undelivered
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from keylane.router import Router
 
-MOST_UNITS: Final = 256
 #: What one request may hold. The service takes 10 MiB; 5 was the limit for long, and still is that of stand-ins.
 MOST_RECORDS: Final = 500
 MOST_BYTES: Final = 5 * 2**20
@@ -39,8 +39,9 @@ def put_arguments(
 ) -> dict[str, Any]:
     """`StreamName`, `Data`, `PartitionKey` and, where the key's own hash would land elsewhere, `ExplicitHashKey`.
 
-    The explicit hash key is the first of the lane's range, as decimal text without leading zeros: the form the service
-    takes. Shards are those of the router's key space: of equal width, as a new stream has them, unless it has another.
+    The explicit hash key is that of the router's `hash_keys`, otherwise the first of the lane's range; as decimal text
+    without leading zeros, the form the service takes. Shards are those of the router's key space: of equal width, as a
+    new stream has them, unless it has another.
     """
     placement = router.placed(record, position)
     lane = placement.lane
@@ -49,6 +50,9 @@ def put_arguments(
     if lane is None:
         raise UnplacedError(f"no lane: {placement.why[-1]}", Reason.NO_POSITION)
     arguments = {"StreamName": placement.stream, "Data": data, "PartitionKey": _partition_key(placement.routing_key)}
+    explicit = router.explicit_hash_key(record)
+    if explicit is not None:
+        return {**arguments, "ExplicitHashKey": str(explicit)}
     shards = router.key_space_in(placement.stream)
     if router.facts.name == "kinesis-md5" and lane == router.partitioner.lane(placement.routing_key, shards):
         return arguments
@@ -187,6 +191,4 @@ def _partition_key(key: bytes) -> str:
         text = key.decode()
     except UnicodeDecodeError:
         raise UsageError.of("a Kinesis partition key is text", got=key, hint="encoding: utf8") from None
-    if not 1 <= len(text.encode("utf-16-le")) // 2 <= MOST_UNITS:
-        raise UsageError.of("a Kinesis partition key has 1 to 256 characters", got=text)
-    return text
+    return checked_partition_key(text)

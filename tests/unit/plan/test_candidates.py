@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -72,6 +72,32 @@ def test_a_strategy_names_the_keys_that_cause_the_imbalance_and_no_others(profil
         all_of_them = by_name(uneven, 12)["pin", 12]
     assert all_of_them.listed > 6
     assert all_of_them.folds[0].share > 0.95 * found.folds[0].share
+
+
+def test_what_is_written_is_as_even_as_what_was_promised(profile: Made) -> None:
+    """Six keys of one lane make a third of a steady stream: the half that was planned on foretells the other."""
+    names = [f"shop-{i:05}" for i in range(3_000)]
+    home = ProfiledStream(profile(np.ones((3_000, 1)), names)).hashed("kafka-java", 12).home
+    weights = np.full(3_000, 0.67 / 3_000)
+    weights[np.flatnonzero(home == 7)[:6]] += np.array([0.09, 0.07, 0.06, 0.05, 0.04, 0.02])
+    counts = np.random.default_rng(5).poisson(np.outer(weights, np.full(32, 40_000 / 16)))
+    for strategy in ("pin", "table"):
+        found = by_name(profile(counts[:, :16], names), 12)[strategy, 12]
+        kept = {
+            names.index(key): found.fitted.moves[rank][0]
+            for rank, key in enumerate(ranked(counts, names))
+            if rank in found.fitted.moves
+        }
+        lanes = np.array([kept.get(at, int(home[at])) for at in range(3_000)])
+        later = np.bincount(lanes, counts[:, 16:].sum(axis=1), minlength=12)
+        assert later.max() / later.sum() == pytest.approx(found.fullest_share, rel=0.08)
+        assert found.listed <= 8
+
+
+def ranked(counts: Any, names: list[str]) -> list[str]:
+    """Names in the order of a profile of the first half."""
+    order = np.argsort(-counts[:, :16].sum(axis=1), kind="stable")
+    return [names[at] for at in order.tolist()]
 
 
 def test_a_key_that_grows_is_seen_in_the_promise_and_not_in_the_fit(profile: Made) -> None:

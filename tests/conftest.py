@@ -96,6 +96,12 @@ def contract() -> Callable[..., Contract]:
     return make
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_secret_at_home() -> None:
+    """Nothing is kept in the home of whoever runs the tests; `test_masks` has secrets of its own."""
+    os.environ.setdefault("KEYLANE_MASKS", "")
+
+
 @pytest.fixture(scope="session")
 def start_up_archive() -> None:
     """One for all sessions of all runs, kept in build/."""

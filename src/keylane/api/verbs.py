@@ -141,7 +141,7 @@ def identify(
         )
     else:
         seen = pipeline.of_batches(report.watch(iter(source)), lanes)
-    return pipeline.document_of(seen, _salt(show_keys=show_keys))
+    return pipeline.document_of(seen, _salt(source, show_keys=show_keys))
 
 
 @_verb
@@ -167,7 +167,7 @@ def init(
 
     asked = InitRequest(os.fspath(data), key, lane, lanes, time)
     to, watch = None if out is None else os.fspath(out), Reporter("init", progress).watch
-    salt = _salt(show_keys=False)
+    salt = _salt(data, show_keys=False)
     return run(asked, partitioner=partitioner, out=to, salt=salt, options=options, watch=watch).document
 
 
@@ -191,8 +191,9 @@ def check(
     from keylane.errors import UsageError
     from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
 
-    watch, salt = Reporter("check", progress).watch, _salt(show_keys=show_keys)
+    watch = Reporter("check", progress).watch
     contracts = [one for one in given if _is_contract(one)]
+    salt = _salt(data if contracts or not given else given[0], show_keys=show_keys)
     if not given or (contracts and len(contracts) < len(given)):
         raise UsageError.of("contracts and data sets cannot be compared with each other", hint="data=...")
     if not contracts:
@@ -670,11 +671,16 @@ def _check_choice(name: str, given: object, allowed: Sequence[str]) -> None:
         raise ArgumentError.of(f"{name} has no such choice", got=given, allowed=", ".join(allowed), hint=hint)
 
 
-def _salt(*, show_keys: bool) -> bytes | None:
-    """What goes into the hashes of keys; None where they are shown whole."""
+def _salt(source: object, *, show_keys: bool) -> bytes | None:
+    """What goes into the hashes of keys of a source; of this call where it has no address, None to show them whole."""
     import secrets
 
-    return None if show_keys else secrets.token_bytes(16)
+    from keylane.systems.masks import salt_of
+
+    fresh = secrets.token_bytes(16)
+    if show_keys:
+        return None
+    return salt_of(str(source), fresh) if isinstance(source, str | os.PathLike) else fresh
 
 
 def _shown(key: Any) -> str | None:

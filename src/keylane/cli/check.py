@@ -67,10 +67,11 @@ def check(
     """
     from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
     from keylane.systems.endpoint import parse_address
+    from keylane.systems.masks import salt_of
 
     read_range = range_from(options, time.time())
     reading = replace(reading_from(options), read_range=read_range)
-    salt = None if show_keys else secrets.token_bytes(16)
+    salt = None if show_keys else salt_of(data or paths[0], secrets.token_bytes(16))
     contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and parse_address(path).is_path]
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
@@ -106,9 +107,10 @@ def as_result(document: CheckedFindings) -> Result:
     from keylane.documents.check import CheckedContract, ComparedContracts
 
     errors, warnings = (sum(row.severity == kind for row in document.findings) for kind in ("error", "warning"))
-    verdict = f"broken: {numbers.count(errors)} error(s), {numbers.count(warnings)} warning(s)"
+    verdict = f"broken: {numbers.plural(errors, 'error')}, {numbers.plural(warnings, 'warning')}"
     if document.ok:
-        verdict = f"ok{f', with {numbers.count(warnings)} warning(s)' if warnings else ''}: {_tried(document)}"
+        with_warnings = f", with {numbers.plural(warnings, 'warning')}" if warnings else ""
+        verdict = f"ok{with_warnings}: {_tried(document)}"
     section = Section(("severity", "where", "line", "message"), document.findings)
     broken = BROKEN if isinstance(document, CheckedContract | ComparedContracts) else INVALID
     examples = _examples(document)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from keylane.cli.output import Result, Section, output_option
-from keylane.numbers import count
+from keylane.numbers import count, plural
 
 if TYPE_CHECKING:
     from keylane.systems.folders.compaction import Compacted
@@ -56,5 +56,7 @@ def as_result(done: list[Compacted]) -> Result:
     ]
     document = CompactDocument(files_before=before, files_after=after, lanes=rows)
     columns = ("folder", "files_before", "files_after", "records")
-    text = f"{count(before)} files are {count(after)} now, in {len(done)} lane(s)" if done else "nothing to merge"
+    text = (
+        f"{count(before)} files are {count(after)} now, in {plural(len(done), 'lane')}" if done else "nothing to merge"
+    )
     return Result(document, [Section(columns, rows)], answer=[text])

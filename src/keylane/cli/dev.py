@@ -150,7 +150,7 @@ def load(
     address = f"kafka://{cluster.bootstrap}/{name}"
     document = DevLoadDocument(topic=name, address=address, partitions=partitions, records=records, null_keys=nulls)
     keyless = f", {numbers.count(nulls)} of them without a key" if nulls else ""
-    lines = [f"{numbers.count(records)} records in {address}{keyless}", f"look at it: keylane identify {address}"]
+    lines = [f"{numbers.plural(records, 'record')} in {address}{keyless}", f"look at it: keylane identify {address}"]
     return Result(document, [Section(("topic", "partitions", "records", "null_keys"), [document])], lines), output
 
 

@@ -17,6 +17,7 @@ from keylane.documents.explain import (
     ExplainedByContract,
     ExplainedKeys,
     ExplainedUnplaced,
+    LaneGroup,
 )
 from keylane.errors import DataError, UnplacedError, UsageError
 from keylane.numbers import count
@@ -243,7 +244,7 @@ def _many(found: list[KeyAnswer]) -> Result:
 def _by_lane(document: ExplainedByClient, *, everything: bool) -> Iterator[dict[str, Any]]:
     """A row for each client in each lane; the lane stands in the first of its rows."""
     clients = {row.partitioner: row for row in document.placements}
-    for group in document.groups:
+    for group in _in_order(document):
         by: dict[str, list[str]] = {}
         for name in group.partitioners:
             row = clients[name]
@@ -252,6 +253,16 @@ def _by_lane(document: ExplainedByClient, *, everything: bool) -> Iterator[dict[
                 by.setdefault(row.client, []).append(f"{name}{mark}")
         for n, (client, names) in enumerate(by.items()):
             yield {"lane": "" if n else group.lane, "client": KNOWN_AS.get(client, client), "partitioner": names}
+
+
+def _in_order(document: ExplainedByClient) -> list[LaneGroup]:
+    """The lane to agree with first, then those with the most partitioners that people use."""
+    clients = {row.partitioner: row.client for row in document.placements}
+
+    def used(group: LaneGroup) -> int:
+        return sum(not clients[name].startswith(TEACHING) for name in group.partitioners)
+
+    return sorted(document.groups, key=lambda one: (document.like not in one.partitioners, -used(one), one.lane))
 
 
 def _settings(document: ExplainedByClient, *, everything: bool) -> Iterator[Section]:

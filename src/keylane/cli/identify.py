@@ -65,12 +65,13 @@ def identify(
     from keylane.pipelines.identify import identify as run
     from keylane.pipelines.identify import remarks
     from keylane.pipelines.init import write_first
+    from keylane.systems.masks import salt_of
 
     check_free(contract, force=force)
     asked = {name: options.pop(name) for name in ("key", "lane", "lanes", "time", "time_unit")}
     reading = replace(reading_from(options), read_range=range_from(options, time.time()))
     seen = run(data, **asked, options=reading, watch=lambda rows: counted(rows, "identify"))
-    shown = None if show_keys else secrets.token_bytes(16)
+    shown = None if show_keys else salt_of(data, secrets.token_bytes(16))
     result = as_result(seen, shown, contract if seen.contract else None)
     if contract is None:
         return result, output

@@ -52,10 +52,11 @@ def init(data: str, partitioner: str | None, out: str | None, output: str, **opt
     from keylane.cli.progress import counted
     from keylane.pipelines.init import InitRequest
     from keylane.pipelines.init import init as run
+    from keylane.systems.masks import salt_of
 
     read_range = range_from(options, time.time())
     asked = InitRequest(data, **{name: options.pop(name) for name in ("key", "lane", "lanes", "time")})
-    salt = secrets.token_bytes(16)
+    salt = salt_of(data, secrets.token_bytes(16))
     made = run(
         asked,
         partitioner=partitioner,
@@ -81,5 +82,5 @@ def as_result(made: Initialised, salt: bytes) -> Result:
 def _why(source: str, seen: IdentifiedData | None) -> str:
     if source == "identified" and seen is not None:
         share = seen.found.writers[seen.found.leading].share
-        return f"found in {numbers.share(share)} of {numbers.count(seen.found.keyed_rows)} records with a key"
+        return f"found in {numbers.share(share)} of {numbers.plural(seen.found.keyed_rows, 'record')} with a key"
     return "as asked for" if source == "given" else "assumed: the data has no lanes"

@@ -169,7 +169,8 @@ def _show(shown: Any) -> int:
     terminal.line.end()
     watched = sys.stdout.isatty()
     colour = terminal.colours(sys.stdout)
-    text = render(result, output, terminal=watched, colour=colour, width=terminal.width_of(sys.stdout))
+    size = {"width": terminal.width_of(sys.stdout), "height": terminal.height_of(sys.stdout)}
+    text = render(result, output, terminal=watched, colour=colour, **size)
     if text:
         click.echo(text, color=colour)
     sys.stdout.flush()

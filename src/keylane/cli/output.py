@@ -91,9 +91,18 @@ def output_option(command: Any) -> Any:
 
 
 def render(
-    result: Result, output: str, *, terminal: bool = False, colour: bool | None = None, width: int | None = None
+    result: Result,
+    output: str,
+    *,
+    terminal: bool = False,
+    colour: bool | None = None,
+    width: int | None = None,
+    height: int | None = None,
 ) -> str:
-    """The text of a result in one of the formats; for a terminal of `width` columns, or for a pipe."""
+    """The text of a result in one of the formats; for a terminal of `width` columns and `height` lines, or for a pipe.
+
+    Where the answer would have scrolled off the screen, it is at the end once more.
+    """
     if output == "json":
         return safe_json(json.dumps(as_json(result.document), indent=2, ensure_ascii=False))
     if output == "jsonl":
@@ -102,7 +111,12 @@ def render(
         text = _csv(_first(result))
         return visible(text, keep="\n") if terminal else text
     colour = terminal if colour is None else colour
-    return _blocks(result, output, colour=colour, width=width if terminal and output == "table" else None)
+    width = width if terminal and output == "table" else None
+    text = _blocks(result, output, colour=colour, width=width)
+    # A line is left for the next prompt.
+    if height is not None and terminal and output != "md" and text.count("\n") + 2 > height:
+        text += f"\n\n{_text(result.answer, colour=colour, width=width)}" if result.answer else ""
+    return text
 
 
 def _blocks(result: Result, output: str, *, colour: bool, width: int | None) -> str:

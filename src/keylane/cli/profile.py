@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
@@ -26,8 +27,9 @@ from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from keylane.contract.model import Contract
     from keylane.documents.profile import ProfileDocument
     from keylane.profile.model import Profile
 
@@ -71,10 +73,15 @@ _PASSED_ON: Final = (
 )
 
 
-def profiled(source: str, options: Arguments, *, out: str | None = None, force: bool = False) -> Profile:
-    """The profile of a source: read, where it is one already, or made."""
-    from pathlib import Path
-
+def profiled(
+    source: str,
+    options: Arguments,
+    *,
+    out: str | None = None,
+    force: bool = False,
+    beside: Callable[[Profile, Path], None] = lambda *_: None,
+) -> Profile:
+    """The profile of a source: read, where it is one already, or made. `beside` gets it before it is put in place."""
     from keylane.pipelines.profile import saved_in
     from keylane.systems.endpoint import parse_address
     from keylane.systems.profiles import read_profile
@@ -90,10 +97,12 @@ def profiled(source: str, options: Arguments, *, out: str | None = None, force: 
 
         allowed = "a profile, or a file or folder of Parquet, JSON lines or CSV"
         raise DataError.of("no such file or folder", got=source, allowed=allowed)
-    return _made(source, options, out=out, force=force)
+    return _made(source, options, out=out, force=force, beside=beside)
 
 
-def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> Profile:
+def _made(
+    source: str, options: Arguments, *, out: str | None, force: bool, beside: Callable[[Profile, Path], None]
+) -> Profile:
     from keylane.cli.progress import counted, spark_progress
     from keylane.contract.parse import load_contract
 
@@ -123,6 +132,7 @@ def _made(source: str, options: Arguments, *, out: str | None, force: bool) -> P
             replace_profile=force,
             say=lambda text: note(f"profile: {text}"),
             watch=lambda batches: counted(batches, "profile"),
+            beside=beside,
         )
     if made.without_key.empty:
         note_empty_cells(source, made.key.fields, replace(kafka, kind=options["kind"], read_range=None))
@@ -211,17 +221,49 @@ def profile(
     Exit codes: 0 done, 1 the source cannot be read, 2 usage.
     """
     check_free(report, force=force)
-    made = profiled(source, options, out=out, force=force)
     from keylane.contract.parse import load_contract
     from keylane.pipelines.profile import document_of, saved_in
 
     contract = load_contract(options["contract"]) if options["contract"] else None
-    document = document_of(made, contract, show_keys=show_keys, out=out or saved_in(source))
-    if report:
-        from keylane.report.plan_page import profile_page
+    if report and out:
+        document = _with_page(source, options, contract, out, report, show_keys=show_keys, force=force)
+    else:
+        made = profiled(source, options, out=out, force=force)
+        document = document_of(made, contract, show_keys=show_keys, out=out or saved_in(source))
+        if report:
+            write(report, _page(document))
+    return as_result(document, show_keys=show_keys, page=report), output
 
-        write(report, profile_page(document))
-    return as_result(document, show_keys=show_keys), output
+
+def _with_page(
+    source: str,
+    options: Arguments,
+    contract: Contract | None,
+    out: str,
+    report: str,
+    *,
+    show_keys: bool,
+    force: bool,
+) -> ProfileDocument:
+    """Keep a profile with its page: both are there in the end, or neither, whenever it is interrupted."""
+    from keylane.pipelines.profile import document_of
+    from keylane.systems.atomic import beside_folder
+
+    found: list[ProfileDocument] = []
+    with beside_folder(Path(out), Path(report)) as write_page:
+
+        def ready(made: Profile, folder: Path) -> None:
+            found.append(document_of(made, contract, show_keys=show_keys, out=out, now_in=str(folder)))
+            write_page(folder, _page(found[0]))
+
+        profiled(source, options, out=out, force=force, beside=ready)
+    return found[0]
+
+
+def _page(document: ProfileDocument) -> str:
+    from keylane.report.plan_page import profile_page
+
+    return profile_page(document)
 
 
 #: Lanes that are listed; of more, the fullest.
@@ -258,7 +300,7 @@ def _tone(why: str | None) -> Literal["bad"] | None:
     return "bad" if why is not None and why.startswith("hot") else None
 
 
-def as_result(document: ProfileDocument, *, show_keys: bool) -> Result:
+def as_result(document: ProfileDocument, *, show_keys: bool, page: str | None = None) -> Result:
     """Heavy keys, lanes, windows, and in words what to know of them."""
     windows = document.windows
     columns = ["rank", "key", "records", "share"]
@@ -275,6 +317,7 @@ def as_result(document: ProfileDocument, *, show_keys: bool) -> Result:
     lanes = lanes_table(document)
     sections = [heavy, *([lanes] if lanes else []), parts]
     lines = list(_lines(document, show_keys=show_keys))
+    lines += [f"page: {page}"] if page else []
     return Result(document, sections, lines, answer=list(_answer(document)))
 
 
@@ -284,10 +327,12 @@ def _answer(document: ProfileDocument) -> Iterator[str]:
 
     about = "about " if document.approximate else ""
     if document.writers and document.writers.verdict == "mixed":
-        yield f"{writers_text(document.writers)} keylane identify names them, with the setting of each"
+        yield f"mixed writers: {writers_text(document.writers)}"
+        yield "  keylane identify names them, with the setting of each"
     top = document.heavy[0].share
-    text = f"{numbers.count(document.records)} records of {about}{numbers.count(document.distinct_keys)} keys"
-    yield f"{text}; the heaviest has {numbers.share(top)}, {_share_of_first(document)}"
+    keys = numbers.plural(document.distinct_keys, "key")
+    text = f"{numbers.plural(document.records, 'record')} of {about}{keys}"
+    yield f"{text}; the heaviest has {numbers.share(top)}{_share_of_first(document)}"
     if document.writers and document.writers.verdict != "mixed":
         yield f"  {writers_text(document.writers)}"
     if document.hot:
@@ -308,7 +353,7 @@ def _share_of_first(document: ProfileDocument) -> str:
     ranks = document.key_ranks
     wanted = max(1, ranks[-1].rank // 100)
     near = min(ranks, key=lambda one: abs(one.rank - wanted))
-    return f"the first {numbers.count(near.rank)} of them {numbers.share(near.cumulative)}"
+    return f", the first {numbers.count(near.rank)} of them {numbers.share(near.cumulative)}" if near.rank > 1 else ""
 
 
 def notes(document: ProfileDocument) -> Iterator[str]:
@@ -321,14 +366,21 @@ def notes(document: ProfileDocument) -> Iterator[str]:
     if alike.groups:
         kinds = sorted({one.kind for one in alike.examples})
         first = " = ".join(alike.examples[0].keys)
-        text = f"{numbers.count(alike.groups)} group(s) of keys look the same and are not ({', '.join(kinds)})"
-        yield f"{text}, {numbers.count(alike.records)} records under the rarer spelling: {first}"
+        groups = f"{numbers.plural(alike.groups, 'group')} of keys"
+        text = f"{groups} {'looks' if alike.groups == 1 else 'look'} the same and {_are(alike.groups)} not"
+        records = numbers.plural(alike.records, "record")
+        yield f"{text} ({', '.join(kinds)}), {records} under the rarer spelling: {first}"
     yield from _window_notes(document)
     lanes = document.lanes
     if lanes and lanes.misplaced:
-        yield f"{numbers.count(lanes.misplaced)} record(s) are in another lane than the contract gives their key"
+        records = numbers.plural(lanes.misplaced, "record")
+        yield f"{records} {_are(lanes.misplaced)} in another lane than the contract gives their key"
     if document.approximate:
         yield document.how["heavy"]
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _window_notes(document: ProfileDocument) -> Iterator[str]:
@@ -341,7 +393,8 @@ def _window_notes(document: ProfileDocument) -> Iterator[str]:
     if windows.kind == "time" and stray and len(records) > 1:
         few = f"{stray[0]} to {stray[-1]}" if stray == list(range(stray[0], stray[-1] + 1)) and len(stray) > 1 else ""
         which = few or ", ".join(map(str, stray))
-        yield f"window(s) {which} hold next to nothing: the source pauses there, or a few odd times stretch it"
+        hold = f"windows {which} hold" if len(stray) > 1 else f"window {which} holds"
+        yield f"{hold} next to nothing: the source pauses there, or a few odd times stretch it"
     for sentence in document.how["windows"].split(". ")[1:]:
         if BY_SIZE in sentence or NO_TIME in sentence:
             yield sentence.strip().removesuffix(".")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.cli import terminal
-from keylane.numbers import count, duration, percent, rate, size
+from keylane.numbers import count, duration, percent, plural, rate, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -225,7 +225,7 @@ def progress_line(done: Done, records: int, bytes_before: int, seconds: float, t
     speed = (done.taken_bytes - bytes_before) / seconds if seconds > 0 else 0.0
     eta = f", about {duration(left / speed)} left" if left and speed else ""
     begun = f"route: batch {done.batch}, {count(records)} records, {rate(records, seconds) or '0/s'}"
-    return f"{begun}, lag {count(lag)} file(s) {size(left)}{eta}" if done.taken_files else begun
+    return f"{begun}, lag {plural(lag, 'file')} {size(left)}{eta}" if done.taken_files else begun
 
 
 # What `demo` and `demo_lesson` share: a folder that is theirs to fill, and their steps on stderr.

@@ -165,12 +165,14 @@ def as_result(found: Routed, contract: Contract, seconds: float, *, follow: bool
 
     counts, total = found.counts, found.total
     document = document_of(found, contract, seconds)
-    answer = [f"{_shown(counts)} in {numbers.count(found.batches)} batch(es), {numbers.duration(document.seconds)}"]
+    answer = [f"{_shown(counts)} in {numbers.plural(found.batches, 'batch')}, {numbers.duration(document.seconds)}"]
     answer += [f"all runs: {_shown(total)}"] if total != counts else []
     answer += [f"dead letters: {document.dead_letters}"] if counts.dead else []
     lines = []
     if found.state:
-        lines.append(f"state: {found.state}; {numbers.count(found.repeated)} record(s) of this run were there already")
+        lines.append(
+            f"state: {found.state}; {numbers.plural(found.repeated, 'record')} of this run had been written already"
+        )
     code = INTERRUPTED if found.stopped and not follow else 0
     return Result(document, [Section(("stream", "lane", "records"), document.lanes)], lines, code, answer)
 

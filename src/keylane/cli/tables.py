@@ -84,7 +84,8 @@ def laid_out(
 ) -> list[str]:
     """The lines of a table; numbers stand to the right of their column."""
     widths = [max(map(columns_of, column)) for column in zip(heads, *cells, strict=True)]
-    shown, widths = _fitted(heads, widths, numeric, width)
+    words = [max(_longest_word(text) for text in column) for column in zip(heads, *cells, strict=True)]
+    shown, widths = _fitted(heads, widths, words, numeric, width)
     head = _joined([heads[i] for i in shown], widths, [numeric[i] for i in shown])
     lines = [click.style(head, bold=True) if colour else head]
     for n, row in enumerate(cells):
@@ -100,23 +101,32 @@ def _several(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def _longest_word(text: str) -> int:
+    return max(map(columns_of, text.split()), default=0)
+
+
 def _fitted(
-    heads: Sequence[str], widths: list[int], numeric: Sequence[bool], width: int | None
+    heads: Sequence[str], widths: list[int], words: list[int], numeric: Sequence[bool], width: int | None
 ) -> tuple[list[int], list[int]]:
-    """Which columns are shown, and how wide: the widest of text give way first, then the last are left out."""
+    """Which columns are shown, and how wide: the widest of text give way first, then the last are left out.
+
+    Two that are equally wide give way alike. A word is broken only where the columns would not fit otherwise.
+    """
     shown = list(range(len(widths)))
     if width is None:
         return shown, widths
     least = [widths[i] if numeric[i] else min(widths[i], max(NARROW, columns_of(heads[i]))) for i in range(len(widths))]
     while len(shown) > 1 and _total([least[i] for i in shown]) > width:
         shown.pop()
+    whole = [min(widths[i], max(least[i], words[i])) for i in range(len(widths))]
+    if _total([whole[i] for i in shown]) <= width:
+        least = whole
     found = {i: widths[i] for i in shown}
-    while (over := _total(list(found.values())) - width) > 0:
+    while _total(list(found.values())) > width:
         widest = max((i for i in shown if found[i] > least[i]), key=lambda i: found[i], default=None)
         if widest is None:
             break
-        below = max((found[i] for i in shown if found[i] < found[widest]), default=0)
-        found[widest] = max(least[widest], found[widest] - max(1, min(over, found[widest] - below)))
+        found[widest] -= 1
     return shown, [found[i] for i in shown]
 
 

@@ -93,6 +93,11 @@ def width_of(stream: TextIO) -> int | None:
     return shutil.get_terminal_size((80, 24)).columns if stream.isatty() else None
 
 
+def height_of(stream: TextIO) -> int | None:
+    """How many lines a terminal has; None for a pipe."""
+    return shutil.get_terminal_size((80, 24)).lines if stream.isatty() else None
+
+
 def say(text: str, *, nl: bool = True) -> None:
     """Print to stderr, whether or not anybody asked for quiet: errors, and what must not be missed."""
     line.step_aside()

@@ -127,7 +127,9 @@ def _lines(found: Verified, document: VerifyDocument) -> list[str]:
     lines += [f"miscounted: {text}" for text in found.miscounted]
     if found.not_taken:
         some = ", ".join(found.not_taken[:3]) + (", …" if len(found.not_taken) > 3 else "")
-        lines.append(f"not taken yet: {len(found.not_taken)} source file(s), whose records count as lost: {some}")
+        lines.append(
+            f"not taken yet: {numbers.plural(len(found.not_taken), 'source file')}, whose records count as lost: {some}"
+        )
     lines += [f"note: {remark}" for remark in found.remarks]
     if found.cost:
         digests, total = found.cost
@@ -139,7 +141,7 @@ def _lines(found: Verified, document: VerifyDocument) -> list[str]:
 
 
 def _open_rule(one: Unproven) -> str:
-    many = "not on all records" if one.records is None else f"not on {numbers.count(one.records)} record(s)"
+    many = "not on all records" if one.records is None else f"not on {numbers.plural(one.records, 'record')}"
     return f"not proven: {one.rule}, {many}: {one.why}" + (f"; {one.hint}" if one.hint else "")
 
 

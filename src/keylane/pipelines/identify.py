@@ -148,7 +148,7 @@ def _contract(stream: str, key: str, found: Identification) -> FirstContract | N
 def remarks(seen: IdentifiedData) -> Iterator[str]:
     """What a person who reviews the contract has to know, for its comments."""
     found = seen.found
-    yield f"Found by keylane identify in {numbers.count(found.keyed_rows)} records with a key."
+    yield f"Found by keylane identify in {numbers.plural(found.keyed_rows, 'record')} with a key."
     if found.lanes_from == "seen":
         yield f"The lane count is the least that fits; {found.lanes} is not proven. Look it up."
     first = found.writers[found.leading]

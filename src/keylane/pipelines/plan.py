@@ -138,5 +138,5 @@ def _demand(made: Profile, given: Mapping[str, Any]) -> tuple[Demand | None, boo
 def document_of(made: Profile, found: Plan, *, show_keys: bool, stored: str | None) -> PlanDocument:
     """The document of a plan; `stored` is where the profile is saved, if it is."""
     hot = found.heat if found.today else heat_under(found.stream, plainly_hashed(found), SEED)
-    profile = overview(made, salt=mask_salt(stored), show_keys=show_keys, stored=stored, hot=hot)
+    profile = overview(made, salt=mask_salt(made.source, stored), show_keys=show_keys, stored=stored, hot=hot)
     return document(found, profile, show_keys=show_keys)

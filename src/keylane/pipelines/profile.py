@@ -36,10 +36,11 @@ from keylane.profile.count import TooManyKeysError
 from keylane.profile.document import overview
 from keylane.profile.scan import count_keys, watched
 from keylane.systems.endpoint import open_endpoint, parse_address
+from keylane.systems.masks import salt_of
 from keylane.systems.profiles import is_profile, saved_salt, staged, write_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -70,12 +71,13 @@ def profile(
     spark: SparkSession | None = None,
     say: Say | None = None,
     watch: Watch = iter,
+    beside: Callable[[Profile, Path], None] = lambda *_: None,
 ) -> Profile:
     """Count the records of every key of a source, by window; with `out` the profile is stored there too.
 
     The key is the contract's, without its window, or the fields that are named; or, with `place`, latitude and
     longitude, the home cell of each record. With a session in `spark` it runs there. `watch` sees the batches of a
-    count in this process go by.
+    count in this process go by. `beside` gets the profile and its folder before that is put in place at `out`.
     """
     options = options or Options()
     endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
@@ -104,6 +106,7 @@ def profile(
             made = profile_on_spark(asked, folder, spark, say)
         if target is not None:
             write_profile(made, folder)
+            beside(made, folder)
         return made
 
 
@@ -187,16 +190,21 @@ def saved_in(source: str) -> str | None:
     return source if parse_address(source).is_path and is_profile(Path(source)) else None
 
 
-def document_of(made: Profile, contract: Contract | None, *, show_keys: bool, out: str | None) -> ProfileDocument:
-    """The document of a profile; `out` is where it is kept, if it is."""
-    return overview(made, salt=mask_salt(out), show_keys=show_keys, stored=out, hot=_hot(made, contract))
+def document_of(
+    made: Profile, contract: Contract | None, *, show_keys: bool, out: str | None, now_in: str | None = None
+) -> ProfileDocument:
+    """The document of a profile; `out` is where it is kept, if it is, and `now_in` where it is until then."""
+    salt = mask_salt(made.source, now_in or out)
+    return overview(made, salt=salt, show_keys=show_keys, stored=out, hot=_hot(made, contract))
 
 
-def mask_salt(kept: str | None) -> bytes:
-    """What keys are masked with: of a saved profile, always the same, so that its documents name keys alike."""
-    # Otherwise it is forgotten: hashes tell keys of one document apart, and lead back to none.
-    fresh = secrets.token_bytes(16)
-    return fresh if kept is None else saved_salt(Path(kept), fresh)
+def mask_salt(source: str, kept: str | None) -> bytes:
+    """What keys are masked with: that of the source, so that every document names its keys alike.
+
+    A profile that is kept has its salt with it: it shows the same masks elsewhere.
+    """
+    salt = salt_of(source, secrets.token_bytes(16))
+    return salt if kept is None else saved_salt(Path(kept), salt)
 
 
 def _hot(made: Profile, contract: Contract | None) -> Hot | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
-from keylane.numbers import count, share
+from keylane.numbers import count, plural, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def _seen(document: PlanDocument) -> Iterator[str]:
     profile, ceiling = document.profile, document.ceiling
     yield f"PROFILE of {profile.source}"
     yield (
-        f"{count(profile.records)} records of {count(profile.distinct_keys)} keys "
+        f"{plural(profile.records, 'record')} of {plural(profile.distinct_keys, 'key')} "
         f"({', '.join(profile.key)}), in {len(profile.windows.records)} windows."
     )
     yield f"Lanes: {ceiling.says}."

@@ -100,7 +100,7 @@ def _source(facts: ProfileFacts) -> str:
     if "offsets" in facts:
         return f"All records present at the start were read, committed ones only: from {_offsets(facts)}."
     return (
-        f"{numbers.count(facts.get('files', 0))} file(s) were read, in the order of their names."
+        f"{numbers.plural(facts.get('files', 0), 'file')}, read in the order of their names."
         if "files" in facts
         else ""
     )
@@ -108,7 +108,9 @@ def _source(facts: ProfileFacts) -> str:
 
 def _offsets(facts: ProfileFacts) -> str:
     ranges = facts["offsets"]
-    return f"{numbers.count(len(ranges))} lane(s), {numbers.count(sum(end - start for start, end in ranges))} offsets"
+    return (
+        f"{numbers.plural(len(ranges), 'lane')}, {numbers.plural(sum(end - start for start, end in ranges), 'offset')}"
+    )
 
 
 #: How the text on windows names records without a time, and a unit that nobody gave; the command repeats these.
@@ -145,7 +147,7 @@ def _lanes(profile: Profile) -> str:
     text = "Records by the lane they are in."
     if profile.lanes.misplaced is None:
         return text
-    odd = f"{numbers.count(profile.lanes.misplaced)} record(s)"
+    odd = numbers.plural(profile.lanes.misplaced, "record")
     return f"{text} {odd} are not in the lane that the contract gives their key."
 
 

@@ -18,7 +18,7 @@ from keylane.documents.profile import ProfileDocument
 from keylane.documents.route import DryRunDocument, RouteDocument
 from keylane.documents.verify import VerifyDocument
 from keylane.errors import visible
-from keylane.numbers import count, percent
+from keylane.numbers import count, percent, plural
 from keylane.report import charts, svg_charts
 from keylane.report.html import Markup, join, tag
 
@@ -45,7 +45,7 @@ def _shown(document: object) -> Markup:
 
 @_shown.register
 def _(document: ProfileDocument) -> Markup:
-    text = f"{count(document.records)} records of {count(document.distinct_keys)} keys"
+    text = f"{plural(document.records, 'record')} of {plural(document.distinct_keys, 'key')}"
     rows = [(one.key, count(one.records), percent(one.share)) for one in document.heavy]
     hot = [tag("p", document.hot.verdict)] if document.hot else []
     return join(_says(text), *hot, _chart(charts.key_ranks(document)), _table(("key", "records", "share"), rows))

@@ -100,10 +100,49 @@ def _replace(path: Path, text: str, *, private: bool = False) -> None:
             file.flush()
             os.fsync(file.fileno())
         waiting.replace(path)
-    except BaseException:
-        waiting.unlink(missing_ok=True)
-        raise
+    except BaseException as error:  # noqa: BLE001  it is raised, under the name that was asked for
+        with suppress(OSError):
+            waiting.unlink(missing_ok=True)
+        raise named(error, path) from None
     force(path.parent)
+
+
+@contextmanager
+def beside_folder(folder: Path, path: Path) -> Iterator[Callable[[Path, str], None]]:
+    """A file that is put in place with a folder: when the folder is there, so is the file, and otherwise neither.
+
+    Call what this gives with the folder in the making and the text, before the folder becomes `folder`.
+    """
+    waiting = path.with_name(f".{path.name}.new")
+    is_stream = path.exists() and not path.is_file()  # a pipe or a terminal, which has no name to change
+    made: list[tuple[int, str]] = []
+
+    def write(making: Path, text: str) -> None:
+        if not is_stream:
+            try:
+                write_text(waiting, text)
+            except OSError as error:
+                raise named(error, path) from None
+        made.append((making.stat().st_ino, text))
+
+    try:
+        yield write
+    finally:
+        # Also after an interrupt: the folder may have its name already.
+        if made and folder.exists() and folder.stat().st_ino == made[0][0]:
+            if is_stream:
+                path.write_text(made[0][1], encoding="utf-8")
+            else:
+                waiting.replace(path)
+                force(path.parent)
+        waiting.unlink(missing_ok=True)
+
+
+def named(error: BaseException, path: Path) -> BaseException:
+    """An error of the system about the file that was asked for: nobody knows the name it is written under first."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return OSError(error.errno, error.strerror, str(path))
+    return error
 
 
 def replace_text(path: Path, text: str, check: Callable[[], object]) -> None:

@@ -27,7 +27,7 @@ from keylane.errors import DataError, TargetError
 from keylane.private import own_folder
 from keylane.profile.build import fingerprint_of, unpacked
 from keylane.profile.model import Approximation, ObservedLanes, Profile, Windows, WithoutKey
-from keylane.systems.atomic import exchange, force, write_json
+from keylane.systems.atomic import exchange, force, named, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,10 @@ def staged(out: Path | None, *, replace: bool = False) -> Iterator[Path]:
     _check_free(out, replace=replace)
     out.parent.mkdir(parents=True, exist_ok=True)
     waiting = out.with_name(f".{out.name}.{uuid4().hex[:12]}")
-    waiting.mkdir(mode=0o700)
+    try:
+        waiting.mkdir(mode=0o700)
+    except OSError as error:
+        raise named(error, out) from None
     try:
         yield waiting
         _put(waiting, out)

@@ -284,3 +284,10 @@ def test_a_second_apply_at_the_same_time_sees_what_the_first_wrote(tmp_path: Pat
     assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
     replace_text(path, "new", lambda: None)
     assert (path.read_text(), list(tmp_path.iterdir())) == ("new", [path])
+
+
+def test_a_contract_is_no_saved_plan(run: Run, contract_file: Callable[..., Path]) -> None:
+    code, out, err = run("apply", contract_file())
+    assert (code, out) == (1, "")
+    assert "got 'a contract'" in err
+    assert "keylane plan" in err

@@ -140,7 +140,7 @@ def test_an_invalid_contract_is_printed_in_every_format(run: Run, tmp_path: Path
     (tmp_path / "c.yaml").write_text(BROKEN)
     code, out, err = run("check", tmp_path / "c.yaml")
     assert (code, err) == (2, "")
-    assert out.splitlines()[0] == "broken: 4 error(s), 0 warning(s)"
+    assert out.splitlines()[0] == "broken: 4 errors, 0 warnings"
     assert out.splitlines()[2].split() == ["SEVERITY", "WHERE", "LINE", "MESSAGE"]
     lines = run("check", tmp_path / "c.yaml", "-o", "jsonl")[1].splitlines()
     assert [json.loads(line)["line"] for line in lines] == [5, 6, 9, 10]
@@ -208,7 +208,7 @@ def test_warnings_alone_are_ok(run: Run, contract_file: ContractFile) -> None:
     twice = contract_file(hot_keys=[{"keys": ["a", "b", "c"], "pin": {"lanes": [3, 4, 3]}}])
     code, out, _ = run("check", twice)
     assert code == 0
-    assert out.splitlines()[0] == "ok, with 1 warning(s): no golden examples, 1 hot-key rule; no data given"
+    assert out.splitlines()[0] == "ok, with 1 warning: no golden examples, 1 hot-key rule; no data given"
 
 
 def test_keys_that_the_encoding_cannot_hold_are_findings(run: Run, contract_file: ContractFile) -> None:

@@ -447,3 +447,21 @@ def test_an_encoding_beside_a_contract_is_its_own_or_says_what_to_do(run: Run, c
     assert "--encoding is not that of the contract: got 'raw'; allowed: utf8; hint: leave --encoding out" in err
     command = err.partition("as a topic has them: ")[2].strip().replace("HEX", "61").split()[1:]
     assert run(*command)[0] == 0, "what the hint says runs"
+
+
+def test_the_lane_to_agree_with_is_first_and_then_the_most_used(run: Run) -> None:
+    _, out, _ = run("explain", "TT0124", "-n", "15")
+    lanes = [int(line.split()[0]) for line in out.splitlines() if line[:1].isdigit() and not line.startswith("3 more")]
+    _, document, _ = run("explain", "TT0124", "-n", "15", "-o", "json")
+    found = json.loads(document)
+    placed = {row["partitioner"]: row["lane"] for row in found["placements"]}
+    assert lanes[0] == placed["kafka-java"]
+    assert sorted(lanes) == sorted({group["lane"] for group in found["groups"]} - _teaching(found))
+    _, out, _ = run("explain", "TT0124", "-n", "15", "--like", "librdkafka-fnv1a")
+    assert int(next(line for line in out.splitlines() if line[:1].isdigit()).split()[0]) == placed["librdkafka-fnv1a"]
+
+
+def _teaching(found: dict[str, Any]) -> set[int]:
+    """Lanes in which only code of books puts the key."""
+    used = {row["lane"] for row in found["placements"] if not row["client"].startswith("teaching")}
+    return {group["lane"] for group in found["groups"]} - used

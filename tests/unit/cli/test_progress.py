@@ -139,13 +139,13 @@ DONE = Done(3, Counts(1_000, 990, 10, 0), 2.0, 500_000, 4, 2_000_000, "csv")
 
 def test_a_line_of_a_route() -> None:
     line = progress_line(DONE, 4_000, 0, 8.0, (10, 5_000_000))
-    assert line == "route: batch 3, 4,000 records, 500/s, lag 6 file(s) 2.9 MiB, about 12 s left"
+    assert line == "route: batch 3, 4,000 records, 500/s, lag 6 files 2.9 MiB, about 12 s left"
     assert progress_line(DONE, 4_000, 1_000_000, 8.0, (10, 5_000_000)).endswith("24 s left"), "by this run's own speed"
 
 
 @pytest.mark.parametrize("there", [None, (4, 2_000_000), (1, 10)])
 def test_without_a_lag_there_is_no_end_to_wait_for(there: tuple[int, int] | None) -> None:
-    assert progress_line(DONE, 4_000, 0, 8.0, there).endswith("lag 0 file(s) 0 B")
+    assert progress_line(DONE, 4_000, 0, 8.0, there).endswith("lag 0 files 0 B")
     assert "left" not in progress_line(DONE, 0, 0, 0.0, (9, 9_000_000))
 
 
@@ -168,7 +168,7 @@ def test_a_route_is_shown_and_wiped(watched: Path, capsys: pytest.CaptureFixture
     told = capsys.readouterr()
     assert told.out == ""
     assert "batch 3, 1,000 records" in told.err
-    assert "lag 0 file(s) 976.6 KiB" in told.err, "files of another kind were counted"
+    assert "lag 0 files 976.6 KiB" in told.err, "files of another kind were counted"
     assert told.err.endswith("\rroute: something\n")
 
 

@@ -130,7 +130,7 @@ def test_the_document(contract_file: ContractFile, routed: Routed) -> None:
     assert (document["in"], document["total"]["in"], result.exit_code) == (10, 12, 0)
     assert document["lanes"][-1] == {"stream": "vip", "lane": 0, "records": 0}
     assert result.answer == [
-        "in 10, out 7, dead 2, filtered 1 in 2 batch(es), 1.2 s",
+        "in 10, out 7, dead 2, filtered 1 in 2 batches, 1.2 s",
         "all runs: in 12, out 9, dead 2, filtered 1",
         "dead letters: /out/_dead",
     ]
@@ -241,3 +241,12 @@ def test_spark_is_not_loaded_for_a_contract_that_is_none(process: Run, tmp_path:
     assert code == 2
     assert "keylane.contract" in err
     assert " pyspark" not in err
+
+
+def test_what_compact_takes_is_what_route_made(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "nowhere"):
+        code, out, err = run("compact", tmp_path / folder)
+        assert (code, out) == (1, "")
+        assert f"got '{tmp_path / folder}'; allowed: a folder that keylane route made" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]

@@ -133,3 +133,29 @@ def test_a_column_may_judge_its_own_values() -> None:
     text = render(Result(Answer(), [section]), "table", terminal=True, colour=True, width=80)
     assert "\x1b[31m2.5\x1b[0m" in text
     assert "\x1b[31m1.1" not in text
+
+
+def test_columns_of_one_width_give_way_alike_and_break_no_word() -> None:
+    cells = {"client": "librdkafka (confluent-kafka, kcat, node-rdkafka, rust-rdkafka)", "set": "partitioner " * 6}
+    lines = shown(Section(("client", "set"), [cells]), width=60)
+    head = lines[0]
+    assert abs(head.index("SET") - (60 - head.index("SET"))) <= 4
+    left = {word for line in lines[1:] for word in line[: head.index("SET")].split()}
+    assert left == set(cells["client"].split())
+
+
+def test_twin_a_word_is_broken_where_nothing_else_fits() -> None:
+    lines = shown(Section(("client", "set"), [{"client": "x" * 60, "set": "y" * 60}]), width=50)
+    assert max(map(len, lines)) <= 50
+    assert sum(line.count("x") for line in lines) == 60
+
+
+@pytest.mark.parametrize(("height", "times"), [(50, 1), (10, 2), (None, 1)])
+def test_an_answer_that_has_scrolled_away_is_there_once_more(height: int | None, times: int) -> None:
+    rows = [{"n": n} for n in range(20)]
+    result = Result(Answer(), [Section(("n",), rows)], ["the last line"], answer=["ok: the answer"])
+    lines = render(result, "table", terminal=True, colour=False, width=80, height=height).splitlines()
+    assert [line for line in lines if line == "ok: the answer"] == ["ok: the answer"] * times
+    assert lines[-1] == ("ok: the answer" if times == 2 else "the last line")
+    piped = render(result, "table", terminal=False, height=height).splitlines()
+    assert piped.count("ok: the answer") == 1

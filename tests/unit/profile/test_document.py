@@ -102,5 +102,5 @@ def test_what_is_not_exact_or_not_measured_says_so() -> None:
     assert "was not measured" in found["how"]["bytes"]
     exact = document(without_key=WithoutKey(1, 2, 3), lanes=ObservedLanes(np.ones((2, 3), np.int64), 5))
     assert "exact" in exact["how"]["records"]
-    assert "5 record(s)" in exact["how"]["lanes"]
+    assert "5 records" in exact["how"]["lanes"]
     assert exact["records"] == 17

@@ -4,13 +4,14 @@ import ctypes
 import errno
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from keylane.errors import TargetError
 from keylane.systems import atomic
-from keylane.systems.atomic import exchange, force, force_all, write_json
+from keylane.systems.atomic import beside_folder, exchange, force, force_all, write_json, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,3 +79,44 @@ def test_where_they_cannot_it_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ctypes, "get_errno", lambda: errno.EINVAL)
     with pytest.raises(TargetError, match="exchange two"):
         exchange(tmp_path / "one", tmp_path / "other")
+
+
+def kept(tmp_path: Path) -> list[str]:
+    return sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("moment", ["before the page", "before the folder", "after the folder", "never"])
+def test_a_file_is_put_in_place_with_its_folder_or_not_at_all(tmp_path: Path, moment: str) -> None:
+    """Interrupted at each step between the two."""
+
+    def at(now: str) -> None:
+        if now == moment:
+            raise KeyboardInterrupt
+
+    making = tmp_path / ".making"
+    making.mkdir()
+    with suppress(KeyboardInterrupt), beside_folder(tmp_path / "a.profile", tmp_path / "a.html") as write:
+        at("before the page")
+        write(making, "a page")
+        at("before the folder")
+        making.rename(tmp_path / "a.profile")
+        at("after the folder")
+    both = moment in {"after the folder", "never"}
+    assert kept(tmp_path) == (["a.html", "a.profile"] if both else [".making"])
+    assert not both or (tmp_path / "a.html").read_text() == "a page"
+
+
+def test_twin_a_folder_that_somebody_else_made_gets_no_page(tmp_path: Path) -> None:
+    making, other = tmp_path / ".making", tmp_path / "a.profile"
+    making.mkdir()
+    other.mkdir()
+    (tmp_path / "a.html").write_text("the old one")
+    with beside_folder(other, tmp_path / "a.html") as write:
+        write(making, "a page")
+    assert (tmp_path / "a.html").read_text() == "the old one"
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as found:
+        write_text(tmp_path / "none" / "page.html", "text")
+    assert found.value.filename == str(tmp_path / "none" / "page.html")

@@ -291,8 +291,10 @@ class Target(Journalled):
 @contextmanager
 def hold(path: Path) -> Iterator[Target]:
     """A target that exists, locked. What a killed process left is still there: call `recover`."""
+    if not path.exists():
+        raise TargetError.of("no such folder", got=str(path), allowed=_ROUTED)
     if read_head(path) is None:
-        raise _foreign(path)
+        raise _foreign(path, _ROUTED)
     with hold_journal(path) as journal:
         yield Target(journal)
 
@@ -417,13 +419,16 @@ def _last_batch(name: str) -> int:
     return -1 if batch is None else int(batch[1])
 
 
-def _foreign(path: Path) -> TargetError:
+_ROUTED: Final = "a folder that keylane route made"
+
+
+def _foreign(path: Path, allowed: str = "a new or empty folder, or one that keylane made") -> TargetError:
     if any((path / OWN / "batches").glob("*.json")):
         return missing(path / OWN / "target.json")
     return TargetError.of(
         "the target is not a keylane folder; nothing in it was changed",
         got=str(path),
-        allowed="a new or empty folder, or one that keylane made",
+        allowed=allowed,
     )
 
 

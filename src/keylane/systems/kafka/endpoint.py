@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from keylane.errors import DataError, TargetError, UsageError
+from keylane.numbers import plural
 from keylane.systems.endpoint import Endpoint, Outlook
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class KafkaEndpoint(Endpoint):
             origin = source.origin(None)
             found = agree(cluster, contract, origin, self.address, self.options, lanes, stream, say)
         check_not_held(found.path / OWN / "lock")
-        made = tuple(f"topic {name}, {many} partition(s)" for name, many in found.absent.items())
+        made = tuple(f"topic {name}, {plural(many, 'partition')}" for name, many in found.absent.items())
         state = () if found.path.exists() else (f"state {found.path}",)
         dead = self.options.dead_letters or self.dead_stream
         writes = tuple(f"topic {name}" for name in found.head.topics)

@@ -25,13 +25,10 @@ def count(number: float) -> str:
 def plural(number: int, what: str) -> str:
     """So many of a thing: 1 record, 2 records, 3 batches.
 
-    >>> [plural(1, "record"), plural(1_500, "record"), plural(0, "batch"), plural(2, "reply")]
-    ['1 record', '1,500 records', '0 batches', '2 replies']
+    >>> [plural(1, "record"), plural(1_500, "record"), plural(0, "batch"), plural(2, "key")]
+    ['1 record', '1,500 records', '0 batches', '2 keys']
     """
-    if number == 1:
-        return f"1 {what}"
-    stem, end = (what[:-1], "ies") if what.endswith("y") else (what, "es" if what.endswith(("s", "x", "ch")) else "s")
-    return f"{count(number)} {stem}{end}"
+    return f"1 {what}" if number == 1 else f"{count(number)} {what}{'es' if what.endswith(('s', 'x', 'ch')) else 's'}"
 
 
 def times(value: float, digits: int = 2) -> str:

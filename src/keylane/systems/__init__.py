@@ -5,6 +5,7 @@
     identity    whether a stream is still the one that a route began with
     streams     a stream as `verify` reads it, part by part
     read_range  which part of a topic is read: by time, by partition, so many records
+    masks       what goes into the hashes of keys that are shown, alike for one source and one user
     texts       records that are written as text, as the typed columns that `verify` compares
     files       files and folders of Parquet, JSON lines and CSV
     folders     a stream as a folder of lanes: the target of `route`

@@ -222,7 +222,7 @@ def test_what_says_how_to_read_is_refused_for_a_profile(run: Run, stored: Path) 
 def test_a_profile_is_not_said_to_be_kept_where_it_is_not(run: Run, stored: Path, tmp_path: Path) -> None:
     code, out, err = run("profile", stored, "--out", tmp_path / "copy.profile")
     assert (code, out) == (2, "")
-    assert "kept already" in err
+    assert "a saved profile already" in err
 
 
 def test_one_name_for_two_files_is_refused(run: Run, stored: Path, tmp_path: Path) -> None:

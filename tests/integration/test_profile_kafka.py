@@ -146,4 +146,5 @@ def test_a_topics_text_keys_become_a_plan_that_names_them(
     chosen = plan.choice.chosen.candidate
     lanes = [Router(plan.contract).lane({"key": key.decode()}) for key in hot]
     assert lanes[0] != lanes[1]
-    assert chosen.score.max_over_mean < 1.1 < max(one.candidate.score.max_over_mean for one in plan.judged)
+    # Two keys of a fifth each and light ones: 40, 40 and 20 % are the best that names no light key.
+    assert chosen.score.max_over_mean < 1.25 < max(one.candidate.score.max_over_mean for one in plan.judged)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BEFORE = {"read": [5, 0, 0], "end": [5, 0, 0], "clock": 0}
-AFTER = {"read": [9005, 4000, 0], "end": [20_000, 4000, 0], "clock": 1_763_208_000_000_000}
+AFTER = {"read": [90_005, 40_000, 0], "end": [200_000, 40_000, 0], "clock": 1_763_208_000_000_000}
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +54,13 @@ def tasks(steps: Steps, before: dict[str, Any], after: dict[str, Any]) -> list[t
 def test_a_batch_is_planned_from_its_offsets_alone_whenever_that_is(steps: Steps) -> None:
     first = tasks(steps, BEFORE, AFTER)
     assert first == [
-        (AFTER["clock"], [(0, 5, 9005, 10_995)]),
-        (AFTER["clock"], [(1, 0, 4000, 0)]),
+        (AFTER["clock"], [(0, 5, 90_005, 109_995)]),
+        (AFTER["clock"], [(1, 0, 40_000, 0)]),
     ], "the largest partition first, each to the task with the least; one without records to none"
     time.sleep(0.01)
     assert tasks(steps, BEFORE, AFTER) == first
     other = tasks(steps, BEFORE, {**AFTER, "end": AFTER["read"], "clock": 1})
-    assert other == [(1, [(0, 5, 9005, 0)]), (1, [(1, 0, 4000, 0)])], "what was unread is in the offset, and only there"
+    assert other == [(1, [(0, 5, 90_005, 0)]), (1, [(1, 0, 40_000, 0)])], "what was unread is in the offset alone"
 
 
 def test_offsets_are_read_as_they_were_written_and_partitions_may_be_added(steps: Steps) -> None:

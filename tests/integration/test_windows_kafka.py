@@ -33,7 +33,8 @@ def address(broker: Cluster, topic: Callable[..., str]) -> str:
     # Its records are of last year: without this the broker forgets them within a minute.
     name = topic(6, "windows", retention_ms="-1")
     java, crc = partitioner("kafka-java"), partitioner("librdkafka-consistent-random")
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    # A batch that is sent again must not come behind a later one: times rise in each lane.
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     for n in range(RECORDS):
         key = f"key-{n}".encode()
         lane = (crc if n > 1_000 and n % 2 else java).lane(key, 6)

@@ -117,7 +117,7 @@ def test_imports_for_types_close_no_cycle_at_run_time(tmp_path: Path) -> None:
 
 
 def test_a_function_is_long_beyond_sixty_lines_without_its_docstring(tmp_path: Path) -> None:
-    body = '    """One.\n\n    Two.\n    """\n' + "    a = 1\n" * 59
+    body = '    """One.\n\n    Two.\n    """\n' + "    a = 1\n" * 60
     package = tree(tmp_path, a=f"def fits():\n{body}\ndef long():\n{body}    a = 2\n")
     assert [item.split("  ")[1] for item in figure("long", package).items] == ["long, 61 lines"]
 

@@ -18,7 +18,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from tests.match.steps import COUNTS, Record, time_record, unpacked
 
 from keylane.placement.lane_keys import lane_keys
-from keylane.spark.blocks import BLOCKS, use_slots
+from keylane.spark.blocks import BLOCKS, loading_by, use_slots
 from keylane.spark.jvm import java_class
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class Counting:
         read: Any = blocks.parquet(f"file://{self.folder / 'in'}")
         frame = ClassicFrame(self.step.after(read._jdf), self.spark)
         writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
-        query = writer.option("checkpointLocation", f"file://{self.checkpoint}").start()
+        with loading_by(self.spark, self.step.getClass().getClassLoader()):
+            query = writer.option("checkpointLocation", f"file://{self.checkpoint}").start()
         try:
             query.awaitTermination()
         finally:

@@ -57,7 +57,9 @@ def test_a_reader_is_told_who_is_heavy_and_what_to_mind(run: Run, tmp_path: Path
     rows = [{**row, "k": "ACME" if n < 9 else "Acme" if n < 15 else None} for n, row in enumerate(records(40))]
     write(tmp_path / "a.csv", [*rows, {**rows[0], "at": "soon"}])
     code, text, err = run(tmp_path / "a.csv", "--key", "k", "--time", "at", "--windows", 4, "--show-keys")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert err.startswith("note: 25 of 41 rows have an empty cell in k")
+    assert err.endswith("--csv-null ''\n")
     assert re.search(r"^ *1 +ACME +10 +24\.4%", text, re.MULTILINE)
     assert "41 records of 2 keys" in text
     assert "without a key: 25 empty" in text

@@ -43,6 +43,8 @@ CALLS = {
     "apply": Call("apply {out}/none.json", codes=(1, 2)),
     "compact": Call("compact {f}/lanes"),
     "verify": Call("verify --source {f}/day --target {f}/lanes -c {f}/c.yaml", codes=(0, 4)),
+    "shards keys": Call("shards keys add acme --registry {out}/r.sqlite"),
+    "shards plan": Call("shards plan --layout {f}/layout.json --cap 60 --report {out}/p.html", codes=(3,)),
     "doctor": Call("doctor", codes=(0, 1)),
     "dev status": Call("dev kafka status --dir {out}/none", codes=(1,)),
     "completion": Call("completion bash"),
@@ -82,6 +84,9 @@ def files(folder: Path) -> None:
         "lat": [40.7 + (n * 7 % 900) / 10_000 for n in range(20_000)],
         "lng": [-74.0 + (n * 13 % 900) / 10_000 for n in range(20_000)],
     }
+    ends = [(0, 2**127 - 1, 90), (2**127, 2**128 - 1, 10)]
+    shards = [{"id": f"s{n}", "start": str(one[0]), "end": str(one[1]), "load": one[2]} for n, one in enumerate(ends)]
+    (folder / "layout.json").write_text(json.dumps({"shards": shards}))
     table = pa.table(pings)
     for place in ("pings.parquet", "drivers/0.parquet"):
         parquet.write_table(table, folder / place)

@@ -16,7 +16,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -219,10 +219,11 @@ def _cell(value: Any) -> str:
 # Files that a command writes beside its result: never over another unasked, which is said before the work.
 
 
-def check_apart(*paths: str | None) -> None:
-    """Refuse one file for two things."""
-    given = [Path(path).absolute() for path in paths if path is not None]
-    twice = next((path for path in given if given.count(path) > 1), None)
+def check_apart(*paths: str | None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Refuse one file for two things; `inputs` may be the same among themselves, and a folder has its files too."""
+    given = [Path(path).resolve() for path in paths if path is not None]
+    read = {Path(path).resolve() for path in inputs if path is not None}
+    twice = next((path for path in given if given.count(path) > 1 or not read.isdisjoint((path, *path.parents))), None)
     if twice is not None:
         raise click.UsageError(f"{twice} cannot be two files; hint: another name for one of them")
 

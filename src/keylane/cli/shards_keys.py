@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.shards_files import csv_rows
 from keylane.cli.terminal import note
-from keylane.numbers import count, percent
+from keylane.numbers import count, percent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from keylane.documents.shards import AccountKey
+    from keylane.documents.shards import AccountKey, ReplacedWeight
     from keylane.systems.hash_key_registry import AddedKey, HandedOut, ImportedAccount
 
 #: Why a key is not changed lightly.
@@ -30,8 +29,8 @@ COLUMNS: Final = ("account", "hash_key", "at", "weight", "origin")
 #: Columns of the drawing, which has a power of two of them; levels of the tree, and of the halves.
 _WIDTH, _TREE_LEVELS, _HALF_LEVELS = 64, 5, 3
 _SMALL: Final = (
-    "{} hash key(s) are plain numbers below 2**96, as {}: every one lies on the first shard. A hash key is a place in "
-    "the space of 2**128, not the number of a shard"
+    "{} below 2**96, such as {}: small numbers like these all lie on the first shard. A hash key is a place in the "
+    "space of 2**128, not the number of a shard"
 )
 
 _registry: Final = click.option(
@@ -123,7 +122,7 @@ def list_(registry: Path, output: str) -> tuple[Result, str]:
         keys=[_account_key(entry) for entry in entries],
         warnings=warnings,
     )
-    answer = [f"{count(len(entries))} accounts, heaviest eighth of the space: {percent(_heaviest(entries))}"]
+    answer = [f"{plural(len(entries), 'account')}, heaviest eighth of the space: {percent(_heaviest(entries))}"]
     rows = [_shown(entry) for entry in entries]
     return Result(document, [Section(COLUMNS, rows)], warnings, answer=answer), output
 
@@ -143,7 +142,7 @@ def remove(account: str, registry: Path, output: str) -> tuple[Result, str]:
     document = ShardKeyRemovedDocument(
         account=account, hash_key=str(entry.key), accounts=number, registry=str(registry)
     )
-    answer = [f"removed {account}: hash key {entry.key} is free", f"{count(number)} accounts are left"]
+    answer = [f"removed {account}: hash key {entry.key} is free", f"{plural(number, 'account')} left"]
     rows = [{"account": account, "hash_key": str(entry.key)}]
     return Result(document, [Section(("account", "hash_key"), rows)], answer=answer), output
 
@@ -156,31 +155,38 @@ def import_(file: Path, registry: Path, output: str) -> tuple[Result, str]:
     """Take over accounts from CSV with the columns account, hash_key and, if there is one, weight.
 
     A row without a hash key gets the next balanced one, the heaviest account first. All rows are taken, or none: a key
-    that belongs to another account, or another key for a known account, is an error.
+    that belongs to another account, another key for a known account, or an account in two rows that differ, is an
+    error. A weight that is given for a known account replaces the one it had.
     """
     from keylane.documents.shards import ShardKeysImportDocument
     from keylane.systems.hash_key_registry import open_registry
 
     rows = rows_of(file)
     with open_registry(registry, create=True) as found:
-        new, known = found.bring_in(rows)
+        done = found.bring_in(rows)
         number = found.size()
     without = {row.account for row in rows if row.key is None}
-    handed_out = sum(entry.account in without for entry in new)
+    handed_out = sum(entry.account in without for entry in done.new)
     warnings = _warnings(row.key for row in rows if row.key is not None)
     document = ShardKeysImportDocument(
-        imported=len(new),
+        imported=len(done.new),
         handed_out=handed_out,
-        known=known,
+        known=done.known,
+        reweighed=[_reweighed(one) for one in done.reweighed],
         accounts=number,
         registry=str(registry),
-        keys=[_account_key(entry) for entry in new],
+        keys=[_account_key(entry) for entry in done.new],
         warnings=warnings,
     )
     _note(warnings, output)
-    answer = [f"imported {count(len(new))} accounts, {count(known)} were known; {count(number)} have a key now"]
+    known = f"{count(done.known)} {'was' if done.known == 1 else 'were'} known"
+    answer = [f"imported {plural(len(done.new), 'account')}, {known}; {plural(number, 'account')} in the registry now"]
     answer += [f"{count(handed_out)} came without a key and got one"] if handed_out else []
-    return Result(document, [Section(COLUMNS, [_shown(entry) for entry in new])], warnings, answer=answer), output
+    sections = [
+        Section(COLUMNS, [_shown(entry) for entry in done.new]),
+        Section(("account", "former_weight", "weight"), document.reweighed, "Weights that were replaced:"),
+    ]
+    return Result(document, sections, warnings, answer=answer), output
 
 
 @keys.command(short_help="Hand out all keys anew; with --dry-run only say which would change.")
@@ -229,23 +235,15 @@ def redistribute(registry: Path, sequence: Any, dry_run: bool, output: str) -> t
 
 def rows_of(file: Path) -> list[ImportedAccount]:
     """The accounts of a CSV file; every problem of it in one error."""
-    from keylane.errors import UnreadableError, UsageError
+    from keylane.errors import UsageError
     from keylane.keyspace.hash_keys import ALLOWED, hash_key_problem
     from keylane.systems.hash_key_registry import ImportedAccount, thousandths
 
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError.of("the list is not UTF-8", got=str(file)) from None
-    except OSError as error:
-        raise UnreadableError.of(f"the list cannot be read: {error.strerror}", got=str(file)) from error
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    if "account" not in (reader.fieldnames or ()):
-        allowed = "account,hash_key as the first line, and weight where accounts differ"
-        raise UsageError.of("no column account", got=", ".join(reader.fieldnames or ()) or "no line", allowed=allowed)
     rows, problems = [], []
-    for row in reader:
-        key, weight, line, kept = row.get("hash_key") or "", row.get("weight") or "", reader.line_num, None
+    for line, row in csv_rows(
+        file, ("account",), "account,hash_key as the first line, and weight where accounts differ"
+    ):
+        key, weight, kept = row.get("hash_key", ""), row.get("weight", ""), None
         try:
             kept = thousandths(float(weight)) if weight else None
         except (ValueError, UsageError):
@@ -325,7 +323,7 @@ def drawn(entries: Sequence[HandedOut], key: int) -> list[str]:
     deeper = sum(entry.key & ((1 << (128 - _TREE_LEVELS)) - 1) != 0 for entry in entries)
     under = [" "] * _WIDTH
     under[key * _WIDTH >> 128] = "*"
-    lines += [f"{''.join(under).rstrip()} this key", f"{count(deeper)} key(s) are deeper than drawn", "the halves:"]
+    lines += [f"{''.join(under).rstrip()} this key", f"{plural(deeper, 'key')} deeper than drawn", "the halves:"]
     return [*lines, *(_half_line(entries, level) for level in range(1, _HALF_LEVELS + 1))]
 
 
@@ -356,6 +354,13 @@ def _account_key(entry: HandedOut) -> AccountKey:
     return AccountKey(account=entry.account, hash_key=str(entry.key), weight=_weight(entry.weight), origin=entry.origin)
 
 
+def _reweighed(done: AddedKey) -> ReplacedWeight:
+    from keylane.documents.shards import ReplacedWeight
+
+    former = done.entry.weight if done.former_weight is None else done.former_weight
+    return ReplacedWeight(account=done.entry.account, former_weight=_weight(former), weight=_weight(done.entry.weight))
+
+
 def _weight(kept: int) -> float:
     """A weight as it was given; a whole one without a fraction."""
     from keylane.systems.hash_key_registry import UNIT
@@ -379,7 +384,7 @@ def _warnings(keys_: Iterable[int]) -> list[str]:
     from keylane.keyspace.hash_keys import small
 
     found = small(keys_)
-    return [_SMALL.format(count(len(found)), ", ".join(map(str, found[:3])))] if found else []
+    return [_SMALL.format(plural(len(found), "hash key"), ", ".join(map(str, found[:3])))] if found else []
 
 
 def _note(warnings: Sequence[str], output: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from pathlib import Path
@@ -12,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
-from keylane.numbers import count, duration, times
+from keylane.cli.shards_files import csv_rows, text_in
+from keylane.numbers import count, duration, plural, times
 
 if TYPE_CHECKING:
     from keylane.documents.shards import ShardSide, ShardsPlanDocument
@@ -72,7 +71,7 @@ def plan(
     from keylane.plan.shards import ShardGoal, shards_plan
 
     _check(cap, to, rest)
-    check_apart(written, report, str(layout))
+    check_apart(written, report, inputs=(layout, to, rest["registry"], rest["load"], rest["profile"]))
     for path in (written, report):
         check_free(path, force=force)
     today = layout_in(layout)
@@ -109,7 +108,7 @@ def layout_in(path: Path) -> ShardLayout:
     """The layout in a file; UsageError names what is wrong with it."""
     from keylane.keyspace.layout import layout_from_json
 
-    return layout_from_json(_text(path), str(path))
+    return layout_from_json(text_in(path), str(path))
 
 
 def loads_in(path: Path) -> list[tuple[int, float]]:
@@ -117,35 +116,21 @@ def loads_in(path: Path) -> list[tuple[int, float]]:
     from keylane.errors import UsageError
     from keylane.keyspace.hash_keys import hash_key_problem
 
-    reader = csv.DictReader(io.StringIO(_text(path), newline=""))
-    if not {"hash_key", "load"} <= set(reader.fieldnames or ()):
-        raise UsageError.of("no columns hash_key and load", got=", ".join(reader.fieldnames or ()) or "no line")
     rows, problems = [], []
-    for row in reader:
+    for line, row in csv_rows(path, ("hash_key", "load"), "hash_key,load as the first line"):
         try:
-            load = float(row["load"] or "")
+            load = float(row["load"])
         except ValueError:
             load = math.nan
         if problem := hash_key_problem(row["hash_key"]):
-            problems.append(f"line {reader.line_num}: {problem}: got {row['hash_key']!r}")
+            problems.append(f"line {line}: {problem}: got {row['hash_key']!r}")
         elif not (math.isfinite(load) and load >= 0):
-            problems.append(f"line {reader.line_num}: not a load: got {row['load']!r}")
+            problems.append(f"line {line}: not a load: got {row['load']!r}")
         else:
             rows.append((int(row["hash_key"]), load))
     if problems:
         raise UsageError.of("; ".join(problems[:5]))
     return rows
-
-
-def _text(path: Path) -> str:
-    from keylane.errors import UnreadableError, UsageError
-
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError.of("the file is not UTF-8", got=str(path)) from None
-    except OSError as error:
-        raise UnreadableError.of(f"the file cannot be read: {error.strerror}", got=str(path)) from error
 
 
 def _load(
@@ -191,22 +176,35 @@ def _result(document: ShardsPlanDocument) -> Result:
 
 def _answer(document: ShardsPlanDocument) -> list[str]:
     if not document.calls:
-        under = " and every shard is under the cap" if document.within_cap else ""
-        return [f"in balance: no call to make{under}"]
+        return [_why_no_call(document)]
     quotas = document.quotas
-    took = duration(quotas.least_seconds)
-    calls = f"{count(len(document.calls))} calls, {count(document.splits)} splits and {count(document.merges)} merges"
-    shards = f"{count(document.before.shards)} shards become {count(document.after.shards)}"
+    took, rate = duration(quotas.least_seconds), quotas.calls_per_second
+    of_them = f"{plural(document.splits, 'split')} and {plural(document.merges, 'merge')}"
+    calls = f"{plural(len(document.calls), 'call')}, {of_them}"
+    become = "becomes" if document.before.shards == 1 else "become"
+    shards = f"{plural(document.before.shards, 'shard')} {become} {count(document.after.shards)}"
     lines = [
         f"proposed: {calls}; {shards}, at most {count(document.peak_shards)} on the way",
-        f"at least {took} at {quotas.calls_per_second} calls a second; each waits until the stream is active again",
+        f"at least {took} at {rate} splits and {rate} merges a second; each waits until the stream is active again",
     ]
     if document.before.max_over_mean is not None and document.after.max_over_mean is not None:
         before, after = _fullest(document.before), _fullest(document.after)
         lines.append(f"fullest shard: {before} before, {after} after")
     if document.within_cap is False:
-        lines.append("the cap is not kept: a key is over it by itself")
+        lines.append(f"the cap is not kept: {_over_by_itself(document)}")
     return lines
+
+
+def _why_no_call(document: ShardsPlanDocument) -> str:
+    if document.within_cap is False:
+        return f"no call helps: {_over_by_itself(document)}"
+    return "already as asked: no call to make" if document.cap is None else "no call to make: no shard is over the cap"
+
+
+def _over_by_itself(document: ShardsPlanDocument) -> str:
+    """What no split helps: a key, or two neighbours, which are the narrowest shard that there is."""
+    hot_key = any(one.kind == "hot-key" for one in document.hot)
+    return "one key is over the cap by itself" if hot_key else "a shard over the cap is too narrow to split"
 
 
 def _fullest(side: ShardSide) -> str:

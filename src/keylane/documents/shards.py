@@ -78,6 +78,14 @@ class ShardKeyRemovedDocument(Document):
     registry: PathText
 
 
+class ReplacedWeight(Document):
+    """A known account whose weight was replaced."""
+
+    account: Text
+    former_weight: AtLeastZero
+    weight: AtLeastZero
+
+
 class ShardKeysImportDocument(Document):
     """Accounts that were taken over from a list."""
 
@@ -86,7 +94,8 @@ class ShardKeysImportDocument(Document):
     schema_: Literal["keylane.shards-keys-import/1"] = "keylane.shards-keys-import/1"
     imported: Count = Field(description="Accounts that are new in the registry.")
     handed_out: Count = Field(description="Those of them that came without a key and got one.")
-    known: Count = Field(description="Rows that were in the registry as they are.")
+    known: Count = Field(description="Accounts of the list that had a key already.")
+    reweighed: list[ReplacedWeight] = Field(description="Those of them whose weight was replaced.")
     accounts: Count = Field(description="How many accounts have a key now.")
     registry: PathText
     keys: list[AccountKey] = Field(description="The new ones.")
@@ -177,8 +186,10 @@ class UniformScaling(Document):
 class ShardQuotas(Document):
     """What the service allows by default; an account may have other quotas."""
 
-    calls_per_second: AtLeastOne = Field(description="Splits and merges each, for an account.")
-    least_seconds: AtLeastZero = Field(description="All calls at that rate: each must also wait for the one before.")
+    calls_per_second: AtLeastOne = Field(description="For an account: so many splits, and as many merges.")
+    least_seconds: AtLeastZero = Field(
+        description="Splits and merges at that rate, side by side: each must also wait for the one before."
+    )
     uniform_from: AtLeastOne = Field(description="The fewest shards that one uniform update may ask for.")
     uniform_to: AtLeastOne
     uniform_updates_per_day: AtLeastOne

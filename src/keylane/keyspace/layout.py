@@ -159,9 +159,9 @@ def new_layout(count: int) -> ShardLayout:
 
 
 def layout_problems(layout: ShardLayout) -> Iterator[str]:
-    """What is wrong: holes, overlaps, shards that are too narrow, ids that are twice there, closed shards in use."""
+    """What is wrong: holes, overlaps, shards that are too narrow, ids of several shards, closed shards in use."""
     ids = [shard.id for shard in layout.shards]
-    yield from (f"the id {one!r} is there {ids.count(one)} times" for one in dict.fromkeys(ids) if ids.count(one) > 1)
+    yield from (f"{ids.count(one)} shards have the id {one!r}" for one in dict.fromkeys(ids) if ids.count(one) > 1)
     if not layout.open:
         yield "no open shard"
         return

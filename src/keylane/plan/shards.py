@@ -6,6 +6,7 @@ From a layout and a load over the key space, all pure. Which layout: `keyspace.c
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -26,11 +27,11 @@ from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.read import read_batch
 from keylane.keyspace.cuts import Chosen, at_most, fewest_calls
-from keylane.keyspace.hash_keys import at_share
-from keylane.keyspace.layout import new_layout
+from keylane.keyspace.hash_keys import SPACE, at_share
+from keylane.keyspace.layout import NARROWEST, new_layout
 from keylane.keyspace.load import ROUNDING, from_halves
 from keylane.keyspace.reshard import resharding, uniform_calls
-from keylane.numbers import count as written
+from keylane.numbers import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from keylane.profile.model import Profile
 
 LoadFrom: TypeAlias = Literal["layout", "profile", "keys", "registry", "none"]
+#: Of splits, and as many of merges: each call has a quota of its own.
 CALLS_PER_SECOND: Final = 5
 MOST_SHARDS: Final = 10_000
 UPDATES_PER_DAY: Final = 10
@@ -109,7 +111,7 @@ def shards_plan(source: str, layout: ShardLayout, load: ShardLoad, goal: ShardGo
         uniform=_uniform(layout, curve, cap, after.shards) if curve is not None else [],
         quotas=ShardQuotas(
             calls_per_second=CALLS_PER_SECOND,
-            least_seconds=len(change.calls) / CALLS_PER_SECOND,
+            least_seconds=max(change.splits, change.merges) / CALLS_PER_SECOND,
             uniform_from=max(1, ceil(count / 2)),
             uniform_to=min(MOST_SHARDS, 2 * count),
             uniform_updates_per_day=UPDATES_PER_DAY,
@@ -130,16 +132,20 @@ def _chosen(layout: ShardLayout, curve: LoadCurve | None, goal: ShardGoal) -> Ch
 
 
 def _near(old: Sequence[int], new: Sequence[int], tolerance: int) -> list[int]:
-    """The new starts, each as the old one that is within the tolerance of it, where there is one."""
-    if not tolerance:
-        return list(new)
-    places = np.searchsorted(np.array([at >> 64 for at in old], np.uint64), [at >> 64 for at in new])
+    """The new starts, each as the nearest old one within the tolerance where the shards beside it stay wide enough.
+
+    A start that moves leaves room for the next one as it is, so that each can stay where it is if it cannot move.
+
+    >>> _near([0, 103], [0, 100, 102], 5)
+    [0, 100, 103]
+    """
     taken: list[int] = []
-    for at, place in zip(new, places.tolist(), strict=True):
-        around = old[max(0, place - 2) : place + 2]
-        nearest = min(around, key=lambda one: abs(one - at), default=at)
-        kept = nearest if abs(nearest - at) <= tolerance and (not taken or nearest > taken[-1]) else at
-        taken.append(kept)
+    for at, after in zip(new, [*new[1:], SPACE], strict=True):
+        low = max(at - tolerance, taken[-1] + NARROWEST if taken else 0)
+        high = min(at + tolerance, after - NARROWEST) if taken else 0
+        first, end = bisect_left(old, low), bisect_right(old, high)
+        place = bisect_left(old, at, first, end)
+        taken.append(min(old[max(first, place - 1) : min(end, place + 1)], key=lambda one: abs(one - at), default=at))
     return taken
 
 
@@ -233,7 +239,7 @@ def _notes(layout: ShardLayout, chosen: Chosen, goal: ShardGoal, hot: Sequence[H
     hot_keys = sum(one.kind == "hot-key" for one in hot)
     if hot_keys:
         notes.append(
-            f"{written(hot_keys)} hash key(s) are over the cap by themselves: a split does not help a hot key. Salt "
+            f"{plural(hot_keys, 'hash key')} over the cap alone: a split does not help a hot key. Salt "
             "it, give its records a second key, or spread it in the contract (hot_keys: spread)"
         )
     if any(one.kind == "unknown" for one in hot):
@@ -243,12 +249,13 @@ def _notes(layout: ShardLayout, chosen: Chosen, goal: ShardGoal, hot: Sequence[H
         )
     slivers = _slivers(layout.starts, chosen.starts)
     if slivers and not goal.tolerance:
+        near = plural(max(slivers), "key")
         notes.append(
-            f"{written(len(slivers))} new boundaries are within {max(slivers)} keys of an old one, as rounding of "
-            f"equal widths leaves them: --tolerance {max(slivers)} keeps the old ones, with fewer calls"
+            f"new boundaries within {near} of an old one: {len(slivers)}. Rounding of equal widths leaves such "
+            f"differences; --tolerance {max(slivers)} keeps the old boundaries and needs fewer calls"
         )
     if not chosen.proven:
-        notes.append("so many shards were planned by a price of a shard: a few calls fewer may be possible")
+        notes.append("with so many shards the search is approximate: a plan with a few calls fewer may exist")
     return notes
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
 from keylane.keyspace.hash_keys import at_share
-from keylane.numbers import count, duration, percent, times
+from keylane.numbers import count, duration, percent, plural, times
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, table, words
 from keylane.report.svg_charts import Box, Scale, drawing, mark, text
@@ -55,11 +55,12 @@ def shards_page(document: ShardsPlanDocument) -> str:
 def _top(document: ShardsPlanDocument) -> Markup:
     before, after = document.before, document.after
     calls = len(document.calls)
-    headline = f"{count(calls)} calls" if calls else "Nothing to do"
+    headline = plural(calls, "call") if calls else "No call to make"
     under = {True: ", and every shard is under the cap", False: ", and a hot key stays over the cap", None: ""}
+    rate = document.quotas.calls_per_second
     sub = (
-        f"{count(before.shards)} shards become {count(after.shards)}, by {count(document.splits)} splits and "
-        f"{count(document.merges)} merges; at most {count(document.peak_shards)} are open on the way"
+        f"From {plural(before.shards, 'shard')} to {count(after.shards)}, by {plural(document.splits, 'split')} and "
+        f"{plural(document.merges, 'merge')}; at most {count(document.peak_shards)} are open on the way"
     )
     return join(
         tag("h1", f"{headline}{under[document.within_cap]}"),
@@ -71,7 +72,7 @@ def _top(document: ShardsPlanDocument) -> Markup:
             fact(
                 "Time",
                 duration(document.quotas.least_seconds),
-                f"at least, at {document.quotas.calls_per_second} calls a second",
+                f"at least, at {rate} splits and {rate} merges a second",
             ),
         ),
     )

@@ -88,6 +88,15 @@ class ImportedAccount:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedKeys:
+    """What `bring_in` did: entries that are new, known accounts, and those of them whose weight was replaced."""
+
+    new: tuple[HandedOut, ...]
+    known: int
+    reweighed: tuple[AddedKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MovedKey:
     """An account that `redistribute` gives another key."""
 
@@ -117,7 +126,8 @@ class HashKeyRegistry:
 
     def add(self, account: str, weight: int | None = None, sequence: Sequence | None = None) -> AddedKey:
         """The key of an account: the one it has, or the next. A weight that is given replaces the one it had."""
-        _check_account(account)
+        if problem := _account_problem(account):
+            raise UsageError.of(problem, got=account, allowed="text that is not empty")
         with self._changing():
             known = self._find(account)
             if known is not None:
@@ -149,23 +159,22 @@ class HashKeyRegistry:
                 self._sql.execute("UPDATE cursors SET next = ? WHERE sequence = ?", (begin, sequence))
             return entry
 
-    def bring_in(self, rows: SequenceOf[ImportedAccount]) -> tuple[list[HandedOut], int]:
+    def bring_in(self, rows: SequenceOf[ImportedAccount]) -> ImportedKeys:
         """Take over accounts, with the keys they have or with new ones; all of them, or none and an error.
 
-        A weight that is given for a known account replaces the one it had.
-
-        Returns the entries that are new, and how many rows were known as they are.
+        A weight that is given for a known account replaces the one it had. An account may be there twice only with
+        the same key and weight, since otherwise the order of rows would decide.
         """
         with self._changing():
             known = {entry.account: entry for entry in self.entries()}
             owners = {entry.key: entry.account for entry in known.values()}
-            fresh, problems = _sorted_out(rows, known, owners)
+            fresh, old, problems = _sorted_out(rows, known, owners)
             if problems:
                 shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" if problems[5:] else "")
                 raise UsageError.of(f"nothing was imported: {shown}")
-            for row in rows:
-                if row.account in known:
-                    self._weighed(known[row.account], row.weight)
+            weighed = [self._weighed(known[row.account], row.weight) for row in old]
+            # New keys go where it is light by the weights that hold from now on.
+            known |= {one.entry.account: one.entry for one in weighed}
             tree = KeyTree({entry.key: entry.weight for entry in known.values()})
             for row in fresh:
                 if row.key is not None:
@@ -175,16 +184,21 @@ class HashKeyRegistry:
             keys = {row.account: made.get(row.account, row.key or 0) for row in fresh}
             new = [HandedOut(row.account, keys[row.account], row.kept_weight, _origin(row)) for row in fresh]
             self._insert(new)
-            return new, len(rows) - len(fresh)
+            reweighed = tuple(one for one in weighed if one.former_weight is not None)
+            return ImportedKeys(tuple(new), len(old), reweighed)
 
     def redistribute(self, sequence: Sequence | None = None, *, dry_run: bool = False) -> list[MovedKey]:
-        """Hand out all keys anew, heaviest account first, and return those that change; a dry run changes nothing."""
+        """Hand out all keys anew, heaviest account first, and return those that change; a dry run changes nothing.
+
+        A sequence that is given is the registry's from then on, also where no key changes.
+        """
         with self._changing(keep=not dry_run):
             old = self.entries()
             chosen = sequence or self.sequence or "tree"
             given = handed_out_anew(((one.account, one.key, one.weight) for one in old), chosen)
             moved = [MovedKey(one.account, one.key, given[one.account]) for one in old if given[one.account] != one.key]
-            if moved and not dry_run:
+            begins_anew = sequence is not None and sequence != self.sequence
+            if (moved or begins_anew) and not dry_run:
                 self._sql.execute("DELETE FROM accounts")
                 self._sql.execute("DELETE FROM sums")
                 self._sql.execute("DELETE FROM cursors")
@@ -287,9 +301,10 @@ def open_registry(path: Path, *, create: bool = False) -> Iterator[HashKeyRegist
     with closing(found) as connection:
         try:
             _prepare(path, connection)
+            # Errors of whoever reads in the block come up here too.
+            yield HashKeyRegistry(path, connection)
         except sqlite3.Error as error:
             raise _unusable(path, error) from error
-        yield HashKeyRegistry(path, connection)
 
 
 def _prepare(path: Path, connection: sqlite3.Connection) -> None:
@@ -328,43 +343,49 @@ def _unusable(path: Path, error: sqlite3.Error) -> TargetError | UsageError:
     if "not a database" in str(error):
         return UsageError.of("not a registry of hash keys", got=str(path), hint="another --registry FILE")
     hint = "another writer holds it: try again" if "locked" in str(error) else ""
+    hint = "the file is damaged: restore it from a copy" if "malformed" in str(error) else hint
     return TargetError.of(f"the registry cannot be used: {error}", got=str(path), hint=hint)
 
 
 def _sorted_out(
     rows: SequenceOf[ImportedAccount], known: dict[str, HandedOut], owners: dict[int, str]
-) -> tuple[list[ImportedAccount], list[str]]:
-    """The rows that are new, and what is wrong with the others."""
+) -> tuple[list[ImportedAccount], list[ImportedAccount], list[str]]:
+    """The rows that are new, those of known accounts, each account once, and what is wrong with the others."""
     fresh: list[ImportedAccount] = []
+    old: list[ImportedAccount] = []
     problems: list[str] = []
     seen: dict[str, ImportedAccount] = {}
     owners = dict(owners)
     for row in rows:
-        _check_account(row.account)
-        before, had = seen.get(row.account), known.get(row.account)
-        key = before.key if before else had.key if had else None
-        if before or had:
-            if row.key is not None and row.key != key:
-                where = f"line {before.line}" if before else "the registry"
-                problems.append(f"line {row.line}: {row.account!r} has another key in {where}; re-keying needs a fence")
+        if problem := _account_problem(row.account):
+            problems.append(f"line {row.line}: {problem}: got {row.account!r}")
             continue
-        if row.key is not None and row.key in owners:
+        before, had = seen.setdefault(row.account, row), known.get(row.account)
+        if before is not row:
+            if (before.key, before.weight) != (row.key, row.weight):
+                lines = f"lines {before.line} and {row.line}"
+                problems.append(f"{row.account!r} is in {lines}, with another key or weight: leave one of them")
+        elif had is not None:
+            if row.key not in (None, had.key):
+                fence = "re-keying needs a fence"
+                problems.append(f"line {row.line}: {row.account!r} has another key in the registry; {fence}")
+            old.append(row)
+        elif row.key is not None and row.key in owners:
             problems.append(f"line {row.line}: the key of {row.account!r} belongs to {owners[row.key]!r}")
-            continue
-        seen[row.account] = row
-        fresh.append(row)
-        if row.key is not None:
-            owners[row.key] = row.account
-    return fresh, problems
+        else:
+            fresh.append(row)
+            if row.key is not None:
+                owners[row.key] = row.account
+    return fresh, old, problems
 
 
-def _check_account(account: str) -> None:
+def _account_problem(account: str) -> str:
+    """What keeps a text from being an account; empty where nothing does."""
     try:
         account.encode()
     except UnicodeEncodeError:
-        raise UsageError.of("an account is text", got=account) from None
-    if not account or "\0" in account:
-        raise UsageError.of("not an account", got=account, allowed="text that is not empty")
+        return "an account is text"
+    return "not an account" if not account or "\0" in account else ""
 
 
 def _by_weight(row: ImportedAccount) -> int:

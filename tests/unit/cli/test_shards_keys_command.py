@@ -10,6 +10,7 @@ import pytest
 
 from keylane.cli.shards_keys import drawn, rows_of
 from keylane.errors import UsageError
+from keylane.keyspace.layout import layout_to_json, new_layout
 from keylane.keyspace.sequences import nth_key
 from keylane.systems.hash_key_registry import UNIT, HandedOut
 
@@ -72,6 +73,9 @@ def test_import_with_keys_and_without(keys: Callable[..., dict[str, Any]], tmp_p
     assert (done["imported"], done["handed_out"], done["known"], done["warnings"]) == (3, 1, 0, [])
     assert [one["weight"] for one in keys("list")["keys"]] == [1, 5, 1]
     assert keys("import", file)["known"] == 3
+    file.write_text("account,weight\na,4\nb,5\n")
+    again = keys("import", file)
+    assert (again["known"], again["reweighed"]) == (2, [{"account": "a", "former_weight": 1, "weight": 4}])
 
 
 def test_plain_numbers_as_hash_keys_are_warned_of(run: Run, keys: Callable[..., Any], tmp_path: Path) -> None:
@@ -94,6 +98,9 @@ def test_plain_numbers_as_hash_keys_are_warned_of(run: Run, keys: Callable[..., 
         "account,weight\na,x\n",
         "account,hash_key\na,5\nb,5\n",
         "account,hash_key\na,5\na,6\n",
+        "account,weight\na,5\na,6\n",
+        "account\na\0b\n",
+        f"account\n{'a' * 200_000}\n",
     ],
 )
 def test_a_bad_list_imports_nothing(run: Run, tmp_path: Path, text: str) -> None:
@@ -158,6 +165,20 @@ def test_a_registry_is_needed_and_must_be_one(run: Run, tmp_path: Path) -> None:
     assert run("shards", "keys", "add", "a", "--registry", tmp_path / "text")[0] == 2
     assert run("shards", "keys", "add", "a", "--registry", tmp_path / "k", "--weight", "0")[0] == 2
     assert run("shards", "keys", "import", tmp_path / "none.csv", "--registry", tmp_path / "k")[0] == 1
+
+
+def test_a_damaged_registry_ends_with_1(run: Run, keys: Callable[..., Any], tmp_path: Path) -> None:
+    keys("add", "a")
+    path = tmp_path / "k.sqlite"
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
+    (tmp_path / "layout.json").write_text(json.dumps(layout_to_json(new_layout(2))))
+    for line in (
+        ("keys", "list", "--registry", path),
+        ("plan", "--layout", tmp_path / "layout.json", "--cap", 1, "--registry", path),
+    ):
+        code, out, err = run("shards", *line)
+        assert (code, out, "Traceback" in err, str(path) in err) == (1, "", False, True)
 
 
 def test_a_list_may_quote_its_accounts_and_begin_with_a_mark(tmp_path: Path) -> None:

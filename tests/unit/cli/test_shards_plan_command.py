@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pyarrow import parquet
 
 from keylane.documents.model import json_schema
 from keylane.documents.schemas import DOCUMENTS
 from keylane.keyspace.hash_keys import hash_key_of
-from keylane.keyspace.layout import layout_from_json, layout_to_json, new_layout
+from keylane.keyspace.layout import Shard, layout_from_json, layout_of, layout_to_json, new_layout
 from keylane.keyspace.sequences import nth_key
+from keylane.plan import shards as plan_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,6 +94,75 @@ def test_a_tolerance_keeps_boundaries_that_rounding_moved(run: Run, tmp_path: Pa
     assert (len(near["calls"]), near["merges"], near["notes"]) == (10, 0, [])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "tolerance", "kept"),
+    [
+        ([0, 103], [0, 100, 102], 5, [0, 100, 103]),
+        ([0, 101], [0, 98, 100, 102], 5, [0, 98, 100, 102]),
+        ([0, 100, 200], [0, 99, 203], 5, [0, 100, 200]),
+        ([0, 1_000], [0, 4], 10, [0, 4]),
+        ([0, 50], [0, 60], 5, [0, 60]),
+    ],
+)
+def test_a_boundary_is_kept_only_where_shards_stay_wide_enough(
+    old: list[int], new: list[int], tolerance: int, kept: list[int]
+) -> None:
+    assert plan_shards._near(old, new, tolerance) == kept
+
+
+def starts_of_layouts() -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(2, 30), max_size=8).map(
+        lambda widths: [sum(widths[:n]) for n in range(len(widths) + 1)]
+    )
+
+
+@given(starts_of_layouts(), starts_of_layouts(), st.integers(0, 40))
+def test_a_tolerance_leaves_a_layout(old: list[int], new: list[int], tolerance: int) -> None:
+    near = plan_shards._near(old, new, tolerance)
+    ends = [*(start - 1 for start in near[1:]), LAST]
+    layout = layout_of(Shard(str(n), start, end) for n, (start, end) in enumerate(zip(near, ends, strict=True)))
+    assert (layout.starts, len(near)) == (near, len(new))
+    assert all(was == now or (now in old and abs(was - now) <= tolerance) for was, now in zip(new, near, strict=True))
+
+
+def test_the_answer_without_a_call_is_true(run: Run, tmp_path: Path) -> None:
+    uneven, loads = layout_file(tmp_path / "a.json", [9.0, 1.0]), tmp_path / "loads.csv"
+    loads.write_text(f"hash_key,load\n{2**127},50\n")
+    lone = tmp_path / "lone.json"
+    starts = [0, 2**127, 2**127 + 2]
+    ends = [2**127 - 1, 2**127 + 1, LAST]
+    rows = [{"id": f"s-{n}", "start": str(a), "end": str(b)} for n, (a, b) in enumerate(zip(starts, ends, strict=True))]
+    lone.write_text(json.dumps({"shards": rows}))
+    for code, first, arguments in (
+        (0, "already as asked", ("--layout", uneven, "--to", uneven)),
+        (0, "no call to make", ("--layout", uneven, "--cap", 9)),
+        (4, "no call helps", ("--layout", lone, "--cap", 12, "--load", loads)),
+    ):
+        ended, out, err = run("shards", "plan", *arguments)
+        assert (ended, out.startswith(first)) == (code, True), (out, err)
+
+
+def test_an_output_never_replaces_an_input(run: Run, tmp_path: Path) -> None:
+    today, wanted = layout_file(tmp_path / "a.json", [9.0, 1.0]), layout_file(tmp_path / "b.json", 2)
+    loads, registry, profile = tmp_path / "l.csv", tmp_path / "k.sqlite", tmp_path / "day.profile"
+    loads.write_text("hash_key,load\n5,1\n")
+    run("shards", "keys", "add", "acme", "--registry", registry)
+    profile.mkdir()
+    (profile / "part").write_text("x")
+    for written, arguments in (
+        (today, ("--cap", 5)),
+        (wanted, ("--to", wanted)),
+        (loads, ("--cap", 5, "--load", loads)),
+        (registry, ("--cap", 5, "--registry", registry)),
+        (profile / "part", ("--cap", 5, "--profile", profile)),
+    ):
+        before = written.read_bytes()
+        for option in ("--write", "--report"):
+            ended = run("shards", "plan", "--layout", today, *arguments, option, written, "--force")
+            assert (ended[:2], "cannot be two files" in ended[2]) == ((2, ""), True)
+        assert written.read_bytes() == before
+
+
 def test_loads_follow_the_boundaries_of_the_target(run: Run, tmp_path: Path) -> None:
     today, wanted = layout_file(tmp_path / "a.json", [8.0, 2.0]), layout_file(tmp_path / "b.json", 4)
     found = planned(run, 3, "--layout", today, "--to", wanted)
@@ -142,7 +214,9 @@ def test_equal_shards_are_compared_with_their_quotas(run: Run, tmp_path: Path) -
         True,
     )
     assert (found["quotas"]["uniform_from"], found["quotas"]["uniform_to"]) == (2, 8)
-    assert found["quotas"]["least_seconds"] == len(found["calls"]) / 5
+    assert found["quotas"]["least_seconds"] == found["splits"] / 5
+    fewer = planned(run, 3, "--layout", today, "--cap", 12, "--shards", 2)["quotas"]
+    assert fewer["least_seconds"] == 2 / 5
     assert found["peak_shards"] == found["after"]["shards"] == 6
 
 
@@ -173,6 +247,7 @@ def test_arguments_that_make_no_sense_are_refused(run: Run, tmp_path: Path) -> N
     file, bare = layout_file(tmp_path / "a.json", [1.0, 1.0]), layout_file(tmp_path / "b.json", 2)
     (tmp_path / "l.csv").write_text("hash_key,load\n5,-1\n")
     (tmp_path / "m.csv").write_text("key,load\n5,1\n")
+    (tmp_path / "n.csv").write_text(f"hash_key,load\n{'5' * 200_000},1\n")
     for arguments in (
         ("--layout", file),
         ("--layout", file, "--cap", 1, "--to", bare),
@@ -183,6 +258,7 @@ def test_arguments_that_make_no_sense_are_refused(run: Run, tmp_path: Path) -> N
         ("--layout", bare, "--cap", 1),
         ("--layout", file, "--cap", 1, "--load", tmp_path / "l.csv"),
         ("--layout", file, "--cap", 1, "--load", tmp_path / "m.csv"),
+        ("--layout", file, "--cap", 1, "--load", tmp_path / "n.csv"),
         ("--layout", file, "--cap", 1, "--write", file),
     ):
         assert run("shards", "plan", *arguments)[:2] == (2, ""), arguments

@@ -119,13 +119,15 @@ def test_import_takes_all_rows_or_none(registry: HashKeyRegistry) -> None:
         ImportedAccount(3, "c", None, 2 * UNIT),
         ImportedAccount(4, "a", None, None),
     ]
-    new, known = registry.bring_in(rows)
-    assert ([(one.account, one.origin) for one in new], known) == ([("b", "imported"), ("c", "tree")], 1)
+    done = registry.bring_in(rows)
+    assert ([(one.account, one.origin) for one in done.new], done.known) == ([("b", "imported"), ("c", "tree")], 1)
     before = registry.entries()
     for wrong, named in (
         (ImportedAccount(3, "e", 7, None), "'b'"),
         (ImportedAccount(3, "b", 8, None), "re-keying needs a fence"),
-        (ImportedAccount(3, "d", 10, None), "line 2"),
+        (ImportedAccount(3, "d", 10, None), "'d' is in lines 2 and 3"),
+        (ImportedAccount(3, "d", 9, UNIT), "'d' is in lines 2 and 3"),
+        (ImportedAccount(3, "x\0y", None, None), "line 3"),
     ):
         with pytest.raises(UsageError) as caught:
             registry.bring_in([ImportedAccount(2, "d", 9, None), wrong])
@@ -136,8 +138,35 @@ def test_import_takes_all_rows_or_none(registry: HashKeyRegistry) -> None:
 
 def test_import_replaces_the_weight_of_a_known_account(registry: HashKeyRegistry) -> None:
     registry.add("a")
-    registry.bring_in([ImportedAccount(2, "a", None, 9 * UNIT)])
+    done = registry.bring_in([ImportedAccount(2, "a", None, 9 * UNIT), ImportedAccount(3, "a", None, 9 * UNIT)])
     assert [entry.weight for entry in registry.entries()] == [9 * UNIT]
+    assert [(one.former_weight, one.entry.weight) for one in done.reweighed] == [(UNIT, 9 * UNIT)]
+    assert (done.new, done.known) == ((), 1)
+    assert sums_hold(registry)
+    with pytest.raises(UsageError) as caught:
+        registry.bring_in([ImportedAccount(2, "a", None, 2 * UNIT), ImportedAccount(3, "a", None, 3 * UNIT)])
+    assert "'a' is in lines 2 and 3" in str(caught.value)
+    assert [entry.weight for entry in registry.entries()] == [9 * UNIT]
+    assert sums_hold(registry)
+
+
+def test_keys_of_an_import_follow_the_weights_that_it_brings(registry: HashKeyRegistry) -> None:
+    for account in "abc":
+        registry.add(account)
+    # b, left of the middle, is heavier than c from this import on: the new key goes to the right.
+    done = registry.bring_in([ImportedAccount(2, "b", None, 9 * UNIT), ImportedAccount(3, "d", None, None)])
+    tree = KeyTree({2**127: UNIT, 2**126: 9 * UNIT, 3 * 2**126: UNIT})
+    assert [one.key for one in done.new] == [tree.take(UNIT)]
+    assert done.new[0].key > 2**127
+
+
+def test_a_sequence_is_kept_where_no_key_moves(registry: HashKeyRegistry) -> None:
+    registry.add("a")
+    assert nth_key("halves", 1) == 2**127
+    assert registry.redistribute("halves", dry_run=True) == []
+    assert registry.sequence == "tree"
+    assert registry.redistribute("halves") == []
+    assert (registry.sequence, registry.add("b").entry.key) == ("halves", nth_key("halves", 2))
     assert sums_hold(registry)
 
 
@@ -197,6 +226,27 @@ def test_a_writer_that_waits_too_long_says_so(tmp_path: Path, monkeypatch: pytes
             other.add("a")
         one._sql.execute("ROLLBACK")
         assert other.add("a").is_new
+
+
+def test_a_damaged_or_locked_file_is_an_error_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "k.sqlite"
+    with open_registry(path, create=True) as registry:
+        registry.bring_in([ImportedAccount(n, f"a{n}", None, None) for n in range(500)])
+    monkeypatch.setattr(hash_key_registry, "PATIENCE", 0.1)
+    with open_registry(path) as other:
+        blocked = sqlite3.connect(path, isolation_level=None)
+        blocked.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(TargetError) as caught, open_registry(path) as registry:
+            registry.entries()
+        blocked.execute("ROLLBACK")
+        blocked.close()
+        assert ("try again" in str(caught.value), other.size()) == (True, 500)
+    # The first page, which says what the file is, stays; all others are noise.
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
+    for read in (HashKeyRegistry.entries, HashKeyRegistry.size):
+        with pytest.raises(TargetError), open_registry(path) as registry:
+            read(registry)
 
 
 def writers(path: Path, names: Iterable[str], each: int) -> list[subprocess.Popen[str]]:

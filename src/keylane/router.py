@@ -19,6 +19,7 @@ from keylane.hashing.murmur2 import murmur2
 from keylane.keys.cells import cell_in, routing_key_of
 from keylane.keys.encode import encode, strip_registry_header
 from keylane.keys.read import encode_key_value, record_reader, value_at
+from keylane.keyspace.hash_keys import hash_key
 from keylane.placement.fold import agreed_count, lanes_exist
 from keylane.placement.keyless import RULES
 from keylane.placement.overrides import HotRule, compile_overrides, named_lanes
@@ -52,8 +53,8 @@ class Router:
     `lanes` is needed when the contract has `live`, and refused when it contradicts the contract. `stream` is
     needed when the contract has several and the placements should name another than the first. `key_space` is the
     layout of the stream's shards where they are not of equal width; a lane is then a number in its order. `hash_keys`
-    are the explicit hash keys of accounts, by the value of the key: such a key is on the lane that holds its hash key,
-    unless the contract has a rule of its own for it.
+    are the explicit hash keys of accounts, numbers or decimal text, by the value of the key: such a key is on the lane
+    that holds its hash key, unless the contract has a rule of its own for it. With a table they are refused.
 
     >>> router = Router('''
     ... apiVersion: keylane/v1
@@ -74,7 +75,7 @@ class Router:
         lanes: int | None = None,
         stream: str | None = None,
         key_space: KeySpace | None = None,
-        hash_keys: Mapping[Any, int] | None = None,
+        hash_keys: Mapping[Any, int | str] | None = None,
     ) -> None:
         contract = contract_from(contract)
         spec = contract.spec
@@ -91,6 +92,7 @@ class Router:
         self.partitioner = partitioner(spec.partitioner, _held_as(spec.key))
         self.hash_keys = dict(hash_keys or {})
         self.overrides, self._explicit = self._with_explicit(compile_overrides(contract))
+        self._tier_lanes = {rule.stream: rule.lanes for rule in self.overrides.hot.values()}
         lanes_exist(max(named_lanes(contract), default=0), self.lane_count)
         self.cells = _cell_lanes(contract, self.lane_count)
         encoding = spec.key.encodings[0]
@@ -108,7 +110,13 @@ class Router:
         if self.facts.fold != "ranges":
             hint = "partitioner: kinesis-md5"
             raise UsageError.of("hash keys need lanes that are ranges", got=self.facts.name, hint=hint)
-        given = {encode_key_value(value, self.contract.spec.key): number for value, number in self.hash_keys.items()}
+        if overrides.table is not None:
+            hint = "leave hash_keys out, or the table"
+            raise UsageError.of("a table gives every key its lane, and hash keys would give some another", hint=hint)
+        given = {
+            encode_key_value(value, self.contract.spec.key): hash_key(number) if isinstance(number, str) else number
+            for value, number in self.hash_keys.items()
+        }
         explicit = {base: number for base, number in given.items() if base not in overrides.hot}
         pins = {
             base: HotRule(f"explicit hash key {number}", pin=self.key_space.lane_of(number))
@@ -123,7 +131,7 @@ class Router:
 
     def __repr__(self) -> str:
         spec = self.contract.spec
-        hot = f", {count} hot key(s)" if (count := len(self.overrides.hot)) else ""
+        hot = f", {count} hot key(s)" if (count := len(self.overrides.hot) - len(self._explicit)) else ""
         by = ", ".join(spec.key.fields) + (f" and window of {spec.key.window.field}" if spec.key.window else "")
         what = f"stream {self.stream!r}, {self.lane_count} lanes, by {by}, {spec.partitioner}{hot}"
         return f"Router({self.contract.metadata.name!r}: {what}; fingerprint {self.contract.fingerprint[:12]})"
@@ -224,7 +232,7 @@ class Router:
 
     def key_space_in(self, stream: str) -> KeySpace:
         """The same by the name of the stream."""
-        return self.key_space_of({rule.stream: rule.lanes for rule in self.overrides.hot.values()}.get(stream))
+        return self.key_space_of(self._tier_lanes.get(stream))
 
     def _place(
         self, record: Mapping[str, Any], base: bytes | None, key: bytes | None, position: Position | None

@@ -45,6 +45,20 @@ def test_an_account_with_a_hash_key_is_where_that_lies_and_others_by_md5() -> No
     assert "explicit hash key" in made.place("acme").why[-1]
 
 
+def test_hash_keys_may_be_text_and_only_as_the_service_takes_it() -> None:
+    assert router(hash_keys={"acme": str(15 * 2**124)}).lane("acme") == 4
+    for wrong in ("007", "-1", str(2**128), "x"):
+        with pytest.raises(UsageError, match="hash key"):
+            router(hash_keys={"acme": wrong})
+
+
+def test_a_table_and_hash_keys_exclude_each_other() -> None:
+    table = "  table: {values: {acme: 3, bolt: 2}, otherwise: hash}\n"
+    assert router(table).lane("acme") == 3
+    with pytest.raises(UsageError, match="table"):
+        router(table, hash_keys={"core": 0})
+
+
 def test_one_record_and_a_batch_agree_on_every_boundary() -> None:
     tree = KeyTree({key: 1 for start in SPACE.starts for key in (start, max(0, start - 1))})
     keys = {f"a{n}": tree.take() for n in range(300)}

@@ -326,7 +326,8 @@ def dry_run(
     from keylane.systems.endpoint import FileFormat, StreamOptions
 
     _check_choice("kind", kind, get_args(FileFormat))
-    streams = replace(options or StreamOptions(), kind=kind, schema=schema)
+    given = options or StreamOptions()
+    streams = replace(given, kind=kind or given.kind, schema=schema or given.schema)
     loaded, watch = contract_from(contract), Reporter("dry_run", progress).watch
     ends = os.fspath(source), os.fspath(target)
     return run(loaded, *ends, options=streams, lanes=lanes, stream=stream, watch=watch)

@@ -71,8 +71,10 @@ def check(
 
     read_range = range_from(options, time.time())
     reading = replace(reading_from(options), read_range=read_range)
-    salt = None if show_keys else salt_of(data or paths[0], secrets.token_bytes(16))
     contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and parse_address(path).is_path]
+    # A contract alone shows no keys: its check leaves no secret behind.
+    read = data or (None if contracts else paths[0])
+    salt = None if show_keys or read is None else salt_of(read, secrets.token_bytes(16))
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
     if not contracts:

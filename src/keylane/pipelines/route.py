@@ -83,7 +83,8 @@ def route(
     given = options or Options()
     check_every(given.every)
     run = RunContext(spark, given.master, given.conf, follow, given.every, stop_asked, ready, tell, say, probe)
-    streams = replace(given.kafka, kind=given.kind, schema=given.schema, max_files=given.max_files)
+    kind, schema = given.kind or given.kafka.kind, given.schema or given.kafka.schema
+    streams = replace(given.kafka, kind=kind, schema=schema, max_files=given.max_files)
     ends = open_endpoint(source, streams), open_endpoint(target, streams)
     return route_between(contract, *ends, run, lanes=given.lanes, stream=given.stream)
 

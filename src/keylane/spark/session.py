@@ -47,8 +47,8 @@ OPTIONS: Final = "spark.driver.extraJavaOptions"
 SMALL_BATCHES: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 #: A collector without threads of its own beside the work, and a heap that need not grow to the size of a batch first.
 PLAIN_COLLECTOR: Final = "-XX:+UseParallelGC -XX:InitialRAMPercentage=8"
-#: What a task gives back at once: more goes over the network, to the same process. And no file of checksums beside
-#: each file of an exchange: blocks are read once, where they were written.
+#: Where all of Spark is one process. What a task gives back at once: more goes over the network, to the same process.
+#: And no file of checksums beside each file of an exchange: blocks are read once, where they were written.
 FEW_FILES: Final = {"spark.task.maxDirectResultSize": "64m", "spark.shuffle.checksum.enabled": "false"}
 LOCAL_DIR: Final = "spark.local.dir"
 #: Spark reads it before `spark.local.dir`.
@@ -98,11 +98,15 @@ def _being_started() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def for_small_batches(conf: Mapping[str, str]) -> dict[str, str]:
+def for_small_batches(conf: Mapping[str, str], *, one_machine: bool = True) -> dict[str, str]:
     """Settings with which a new session makes small batches cheaper; what the options of Java say already stays."""
     given = conf.get(OPTIONS, "")
     collector = "" if re.search(r"-XX:\+Use\w+GC", given) else PLAIN_COLLECTOR
-    return {**FEW_FILES, **conf, OPTIONS: " ".join(filter(None, (SMALL_BATCHES, collector, given)))}
+    return {
+        **(FEW_FILES if one_machine else {}),
+        **conf,
+        OPTIONS: " ".join(filter(None, (SMALL_BATCHES, collector, given))),
+    }
 
 
 def is_submitted() -> bool:

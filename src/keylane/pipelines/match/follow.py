@@ -126,7 +126,8 @@ def follow(
                 body = MatchBatches(given, epochs, held, written, last, tell, sources, topics, probe, figures)
                 ready()
                 ready = _nothing
-                run = RunContext(follow=not how.available_now, every=how.every, stop_asked=_Either(stop_asked, body))
+                stopping = stop_asked if how.available_now else _Either(stop_asked, body)
+                run = RunContext(follow=not how.available_now, every=how.every, stop_asked=stopping)
                 _run(sources, body, run, how)
                 last = body.last
                 # Only a query that is ended between two batches can lose a lane table that no driver is in any more.
@@ -167,7 +168,8 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
 def _conf(given: Options, spark: SparkSession | None) -> Mapping[str, str]:
     """The settings of the session: one that is started for this match is set up for small batches."""
     is_new = spark is None and existing_session() is None and not is_submitted()
-    return for_small_batches(given.conf) if is_new else given.conf
+    master = given.master or given.conf.get("spark.master", "local")
+    return for_small_batches(given.conf, one_machine=master.startswith("local")) if is_new else given.conf
 
 
 def _rules(how: Following, given: Options, slots: int) -> MatchRules:

@@ -74,8 +74,9 @@ def kill_at_random(process: subprocess.Popen[str], rng: random.Random) -> bool:
 
     def read() -> None:
         assert process.stdout is not None
-        for _ in process.stdout:
-            lines.release()
+        with process.stdout as said:
+            for _ in said:
+                lines.release()
         # Nothing more will come.
         lines.release(100)
 

@@ -1,4 +1,6 @@
-"""What a test needs that takes long: Java, a broker, a browser, or many cases; and in which part of `make test` it is.
+"""What a test needs that takes long, and in which part of `make test` it is.
+
+Long are Java, a broker, a Kinesis server, a browser, and many cases.
 
 `pytest --fast` does without what takes long. The parts are run side by side, each with a session of its own at most:
 
@@ -22,6 +24,7 @@ NEEDS: dict[str, set[str]] = {
     "jvm": {"spark", "on_connect", "way_over_connect"},
     "broker": set(),
     "browser": {"browser"},
+    "node": {"kinesalite", "kinesis_local"},
     "slow": set(),
 }
 #: Folder -> what its tests need: Java in processes of their own or by documented commands, or many cases.
@@ -39,7 +42,7 @@ FOLDERS = {
 ROUTES = {"integration", "route"}
 PLAIN = {"architecture", "crosscheck", "history", "properties", "scripts", "security", "unit", "vectors"}
 PARTS = ("routes", "spark", "plain")
-PROGRAMS = {"java", "spark-submit", "chromium", "chromedriver"}
+PROGRAMS = {"java", "spark-submit", "chromium", "chromedriver", "node", "npm"}
 STARTING = {"subprocess.Popen", "os.posix_spawn", "os.exec"}
 
 

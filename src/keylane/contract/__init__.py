@@ -4,6 +4,7 @@
     partitioners  the facts of each named partitioner: its client, hash, fold, null and empty rules, setting
     model         the contract as frozen pydantic models; also the JSON Schema
     yaml_tree     bounded YAML -> data with a line for each path
+    allowed       what a field takes, in words, from the JSON Schema
     validate      what one field requires of another
     given         a contract as a caller has it: itself, its path or its text
     parse         file or text -> Contract, or every problem of it at once

@@ -6,15 +6,18 @@ The bounds on the YAML itself are in `yaml_tree`, the fields in `model`, contrad
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
 from keylane.contract import model
+from keylane.contract.allowed import allowed_at, near_in, shown
 from keylane.contract.validate import cross_problems
 from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, path_of, read_tree, show_path
-from keylane.errors import ContractError, did_you_mean, shorten
+from keylane.errors import ContractError, did_you_mean
+from keylane.numbers import plural
 from keylane.records import Finding
 
 if TYPE_CHECKING:
@@ -61,7 +64,7 @@ def parse_contract(text: str, name: str = "contract") -> Contract:
 def _or_raise(contract: Contract | None, findings: list[Finding], name: str) -> Contract:
     if contract is None:
         lines = "\n".join(f"  {finding}" for finding in findings)
-        raise ContractError(f"{name} has {len(findings)} problem(s):\n{lines}", findings)
+        raise ContractError(f"{name} has {plural(len(findings), 'problem')}:\n{lines}", findings)
     return contract
 
 
@@ -89,7 +92,9 @@ def examine(text: str) -> tuple[Contract | None, list[Finding]]:
     if tree.findings and tree.data is None:
         return None, tree.findings
     if not isinstance(tree.data, dict):
-        tree.problem((), f"a contract must be a mapping: got {type(tree.data).__name__}")
+        tree.problem(
+            (), f"a contract is a mapping: got {shown(tree.data)}; hint: it begins with `apiVersion: keylane/v1`"
+        )
         return None, tree.findings
     contract = _validate(tree)
     for path, message in cross_problems(tree.data):
@@ -147,24 +152,17 @@ def _message(path: Path, details: list[ErrorDetails]) -> str:
         case "missing":
             return "required, but missing"
         case _:
-            wants = " or ".join(dict.fromkeys(_wants(d) for d in details))
-            near = next(filter(None, map(_near_value, details)), "")
-            return f"got {shorten(first['input'])}; allowed: {wants}" + (f"; hint: {near}" if near else "")
+            schema = _schema()
+            hint = near_in(schema, path, first["input"])
+            return f"got {shown(first['input'])}; allowed: {allowed_at(schema, path)}" + (
+                f"; hint: {hint}" if hint else ""
+            )
 
 
-def _wants(details: ErrorDetails) -> str:
-    return details["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-
-
-def _near_value(details: ErrorDetails) -> str:
-    """For a closed list, the member that was probably meant."""
-    expected = str(details.get("ctx", {}).get("expected", ""))
-    value = details["input"]
-    return (
-        did_you_mean(value, expected.replace(" or ", ", ").replace("'", "").split(", "))
-        if isinstance(value, str)
-        else ""
-    )
+@cache
+def _schema() -> dict[str, Any]:
+    """Made once: a contract may have thousands of wrong values."""
+    return model.Contract.model_json_schema(by_alias=True)
 
 
 def _known_fields(path: Path) -> list[str]:

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 HEAD: Final = 100_000
 #: Unexplained rows below this share are strays, not a writer.
 STRAY: Final = 1e-3
-#: Rows of so few are no writer's either, up to a larger share: a file of 200 rows with two odd keys has 1 % of them, and
-#: thirty are what it takes to see a rule. A twentieth of the data is no detail, however few the rows.
+#: So few rows are no writer's either, up to a larger share: a file of 200 rows with two odd keys has 1 % of them, and
+#: it takes thirty to see a rule. A twentieth of the data is no detail, however few the rows.
 FEW_ROWS: Final = 30
 STRAY_OF_FEW: Final = 0.05
 #: A share below this is rounding, not a writer.
@@ -326,7 +326,8 @@ def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str
         text = "matches" if strays == 1 else "match"
         yield f"about {numbers.plural(strays, 'stray row')} {text} no known rule: too few to be a second writer"
     elif strays and keys < FEW_KEYS:
-        yield f"the unexplained rows are of {numbers.plural(keys, 'key')}: a pin, a spread or another rule for hot keys?"
+        few = numbers.plural(keys, "key")
+        yield f"the unexplained rows are of {few}: a pin, a spread or another rule for hot keys?"
     if tally.unplaced:
         yield f"{numbers.plural(tally.unplaced, 'row')} without a lane left out"
     if tally.lanes_from == "proven":

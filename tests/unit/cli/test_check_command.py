@@ -53,7 +53,9 @@ def test_a_contract_that_holds_is_ok(run: Run, contract_file: ContractFile) -> N
     assert found["answers"] == [
         {"rule": "every other key", "order_scope": "per-key", "lanes_per_key": 1, "readers_merge": False}
     ]
-    assert run("check", contract_file())[1] == f"ok: a valid contract; no golden examples, no hot-key rules; {NO_DATA}\n"
+    assert (
+        run("check", contract_file())[1] == f"ok: a valid contract; no golden examples, no hot-key rules; {NO_DATA}\n"
+    )
 
 
 def test_ok_says_what_was_tried(run: Run, contract_file: ContractFile, data_file: DataFile) -> None:

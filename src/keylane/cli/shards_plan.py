@@ -113,8 +113,8 @@ def layout_in(path: Path) -> ShardLayout:
 
 def loads_in(path: Path) -> list[tuple[int, float]]:
     """The rows of a CSV of hash keys and loads."""
+    from keylane.contract.shards import hash_key_problem
     from keylane.errors import UsageError
-    from keylane.keyspace.hash_keys import hash_key_problem
 
     rows, problems = [], []
     for line, row in csv_rows(path, ("hash_key", "load"), "hash_key,load as the first line"):

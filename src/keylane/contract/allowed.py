@@ -13,6 +13,7 @@ import json
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane.contract.shards import HASH_KEY_FORM, HASH_KEY_PATTERN
 from keylane.errors import did_you_mean, shorten
 from keylane.numbers import count
 
@@ -26,6 +27,7 @@ PATTERNS: Final = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,248}$": "a name of letters, digits, '.', '_' and '-', up to 249 characters",
     r"^([1-9][0-9]{0,8}(ms|s)|[1-9][0-9]{0,6}m|[1-9][0-9]{0,5}h|[1-9][0-9]{0,4}d)$": "a length of time, as 500ms, 30s, "
     "5m, 1h or 1d",
+    HASH_KEY_PATTERN: f"a hash key, {HASH_KEY_FORM}",
     r"^[0-9a-f]{64}$": "64 hexadecimal digits in lower case",
 }
 #: How alike a word must be to one of a list, where something else than a word is allowed too.

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from keylane.contract import model
 from keylane.contract.allowed import allowed_at, near_in, shown
+from keylane.contract.shards import read_shard_files
 from keylane.contract.validate import cross_problems
 from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, path_of, read_tree, show_path
 from keylane.errors import ContractError, did_you_mean
@@ -43,6 +44,8 @@ _MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
     ("spec", "table"): model.Table,
     ("spec", "table", "ranges"): model.TableRange,
     ("spec", "geo"): model.Geo,
+    ("spec", "shards"): model.Shards,
+    ("spec", "shards", "layout"): model.ShardRange,
     ("spec", "expect"): model.Expect,
     ("spec", "golden"): model.Golden,
 }
@@ -74,10 +77,11 @@ def examine_file(path: str | FilePath) -> tuple[Contract | None, list[Finding]]:
         raw = stream.read(MAX_BYTES + 1)
     try:
         # A file too large is cut, maybe inside a letter; its size is what is wrong with it.
-        return examine(raw.decode("utf-8", "replace" if len(raw) > MAX_BYTES else "strict"))
+        text = raw.decode("utf-8", "replace" if len(raw) > MAX_BYTES else "strict")
     except UnicodeDecodeError as error:
         got = raw[error.start : error.start + 8]
         return None, [Finding("error", "(file)", f"not UTF-8 text: got {got!r} at byte {error.start}")]
+    return examine(text, FilePath(path).parent)
 
 
 def located(findings: Iterable[Finding], text: str) -> list[Finding]:
@@ -86,8 +90,11 @@ def located(findings: Iterable[Finding], text: str) -> list[Finding]:
     return [replace(f, line=tree.line(path_of(f.where))) if f.where.startswith("spec") else f for f in findings]
 
 
-def examine(text: str) -> tuple[Contract | None, list[Finding]]:
-    """Read a contract and everything that is wrong with it, in file order, without raising."""
+def examine(text: str, folder: FilePath | None = None) -> tuple[Contract | None, list[Finding]]:
+    """Read a contract and everything that is wrong with it, in file order, without raising.
+
+    `folder` is where files that it names lie; without one it may name none.
+    """
     tree = read_tree(text)
     if tree.findings and tree.data is None:
         return None, tree.findings
@@ -96,6 +103,7 @@ def examine(text: str) -> tuple[Contract | None, list[Finding]]:
             (), f"a contract is a mapping: got {shown(tree.data)}; hint: it begins with `apiVersion: keylane/v1`"
         )
         return None, tree.findings
+    read_shard_files(tree, folder)
     contract = _validate(tree)
     for path, message in cross_problems(tree.data):
         tree.problem(path, message)

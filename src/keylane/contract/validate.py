@@ -15,6 +15,7 @@ from keylane.contract.allowed import shown
 from keylane.contract.lane_table import leaves_checksum
 from keylane.contract.names import ENCODINGS, MAX_LANES
 from keylane.contract.partitioners import FACTS, PartitionerFacts
+from keylane.contract.shards import shard_problems
 from keylane.geo.bits import HOME_RESOLUTION, cell_name, cell_named, curve_end, curve_start, resolution
 from keylane.numbers import plural
 
@@ -59,6 +60,9 @@ def cross_problems(data: Any) -> Iterator[Problem]:
     yield from _hot_keys(spec, promised)
     yield from table_problems(as_dict(spec.get("table")), promised)
     yield from geo_problems(spec, promised)
+    facts = promised.partitioner
+    ranges = None if facts is None else facts.fold == "ranges"
+    yield from shard_problems(spec, promised.lanes, live=promised.live, ranges=ranges)
     yield from _golden(spec, promised)
 
 

@@ -107,7 +107,7 @@ def written_by(
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context: Any = TaskContext.get()
-        yield from write(batches, context.attemptNumber() + context.stageAttemptNumber())
+        yield from write(batches, context.attemptNumber())
 
     written: Counter[int] = Counter()
     for slot, records in rows.mapInArrow(task, "slot int, records bigint").collect():

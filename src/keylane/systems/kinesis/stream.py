@@ -1,12 +1,12 @@
 """Streams as streams to verify, and as columns to look at: shard by shard, parents before children.
 
 A source's records are known by `stream/shard` and their position, a target's by the tag `keylane.source`, which `route`
-gives them. The lane of a record in a target is that of its hash key in the ranges that the route placed by, if the shard
-that it lies in has that hash key; so splits and merges after the route change no lane. Its offset is the number of its
-shard and its position there: along a hash key it rises, from each parent to its children.
+gives them. The lane of a record in a target is that of its hash key in the ranges that the route placed by, if the
+shard that it lies in has that hash key; so splits and merges after the route change no lane. Its offset is the number
+of its shard and its position there: along a hash key it rises, from each parent to its children.
 
-How a shard is read: `reader`. What tags mean: `messages`. Topics as the same: `kafka.stream`, whose readers of parts are
-used here, over messages of a shard.
+How a shard is read: `reader`. What tags mean: `messages`. Topics as the same: `kafka.stream`, whose readers of parts
+are used here, over messages of a shard.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class ShardChunks(TopicReader):
     """Reads shards, one after the other. `space` are the lanes of a target, by whose numbers its records are known."""
 
     def __init__(self, access: KinesisAccess, space: KeySpace | None = None, **kept: bool) -> None:
-        given: Any = access
-        super().__init__(given, **kept)
+        given: Any = {"access": access, **kept}
+        super().__init__(**given)
         self.space, self.kept_flags = space, kept
         self.discarded = 0
 

@@ -7,7 +7,7 @@ into topics (`kafka.target`): a plan, a job of writers, a result. What a writer 
 
 The service cannot take a batch exactly once: it has no transactions, and no number of a producer's that it would know
 again. So a batch that failed or was killed is written again, from its first record on, and its records say so in the
-tag `keylane.attempt`; `verify --at-least-once` finds what is there twice, and whether it is marked.
+tag `keylane.attempt`; `verify --mode at-least-once` finds what is there twice, and whether it is marked.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WRITERS_A_CORE = 4
 LAYOUT = "layout.json"
 NOT_ONCE = (
     "Kinesis has no transactions: records are written at least once. A batch that is written again is marked in the tag"
-    " keylane.attempt, and `keylane verify --at-least-once` finds what is there twice"
+    " keylane.attempt, and `keylane verify --mode at-least-once` finds what is there twice"
 )
 
 
@@ -238,10 +238,8 @@ class KinesisStreams:
             now = _open_shards(self.access, name)
             if list(now.starts) != list(self.spaces[name].starts) and name not in self._reported:
                 self._reported.add(name)
-                say(
-                    f"{name} has {len(now)} open shards now; the route keeps the {len(self.spaces[name])} ranges that it "
-                    "began with as its lanes, and the order of every key"
-                )
+                kept = f"the route keeps the {len(self.spaces[name])} ranges that it began with as its lanes"
+                say(f"{name} has {len(now)} open shards now; {kept}, and the order of every key")
         return {name: len(self.spaces[name]) for name in self.names}
 
     def limits(self, names: Iterable[str], now: float) -> dict[str, RecordLimits]:  # noqa: ARG002  no limit has a time
@@ -325,7 +323,7 @@ class KinesisTarget(KafkaTarget):
             for name, lanes in plan.topics.items()
             for lane in range(lanes)
         ]
-        writing = Writing(access_of(self.target), tuple(slots), tags, attempt)
+        writing = Writing(access_of(self.target), tuple(slots), tags, attempt, messages.topic)
         rows = self._slotted(messages.frame, plan, messages)
         # A lane has one writer, so that its records are in order, and one pace.
         written = written_by(to_writers(rows, min(plan.writers, len(slots))), writing)

@@ -57,12 +57,16 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """A batch's slots in order, and the tags that each of its records gets."""
+    """A batch's slots in order, and the tags that each of its records gets.
+
+    `source` is the stream or topic that the records came from; empty when their positions are spelled already.
+    """
 
     access: KinesisAccess
     slots: tuple[Slot, ...]
     tags: tuple[tuple[str, str], ...]
     attempt: int
+    source: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch], retries: int) -> Iterator[pa.RecordBatch]:
         """Write all rows; how many went to each slot. `retries` counts the earlier runs of the same task."""
@@ -115,7 +119,8 @@ class Writing:
         given = row if letter is None else letter
         headers = [(one["key"], one["value"]) for one in given["headers"] or ()]
         time = [] if given["time"] is None else [(TIME, str(given["time"]))]
-        own = [(SOURCE, row["source"].decode()), *time, *tags]
+        spelled = row["source"].decode() if row["source"] else f"{self.source}/{row['part']}/{row['place']}"
+        own = [(SOURCE, spelled), *time, *tags]
         user = user_of(given["key"], given["value"], headers, own, slot.bounds)
         if letter is not None and _size(user) + _FRAMING > slot.record_bytes:
             # A dead letter is written in any case, without what is too large: it has a reason and a position.

@@ -12,6 +12,7 @@ What a test needs is a marker (`jvm`, `broker`, `browser`, `node`), set here by 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -96,6 +97,16 @@ def contract() -> Callable[..., Contract]:
         return parse(yaml.safe_dump(document, allow_unicode=True))
 
     return make
+
+
+@pytest.fixture
+def bare() -> Iterator[str]:
+    """An address of a system that has no ability at all."""
+    from keylane.systems.endpoint import System, register, unregister
+
+    register(System("bare", "bare://here/name", re.compile(r"(here)/([a-z-]+)"), "keylane.systems.endpoint:Endpoint"))
+    yield "bare://here/stream"
+    unregister("bare")
 
 
 @pytest.fixture(scope="session", autouse=True)

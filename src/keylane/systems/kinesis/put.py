@@ -110,17 +110,21 @@ def deliver(
     fruitless: Counter[tuple[str, int | None]] = Counter()
     while waiting:
         now = clock()
-        batch = _batch(waiting, {lane for lane, until in resting.items() if until > now})
+        resting = {place: until for place, until in resting.items() if until > now}
+        batch = _batch(waiting, resting)
         if not batch:
-            sleep(max(0.0, min(resting[one.place] for one in waiting[:WINDOW]) - now))
+            first = min(resting.values())
+            sleep(first - now)
+            resting = {place: until for place, until in resting.items() if until > first}
             continue
         refused = _request(client, batch, waiting, written)
         taken = {one.number for one in batch} - refused.keys()
         waiting[:WINDOW] = [one for one in waiting[:WINDOW] if one.number not in taken]
         in_ = {one.place for one in batch if one.number in taken}
+        now = clock()
         for place in {one.place for one in batch if one.number in refused}:
             fruitless[place] = 0 if place in in_ else fruitless[place] + 1
-            resting[place] = clock() + min(LONGEST_PAUSE, SHORTEST_PAUSE * 2 ** fruitless[place])
+            resting[place] = now + min(LONGEST_PAUSE, SHORTEST_PAUSE * 2 ** fruitless[place])
             if fruitless[place] >= tries:
                 raise _not_written(_left(waiting, refused))
     return written

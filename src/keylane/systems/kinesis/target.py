@@ -58,7 +58,7 @@ NOT_ONCE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class AgreedStreams:
     """What a route is to begin with; `absent` are streams to be made, `spaces` the lanes of each stream as ranges."""
 
     router: Router
@@ -78,7 +78,7 @@ def agree(
     lanes: int | None,
     stream: str | None,
     say: Callable[[str], None],
-) -> Agreed:
+) -> AgreedStreams:
     """Refuse what cannot be routed; nothing is made and no lock is taken."""
     access, path = access_of(target), state_of(contract, target, options)
     begun = read_begun(path)
@@ -110,7 +110,7 @@ def agree(
     head = replace(head, source_id=origin.id or "", topic_ids=ids)
     head = replace(head, csv_null=list(origin.csv_null), delimiter=origin.delimiter)
     known = check_state(path, head)
-    return Agreed(router, origin, path, head, absent, spaces, known is not None and not known.differences(head))
+    return AgreedStreams(router, origin, path, head, absent, spaces, known is not None and not known.differences(head))
 
 
 def _facts(access: KinesisAccess, names: Iterable[str], begun: RouteHead | None) -> dict[str, StreamFacts | None]:

@@ -59,6 +59,8 @@ class Section:
     forms: Mapping[str, Form] = field(default_factory=dict)
     tones: Mapping[str, Callable[[Any], Tone | None]] = field(default_factory=dict)
     heads: Mapping[str, str] = field(default_factory=dict)
+    #: Columns of names that are copied from a terminal: their words are never broken over lines.
+    unbroken: tuple[str, ...] = ()
     #: Only for `-o jsonl` and `-o csv`.
     for_programs: bool = False
 
@@ -180,7 +182,8 @@ def _table(section: Section, output: str, *, colour: bool, width: int | None) ->
         judges = [section.tones.get(name) for name in section.columns]
         tones = [[judge(value) if judge else None for value, judge in zip(row, judges, strict=True)] for row in values]
     numeric = [_is_numeric([row[i] for row in values]) for i in range(len(heads))]
-    lines = laid_out(heads, cells, numeric=numeric, width=width, colour=colour, tones=tones)
+    unbroken = [name in section.unbroken for name in section.columns]
+    lines = laid_out(heads, cells, numeric=numeric, unbroken=unbroken, width=width, colour=colour, tones=tones)
     return "\n".join([*([title] if title else []), *lines])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
 from keylane.keyspace.hash_keys import at_share
-from keylane.numbers import count, duration, percent, plural, times
+from keylane.numbers import amount, count, duration, percent, plural, times
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, table, words
 from keylane.report.svg_charts import Box, Scale, drawing, mark, text
@@ -68,7 +68,7 @@ def _top(document: ShardsPlanDocument) -> Markup:
         facts(
             _fullest("Fullest shard before", before, "before"),
             _fullest("Fullest shard after", after, "after" if document.within_cap is not False else "bad"),
-            fact("Cap", f"{document.cap:g}", "what a shard may carry") if document.cap is not None else None,
+            fact("Cap", amount(document.cap), "what a shard may carry") if document.cap is not None else None,
             fact(
                 "Time",
                 duration(document.quotas.least_seconds),
@@ -81,7 +81,7 @@ def _top(document: ShardsPlanDocument) -> Markup:
 def _fullest(title: str, side: ShardSide, kind: str) -> Markup | None:
     if side.max_load is None or side.max_over_mean is None:
         return None
-    return fact(title, times(side.max_over_mean), f"of the mean; it carries {side.max_load:g}", kind=kind)
+    return fact(title, times(side.max_over_mean), f"the mean; it carries {amount(side.max_load)}", kind=kind)
 
 
 def _space(document: ShardsPlanDocument) -> Markup:
@@ -123,7 +123,7 @@ def _bar(row: ShardRow, x: Scale, line: float, top: float, *, up: bool) -> Marku
     high = _BAND * (0.3 if row.load is None else row.load / top)
     y = line - _TICKS / 2 - high if up else line + _TICKS / 2
     gap = min(1.0, (right - left) / 4)
-    carried = "load not known" if row.load is None else f"load {row.load:g}"
+    carried = "load not known" if row.load is None else f"load {amount(row.load)}"
     says = f"{row.id}\n{carried}\n{percent(at_share(int(row.end)) - at_share(int(row.start)))} of the key space"
     shape = tag("rect", x=f"{left:.2f}", y=f"{y:.2f}", width=f"{right - left - gap:.2f}", height=f"{high:.2f}")
     return mark(says, shape)
@@ -178,9 +178,9 @@ def _hot(document: ShardsPlanDocument) -> Markup | None:
     rows = [
         _row(
             one.shard,
-            f"{one.load:g}",
+            amount(one.load),
             kinds.get(one.kind, "by one key or by many: not known"),
-            "" if one.key_load is None else f"{one.key_load:g}",
+            "" if one.key_load is None else amount(one.key_load),
             visible(one.key or one.hash_key or ""),
         )
         for one in document.hot[:MOST_ROWS]
@@ -197,7 +197,7 @@ def _uniform(document: ShardsPlanDocument) -> Markup | None:
             count(one.shards),
             count(one.calls),
             times(one.max_over_mean),
-            f"{one.max_load:g}",
+            amount(one.max_load),
             {True: "under the cap", False: "over the cap", None: ""}[one.within_cap],
             "allowed" if one.within_quota else "not in one update",
         )
@@ -208,7 +208,7 @@ def _uniform(document: ShardsPlanDocument) -> Markup | None:
 
 
 def _shards(document: ShardsPlanDocument) -> Markup:
-    rows = [_row(row.id, row.start, row.end, "" if row.load is None else f"{row.load:g}") for row in _after(document)]
+    rows = [_row(row.id, row.start, row.end, "" if row.load is None else amount(row.load)) for row in _after(document)]
     listed = table(("Shard", "From", "To", "Load"), rows, "Shards afterwards", "small")
     more = _more(document.after.shards, "shards")
     return section("shards", None, tag("details", tag("summary", "The shards as a table"), listed, more))

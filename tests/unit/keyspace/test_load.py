@@ -65,7 +65,7 @@ def test_cuts_that_reach_as_far_as_the_cap_keep_it_when_they_are_measured(loads:
     """A load that is even inside a shard is cut at fractions: what is measured again may be off by a rounding."""
     layout = layout_from_json(json.dumps({"shards": shards(loads)}))
     load, cap = from_layout(layout), part * max(loads) / 3
-    start, pieces = 0, []
+    start, pieces = 0, list[float]()
     while start < 1 << 128 and len(pieces) < 200:
         end = load.furthest(start, cap)
         pieces.append(load.between(start, min(end, 1 << 128)))

@@ -250,7 +250,9 @@ def _beside(document: GeoTableDocument) -> Markup:
         *(tag("th", name, scope="col", class_="n") for name in (*costs, "CV", "CV, worst hour")),
         "",
     )
-    return section("beside", intro_of("beside"), table(heads, made, "Strategies", "candidates"))
+    return section(
+        "beside", intro_of("beside", "intro" if matching else "even"), table(heads, made, "Strategies", "candidates")
+    )
 
 
 def _strategy(one: GeoBeside, most: float, *, chosen: bool, matching: bool) -> Markup:

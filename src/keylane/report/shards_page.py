@@ -15,10 +15,9 @@ from keylane.report.sections import bullets, chart, fact, facts, heading_of, int
 from keylane.report.svg_charts import Box, Scale, drawing, mark, text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from keylane.documents.shards import ShardCall, ShardRow, ShardSide, ShardsPlanDocument
-    from keylane.report.html import Child
 
 #: Pixels of a chart that has a row to itself.
 WHOLE: Final = 1160
@@ -91,11 +90,14 @@ def _space(document: ShardsPlanDocument) -> Markup:
 
 def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
     """The key space from left to right: shards above and below the line, as high as their load, and the boundaries."""
-    box = Box(12, 24, width - 12, 24 + 2 * _BAND + _TICKS)
-    x = Scale(0, 1, box.left, box.right)
-    line = box.top + _BAND + _TICKS / 2
     rows = [*document.before.layout, *document.after.layout]
     top = max((row.load or 0 for row in rows), default=0) or 1
+    # Below the line there is room for the highest of the planned shards, and for the cap.
+    planned = max((row.load or 0.0 for row in document.after.layout), default=0.0)
+    below = _BAND * min(1.0, max(planned, document.cap or 0.0, 0.3 * top) / top)
+    box = Box(12, 24, width - 12, 24 + _BAND + below + _TICKS)
+    x = Scale(0, 1, box.left, box.right)
+    line = box.top + _BAND + _TICKS / 2
     limit = (
         [] if document.cap is None else [_limit(box, line, min(1.0, document.cap / top), up) for up in (True, False)]
     )
@@ -106,13 +108,12 @@ def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
         box.bottom + 24,
         text("before", box.left, 14, kind="strong"),
         text("after", box.left, box.bottom + 14, kind="strong"),
-        text("0", box.left, line + 4) if not document.ticks else None,
         tag("g", *(_bar(row, x, line, top, up=True) for row in document.before.layout), class_="bars before"),
         tag("g", *(_bar(row, x, line, top, up=False) for row in document.after.layout), class_="bars after"),
         *limit,
         tag("g", *(_tick(share, x, line) for share in document.ticks)),
         *moved,
-        text("2**128 - 1", box.right, box.bottom + 14, anchor="end"),
+        text("hash keys 0 to 2**128 - 1", box.right, box.bottom + 14, anchor="end"),
         kind="loads",
     )
 
@@ -156,7 +157,7 @@ def _calls(document: ShardsPlanDocument) -> Markup | None:
     if not document.calls:
         return None
     rows = [
-        _row(
+        (
             str(n),
             call.call,
             " and ".join(call.shards),
@@ -166,9 +167,9 @@ def _calls(document: ShardsPlanDocument) -> Markup | None:
         )
         for n, call in enumerate(document.calls[:MOST_ROWS], 1)
     ]
-    heads = ("Step", "Call", "Of", "At", "Makes", "Shards then")
+    heads = {"Step": "n", "Call": "", "Of": "", "At": "", "Makes": "", "Shards then": "n"}
     more = _more(len(document.calls), "calls")
-    return section("calls", intro_of("calls"), table(heads, rows, "Calls", "small"), more)
+    return section("calls", intro_of("calls"), _stacked(heads, rows, "Calls"), more)
 
 
 def _hot(document: ShardsPlanDocument) -> Markup | None:
@@ -176,7 +177,7 @@ def _hot(document: ShardsPlanDocument) -> Markup | None:
         return None
     kinds = {"hot-key": "hot key: a split does not help", "hot-shard": "hot shard: a split helps"}
     rows = [
-        _row(
+        (
             one.shard,
             amount(one.load),
             kinds.get(one.kind, "by one key or by many: not known"),
@@ -185,15 +186,15 @@ def _hot(document: ShardsPlanDocument) -> Markup | None:
         )
         for one in document.hot[:MOST_ROWS]
     ]
-    heads = ("Shard", "Load", "Why", "Heaviest key", "Which")
-    return section("hot-shards", intro_of("hot-shards"), table(heads, rows, "Hot shards", "small"))
+    heads = {"Shard": "", "Load": "n", "Why": "", "Heaviest key": "n", "Which": ""}
+    return section("hot-shards", intro_of("hot-shards"), _stacked(heads, rows, "Hot shards"))
 
 
 def _uniform(document: ShardsPlanDocument) -> Markup | None:
     if not document.uniform:
         return None
     rows = [
-        _row(
+        (
             count(one.shards),
             count(one.calls),
             times(one.max_over_mean),
@@ -203,13 +204,13 @@ def _uniform(document: ShardsPlanDocument) -> Markup | None:
         )
         for one in document.uniform
     ]
-    heads = ("Equal shards", "Calls inside", "Fullest over mean", "Fullest", "Cap", "Quota")
-    return section("uniform", intro_of("uniform"), table(heads, rows, "Equal shards", "small"))
+    numbers = dict.fromkeys(("Equal shards", "Calls inside", "Fullest over mean", "Fullest"), "n")
+    return section("uniform", intro_of("uniform"), _stacked({**numbers, "Cap": "", "Quota": ""}, rows, "Equal shards"))
 
 
 def _shards(document: ShardsPlanDocument) -> Markup:
-    rows = [_row(row.id, row.start, row.end, "" if row.load is None else amount(row.load)) for row in _after(document)]
-    listed = table(("Shard", "From", "To", "Load"), rows, "Shards afterwards", "small")
+    rows = [(row.id, row.start, row.end, "" if row.load is None else amount(row.load)) for row in _after(document)]
+    listed = _stacked({"Shard": "", "From": "n", "To": "n", "Load": "n"}, rows, "Shards afterwards")
     more = _more(document.after.shards, "shards")
     return section("shards", None, tag("details", tag("summary", "The shards as a table"), listed, more))
 
@@ -229,8 +230,22 @@ def _notes(document: ShardsPlanDocument) -> Markup | None:
     return section("how", None, bullets([sentence(line) for line in (*document.notes, *fixed)]))
 
 
-def _row(first: Child, *cells: Child) -> Markup:
-    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in cells))
+def _stacked(heads: Mapping[str, str], rows: Iterable[Sequence[str]], label: str) -> Markup:
+    """A table whose rows become blocks on a narrow screen, where a hash key alone takes its width; `n` is a number."""
+    shown = [tag("th", name, scope="col", class_=kind or None) for name, kind in heads.items()]
+    made = [
+        tag("tr", *(_cell(n, head, text) for n, (head, text) in enumerate(zip(heads.items(), row, strict=True))))
+        for row in rows
+    ]
+    return table(shown, made, label, "small stacked")
+
+
+def _cell(number: int, head: tuple[str, str], text: str) -> Markup:
+    name, kind = head
+    inner = tag("span", text)
+    if not number:
+        return tag("th", inner, scope="row", class_=kind or None, data_head=name)
+    return tag("td", inner, class_=kind or None, data_head=name)
 
 
 def _more(total: int, what: str) -> Markup | None:

@@ -289,3 +289,12 @@ def test_the_answer_says_whether_the_cap_is_kept(run: Run, tmp_path: Path) -> No
     code, out, _ = run("shards", "plan", "--layout", even, "--cap", 2_000, "--load", tmp_path / "load.csv")
     assert code == 4
     assert "the cap is kept" not in out, "the twin: a key over the cap by itself"
+
+
+def test_every_cell_of_the_page_names_its_column_for_narrow_screens(run: Run, tmp_path: Path) -> None:
+    layout = layout_file(tmp_path / "a.json", [900, 120, 80, 60])
+    assert run("shards", "plan", "--layout", layout, "--cap", 500, "--report", tmp_path / "p.html")[0] == 3
+    page = (tmp_path / "p.html").read_text()
+    heads = ["Step", "Call", "Of", "At", "Makes", "Shards then"]
+    (row,) = (row for row in page.split("<tr>") if "SplitShard</span>" in row)
+    assert [cell.partition('"')[0] for cell in row.split('data-head="')[1:]] == heads

@@ -33,10 +33,11 @@ START_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the master is, and the Python whose keylane came out of a wheel."""
+    """Where the master is, the Python whose keylane came out of a wheel, and the local folder of each worker."""
 
     master: str
     python: Path
+    folders: tuple[Path, ...]
 
     @property
     def keylane(self) -> str:
@@ -66,12 +67,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     started = [daemon(base, "master.Master", "--port", str(port), "--webui-port", str(page))]
     try:
         wait_until(lambda: answers(port), started)
-        for name in ("one", "two"):
-            sizes = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(base / name))
-            started.append(daemon(base, "worker.Worker", *sizes, master))
+        folders = tuple(base / name / "local" for name in ("one", "two"))
+        for folder in folders:
+            folder.mkdir(parents=True)
+            sizes = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(folder.parent))
+            started.append(daemon(base, "worker.Worker", *sizes, master, SPARK_LOCAL_DIRS=str(folder)))
         python = installed(base)
         wait_until(lambda: workers(page) == 2, started)
-        yield Cluster(master, python)
+        yield Cluster(master, python, folders)
     finally:
         for process in started:
             process.send_signal(signal.SIGTERM)
@@ -79,7 +82,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             process.wait(30)
 
 
-def daemon(base: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+def daemon(base: Path, name: str, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
     """A process of Spark's own cluster, as its start scripts, which the wheel lacks, would start it."""
     import pyspark
 
@@ -89,7 +92,7 @@ def daemon(base: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
     command = [str(find_java().home / "bin" / "java"), *SMALL, "-cp", f"{home}/jars/*"]
     command += [f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *arguments]
     # Without the version of Scala a worker looks for the folders of a build of Spark, and starts no executor.
-    environment = {**plain_environment(), "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
+    environment = {**plain_environment(), "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", **more}
     with (base / "daemons.log").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=base)
 

@@ -1,31 +1,41 @@
-"""`match --follow` on a real cluster, whose two executors share no memory and no folder of their own; one is killed."""
+"""`match --follow` on a real cluster, whose two executors share no memory and no folder of their own; one is killed.
+
+Slots move between executors: with the one that is killed, and where Spark is made to forget which executor has which.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cluster.conftest import plain_environment
-from tests.match.stream_traffic import matches, world
+from tests.match.stream_traffic import World, matches, world
+
+from keylane.spark.blocks import BLOCKS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cluster.conftest import Cluster
 
-#: A match that kills an executor of its own after its second batch: argv is a JSON object.
+#: A match that kills an executor of its own after its fourth batch: argv is a JSON object.
 SCRIPT = """
 import json, os, signal, sys
 from pathlib import Path
 from keylane.contract.parse import parse_contract
+from keylane.pipelines.match import follow_plan
 from keylane.pipelines.match.follow import Following, follow
 from keylane.pipelines.match.options import Options
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 asked = json.loads(sys.argv[1])
-told, killed = [], []
+if asked["blocks"]:
+    follow_plan.BLOCKS = Path(asked["blocks"])
+told, killed, stores = [], [], []
 
 def executors():
     app = SparkContext._active_spark_context.applicationId
@@ -37,9 +47,21 @@ def executors():
         if app in words and "--executor-id" in words:
             yield words[words.index("--executor-id") + 1], int(path.parent.name)
 
+def forget_where_slots_are():
+    spark = SparkSession.builder.getOrCreate()
+    java = spark.sparkContext._jvm.org.apache.spark
+    known = java.sql.execution.streaming.state.StateStoreCoordinatorRef.forDriver(
+        java.SparkEnv.get(), spark._jsparkSession.sessionState().conf()
+    )
+    for query in spark.streams.active:
+        known.deactivateInstances(query._jsq.runId())
+
 def tell(figures):
-    told.append(figures)
-    if len(told) == 2:
+    told.append(figures.metrics)
+    if asked["moves"]:
+        forget_where_slots_are()
+    if len(told) == 4:
+        stores.extend(any(Path(folder).rglob("*StateStore*")) for folder in asked["folders"])
         _, pid = sorted(executors())[0]
         os.kill(pid, signal.SIGKILL)
         killed.append(pid)
@@ -48,7 +70,7 @@ given = Options(radius=3000.0, master=asked["master"], conf=asked["conf"])
 how = Following(max_files=1, available_now=True)
 places = asked["drivers"], asked["riders"], asked["target"]
 found = follow(*places, given, how, contract=parse_contract(asked["contract"]), tell=tell)
-print(json.dumps({"killed": len(killed), "batches": len(told), **found.as_json()}))
+print(json.dumps({"killed": len(killed), "stores": stores, "restored": [one["restored"] for one in told]}))
 """
 CONTRACT = """
 apiVersion: keylane/v1
@@ -61,25 +83,63 @@ spec:
   partitioner: kafka-java
   geo: {resolution: 5}
 """
+BATCHES = 12
+#: Two steps with two slots each.
+STATES = 4
 
 
-@pytest.mark.faults  # starts a master and two workers: long on two cores
-def test_an_executor_that_is_killed_takes_nothing_with_it(cluster: Cluster, tmp_path: Path) -> None:
-    made = world(files=5)
-    drivers, riders = made.write(tmp_path / "in")
-    small = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}
-    places = {"drivers": str(drivers), "riders": str(riders), "target": str(tmp_path / "out")}
-    asked = {**places, "master": cluster.master, "conf": small, "contract": CONTRACT}
+def found_on(cluster: Cluster, folder: Path, made: World, **how: Any) -> dict[str, Any]:
+    """Run a match on the cluster; what it printed."""
+    drivers, riders = made.write(folder / "in")
+    conf = {
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+        # A slot that is where it was stays there, however busy this machine is.
+        "spark.locality.wait": "60s",
+    }
+    places = {"drivers": str(drivers), "riders": str(riders), "target": str(folder / "out")}
+    folders = [str(one) for one in cluster.folders]
+    asked = {**places, "master": cluster.master, "conf": conf, "contract": CONTRACT, "folders": folders, **how}
     done = subprocess.run(
         [str(cluster.python), "-c", SCRIPT, json.dumps(asked)],
         capture_output=True,
         text=True,
         check=False,
         timeout=900,
-        cwd=tmp_path,
+        cwd=folder,
         env=plain_environment(),
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    document = json.loads(done.stdout.splitlines()[-1])
-    assert (document["killed"], document["batches"]) == (1, 5)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.faults  # starts a master and two workers: long on two cores
+@pytest.mark.parametrize("moves", [False, True], ids=["slots stay", "slots move"])
+def test_an_executor_that_is_killed_takes_nothing_with_it_and_slots_may_move(
+    cluster: Cluster, tmp_path: Path, moves: bool
+) -> None:
+    made = world(files=BATCHES)
+    found = found_on(cluster, tmp_path, made, moves=moves, blocks=None)
+    assert (found["killed"], found["stores"]) == (1, [True, True]), "each worker has states in a folder of its own"
+    first, *before, last, after = found["restored"][:5]
+    assert (first, len(found["restored"])) == (0, BATCHES)
+    assert (sum([*before, last]) > 0) == moves
+    assert 0 < after <= STATES, "what the killed executor had is read from the checkpoint"
+    assert (sum(found["restored"][6:]) > 0) == moves
     assert matches(tmp_path / "out") == made.expected(3000.0, made.watermark)
+
+
+@pytest.mark.faults
+def test_twin_a_slot_that_comes_back_to_what_it_left_in_memory_gives_other_pairs(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    planted = tmp_path / "blocks"
+    shutil.copytree(BLOCKS, planted)
+    step = planted / "keylane" / "blocks" / "BlockStep.java"
+    checks, trusts = "held != null && held.token == token", "held != null"
+    text = step.read_text()
+    assert text.count(checks) == 1
+    step.write_text(text.replace(checks, trusts))
+    made = world(files=BATCHES)
+    found_on(cluster, tmp_path, made, moves=True, blocks=str(planted))
+    assert matches(tmp_path / "out") != made.expected(3000.0, made.watermark)

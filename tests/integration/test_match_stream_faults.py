@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from keylane.systems.broker import Cluster
 
 pytestmark = pytest.mark.faults
+
+AHEAD = timedelta(seconds=60)
 
 
 @pytest.fixture(scope="module")
@@ -133,14 +136,14 @@ def test_a_match_that_finds_no_broker_ends_with_an_error_and_goes_on_when_there_
     assert matches(tmp_path / "out") == made.expected(3000.0, made.watermark)
 
 
-def forgotten(state: Path) -> None:
+def changed_offsets(state: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """The planted fault: what a batch was begun with is asked for again, as if it were not in Spark's log."""
     log = state / "checkpoint" / "offsets" / "0"
     head, settings, *sources = log.read_text().split("\n")
     changed = []
     for line in sources:
         found = json.loads(line)
-        changed.append(json.dumps({**found, "end": found["read"]}, separators=(",", ":")))
+        changed.append(json.dumps({**found, **change(found)}, separators=(",", ":")))
     log.write_text("\n".join((head, settings, *changed)))
     log.with_name(".0.crc").unlink(missing_ok=True)
 
@@ -165,7 +168,7 @@ def test_a_batch_that_is_made_again_later_answers_the_same_into_a_topic(
     # Another time and other ends: more of the same records, which changes no answer.
     produce(broker, names[0], rows[0][:50], lambda n: n % 4, plain=False)
     if planted:
-        forgotten(tmp_path / "state")
+        changed_offsets(tmp_path / "state", lambda found: {"end": found["read"]})
     run_and_die(drivers, riders, to, point="forced", batch=0, **given)
     second = Counter(read.value for read in read_back(broker, answers)) - first
     assert (second == first) != planted
@@ -174,3 +177,25 @@ def test_a_batch_that_is_made_again_later_answers_the_same_into_a_topic(
         found = [json.loads(read.value or b"") for read in read_back(broker, answers)]
         pairs = {(one["rider_id"], one["driver_id"]) for one in found}
         assert pairs == {(rider, driver) for rider, _, driver, _ in made.expected(3000.0, made.watermark)}
+
+
+@pytest.mark.parametrize("planted", [False, pytest.param(True, id="twin: the clock is asked again")])
+def test_a_request_that_was_ahead_of_the_clock_is_so_too_when_its_batch_is_made_again(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path, planted: bool
+) -> None:
+    names, now = (topic(4), topic(4)), datetime.now(UTC)
+    there = {"lat": 51.5, "lng": -0.12}
+    pings = [{"id": "d", "ts": now - timedelta(seconds=at), **there} for at in (90, 1)]
+    # The second is ahead by more than is allowed when the batch is first made, and not when it is made again.
+    asked = [{"id": "r", "ts": now - timedelta(seconds=60), **there}, {"id": "s", "ts": now + AHEAD * 2, **there}]
+    drivers = produce(broker, names[0], pings, lambda _: 0, plain=False)
+    riders = produce(broker, names[1], asked, lambda _: 0, plain=False)
+    given: dict[str, Any] = {"ahead": AHEAD.total_seconds()}
+    run_and_die(drivers, riders, tmp_path / "out", point="forced", batch=0, **given)
+    assert datetime.now(UTC) < now + AHEAD, "the first attempt was too slow to show anything"
+    time.sleep((now + AHEAD - datetime.now(UTC)).total_seconds())
+    if planted:
+        later = round(time.time() * 1e6)
+        changed_offsets(tmp_path / "out" / "_state", lambda _: {"clock": later})
+    _, document = run_to_the_end(drivers, riders, tmp_path / "out", **given)
+    assert (document["pairs"], document["dead"]["riders"]) == (1, {} if planted else {"time-ahead": 1})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
 ONE_BY_ONE = Following(available_now=True, tasks=2)
 
 
-def run(spark: SparkSession, sides: tuple[str, str], target: Path, most: int = 1_000_000, **more: Any) -> Any:
+def run(
+    spark: SparkSession, sides: tuple[str, str], target: Path, most: int = 1_000_000, lanes: int = 4, **more: Any
+) -> Any:
     columns = Columns(unit="us")
     kafka = KafkaOptions(value="json", max_records=most)
     given = Options(**{"radius": 3000.0, "drivers": columns, "riders": columns, "kafka": kafka, **more})
-    return follow(*sides, str(target), given, ONE_BY_ONE, contract=geo_contract(4), spark=spark)
+    return follow(*sides, str(target), given, ONE_BY_ONE, contract=geo_contract(lanes), spark=spark)
 
 
 @pytest.mark.faults
@@ -58,9 +61,37 @@ def test_drivers_of_a_topic_meet_riders_of_files_and_an_empty_topic_is_waited_at
     _, files = made.write(tmp_path / "in")
     name = topic(4)
     sides = f"kafka://{broker.bootstrap}/{name}", str(files)
+    nothing = topic(4)
+    assert run(spark, (sides[0], f"kafka://{broker.bootstrap}/{nothing}"), tmp_path / "none").pings == 0
     assert run(spark, sides, tmp_path / "out").pairs == 0
     produce(broker, name, rows_of(made.pings), lambda n: n % 4, plain=True)
     run(spark, sides, tmp_path / "out")
+    assert matches(tmp_path / "out") == made.expected(3000.0, made.watermark)
+
+
+@pytest.mark.faults
+def test_transactions_that_were_taken_back_are_read_over(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    made = world(files=1)
+    names = topic(2), topic(2)
+    producer = Producer({**librdkafka_settings(broker), "transactional.id": names[0]})
+    producer.init_transactions(60)
+    rows = [
+        (number, json.dumps({**row, "ts": row["ts"].isoformat()})) for number, row in enumerate(rows_of(made.pings))
+    ]
+    for start in range(0, len(rows), 100):
+        # The same drivers elsewhere, a second later: were they read, most pairs would be others.
+        for keeps in (True, False):
+            producer.begin_transaction()
+            for number, value in rows[start : start + 100]:
+                text = value if keeps else json.dumps({**json.loads(value), "lat": 10.0, "lng": 10.0})
+                producer.produce(names[0], text.encode(), partition=number % 2)
+            (producer.commit_transaction if keeps else producer.abort_transaction)(60)
+    riders = produce(broker, names[1], rows_of(made.requests), lambda n: n % 2, plain=True)
+    drivers = f"kafka://{broker.bootstrap}/{names[0]}"
+    document = run(spark, (drivers, riders), tmp_path / "out", most=70, lanes=2)
+    assert document.pings == made.pings.num_rows
     assert matches(tmp_path / "out") == made.expected(3000.0, made.watermark)
 
 

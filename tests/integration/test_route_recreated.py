@@ -134,11 +134,11 @@ def test_files_that_change_under_a_route_into_a_topic(between: Between) -> None:
     (folder / "empty.jsonl").touch()
     assert between.files(folder).counts.in_ == 2
     file.write_text('{"key":"a"}\n{"key":"b"}\n{"key":"c"}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"have changed since they were routed.*: a\.jsonl"):
+    with pytest.raises(DataError, match=r"have changed since they were read.*: a\.jsonl"):
         between.files(folder)
     file.unlink()
     (folder / "empty.jsonl").write_text('{"key":"x"}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"have changed since they were routed.*: empty\.jsonl \(0 bytes"):
+    with pytest.raises(DataError, match=r"have changed since they were read.*: empty\.jsonl \(0 bytes"):
         between.files(folder)
     (folder / "empty.jsonl").rename(folder / "b.jsonl")
     assert between.files(folder).counts.in_ == 1

@@ -34,7 +34,13 @@ def probe(point, batch):
 kafka = KafkaOptions(value="json", max_records=asked.get("max_records", 1_000_000))
 on = asked.get("master", "local[2]")
 given = Options(radius=3000.0, master=on, conf=quick_conf(), kafka=kafka, **asked.get("options", {}))
-how = Following(max_files=1, available_now=True, tasks=asked.get("tasks", 2), state=asked.get("state"))
+how = Following(
+    max_files=1,
+    available_now=True,
+    tasks=asked.get("tasks", 2),
+    state=asked.get("state"),
+    ahead=asked.get("ahead", 86_400.0),
+)
 contract = geo_contract(4, asked.get("resolution", 5))
 places = asked["drivers"], asked["riders"], asked["target"]
 print(json.dumps(follow(*places, given, how, contract=contract, probe=probe).as_json()))

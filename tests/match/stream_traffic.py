@@ -78,10 +78,13 @@ def world(
     late: float = 6.0,
     seed: int = 7,
     speed: float = 60.0,
+    *,
+    jumps: bool = False,
 ) -> World:
     """Drivers that drive straight through London and ping every few seconds, some late, some twice, some unavailable.
 
-    `seconds` is the time that a file spans; nothing is later than `late` seconds.
+    `seconds` is the time that a file spans; nothing is later than `late` seconds. Who `jumps` is anywhere with each
+    ping: as where several drivers share an id.
     """
     rng = np.random.default_rng(seed)
     span = files * seconds
@@ -92,7 +95,7 @@ def world(
     heading = rng.random(drivers) * 2 * np.pi
     begin = rng.normal(0, 0.08, (drivers, 2))
     way = np.stack([np.sin(heading), np.cos(heading)], axis=1) * speed / 111_000
-    place = begin[who] + way[who] * at[:, None]
+    place = rng.normal(0, 0.08, (len(who), 2)) if jumps else begin[who] + way[who] * at[:, None]
     arrives = at + rng.random(len(at)) * late
     pings = _table(who, "d", at, place, arrives, seconds, files).append_column(
         "available", pa.array(rng.random(len(who)) < 0.9)

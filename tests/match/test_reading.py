@@ -40,9 +40,9 @@ def session(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def raw(session: SparkSession) -> Callable[..., DataFrame]:
-    def raw(path: Path, columns: Columns | None = None) -> DataFrame:
+    def raw(path: Path, columns: Columns | None = None, side: str = "drivers") -> DataFrame:
         given = Options(1000.0)
-        return opened(session, find("drivers", str(path), columns or Columns(), given), given)[0]
+        return opened(session, find(side, str(path), columns or Columns(), given), given)[0]
 
     return raw
 
@@ -167,8 +167,10 @@ def test_a_column_that_is_missing_is_named_with_what_there_is(read: Read, tmp_pa
 
 
 def test_a_request_needs_no_word_on_availability(raw: Callable[..., DataFrame], tmp_path: Path) -> None:
-    good, dead = as_requests(raw(lines(tmp_path / "a.jsonl", GOOD, {**GOOD, "id": None})), Columns())
+    path = lines(tmp_path / "a.jsonl", GOOD, {**GOOD, "available": "soon"}, {**GOOD, "id": None})
+    good, dead = as_requests(raw(path, side="riders"), Columns())
     assert good.columns == ["rider", "ts", "offset", "lat", "lng", "cell"]
+    assert good.count() == 2, "a field that means nothing to a request does not spoil it"
     assert [row.side for row in dead.collect()] == ["riders"]
 
 
@@ -179,14 +181,14 @@ def test_rows_of_a_later_file_come_later(read: Read, tmp_path: Path) -> None:
     assert [row.driver for row in good] == ["first", "later"]
 
 
-def test_a_source_that_is_not_there_or_empty_is_refused(read: Read, tmp_path: Path, bare: str) -> None:
+def test_a_source_that_is_not_there_or_empty_is_refused(read: Read, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such source"):
         read(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="is not clear"):
         read(tmp_path / "empty")
-    with pytest.raises(UsageError, match=r"bare .*nothing was contacted"):
-        find("drivers", bare, Columns(), Options(1000.0))
+    with pytest.raises(UsageError, match=r"kinesis .*nothing was contacted"):
+        find("drivers", "kinesis://eu-west-1/pings", Columns(), Options(1000.0))
 
 
 def test_the_key_of_a_message_may_be_the_id_and_its_timestamp_the_time(session: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import struct
 import time
 from dataclasses import replace
@@ -289,6 +290,64 @@ def test_what_no_request_can_see_is_forgotten_and_a_late_ping_that_would_change_
     assert counts(lanes.take([progress(50, 40)]))["entries"] == 4, "drivers that do not ping are looked at later"
 
 
+def walk(rng: random.Random, batches: int) -> list[list[Record]]:
+    """Batches of pings and requests of a few drivers and riders around a border of slots, some late, some twice."""
+    spots = [(lat + metres / 111_195, lng) for lat, lng in two_slots() for metres in (-1000, -500, 0, 500, 1000)]
+    out, offset = list[list[Record]](), 0
+    for batch in range(batches):
+        records, newest = [], batch * 20
+        for _ in range(rng.randrange(25)):
+            offset += 1
+            ts = batch * 20 + rng.randrange(-15, 20)
+            newest = max(newest, ts)
+            kind = rng.choice([AVAILABLE, AVAILABLE, AVAILABLE, UNAVAILABLE, REQUEST, REQUEST])
+            who = f"{'r' if kind == REQUEST else 'd'}{rng.randrange(6)}"
+            # Whole tens, so that requests are reported again.
+            records.append(placed(kind, who, ts // 10 * 10 if kind == REQUEST else ts, offset, *rng.choice(spots)))
+        unread = rng.choice([0, 0, 3])
+        times = [time_record(0, 0, newest, unread), time_record(1, rng.randrange(2), newest, unread)]
+        out.append([*records, *times])
+    return out
+
+
+@pytest.mark.parametrize("expire", [None, 25e-6], ids=["for ever", "expire"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_slot_goes_on_alike_from_memory_from_a_snapshot_and_from_its_log(
+    spark: SparkSession, seed: int, expire: float | None
+) -> None:
+    steps = Steps(spark, options={"radius": 1500.0, "expire": expire}, rules={"keep": 40})
+    batches, homes = walk(random.Random(seed), 10), steps.step("match.Homes")
+    sent = [homes.take(batch) for batch in batches]
+    given = [("match.Homes", 0, batches)]
+    given += [
+        ("match.Lanes", slot, [[one for one in batch[slot] if one.kind < PAIR] for batch in sent]) for slot in (0, 1)
+    ]
+    for name, slot, taken in given:
+        # Two that live on in memory: one whose log is never replaced, one that makes a snapshot after each batch.
+        logged, kept, restored = (steps.step(name, slot) for _ in range(3))
+        many = forgets = 0
+        for number, batch in enumerate(taken):
+            replayed = steps.step(name, slot)
+            for before in taken[:number]:
+                replayed.take(before, silent=True)
+            found, of_log, of_kept, of_snapshot = (
+                as_sets(one.take(batch)) for one in (logged, replayed, kept, restored)
+            )
+            assert of_log == found, (name, slot, number)
+            assert of_snapshot == of_kept, (name, slot, number)
+            many += sum(map(len, found.values()))
+            restored = kept.again()
+            # The twin: one that has nothing of the batches before.
+            forgets += as_sets(steps.step(name, slot).take(batch)) != found
+        assert many > 5
+        assert forgets > 0
+
+
+def as_sets(sent: dict[int, list[Record]]) -> dict[int, list[Record]]:
+    """What was sent, in an order of its own: that of records within a batch decides nothing."""
+    return {slot: sorted(records) for slot, records in sorted(sent.items())}
+
+
 def pair(rider: str, ts: int, driver: str, driver_ts: int, metres: float, offset: int = 0) -> Record:
     head = struct.pack("<qqqqdi", ts, 0, driver_ts, offset, metres, len(rider))
     return Record(PAIR, head + rider.encode() + driver.encode())
@@ -304,6 +363,9 @@ def test_the_pairs_of_a_request_are_put_in_order_each_driver_once(spark: SparkSe
         pair("r", 5, "moved", 3, 500.0),
         pair("r", 5, "a", 1, 100.0),
         pair("r", 6, "a", 1, 100.0),
+        # As far away as another, and after it by their bytes, though not by Java's own order.
+        pair("r", 7, "\U0001f600", 1, 100.0),
+        pair("r", 7, "\uffff", 1, 100.0),
     ]
     rows = steps.gateway.jvm.java.util.ArrayList()
     for records in (found[:3], found[3:], [Record(DEAD, b"{}")]):
@@ -316,10 +378,11 @@ def test_the_pairs_of_a_request_are_put_in_order_each_driver_once(spark: SparkSe
         out.append([row.get(at) for at in range(row.length())])
     ranked = [(row[2], row[6], row[3]) for row in out if row[0] == 0]
     whole = [(5, 1, "a"), (5, 2, "b"), (5, 3, "moved"), (5, 4, "far"), (6, 1, "a")]
+    whole += [(7, 1, "\uffff"), (7, 2, "\U0001f600")]
     assert sorted(ranked) == [one for one in whole if nearest is None or one[1] <= nearest]
     assert [row[1] for row in out if row[0] == 2] == ["{}"]
     (counted,) = [json.loads(row[1]) for row in out if row[0] == 1]
-    assert counted == {"step": "merge", "pairs": len(ranked), "riders": 2, "ghosts": 1}
+    assert counted == {"step": "merge", "pairs": len(ranked), "riders": 3, "ghosts": 1}
 
 
 def test_what_a_task_left_is_taken_once_and_dropped_by_its_name(steps: Steps) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -92,6 +94,44 @@ def test_pairs_are_those_of_brute_force_with_every_option(
     expected = made.expected(RADIUS, newest - round(late * SECOND), **given)
     assert matches(tmp_path / "out") == expected
     assert document["dead"] == {"drivers": {}, "riders": {}}
+
+
+def moved_to(table: pa.Table, number: int) -> pa.Table:
+    """All records in the file of this number."""
+    return table.set_column(table.column_names.index("file"), "file", pa.array(np.full(len(table), number)))
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        "drivers jump",
+        pytest.param("requests are far ahead", marks=pytest.mark.faults),
+        pytest.param("requests are far behind", marks=pytest.mark.faults),
+        pytest.param("requests come twice", marks=pytest.mark.faults),
+    ],
+)
+def test_traffic_that_is_not_as_one_would_like_it_gives_the_same_pairs(
+    spark: SparkSession, tmp_path: Path, traffic: str
+) -> None:
+    made = world(files=3, jumps=traffic == "drivers jump")
+    given = made
+    if traffic == "requests are far ahead":
+        given = replace(made, requests=moved_to(made.requests, 0))
+    elif traffic == "requests are far behind":
+        given = replace(made, requests=moved_to(made.requests, 2))
+    elif traffic == "requests come twice":
+        # Once more with their own batch, and once more when most are answered.
+        copies = [made.requests, made.requests, moved_to(made.requests, 2)]
+        given = replace(made, requests=pa.concat_tables(copies))
+    given.write(tmp_path / "in")
+    document = run(spark, tmp_path)
+    assert wrong(tmp_path, made) == (0, 0)
+    assert document["riders"] + document["metrics"]["pending"] == made.requests.num_rows
+    assert document["dead"] == {"drivers": {}, "riders": {}}
+    waiting = [one["waiting"] for one in metrics(tmp_path)]
+    assert (waiting[0] > made.requests.num_rows / 2) == (traffic == "requests are far ahead")
+    if traffic == "drivers jump":
+        assert document["metrics"]["tombstones"] > made.pings.num_rows / 3
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.match.batch_traffic import geo_contract
 from tests.match.killable_matches import kill_at_random, run_and_die, run_to_the_end, start
@@ -75,6 +77,25 @@ def test_killed_at_a_point(tmp_path: Path, point: str) -> None:
     run_and_die(*sides, target, point=point, batch=1)
     run_to_the_end(*sides, target)
     assert right(target, made)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", ["answered", "happened"])
+def test_offers_are_the_same_after_a_kill(tmp_path: Path, point: str) -> None:
+    made = world(files=3, drivers=25, riders=120)
+    sides = made.write(tmp_path / "in")
+    more: dict[str, Any] = {"options": {"assign": "optimal", "window": 4.0, "offer_for": 21.0}}
+    run_to_the_end(*sides, tmp_path / "whole", **more)
+    run_and_die(*sides, tmp_path / "out", point=point, batch=1, **more)
+    run_to_the_end(*sides, tmp_path / "out", **more)
+    found, expected = (offers(tmp_path / name) for name in ("out", "whole"))
+    assert found == expected
+    assert len(expected) > 10
+
+
+def offers(target: Path) -> list[dict[str, Any]]:
+    tables = [pq.read_table(path) for path in sorted((target / "offers").glob("batch=*/*.parquet"))]
+    return sorted(pa.concat_tables(tables).to_pylist(), key=lambda one: str(one["offer_id"]))
 
 
 @pytest.mark.faults

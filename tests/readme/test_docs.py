@@ -78,8 +78,6 @@ HEADING = {
     "Table": "table",
     "TableRange": "ranges",
     "Geo": "geo",
-    "Shards": "shards",
-    "ShardRange": "layout",
     "Expect": "expect",
     "Golden": "golden",
 }

@@ -118,7 +118,7 @@ def test_a_file_that_has_changed_since_is_refused(spark: SparkSession, tmp_path:
     assert told == []
     write_files(source, range(1), rows=200)
     (source / "f001.parquet").unlink()
-    with pytest.raises(DataError, match=r"have changed since they were routed.*: f000\.parquet \(") as caught:
+    with pytest.raises(DataError, match=r"have changed since they were read.*: f000\.parquet \(") as caught:
         route(contract(), str(source), str(target), spark=spark)
     assert "f001" not in str(caught.value), "one that is gone has done its work"
 

@@ -178,7 +178,7 @@ def test_a_file_that_was_empty_when_it_was_seen(spark: SparkSession, tmp_path: P
     assert run(source, target, spark).counts.in_ == 1
     add(source, "b.jsonl")
     for _ in range(2):
-        with pytest.raises(DataError, match=r"have changed since they were routed.*: b\.jsonl \(0 bytes"):
+        with pytest.raises(DataError, match=r"have changed since they were read.*: b\.jsonl \(0 bytes"):
             run(source, target, spark)
     (source / "b.jsonl").rename(source / "b2.jsonl")
     assert run(source, target, spark).counts.in_ == 1
@@ -197,7 +197,7 @@ def test_a_file_that_comes_while_it_is_followed_and_is_not_seen(
     timer = threading.Timer(60.0, stop.set)
     timer.start()
     try:
-        with pytest.raises(DataError, match=r"have changed since they were routed.*: a\.jsonl"):
+        with pytest.raises(DataError, match=r"have changed since they were read.*: a\.jsonl"):
             run(
                 source,
                 target,

@@ -113,16 +113,18 @@ def test_counts_by_key_go_on_from_a_snapshot_and_the_log_after_it(spark: SparkSe
     first = [(f"key-{rng.randrange(50)}-{'x' * 100}", rng.randrange(5 * MINUTE)) for _ in range(MANY)]
     counting.give(first, 2 * MINUTE)
     sent, reports = counting.run()
-    assert {(one["slot"], one["found"]) for one in reports} == {(0, -1), (1, -1)}
+    assert {(one["slot"], one["found"], one["restored"]) for one in reports} == {(0, -1, 0), (1, -1, 0)}
     assert all(one["state_bytes"] < 100_000 for one in reports), "a log as long as this becomes a snapshot"
     assert counting.dropped == (SLOTS, 0), "what a query has in memory goes with it"
     second, third = [("late", MINUTE), ("a", 7 * MINUTE)], [("b", 7 * MINUTE)]
     counting.give(second, 4 * MINUTE)
     sent += counting.run()[0]
-    counting.give(third, 9 * MINUTE)
+    counting.give(third, 8 * MINUTE)
+    counting.give([], 9 * MINUTE)
     more, reports = counting.run()
     assert sent + more == by_definition([*first, *second, *third], 9 * MINUTE)
-    assert {one["found"] for one in reports} == {1}
+    # The first batch of a run has nothing in memory, the next one has.
+    assert sorted((one["found"], one["restored"]) for one in reports) == [(1, 1), (1, 1), (2, 0), (2, 0)]
 
 
 def other_slot(checkpoint: Path) -> None:

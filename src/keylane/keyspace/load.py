@@ -65,8 +65,7 @@ class LoadCurve:
 
     def furthest(self, start: int, cap: float) -> int:
         """The last key up to which, not included, the load from `start` on keeps to the cap; beyond the space: all."""
-        # Half of what a check of the cap allows for: a cut that uses all of it is over the cap by the next rounding.
-        limit = self.until(start) + cap * (1 + ROUNDING / 2)
+        limit = self.until(start) + cap * (1 + ROUNDING)
         if limit >= self.total:
             return 1 << 128
         at = bisect_right(self.before, limit) - 1

@@ -9,7 +9,8 @@ Spark writes `offsets/B` (and `sources`) before a batch, `commits/B` after it, e
 forces none of them to the disk. So a batch calls `force_batch` before it writes anything that depends on them, and
 what was written last and never forced may be empty after a power failure: `drop_unforced` removes it, because nothing
 depends on it. `check_checkpoint` compares the rest with the last batch of the target, by its `batch_offsets`: every
-manifest, plan and committed number is bound to them. Running a query: `spark.streaming`.
+manifest, plan and committed number is bound to them. `check_sums` names what is damaged, once Spark has failed.
+Running a query: `spark.streaming`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import TargetError
@@ -31,6 +33,7 @@ _FILES: Final = re.compile(r'\{"logOffset":(\d+)\}')
 _VERSION: Final = "v1"
 #: Version, time and settings; then a line for each source.
 _BEFORE_OFFSETS: Final = 2
+_SUMS_HEAD: Final = 8
 WAYS_ON: Final = "restore the newest checkpoint; or start a new route into a new target"
 
 
@@ -149,6 +152,33 @@ def _older(checkpoint: Path, got: str, allowed: str) -> TargetError:
 def unreadable(path: Path, how: str) -> TargetError:
     """What a file of a checkpoint is refused with that is not what Spark wrote."""
     return TargetError.of(f"the Spark checkpoint is damaged: {path}", got=how, hint=WAYS_ON)
+
+
+def check_sums(checkpoint: Path) -> None:
+    """Refuse a file that is not what its checksum says, or that is missing where its checksum is there.
+
+    For after a failure: Spark reports what it could not do with a file, and often not which file that was. Checksums
+    are those of Hadoop's local file system, `.NAME.crc` beside each file: a head of 8 bytes with the length of a
+    chunk, then the CRC-32 of each. Another file system keeps its own, and files without one are not looked at.
+    """
+    for sums in sorted(checkpoint.rglob(".*.crc")):
+        path = sums.with_name(sums.name[1:].removesuffix(".crc"))
+        try:
+            known = sums.read_bytes()
+            found = path.read_bytes()
+        except FileNotFoundError as error:
+            # Spark removes what it needs no more, the checksum together with its file.
+            if error.filename == str(path) and sums.exists():
+                raise unreadable(path, "it is missing") from None
+            continue
+        if known != known[:_SUMS_HEAD] + _sums(found, int.from_bytes(known[4:_SUMS_HEAD], "big")):
+            raise unreadable(path, "its checksum differs: one of the two is not what was written")
+
+
+def _sums(content: bytes, chunk: int) -> bytes:
+    """The checksums of all chunks; nothing for a length that is none."""
+    starts = range(0, len(content), chunk) if chunk else range(0)
+    return b"".join(zlib.crc32(content[at : at + chunk]).to_bytes(4, "big") for at in starts)
 
 
 # The logs of a checkpoint: files of lines, the first of which is their version.

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
+import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from keylane.errors import TargetError
 from keylane.systems import atomic
-from keylane.systems.checkpoint import batch_offsets, check_checkpoint, drop_unforced, force_batch, query_id
+from keylane.systems.checkpoint import (
+    batch_offsets,
+    check_checkpoint,
+    check_sums,
+    drop_unforced,
+    force_batch,
+    query_id,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,3 +186,31 @@ def test_everything_up_to_the_start_of_a_batch_is_forced(checkpoint: Path, monke
         *("sources", "sources/0", "sources/0/4", "sources/0/.4.crc"),
     }
     assert forced == {"", ".", *(f"checkpoint/{name}" for name in names)}
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (lambda _: None, None),
+        (lambda at: at.write_bytes(b"x" * 1023 + b"y"), "checksum differs"),
+        (lambda at: at.write_bytes(b"x" * 1023), "checksum differs"),
+        (lambda at: at.write_bytes(b""), "checksum differs"),
+        (lambda at: at.unlink(), "missing"),
+        (lambda at: at.with_name(".1.zip.crc").write_bytes(b"crc\0\0\0\2\0" + b"z" * 8), "checksum differs"),
+        (lambda at: at.with_name(".1.zip.crc").unlink(), None),
+    ],
+    ids=["twin: as it was", "flipped", "cut", "empty", "gone", "the checksum itself", "no checksum"],
+)
+def test_a_file_that_is_not_what_its_checksum_says_is_named(tmp_path: Path, damage: Any, named: str | None) -> None:
+    path = tmp_path / "state" / "0" / "1.zip"
+    path.parent.mkdir(parents=True)
+    for name, content in (("0.zip", b""), ("1.zip", b"x" * 1024), ("2.zip", b"short")):
+        (path.with_name(name)).write_bytes(content)
+        sums = b"".join(zlib.crc32(content[at : at + 512]).to_bytes(4, "big") for at in range(0, len(content), 512))
+        path.with_name(f".{name}.crc").write_bytes(b"crc\0\0\0\2\0" + sums)
+    damage(path)
+    if named is None:
+        check_sums(tmp_path)
+        return
+    with pytest.raises(TargetError, match=rf"1\.zip.*{named}"):
+        check_sums(tmp_path)

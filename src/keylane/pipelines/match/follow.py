@@ -11,6 +11,7 @@ past it. A match of all that is there, with nothing to wait for: `batch`.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from keylane.errors import UsageError
+from keylane.errors import SparkError, UsageError
 from keylane.pipelines.match.batch import Work, session_for
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.follow_batch import MatchBatches
@@ -34,8 +35,9 @@ from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import active_session_kept, existing_session, for_small_batches, is_submitted
 from keylane.spark.streaming import run_query
-from keylane.systems.checkpoint import check_checkpoint, drop_unforced, query_id
+from keylane.systems.checkpoint import check_checkpoint, check_sums, drop_unforced, query_id, unreadable
 from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.files.listing import refuse_patterns
 from keylane.systems.jars import fetch_cells
 from keylane.systems.journal import no_probe
 
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 
 #: In the target, unless another folder is given.
 STATE: Final = "_state"
+#: What Spark says of a checkpoint whose files do not belong together, without a word on which they are.
+_OF_CHECKPOINT: Final = re.compile(r"STATE_STORE|STATEFUL_OPERATOR|checkpoint offsets|No usable value for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,9 @@ def follow(
     work = Work(*sides, to, chosen, cell_lanes(chosen, lanes), given, notes)
     check_lanes(work.lanes)
     state, folder = _places(to, given, how)
+    if not all(side.messages for side in sides):
+        # Records of files are left there as blocks, which Spark reads.
+        refuse_patterns(state, "the state")
     head = MatchHead(
         str(sides[0]), str(sides[1]), str(to), lanes, given.radius, given.nearest, given.expire, given.assign
     )
@@ -160,7 +167,13 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
             with loading_by(sources.spark, sources.plan.loader):
                 run_query(answers, body, body.state.checkpoint, named, lambda _: check())
     except Exception as error:
-        raise translated(error, work="the match") from error
+        failed = translated(error, work="the match")
+        if isinstance(failed, SparkError):
+            for checkpoint in (body.state.checkpoint, body.state.files):
+                check_sums(checkpoint)
+            if _OF_CHECKPOINT.search(str(failed)):
+                raise unreadable(body.state.path, str(failed)) from error
+        raise failed from error
     finally:
         sources.plan.forget(query_id(body.state.checkpoint))
 

@@ -23,8 +23,8 @@ _SUMS: Final = ("asked", "border", "copies", "tombstones", "changed")
 #: What the steps count, beside what is by lane.
 _COUNTED: Final = (
     *_SUMS,
-    *("pings", "late", "ahead", "reported", "late_requests", "waiting", "stays", "drivers", "entries", "state_bytes"),
-    *("pairs", "riders", "ghosts"),
+    *("pings", "late", "ahead", "reported", "late_requests", "waiting", "stays", "drivers", "entries"),
+    *("state_bytes", "restored", "pairs", "riders", "ghosts"),
 )
 
 
@@ -140,6 +140,7 @@ def added(before: Mapping[str, Any], counts: BatchCounts, result: BatchResult, l
         "stays": counts.sums["stays"],
         "drivers": counts.sums["drivers"],
         "state_bytes": counts.sums["state_bytes"],
+        "restored": counts.sums["restored"],
         "lane_cv": cv(total["lane_loads"]),
         "noise_floor": noise_floor(len(total["lane_loads"]), sum(total["lane_loads"])),
     }

@@ -37,13 +37,14 @@ from keylane.placement.cell_lanes import CellLanes, cell_lanes
 from keylane.spark.blocks import loading_by
 from keylane.spark.context import RunContext, translated
 from keylane.spark.read_parquet import PLACE, place_of
+from keylane.spark.session import file_name_encoding
 from keylane.spark.streaming import file_names, run_query
 from keylane.spark.topic_blocks import CLOCK, MESSAGE
 from keylane.systems.atomic import force_all
 from keylane.systems.checkpoint import batch_offsets, check_checkpoint, force_batch, query_id, unreadable
 from keylane.systems.endpoint import open_endpoint, path_of
-from keylane.systems.files.follow import files_of
-from keylane.systems.files.handover import check_unchanged
+from keylane.systems.files.follow import handed_over
+from keylane.systems.files.handover import Handover, check_unchanged
 from keylane.systems.files.listing import kind_of, pattern_of
 from keylane.systems.files.spark_log import SparkLog
 from keylane.systems.identity import recreated_source
@@ -103,7 +104,10 @@ def topic_rows(
 
 @dataclass(frozen=True, slots=True)
 class FileBlocks:
-    """The body of the query that names files: it leaves the records of a batch's files as one file of blocks."""
+    """The body of the query that names files: it leaves the records of a batch's files as one file of blocks.
+
+    `handed` compares, by side, what Spark names with what there is: Spark leaves out what it cannot read or find.
+    """
 
     sides: tuple[MatchSource, ...]
     given: Options
@@ -111,6 +115,17 @@ class FileBlocks:
     plan: MatchPlan
     state: MatchState
     probe: Probe = no_probe
+    handed: Mapping[str, Handover] = field(default_factory=dict)
+
+    def opened(self, spark: SparkSession) -> FileBlocks:
+        """With the sources as they are now."""
+        handed = {}
+        for number, side in enumerate(self.sides):
+            path = path_of(side.address, f"the {side.side}")
+            counted = None if self.given.kind else kind_of(path, None)
+            handed[side.side] = Handover.of(path, counted, file_name_encoding(spark))
+            handed[side.side].begin(SparkLog(self.state.files, number), ())
+        return replace(self, handed=handed)
 
     def check(self) -> None:
         """Refuse a checkpoint of names that is not that of the newest file of blocks, and blocks that are missing.
@@ -155,7 +170,7 @@ class FileBlocks:
     def _make(self, frame: DataFrame, batch: int, offsets: str) -> None:
         clock = round(time.time() * MICROS)
         before = self._known(batch - 1)["taken"] if batch else {}
-        files = {side.side: self._files(frame, side) for side in self.sides}
+        files = {side: self._files(frame.sparkSession, handover, batch) for side, handover in self.handed.items()}
         taken = {side: before.get(side, 0) + len(found) for side, found in files.items()}
         made = []
         for side in self.sides:
@@ -196,16 +211,17 @@ class FileBlocks:
         force_all([final.parent])
         shutil.rmtree(waiting)
 
-    def _files(self, frame: DataFrame, side: MatchSource) -> list[SourceFile]:
-        own = frame.where(F.col(SIDE) == side.side).select(*_FILE)
-        return [file for file in files_of(own, path_of(side.address, f"the {side.side}")) if file.size]
+    @staticmethod
+    def _files(spark: SparkSession, handover: Handover, batch: int) -> list[SourceFile]:
+        handover.batch = batch
+        return [file for file in handed_over(spark, handover) if file.size]
 
     def _rows(
         self, frame: DataFrame, side: MatchSource, files: Sequence[SourceFile], before: int, clock: int
     ) -> DataFrame:
         """The records of files of a side; `before` files of it were taken until now."""
         kind = kind_of(path_of(side.address, f"the {side.side}"), self.given.kind)
-        raw, _ = raw_files(frame.sparkSession, files, kind, side.columns, self.given.kafka)
+        raw, _ = raw_files(frame.sparkSession, files, kind, side, self.given.kafka)
         check_columns(raw, side.columns, side.side, str(side))
         numbered: Any = F.col(PLACE) + place_of(F.lit(before), F.lit(0).cast("bigint"))
         region = region_for(side.columns, self.contract)
@@ -299,13 +315,20 @@ class Sources:
             yield lambda: None
             return
         body.check()
+        body = body.opened(self.spark)
         ended, failed = threading.Event(), list[BaseException]()
         own = replace(run, stop_asked=ended if run.follow else run.stop_asked)
+
+        def look(progress: Callable[[], Any]) -> None:
+            for handover in body.handed.values():
+                handover.look(progress)
 
         def named() -> None:
             try:
                 with loading_by(self.spark, self.plan.loader):
-                    run_query(body.stream(self.spark, max_files), body, self.state.files, own)
+                    stopped = run_query(body.stream(self.spark, max_files), body, self.state.files, own, look)
+                for handover in body.handed.values() if not (stopped or run.follow) else ():
+                    handover.check_complete()
             except BaseException as error:  # noqa: BLE001  raised by whoever asks
                 failed.append(error)
 

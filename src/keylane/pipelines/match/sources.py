@@ -90,6 +90,11 @@ class MatchSource:
         """Whether its records are messages."""
         return open_endpoint(self.address).messages
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Columns that are true or false. Of riders there is none: what they have of that name means nothing here."""
+        return (self.columns.available or "available",) if self.side == "drivers" else ()
+
 
 def find(side: str, source: str, columns: Columns, given: Options) -> MatchSource:
     """Open a source, without Spark. A topic is read up to its present end, or in the window that was asked for."""
@@ -180,20 +185,20 @@ def _files(spark: SparkSession, found: MatchSource, given: Options) -> tuple[Dat
     files = spark_files(spark, path, None if given.kind else kind)
     if not files:
         raise DataError.of(f"the {found.side} have no files", got=str(path))
-    return raw_files(spark, files, kind, found.columns, given.kafka)
+    return raw_files(spark, files, kind, found, given.kafka)
 
 
 def raw_files(
-    spark: SparkSession, files: Sequence[SourceFile], kind: str, columns: Columns, options: StreamOptions
+    spark: SparkSession, files: Sequence[SourceFile], kind: str, found: MatchSource, options: StreamOptions
 ) -> tuple[DataFrame, int]:
-    """The raw frame of these files, in their order, and how many records there are."""
+    """The raw frame of these files of a source, in their order, and how many records there are."""
     if kind == "parquet":
         read = read_parquet(spark, files, None, 0, {})
         original = _as_json(read.columns)
         if INEXACT in read.frame.columns:
             original = F.coalesce(EXACT, original)
     else:
-        wanted = _line_types(columns)
+        wanted = _line_types(found)
         if kind == "json":
             read = read_json(spark, files, None, 0, wanted, only=True)
         else:
@@ -215,9 +220,10 @@ def _as_json(names: Sequence[str]) -> Column:
     return json_of([column_named(name) for name in names])
 
 
-def _line_types(columns: Columns) -> Mapping[str, DataType]:
+def _line_types(found: MatchSource) -> Mapping[str, DataType]:
     """Lines have no types of their own."""
-    kinds: dict[str, DataType] = {columns.available or "available": BooleanType()}
+    columns = found.columns
+    kinds: dict[str, DataType] = {name: BooleanType() for name in found.flags}
     kinds |= {
         columns.id: StringType(),
         columns.time: StringType(),
@@ -265,9 +271,9 @@ def _text_of_key(column: Column, name: str) -> Column:
 
 def _fields(found: MatchSource, given: Options) -> Fields:
     columns = found.columns
-    available = columns.available or "available"
-    kinds: dict[str, FieldKind] = {columns.lat: "degrees", columns.lng: "degrees", available: "flag"}
-    names = tuple(dict.fromkeys([*columns.needed, available]))
+    kinds: dict[str, FieldKind] = {columns.lat: "degrees", columns.lng: "degrees"}
+    kinds |= dict.fromkeys(found.flags, "flag")
+    names = tuple(dict.fromkeys([*columns.needed, *found.flags]))
     if given.kafka.value in _TYPED:
         as_json = replace(given.kafka, value="json")
         return open_endpoint(found.address, as_json).message_columns(FieldSpec(names, kinds))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.contract.fields import in_tree, no_such_field, paths_in
 from keylane.systems.files.handover import Handover, check_unchanged
 from keylane.systems.files.lines import misread_columns
-from keylane.systems.files.listing import kind_of, name_in, path_values, pattern_of
+from keylane.systems.files.listing import kind_of, path_values, pattern_of
 from keylane.systems.files.spark_log import SparkLog
 from keylane.systems.flow import Origin, RowsFollowed
 
@@ -47,6 +47,16 @@ def follow_files(spark: SparkSession, contract: Contract, origin: Origin, option
     counted = None if origin.pattern == pattern_of(origin.kind, origin.kind) else origin.kind
     handover = Handover.of(Path(origin.address), counted, file_name_encoding(spark))
     return FilesFollowed(spark, origin, contract, schema_of(options.schema), options.max_files, handover, counted)
+
+
+def handed_over(spark: SparkSession, handover: Handover) -> list[SourceFile]:
+    """The files of a batch, by Spark's log; those without a byte come last."""
+    from keylane.spark.read_parquet import SourceFile
+    from keylane.spark.scan import url_of
+
+    files = handover.of_batch(handover.batch)
+    handover.read(files)
+    return [SourceFile(f.path, url_of(spark, f.path), f.name, f.size, f.modified, path_values(f.name)) for f in files]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +96,7 @@ class FilesFollowed(RowsFollowed):
 
     def taken(self, frame: DataFrame) -> list[SourceFile]:  # noqa: ARG002  Spark leaves out what is away
         """The files of the batch, by Spark's log; those without a byte come last."""
-        from keylane.spark.read_parquet import SourceFile
-        from keylane.spark.scan import url_of
-
-        files = self.handover.of_batch(self.handover.batch)
-        self.handover.read(files)
-        return [
-            SourceFile(f.path, url_of(self.spark, f.path), f.name, f.size, f.modified, path_values(f.name))
-            for f in files
-        ]
+        return handed_over(self.spark, self.handover)
 
     def may_have_records(self, taken: Sequence[SourceFile]) -> bool:
         """Files without a byte have none."""
@@ -150,15 +152,3 @@ class FilesFollowed(RowsFollowed):
 def _has(batch: Batch, taken: Sequence[SourceFile], name: str) -> bool:
     """Whether a field is in some record, or in a path; or nothing is known of any record."""
     return batch.found is None or in_tree(batch.found, name) or any(name in file.values for file in taken)
-
-
-def files_of(frame: DataFrame, source: Path) -> list[SourceFile]:
-    """The files of a frame of names, oldest first, as Spark's source takes them; by name where they are of one age."""
-    from keylane.spark.read_parquet import SourceFile
-
-    files = []
-    for path, modified, size, url in sorted({tuple(row) for row in frame.collect()}, key=lambda row: (row[1], row[0])):
-        local = "/" + path.removeprefix("file:").lstrip("/")
-        name = name_in(source, local)
-        files.append(SourceFile(local, url, name, size, modified, path_values(name)))
-    return files

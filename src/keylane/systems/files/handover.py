@@ -53,7 +53,7 @@ class HandedFile:
 
 @dataclass(slots=True)
 class Handover:
-    """The files of a source while a route reads them.
+    """The files of a source while a route or a match reads them.
 
     `kind` is of the names that count, None when all do. `there` are the names that the source had when the run began,
     `taken` the files that were read, as they were then, `links` the names of files that a link leads to, `encoding`
@@ -139,7 +139,7 @@ class Handover:
             changed.append(f"{_printable(name)} ({_shown(then)} then, {_shown(now)} now)")
         if changed:
             raise DataError.of(
-                f"files have changed since they were routed, and what is new would not be read: {_some(changed)}",
+                f"files have changed since they were read, and what is new would not be read: {_some(changed)}",
                 hint="rename one that was empty then, and it is read as a new one; restore any other with its time of "
                 f"change, or move it out of the source, and what is new into a file of another name; {_WHOLE}",
             )
@@ -200,7 +200,7 @@ class Handover:
     def _refuse_foreign_log(self, does: str, names: Sequence[str]) -> None:
         if names:
             shown = _some([_printable(name) for name in names])
-            what = f"Spark's checkpoint does not belong to this target: it {does} files that were routed: {shown}"
+            what = f"Spark's checkpoint does not belong to this target: it {does} files that were read: {shown}"
             raise TargetError.of(what, hint=WAYS_ON)
 
     def _refuse_second_name(self, name: str, real: str | None) -> None:
@@ -291,6 +291,5 @@ def _idle_since(progress: Any, then: datetime) -> bool:
     """Whether Spark has listed the source after that time, and found nothing new."""
     if progress is None or not progress.sources:
         return False
-    source = progress.sources[0]
     began = datetime.fromisoformat(progress.timestamp)
-    return began > then and source.startOffset == source.endOffset
+    return began > then and all(source.startOffset == source.endOffset for source in progress.sources)

@@ -44,8 +44,7 @@ def kind_of(path: Path, given: str | None) -> str:
     """The kind of a source: as given, or by the endings of its files, which have to agree."""
     if not path.exists():
         raise DataError.of("no such source", got=str(path), allowed="a file or folder of Parquet, JSON lines or CSV")
-    if _PATTERN_SIGNS.search(str(path)):
-        raise UsageError.of("the source's path has a character that Spark reads as a pattern", got=str(path))
+    refuse_patterns(path, "the source")
     if given is not None:
         return given
     kinds = kinds_in(path)
@@ -53,6 +52,13 @@ def kind_of(path: Path, given: str | None) -> str:
         got = ", ".join(sorted(kinds)) or "no file of a known kind"
         raise DataError.of(f"the kind of {path} is not clear", got=got, allowed=", ".join(KINDS), hint="--format")
     return kinds.pop()
+
+
+def refuse_patterns(path: Path, what: str) -> None:
+    """Refuse a folder that Spark would read others in place of, or none."""
+    if _PATTERN_SIGNS.search(str(path)):
+        hint = "rename it, or give another"
+        raise UsageError.of(f"{what}'s path has a character that Spark reads as a pattern", got=str(path), hint=hint)
 
 
 def kinds_in(path: Path) -> set[str]:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ENTRY: Final = re.compile(r'"batchId":(\d+)\}$')
-#: A route has one source.
-_SOURCE: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +31,13 @@ class LoggedFile:
 
 @dataclass(slots=True)
 class SparkLog:
-    """The log of a checkpoint's only source. `known` are all files that were handed over, as far as it was read."""
+    """The log of a source of a checkpoint. `known` are all files that were handed over, as far as it was read.
+
+    `source` is its number: a route has one, a match of files may have two.
+    """
 
     checkpoint: Path
+    source: int = 0
     known: dict[str, int] = field(default_factory=dict)
     _read: int = -1
 
@@ -43,12 +45,12 @@ class SparkLog:
         """The files of a batch that has begun. Without the end of the batch before, all files would be its."""
         for number in range(max(0, batch - 1), batch + 1):
             log_lines(self.checkpoint / "offsets" / str(number))
-        ends = [last_entry(self.checkpoint, number, _SOURCE) for number in (batch - 1, batch)]
+        ends = [last_entry(self.checkpoint, number, self.source) for number in (batch - 1, batch)]
         return [file for entry in range(ends[0] + 1, ends[1] + 1) for file in self._files(entry)]
 
     def refresh(self) -> list[LoggedFile]:
         """Read what was added since the last time, and return it: all of it the first time."""
-        log, before = self.checkpoint / "sources" / str(_SOURCE), self._read
+        log, before = self.checkpoint / "sources" / str(self.source), self._read
         numbers = log_numbers(log)
         last = max(numbers, default=-1)
         merged = max((n for n in numbers if (log / f"{n}.compact").exists()), default=-1)
@@ -62,7 +64,7 @@ class SparkLog:
         return new
 
     def _files(self, entry: int) -> list[LoggedFile]:
-        return _logged_in(entry_file(self.checkpoint, _SOURCE, entry), range(entry, entry + 1))
+        return _logged_in(entry_file(self.checkpoint, self.source, entry), range(entry, entry + 1))
 
 
 def _logged_in(path: Path, entries: range) -> list[LoggedFile]:

@@ -41,8 +41,8 @@ def test_counts_of_slots_are_summed_and_what_all_know_is_taken_once() -> None:
         json.dumps({"step": "lanes", "entries": 4, "changed": 1}),
         json.dumps({"step": "lanes", "entries": 3, "changed": 0}),
         json.dumps({"step": "merge", "pairs": 6, "riders": 2, "ghosts": 1}),
-        json.dumps({"step": "state", "of": "homes", "slot": 0, "found": 3, "state_bytes": 70}),
-        json.dumps({"step": "state", "of": "lanes", "slot": 1, "found": -1, "state_bytes": 5}),
+        json.dumps({"step": "state", "of": "homes", "slot": 0, "found": 3, "restored": 1, "state_bytes": 70}),
+        json.dumps({"step": "state", "of": "lanes", "slot": 1, "found": -1, "restored": 0, "state_bytes": 5}),
     ]
     found = BatchCounts.of(rows)
     assert (found.pings, found.reported, found.newest, found.oldest) == (7, 2, 50, 7)
@@ -54,7 +54,7 @@ def test_counts_of_slots_are_summed_and_what_all_know_is_taken_once() -> None:
     assert (again.total["pings"], again.total["pairs"], again.total["pending"]) == (14, 12, 1)
     assert again.total["lane_loads"] == [6, 0, 8]
     assert again.total["dead"] == {"drivers": {"x": 1}, "riders": {}}
-    assert again.metrics["state_bytes"] == 75
+    assert (again.metrics["state_bytes"], again.metrics["restored"]) == (75, 1)
     assert (again.metrics["entries"], again.metrics["changed"], again.metrics["match_latency_ms"]) == (7, 1, None)
     assert BatchCounts.of([homes(unread=None)]).lag(3) is None
 

@@ -111,9 +111,9 @@ def test_a_file_that_an_earlier_batch_has_read_is_refused(world: World) -> None:
     run.batch = 0
     run.read(run.of_batch(0))
     assert names(run.of_batch(0)) == ["a.jsonl"], "a batch may be made again"
-    with pytest.raises(TargetError, match=r"hands over again files that were routed: a.jsonl: hint: restore"):
+    with pytest.raises(TargetError, match=r"hands over again files that were read: a.jsonl: hint: restore"):
         run.of_batch(1)
-    with pytest.raises(TargetError, match=r"hands over again files that were routed: a.jsonl"):
+    with pytest.raises(TargetError, match=r"hands over again files that were read: a.jsonl"):
         world.begun(TakenFile("a.jsonl", 3, 1_700_000_000_000, 1)).of_batch(1)
 
 
@@ -125,7 +125,7 @@ def test_a_log_whose_older_entry_names_another_file_is_refused(world: World) -> 
     world.log(1, [b])
     world.begun(*taken)
     write_entry(world.checkpoint, 0, [world.source / "c.jsonl"])
-    with pytest.raises(TargetError, match=r"does not name files that were routed: a.jsonl: hint: restore"):
+    with pytest.raises(TargetError, match=r"does not name files that were read: a.jsonl: hint: restore"):
         world.begun(*taken)
 
 
@@ -243,7 +243,7 @@ def test_a_file_that_changes_after_it_was_read_is_an_error(
     }
     with pytest.raises(
         DataError,
-        match=r"have changed since they were routed.*a.jsonl \(\d bytes of 2023-11-14T22:13:20.000\+00:00 then",
+        match=r"have changed since they were read.*a.jsonl \(\d bytes of 2023-11-14T22:13:20.000\+00:00 then",
     ):
         checks[when]()
     path.unlink()

@@ -112,7 +112,8 @@ public abstract class BlockStep extends StatefulProcessor {
         check(known, owner, slot);
         long token = known == null ? 0L : Block.getLong(known, 0);
         Held held = (Held) MEMORY.take(name);
-        if (held == null || held.token != token) {
+        boolean isCurrent = held != null && held.token == token;
+        if (!isCurrent) {
             MEMORY.drop(place);
             held = new Held(again(known, slot));
         }
@@ -124,7 +125,7 @@ public abstract class BlockStep extends StatefulProcessor {
         head.update(after);
         held.token = Block.getLong(after, 0);
         MEMORY.giveBack(name, held);
-        report(known, after, slot, out);
+        report(known, after, slot, !isCurrent, out);
         return scala.jdk.javaapi.CollectionConverters.asScala(out.rows().iterator());
     }
 
@@ -139,10 +140,10 @@ public abstract class BlockStep extends StatefulProcessor {
     }
 
     /** What a slot found and left, for whoever commits the batch: -1 is no batch at all. */
-    private void report(byte[] known, byte[] after, int slot, Output out) {
+    private void report(byte[] known, byte[] after, int slot, boolean isMade, Output out) {
         long found = known == null ? -1L : Block.getLong(known, BATCH_AT);
         String json = "{\"step\":\"state\",\"of\":\"" + step + "\",\"slot\":" + slot + ",\"found\":" + found
-            + ",\"state_bytes\":" + Block.getLong(after, 8) + "}";
+            + ",\"restored\":" + (isMade && known != null ? 1 : 0) + ",\"state_bytes\":" + Block.getLong(after, 8) + "}";
         out.passingTo(0).begin(Block.COUNTS).putBytes(json.getBytes(StandardCharsets.UTF_8)).end();
     }
 

@@ -132,6 +132,6 @@ public final class Merge implements MapPartitionsFunction, Comparator {
         Pair a = (Pair) one;
         Pair b = (Pair) other;
         int order = Double.compare(a.metres, b.metres);
-        return order != 0 ? order : a.driver.compareTo(b.driver);
+        return order != 0 ? order : Passing.order(a.driver, b.driver);
     }
 }

@@ -186,21 +186,17 @@ public final class Offers extends StatefulProcessor implements Comparator {
         return out.toBytes();
     }
 
-    /** By time, rider, distance and driver: ids by their bytes, as Python orders them. */
+    /** By time, rider, distance and driver. */
     public int compare(Object one, Object other) {
         Row a = (Row) one;
         Row b = (Row) other;
         int order = Long.compare(a.getLong(2), b.getLong(2));
         if (order == 0) {
-            order = text(a.getString(1), b.getString(1));
+            order = Passing.order(a.getString(1), b.getString(1));
         }
         if (order == 0) {
             order = Double.compare(a.getDouble(4), b.getDouble(4));
         }
-        return order != 0 ? order : text(a.getString(3), b.getString(3));
-    }
-
-    private static int text(String one, String other) {
-        return Arrays.compareUnsigned(one.getBytes(StandardCharsets.UTF_8), other.getBytes(StandardCharsets.UTF_8));
+        return order != 0 ? order : Passing.order(a.getString(3), b.getString(3));
     }
 }

@@ -20,6 +20,7 @@ from keylane.keys.cells import cell_in, routing_key_of
 from keylane.keys.encode import encode, strip_registry_header
 from keylane.keys.read import encode_key_value, record_reader, value_at
 from keylane.keyspace.hash_keys import hash_key
+from keylane.numbers import plural
 from keylane.placement.fold import agreed_count, lanes_exist
 from keylane.placement.keyless import RULES
 from keylane.placement.overrides import HotRule, compile_overrides, named_lanes
@@ -129,9 +130,23 @@ class Router:
         base, _ = self._read(self._record(record))
         return None if base is None else self._explicit.get(base)
 
+    def rule_of(self, record: Mapping[str, Any] | KeyValue) -> str | None:
+        """What decides for a key, not its hash: `hot_keys[0]` or `table`; None where the contract has no rule."""
+        try:
+            base, _ = self._read(self._record(record))
+        except UnplacedError:
+            return None
+        if base is None:
+            return None
+        if base in self.overrides.hot:
+            return self.overrides.hot[base].where
+        table = self.overrides.table
+        return "table" if table is not None and table.lanes_of(base) is not None else None
+
     def __repr__(self) -> str:
         spec = self.contract.spec
-        hot = f", {count} hot key(s)" if (count := len(self.overrides.hot) - len(self._explicit)) else ""
+        count = len(self.overrides.hot) - len(self._explicit)
+        hot = f", {plural(count, 'hot key')}" if count else ""
         by = ", ".join(spec.key.fields) + (f" and window of {spec.key.window.field}" if spec.key.window else "")
         what = f"stream {self.stream!r}, {self.lane_count} lanes, by {by}, {spec.partitioner}{hot}"
         return f"Router({self.contract.metadata.name!r}: {what}; fingerprint {self.contract.fingerprint[:12]})"

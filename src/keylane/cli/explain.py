@@ -20,7 +20,7 @@ from keylane.documents.explain import (
     LaneGroup,
 )
 from keylane.errors import DataError, UnplacedError, UsageError
-from keylane.numbers import count
+from keylane.numbers import count, plural
 from keylane.pipelines.explain import KeyAnswer, by_client, explained_by
 
 if TYPE_CHECKING:
@@ -210,9 +210,15 @@ def _shown(asked: KeyAnswer, *, everything: bool) -> Result:
     groups = Section(("lane", "client", "partitioner"), list(_by_lane(document, everything=everything)))
     settings = [] if asked.needs else [*_settings(document, everything=everything)]
     hidden = sum(row.lane is None or row.client.startswith(TEACHING) for row in document.placements)
-    more = [] if everything or not hidden else [f"{hidden} more place no key like this, or only in a book: --all"]
-    answer = [*decision, *([""] if decision else []), _agreement(document, everything=everything)]
+    more = [] if everything or not hidden else [_hidden(hidden)]
+    answer = [*decision, *([""] if decision else []), _agreement(document, asked.rule, everything=everything)]
     return Result(document, [*own, every, groups, *settings], more, code, answer)
+
+
+def _hidden(number: int) -> str:
+    one = number == 1
+    what = "ignores this key, or is" if one else "ignore this key, or are"
+    return f"{plural(number, 'more partitioner')} {what} textbook code; --all shows {'it' if one else 'them'}"
 
 
 def _own(mine: ContractPlacement) -> Section:
@@ -288,11 +294,14 @@ def _lanes(document: ExplainedByClient, *, everything: bool = False) -> list[int
     ]
 
 
-def _agreement(document: ExplainedByClient, *, everything: bool) -> str:
+def _agreement(document: ExplainedByClient, rule: str | None = None, *, everything: bool) -> str:
     """Whether clients agree, as one sentence; what only a book does is no disagreement unless it is asked for."""
     lanes = _lanes(document, everything=everything)
     if not lanes:
         return "No client lets this key decide its lane (partition)."
+    if rule is not None:
+        found = f"lane {lanes[0]}" if len(lanes) == 1 else f"{len(lanes)} different lanes (partitions)"
+        return f"By their own rules clients would put it in {found} of {document.lanes}."
     if len(lanes) == 1:
         return f"All clients that look at the key agree: lane {lanes[0]} (partition {lanes[0]} of {document.lanes})."
     return f"The clients disagree: {len(lanes)} different lanes (partitions) of {document.lanes}."
@@ -301,8 +310,10 @@ def _agreement(document: ExplainedByClient, *, everything: bool) -> str:
 def _decision(mine: ContractPlacement, asked: KeyAnswer) -> list[str]:
     """What the contract decides, and each step to it on a line of its own."""
     steps = [f"  {step}" for step in mine.why]
-    if asked.by_table:
-        steps.append(f"The lane is {mine.lane}, from the lane table: no client's own rule knows it. Pass the lane.")
+    if asked.rule is not None:
+        steps.append(
+            f"  {asked.rule} decides, so no setting of a client leads there: pass the lane, as Router gives it"
+        )
     if asked.needs:
         return [f"{mine.name}: no lane yet: {_needed(asked.needs)}", *steps]
     if mine.lane is None:

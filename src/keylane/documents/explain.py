@@ -103,7 +103,10 @@ class ExplainedByClient(InNotebook):
     ]
     fixes: Annotated[
         list[ClientFix],
-        Rules(description="Who differs from `like`, and the setting that would make it agree."),
+        Rules(
+            description="Who differs from `like`, and the setting that would make it agree; none where a rule of the "
+            "contract decides for this key, because no setting leads there."
+        ),
     ]
 
 

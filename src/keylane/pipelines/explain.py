@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 class KeyAnswer:
     """The answer for one key.
 
-    `needs` are the fields that the contract's rule lacks. `by_table`: a lane table gives the lane, and no client's
-    own rule would.
+    `needs` are the fields that the contract's rule lacks. `rule` is what of the contract decides in place of the
+    hash: no setting of a client leads there.
     """
 
     document: Explained
     needs: tuple[str, ...] = ()
-    by_table: bool = False
+    rule: str | None = None
 
 
 def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed: str | None) -> ExplainedByClient:
@@ -143,10 +143,13 @@ def explained_by(
     needs = _lacking(contract, record, placement)
     if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
         return KeyAnswer(ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine), needs)
-    like = like or contract.spec.partitioner
-    shown = by_client(placement.routing_key, router.lane_count, _held_as(contract), like, typed=typed)
-    document = ExplainedByContract(**{one.name: getattr(shown, one.name) for one in fields(shown)}, contract=mine)
-    return KeyAnswer(document, needs, _is_by_table(router, placement, shown))
+    to_agree_with = like or contract.spec.partitioner
+    shown = by_client(placement.routing_key, router.lane_count, _held_as(contract), to_agree_with, typed=typed)
+    rule = "the lane table" if _is_by_table(router, placement, shown) else router.rule_of(record)
+    values = {one.name: getattr(shown, one.name) for one in fields(shown)}
+    if rule is not None and like is None:
+        values["fixes"] = []
+    return KeyAnswer(ExplainedByContract(**values, contract=mine), needs, rule)
 
 
 def _lacking(contract: Contract, record: Mapping[str, object], placement: Placement) -> tuple[str, ...]:

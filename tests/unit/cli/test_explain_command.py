@@ -418,11 +418,51 @@ def test_json_is_json_whatever_the_key(encoding: str, process: Run, contract_fil
 def test_a_lane_from_the_lane_table_is_not_left_to_a_clients_setting(run: Run, contract_file: ContractFile) -> None:
     key, leaves = {"fields": ["lat", "lng"], "encoding": "place"}, ["", "", "", "8329b6"]
     path = contract_file(key=key, geo={"resolution": 3, "leaves": leaves})
-    said = "The lane is 3, from the lane table: no client's own rule knows it. Pass the lane."
+    said = "the lane table decides, so no setting of a client leads there: pass the lane"
     assert said in run("explain", "33.4484,-112.0740", "-c", path)[1]
     hashed = run("explain", "48.85,2.35", "-c", path)[1]
     assert "in no leaf" in hashed
-    assert "Pass the lane." not in hashed
+    assert said not in hashed
+
+
+RULES = {
+    "hot_keys": [
+        {"keys": ["acme"], "spread": {"over": 4, "by": "order"}},
+        {"keys": ["bolt"], "spread": {"over": 4, "by_position": True}},
+        {"pins": [{"key": "corp", "lane": 3}]},
+        {"keys": ["dune"], "tier": {"stream": "vip", "lanes": 4}},
+    ],
+    "table": {"values": {"eve": 5}},
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "rule"),
+    [
+        ("acme", "hot_keys[0]"),
+        ("bolt", "hot_keys[1]"),
+        ("corp", "hot_keys[2]"),
+        ("dune", "hot_keys[3]"),
+        ("eve", "table"),
+    ],
+)
+def test_a_key_that_a_rule_decides_gets_no_settings_of_clients(
+    key: str, rule: str, run: Run, contract_file: ContractFile
+) -> None:
+    asked = ("explain", key, "-c", contract_file(**RULES), "-f", "order=7")
+    _, out, _ = run(*asked)
+    assert f"{rule} decides, so no setting of a client leads there" in out
+    assert "To place as" not in out
+    assert json.loads(run(*asked, "-o", "json")[1])["fixes"] == []
+    assert "To place as kafkajs-1 does" in run(*asked, "--like", "kafkajs-1")[1], "asked for by name"
+
+
+def test_twin_a_key_that_the_hash_decides_gets_them(run: Run, contract_file: ContractFile) -> None:
+    asked = ("explain", "fred", "-c", contract_file(**RULES))
+    _, out, _ = run(*asked)
+    assert "decides, so no setting" not in out
+    assert "To place as kafka-java does" in out
+    assert json.loads(run(*asked, "-o", "json")[1])["fixes"]
 
 
 def test_a_place_in_the_south_is_no_option_and_a_third_number_is_not_dropped(

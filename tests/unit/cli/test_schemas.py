@@ -146,7 +146,8 @@ def test_what_verify_prints_is_valid(run: Run, contract_file: ContractFile, tmp_
 
 def test_unplaced_rows_are_counted_by_reason(run: Run, contract_file: ContractFile, tmp_path: Path) -> None:
     parquet.write_table(pa.table({"k": ["a", None, ""]}), tmp_path / "a.parquet")
-    strict = contract_file(key={"fields": ["k"], "on_null": "reject", "on_empty": "reject"})
+    key = {"fields": ["k"], "on_null": "reject", "on_empty": "reject"}
+    strict = contract_file(key=key, expect={"min_distinct_keys": 1})
     found = validated(run, "check", strict, "--data", tmp_path / "a.parquet")
     assert found["data"]["unplaced"] == {"null-key": 1, "empty-key": 1}
 
